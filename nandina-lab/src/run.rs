@@ -1,0 +1,259 @@
+//! Runs work on a system and counts. Every answer of the index is compared with what it must be, so a
+//! wrong index gives an error and never a figure.
+
+use nandina::flash::Profile;
+use nandina::place::{Placement, Visitor};
+use nandina::{Index, Options, Statistics, WriteError, ram_needed};
+use nandina_sim::{Chip, Counters, TimeSplit};
+use serde::Serialize;
+
+use crate::LabError;
+use crate::work::{Operation, SCAN_RECORDS, Work};
+
+/// What a run stands on.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// The chip.
+    pub profile: Profile,
+    /// Settings of the index. Key and value sizes are those of the work.
+    pub options: Options,
+    /// Bytes of RAM to use; `None` for each system's default number of page buffers.
+    pub ram_bytes: Option<usize>,
+}
+
+/// What the operations of one phase cost.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PhaseCost {
+    /// The phase.
+    pub phase: &'static str,
+    /// Operations.
+    pub ops: u64,
+    /// Page reads an operation.
+    pub reads_per_op: f64,
+    /// Page programs an operation.
+    pub programs_per_op: f64,
+    /// Block erases an operation.
+    pub erases_per_op: f64,
+    /// Mean modelled time of an operation, in milliseconds.
+    pub ms_mean: f64,
+    /// Modelled time that 99 % of the operations do not exceed, in milliseconds.
+    pub ms_p99: f64,
+    /// Longest modelled time of an operation, in milliseconds.
+    pub ms_max: f64,
+    /// Bytes programmed for each byte of key and value that was put; absent where nothing was.
+    pub write_amplification: Option<f64>,
+    /// Exact counts of the whole phase.
+    #[serde(skip)]
+    pub counters: Counters,
+}
+
+/// What a run of one system cost.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SystemCost {
+    /// Key of the system.
+    pub system: &'static str,
+    /// Bytes of RAM: the buffer and the struct.
+    pub ram_bytes: usize,
+    /// Height of the tree at the end.
+    pub height: u8,
+    /// Records at the end.
+    pub records: u32,
+    /// Valid pages at the end.
+    pub valid_pages: u32,
+    /// Largest erase count of a block by the mean, at the end.
+    pub wear_max_by_mean: f64,
+    /// Blocks collected.
+    pub collected_blocks: u64,
+    /// Valid pages that garbage collection moved.
+    pub moved_pages: u64,
+    /// Each phase in order.
+    pub phases: Vec<PhaseCost>,
+}
+
+/// Runs `work` on the system named `system`. `progress` is told of operations done.
+pub fn run(
+    system: &str,
+    setup: &Setup,
+    work: &Work,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<SystemCost, LabError> {
+    nandina::place::visit(system, Run { setup, work, progress }).unwrap_or_else(|| {
+        let known: Vec<_> = nandina::place::SYSTEMS.iter().map(|system| system.key).collect();
+        Err(LabError(format!("there is no system '{system}': choose from {}", known.join(", "))))
+    })
+}
+
+struct Run<'r> {
+    setup: &'r Setup,
+    work: &'r Work,
+    progress: &'r (dyn Fn(u64) + Sync),
+}
+
+impl Visitor for Run<'_> {
+    type Output = Result<SystemCost, LabError>;
+
+    fn visit<S: Placement + 'static>(self) -> Self::Output {
+        let system = S::DESCRIPTION.key;
+        let options = self.options::<S>()?;
+        let ram_bytes = ram_needed::<S>(&self.setup.profile.geometry, &options);
+        let mut ram = vec![0; ram_bytes];
+        let mut chip = Chip::new(self.setup.profile);
+        let mut index = Index::<_, S>::format(&mut chip, &options, &mut ram)
+            .map_err(|error| LabError(format!("{system}: {error}")))?;
+        let mut phases = Vec::new();
+        for phase in &self.work.phases {
+            let before = index.flash().counters();
+            let mut times = Vec::with_capacity(phase.operations.len());
+            let mut put_bytes = 0;
+            for chunk in phase.operations.chunks(1024) {
+                for &operation in chunk {
+                    let start = index.flash().now_ns();
+                    put_bytes += self.perform(&mut index, operation)?;
+                    times.push(index.flash().now_ns() - start);
+                }
+                (self.progress)(chunk.len() as u64);
+            }
+            let counters = index.flash().counters() - before;
+            phases.push(phase_cost(phase.name, times, counters, put_bytes));
+        }
+        let statistics: Statistics = index.statistics();
+        let ram_bytes = ram_bytes + size_of_val(&index);
+        drop(index);
+        let wear = chip.wear();
+        Ok(SystemCost {
+            system,
+            ram_bytes,
+            height: statistics.height,
+            records: statistics.records,
+            valid_pages: statistics.live_pages,
+            wear_max_by_mean: f64::from(wear.most) / wear.mean.max(1.0),
+            collected_blocks: statistics.collected_blocks,
+            moved_pages: statistics.moved_pages,
+            phases,
+        })
+    }
+}
+
+impl Run<'_> {
+    /// The settings for this work; with a bound on RAM, as many page buffers as fit.
+    fn options<S: Placement>(&self) -> Result<Options, LabError> {
+        let mut options = self.setup.options;
+        (options.key_bytes, options.value_bytes) = (self.work.key_bytes, self.work.value_bytes);
+        let Some(ram_bytes) = self.setup.ram_bytes else {
+            return Ok(options);
+        };
+        let needed = |buffers| {
+            let options = Options { page_buffers: Some(buffers), ..options };
+            ram_needed::<S>(&self.setup.profile.geometry, &options)
+        };
+        let least = S::DESCRIPTION.buffers_min;
+        let buffers = (least..=16).rev().find(|&buffers| needed(buffers) <= ram_bytes);
+        options.page_buffers = Some(buffers.ok_or_else(|| {
+            LabError(format!(
+                "{}: {ram_bytes} bytes of RAM are too few, it needs {} on {}: raise --ram or choose a \
+                 chip with smaller pages",
+                S::DESCRIPTION.key,
+                needed(least),
+                self.setup.profile.key,
+            ))
+        })?);
+        Ok(options)
+    }
+
+    /// Does one operation, checks its answer, and tells how many bytes of records it put.
+    fn perform<S: Placement>(
+        &self,
+        index: &mut Index<'_, &mut Chip, S>,
+        operation: Operation,
+    ) -> Result<usize, LabError> {
+        let work = self.work;
+        let failed = |what: &str, row: u32, error: &dyn std::fmt::Display| {
+            LabError(format!("{}: {what} of row {row}: {error}", S::DESCRIPTION.key))
+        };
+        let wrong = |what: &str, row: u32| failed(what, row, &"the index gave a wrong answer");
+        let refused = |error: WriteError<_>, row| match error {
+            WriteError::Full { .. } => LabError(format!(
+                "{}: {} is full after {row} rows ({error}): choose a larger --device or fewer records",
+                S::DESCRIPTION.key,
+                self.setup.profile.key,
+            )),
+            error => failed("change", row, &error),
+        };
+        match operation {
+            Operation::Insert(row) => {
+                let (key, value) = (work.key(row), work.value(row));
+                index.insert(key, value).map_err(|error| refused(error, row))?;
+                Ok(key.len() + value.len())
+            }
+            Operation::Update(row) => {
+                let key = work.key(row);
+                let value: Vec<u8> = work.value(row).iter().map(|byte| !byte).collect();
+                if index.insert(key, &value).map_err(|error| refused(error, row))? {
+                    return Err(wrong("update", row));
+                }
+                Ok(key.len() + value.len())
+            }
+            Operation::Delete(row) => {
+                if !index.remove(work.key(row)).map_err(|error| refused(error, row))? {
+                    return Err(wrong("delete", row));
+                }
+                Ok(0)
+            }
+            Operation::Lookup(row) => {
+                let value =
+                    index.get(work.key(row)).map_err(|error| failed("lookup", row, &error))?;
+                if value.is_none_or(|value| value.len() != work.value_bytes) {
+                    return Err(wrong("lookup", row));
+                }
+                Ok(0)
+            }
+            Operation::Scan(row) => {
+                let error = |error| failed("scan", row, &error);
+                let mut range = index.range(work.key(row)..).map_err(error)?;
+                let mut last = Vec::new();
+                for position in 0..SCAN_RECORDS {
+                    let Some((key, _)) = range.next().map_err(error)? else { break };
+                    if position == 0 && key != work.key(row) || position > 0 && key <= &last[..] {
+                        return Err(wrong("scan", row));
+                    }
+                    last.clear();
+                    last.extend_from_slice(key);
+                }
+                Ok(0)
+            }
+        }
+    }
+}
+
+fn phase_cost(
+    phase: &'static str,
+    mut times: Vec<u64>,
+    counters: Counters,
+    put_bytes: usize,
+) -> PhaseCost {
+    times.sort_unstable();
+    let ops = times.len() as u64;
+    let by_op = |count: u64| count as f64 / ops.max(1) as f64;
+    let ms = |ns: u64| ns as f64 / 1e6;
+    // The smallest time that at least 99 % of the operations do not exceed.
+    let rank = (times.len() * 99).div_ceil(100).saturating_sub(1);
+    PhaseCost {
+        phase,
+        ops,
+        reads_per_op: by_op(counters.reads),
+        programs_per_op: by_op(counters.programs),
+        erases_per_op: by_op(counters.erases),
+        ms_mean: by_op(times.iter().sum()) / 1e6,
+        ms_p99: ms(times.get(rank).copied().unwrap_or(0)),
+        ms_max: ms(times.last().copied().unwrap_or(0)),
+        write_amplification: (put_bytes > 0)
+            .then(|| counters.bytes_programmed as f64 / put_bytes as f64),
+        counters,
+    }
+}
+
+/// The parts of a chip's modelled time, in the order read, program, erase, as shares of the whole.
+pub fn time_shares(time: TimeSplit) -> [f64; 3] {
+    let total = time.total().max(1) as f64;
+    [time.read_ns, time.program_ns, time.erase_ns].map(|ns| ns as f64 / total)
+}

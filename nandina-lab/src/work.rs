@@ -1,0 +1,164 @@
+//! Work for an index: records, and phases of operations on them. Everything comes from one seed, and
+//! nothing here knows which system will do the work.
+
+use std::collections::HashSet;
+
+use rand::seq::SliceRandom;
+use rand::{Rng, RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::LabError;
+use crate::input::Records;
+
+/// What is done with the record of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// Put the row's key and value.
+    Insert(u32),
+    /// Find the row's key.
+    Lookup(u32),
+    /// Read [`SCAN_RECORDS`] records in order from the row's key on.
+    Scan(u32),
+    /// Put the row's key with another value.
+    Update(u32),
+    /// Remove the row's key.
+    Delete(u32),
+}
+
+/// Records that one scan reads, fewer at the end of the keys.
+pub const SCAN_RECORDS: usize = 100;
+
+/// Operations that are reported together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Phase {
+    /// Its name in reports.
+    pub name: &'static str,
+    /// What is done, in order.
+    pub operations: Vec<Operation>,
+}
+
+/// Records and what is done with them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Phases in order.
+    pub phases: Vec<Phase>,
+    keys: Vec<u8>,
+    values: Vec<u8>,
+}
+
+impl Work {
+    /// Rows of records.
+    pub fn rows(&self) -> usize {
+        self.keys.len() / self.key_bytes
+    }
+
+    /// The key of `row`.
+    pub fn key(&self, row: u32) -> &[u8] {
+        &self.keys[row as usize * self.key_bytes..][..self.key_bytes]
+    }
+
+    /// The value of `row`.
+    pub fn value(&self, row: u32) -> &[u8] {
+        &self.values[row as usize * self.value_bytes..][..self.value_bytes]
+    }
+
+    /// Operations in all phases.
+    pub fn operations(&self) -> u64 {
+        self.phases.iter().map(|phase| phase.operations.len() as u64).sum()
+    }
+
+    /// Rows with distinct random keys and random values, and no phase yet.
+    pub fn random_rows(
+        rows: u32,
+        key_bytes: usize,
+        value_bytes: usize,
+        seed: u64,
+    ) -> Result<Self, LabError> {
+        let keys_there_are = 256f64.powi(key_bytes.min(100) as i32);
+        if f64::from(rows) > keys_there_are / 2.0 {
+            return Err(LabError(format!(
+                "keys of {key_bytes} bytes are too short for {rows} random records: choose a larger \
+                 --key-size or fewer --records"
+            )));
+        }
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut seen = HashSet::with_capacity(rows as usize);
+        let mut keys = Vec::with_capacity(rows as usize * key_bytes);
+        let mut key = vec![0; key_bytes];
+        while seen.len() < rows as usize {
+            random.fill_bytes(&mut key);
+            if seen.insert(key.clone()) {
+                keys.extend_from_slice(&key);
+            }
+        }
+        let mut values = vec![0; rows as usize * value_bytes];
+        random.fill_bytes(&mut values);
+        Ok(Self { key_bytes, value_bytes, phases: Vec::new(), keys, values })
+    }
+
+    /// The default work of `nandina compare`: all rows are inserted; then a tenth each is looked up,
+    /// updated and deleted, and a thousandth scanned from.
+    pub fn standard(
+        rows: u32,
+        key_bytes: usize,
+        value_bytes: usize,
+        seed: u64,
+    ) -> Result<Self, LabError> {
+        let mut work = Self::random_rows(rows, key_bytes, value_bytes, seed)?;
+        let arrival = (0..rows).collect();
+        work.add_standard_phases(arrival, seed);
+        Ok(work)
+    }
+
+    /// The same phases over a user's records, inserted in the order of the file.
+    pub fn from_records(records: &Records, seed: u64) -> Self {
+        let rows = 0..records.len();
+        let mut work = Self {
+            key_bytes: records.key_bytes,
+            value_bytes: records.value_bytes,
+            phases: Vec::new(),
+            keys: rows.clone().flat_map(|row| records.key(row)).copied().collect(),
+            values: rows.clone().flat_map(|row| records.value(row)).copied().collect(),
+        };
+        work.add_standard_phases(rows.map(|row| row as u32).collect(), seed);
+        work
+    }
+
+    fn add_standard_phases(&mut self, arrival: Vec<u32>, seed: u64) {
+        let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x5EED);
+        let tenth = (arrival.len() / 10).max(1);
+        // Where keys repeat, one row of each key stands for it, so that no key is deleted twice.
+        let mut seen = HashSet::new();
+        let mut rows: Vec<u32> =
+            arrival.iter().copied().filter(|&row| seen.insert(self.key(row).to_vec())).collect();
+        rows.shuffle(&mut random);
+        let mut pick = |count: usize, make: fn(u32) -> Operation| -> Vec<Operation> {
+            (0..count).map(|_| make(rows[random.random_range(0..rows.len())])).collect()
+        };
+        let lookups = pick(tenth, Operation::Lookup);
+        let scans = pick((tenth / 100).max(1), Operation::Scan);
+        let updates = pick(tenth, Operation::Update);
+        let deletes = rows.iter().take(tenth).map(|&row| Operation::Delete(row)).collect();
+        self.phases = vec![
+            Phase {
+                name: "insert",
+                operations: arrival.into_iter().map(Operation::Insert).collect(),
+            },
+            Phase { name: "lookup", operations: lookups },
+            Phase { name: "scan", operations: scans },
+            Phase { name: "update", operations: updates },
+            Phase { name: "delete", operations: deletes },
+        ];
+    }
+
+    /// Row numbers `0..rows` in random order.
+    pub fn shuffled(rows: u32, seed: u64) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..rows).collect();
+        order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+        order
+    }
+}

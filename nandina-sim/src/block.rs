@@ -1,0 +1,76 @@
+//! The cells of one block. Nothing here checks a rule or knows of power.
+//!
+//! An erased page is a flag, so an erase moves no bytes. The bytes are one allocation, made when the
+//! block is first programmed, so that a chip of many blocks that are never used costs little.
+
+use nandina::flash::PageNumber;
+
+/// One block; page numbers count from its first page.
+#[derive(Clone, Debug)]
+pub struct Block {
+    bytes: Vec<u8>,
+    page_bytes: usize,
+    programs: Vec<u8>,
+    pub erase_count: u32,
+    /// One above the highest page that was programmed since the erase.
+    pub next_in_order: u32,
+}
+
+impl Block {
+    /// An erased block of `pages` pages of `page_bytes`, main and spare together.
+    pub fn new(pages: u32, page_bytes: usize) -> Self {
+        Self {
+            bytes: Vec::new(),
+            page_bytes,
+            programs: vec![0; pages as usize],
+            erase_count: 0,
+            next_in_order: 0,
+        }
+    }
+
+    /// How often `page` was programmed since the erase.
+    pub fn programs(&self, page: PageNumber) -> u8 {
+        self.programs[page.0 as usize]
+    }
+
+    /// Notes one more program of `page`.
+    pub fn count_program(&mut self, page: PageNumber) {
+        self.programs[page.0 as usize] = self.programs(page).saturating_add(1);
+        self.next_in_order = self.next_in_order.max(page.0 + 1);
+    }
+
+    pub fn erase(&mut self) {
+        self.programs.fill(0);
+        self.next_in_order = 0;
+    }
+
+    /// No page may be programmed before the next erase.
+    pub fn exhaust(&mut self) {
+        self.programs.fill(u8::MAX);
+        self.next_in_order = self.programs.len() as u32;
+    }
+
+    /// The bytes of a page, nothing if it is erased.
+    pub fn page_bytes(&self, page: PageNumber) -> Option<&[u8]> {
+        let at = page.0 as usize * self.page_bytes;
+        (self.programs(page) > 0).then(|| &self.bytes[at..at + self.page_bytes])
+    }
+
+    /// The bytes of a page to change. Those of an erased page are all ones, if they were ever used.
+    pub fn page_bytes_mut(&mut self, page: PageNumber) -> &mut [u8] {
+        let erased = self.programs(page) == 0;
+        let bytes = self.cells_mut(page);
+        if erased {
+            bytes.fill(0xFF);
+        }
+        bytes
+    }
+
+    /// The bytes of a page, whatever they are: all of them are about to be written.
+    pub fn cells_mut(&mut self, page: PageNumber) -> &mut [u8] {
+        if self.bytes.is_empty() {
+            self.bytes = vec![0xFF; self.page_bytes * self.programs.len()];
+        }
+        &mut self.bytes[page.0 as usize * self.page_bytes..][..self.page_bytes]
+    }
+}

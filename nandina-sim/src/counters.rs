@@ -1,0 +1,68 @@
+//! Exact counts of what a chip did, and how long it took by its profile.
+
+use std::ops::Sub;
+
+/// Operations and bytes since the chip was made. Refused operations are not counted; one that was cut is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Page reads.
+    pub reads: u64,
+    /// Page programs.
+    pub programs: u64,
+    /// Block erases.
+    pub erases: u64,
+    /// Bytes read, main and spare, as the caller asked for them.
+    pub bytes_read: u64,
+    /// Bytes programmed, main and spare, as the caller gave them.
+    pub bytes_programmed: u64,
+}
+
+impl Counters {
+    /// All operations.
+    pub const fn operations(&self) -> u64 {
+        self.reads + self.programs + self.erases
+    }
+}
+
+impl Sub for Counters {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            reads: self.reads - before.reads,
+            programs: self.programs - before.programs,
+            erases: self.erases - before.erases,
+            bytes_read: self.bytes_read - before.bytes_read,
+            bytes_programmed: self.bytes_programmed - before.bytes_programmed,
+        }
+    }
+}
+
+/// Modelled time by kind of operation, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TimeSplit {
+    /// Spent in page reads.
+    pub read_ns: u64,
+    /// Spent in page programs.
+    pub program_ns: u64,
+    /// Spent in block erases.
+    pub erase_ns: u64,
+}
+
+impl TimeSplit {
+    /// All of it.
+    pub const fn total(&self) -> u64 {
+        self.read_ns + self.program_ns + self.erase_ns
+    }
+}
+
+/// How evenly the blocks were erased.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Wear {
+    /// Erase count of the least erased block.
+    pub least: u32,
+    /// Erase count of the most erased block.
+    pub most: u32,
+    /// Mean erase count.
+    pub mean: f64,
+}

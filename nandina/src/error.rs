@@ -1,0 +1,233 @@
+//! What an operation can answer instead of its result, one small enum for each kind of operation.
+//!
+//! Full is not "can never fit", corrupt is not "not a Nandina medium", and a device's own error is
+//! handed on unchanged. Bytes on the medium never cause a panic, only these.
+
+use core::fmt;
+
+use crate::flash::PageNumber;
+
+/// What can go wrong below an operation. Never shown to a caller: each operation names its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault<E> {
+    Device(E),
+    Corrupt { page: PageNumber, reason: &'static str },
+    NoRoom { live_pages: u32, limit_pages: u32 },
+}
+
+/// Why an index could not be formatted or opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenError<E> {
+    /// The device failed.
+    Device(E),
+    /// The buffer is smaller than [`ram_needed`](crate::ram_needed) says.
+    RamTooSmall {
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes given.
+        given: usize,
+    },
+    /// An option is out of its range.
+    BadOption {
+        /// The option and its range.
+        reason: &'static str,
+    },
+    /// A record of these sizes leaves a node of this system with fewer than two records.
+    RecordTooLarge {
+        /// Bytes of key and value together.
+        record_bytes: usize,
+        /// Bytes of the smallest leaf.
+        leaf_bytes: usize,
+    },
+    /// The chip has too few pages for an index that must always be able to collect garbage.
+    ChipTooSmall {
+        /// Pages that could be valid at once.
+        limit_pages: u32,
+    },
+    /// Every block is erased: there is no index; format the chip.
+    Blank,
+    /// The chip holds bytes, but no page of this library.
+    NotNandina,
+    /// The medium is of another format version.
+    Version {
+        /// Version on the medium.
+        found: u8,
+    },
+    /// The medium was made with another setting.
+    Mismatch {
+        /// Which setting.
+        setting: &'static str,
+        /// Its value on the medium.
+        found: u32,
+        /// Its value in this call.
+        expected: u32,
+    },
+    /// A page that the index needs is damaged.
+    Corrupt {
+        /// Which page.
+        page: PageNumber,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+/// Why a lookup or a scan failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadError<E> {
+    /// The device failed.
+    Device(E),
+    /// The key is not of the size that the index was formatted with.
+    KeySize {
+        /// Bytes of this index's keys.
+        expected: usize,
+        /// Bytes given.
+        given: usize,
+    },
+    /// A page that the index needs is damaged.
+    Corrupt {
+        /// Which page.
+        page: PageNumber,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+/// Why a change was refused. Nothing acknowledged before is lost by it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteError<E> {
+    /// The device failed. The next operation mounts the medium again, as after a cut.
+    Device(E),
+    /// The key is not of the size that the index was formatted with.
+    KeySize {
+        /// Bytes of this index's keys.
+        expected: usize,
+        /// Bytes given.
+        given: usize,
+    },
+    /// The value is not of the size that the index was formatted with.
+    ValueSize {
+        /// Bytes of this index's values.
+        expected: usize,
+        /// Bytes given.
+        given: usize,
+    },
+    /// One more valid page would leave too little room to collect garbage. Removing still works.
+    Full {
+        /// Valid pages now.
+        live_pages: u32,
+        /// Valid pages allowed.
+        limit_pages: u32,
+    },
+    /// A page has no room for a node of one more level. Removing still works.
+    TooHigh {
+        /// Height of the tree.
+        height: u8,
+    },
+    /// A page that the index needs is damaged.
+    Corrupt {
+        /// Which page.
+        page: PageNumber,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+impl<E> From<Fault<E>> for ReadError<E> {
+    fn from(fault: Fault<E>) -> Self {
+        match fault {
+            Fault::Device(error) => Self::Device(error),
+            Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
+            // A read writes nothing, so room is never missing. It is mended by the next mount.
+            Fault::NoRoom { .. } => {
+                Self::Corrupt { page: PageNumber(0), reason: "no room was left for recovery" }
+            }
+        }
+    }
+}
+
+impl<E> From<Fault<E>> for WriteError<E> {
+    fn from(fault: Fault<E>) -> Self {
+        match fault {
+            Fault::Device(error) => Self::Device(error),
+            Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
+            Fault::NoRoom { live_pages, limit_pages } => Self::Full { live_pages, limit_pages },
+        }
+    }
+}
+
+impl<E> From<Fault<E>> for OpenError<E> {
+    fn from(fault: Fault<E>) -> Self {
+        match fault {
+            Fault::Device(error) => Self::Device(error),
+            Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
+            Fault::NoRoom { limit_pages, .. } => Self::ChipTooSmall { limit_pages },
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for OpenError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(error) => write!(f, "the device failed: {error}"),
+            Self::RamTooSmall { needed, given } => {
+                write!(f, "{given} bytes of RAM were given, {needed} are needed")
+            }
+            Self::BadOption { reason } => f.write_str(reason),
+            Self::RecordTooLarge { record_bytes, leaf_bytes } => write!(
+                f,
+                "a record of {record_bytes} bytes can never fit twice in a leaf of {leaf_bytes} bytes"
+            ),
+            Self::ChipTooSmall { limit_pages } => {
+                write!(f, "the chip is too small: only {limit_pages} pages could be valid at once")
+            }
+            Self::Blank => f.write_str("the chip is erased and holds no index: format it first"),
+            Self::NotNandina => f.write_str("the chip holds data that is not a Nandina index"),
+            Self::Version { found } => write!(
+                f,
+                "the medium has format version {found}, this library reads {}",
+                crate::node::VERSION
+            ),
+            Self::Mismatch { setting, found, expected } => {
+                write!(f, "the medium was made with {setting} {found}, not {expected}")
+            }
+            Self::Corrupt { page, reason } => write!(f, "{page} is corrupt: {reason}"),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for ReadError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(error) => write!(f, "the device failed: {error}"),
+            Self::KeySize { expected, given } => {
+                write!(f, "a key of {given} bytes was given, this index has keys of {expected}")
+            }
+            Self::Corrupt { page, reason } => write!(f, "{page} is corrupt: {reason}"),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for WriteError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(error) => write!(f, "the device failed: {error}"),
+            Self::KeySize { expected, given } => {
+                write!(f, "a key of {given} bytes was given, this index has keys of {expected}")
+            }
+            Self::ValueSize { expected, given } => {
+                write!(f, "a value of {given} bytes was given, this index has values of {expected}")
+            }
+            Self::Full { live_pages, limit_pages } => {
+                write!(f, "the device is full: {live_pages} of {limit_pages} pages are valid")
+            }
+            Self::TooHigh { height } => {
+                write!(f, "a page of this size cannot hold a tree higher than {height}")
+            }
+            Self::Corrupt { page, reason } => write!(f, "{page} is corrupt: {reason}"),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> core::error::Error for OpenError<E> {}
+impl<E: fmt::Debug + fmt::Display> core::error::Error for ReadError<E> {}
+impl<E: fmt::Debug + fmt::Display> core::error::Error for WriteError<E> {}

@@ -1,0 +1,45 @@
+//! Nandina: a durable sorted map on raw flash, in a few KB of RAM, without heap.
+//!
+//! Keys and values have fixed sizes, chosen when the medium is formatted; keys order as bytes, and
+//! [`key`] turns integers into such bytes. How a changed node reaches the chip is the system's choice:
+//! a type parameter, one of [`place::Wandering`] and [`place::Mu`], all listed by [`place::SYSTEMS`].
+//!
+//! ```
+//! use nandina::place::Mu;
+//! use nandina::{Index, Options, key, ram_needed};
+//! use nandina_sim::{Chip, TINY};
+//!
+//! let mut chip = Chip::new(TINY); // or any driver that implements nandina::flash::Flash
+//! let options = Options::new(4, 8);
+//! let mut ram = [0u8; 4096];
+//! assert!(ram_needed::<Mu>(&TINY.geometry, &options) <= ram.len());
+//!
+//! let mut index = Index::<_, Mu>::format(&mut chip, &options, &mut ram).unwrap();
+//! index.insert(&key::from_u32(7), b"seventh!").unwrap();
+//! index.insert(&key::from_u32(9), b"ninth!!!").unwrap();
+//! assert_eq!(index.get(&key::from_u32(7)).unwrap(), Some(&b"seventh!"[..]));
+//!
+//! let mut range = index.range(&key::from_u32(8)..).unwrap();
+//! assert_eq!(range.next().unwrap(), Some((&key::from_u32(9)[..], &b"ninth!!!"[..])));
+//! assert_eq!(range.next().unwrap(), None);
+//!
+//! assert!(index.remove(&key::from_u32(7)).unwrap());
+//!
+//! // Power may go at any instant: what returned `Ok` is still there.
+//! let mut index = Index::<_, Mu>::open(&mut chip, &options, &mut ram).unwrap();
+//! assert_eq!(index.len(), 1);
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod flash;
+pub mod key;
+pub mod node;
+pub mod place;
+pub mod space;
+pub mod tree;
+
+pub use error::{OpenError, ReadError, WriteError};
+pub use space::Victims;
+pub use tree::{Index, KeyBounds, Options, Range, Statistics, Violation, ram_needed};

@@ -1,0 +1,221 @@
+//! A page as it stands on the medium: an area for nodes, then a header that describes and seals it.
+//!
+//! The header is in the spare area where that is large enough, else in the last bytes of the main
+//! data. Every page describes its medium, so that no single page is precious and none wears first.
+//!
+//! ```text
+//!  0 checksum u32      CRC-32C over the node area and the rest of the header
+//!  4 magic "Nd"        6 format version u8      7 system u8
+//!  8 identity u32      which formatting of the medium this page belongs to
+//! 12 sequence u48      counts programs over the whole life of the medium
+//! 18 lowest level u8   of the nodes in this page
+//! 19 height u8         of the tree, if its root is in this page, else 0
+//! 20 key bytes u16    22 value bytes u16
+//! 24 blocks u32       28 pages per block u16    30 zero u16
+//! 32 erase count u32   of this page's block
+//! 36 records u32       in the index, as of this page
+//! ```
+
+use crc::Crc;
+
+/// Bytes of a page header.
+pub const HEADER_BYTES: usize = 40;
+
+/// Version of the format on the medium. Media of another version are refused.
+pub const VERSION: u8 = 1;
+
+const MAGIC: [u8; 2] = *b"Nd";
+
+/// The sixteen-table form takes 16 KiB of constants: hosts have room, microcontrollers have not.
+#[cfg(target_pointer_width = "64")]
+static CHECKSUM: Crc<u32, crc::Table<16>> = Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
+#[cfg(not(target_pointer_width = "64"))]
+static CHECKSUM: Crc<u32, crc::Table<1>> = Crc::<u32, crc::Table<1>>::new(&crc::CRC_32_ISCSI);
+
+/// What an index is made for. It is fixed when the medium is formatted and checked when it is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Medium {
+    /// Number of the system that wrote the medium.
+    pub system: u8,
+    /// Bytes of a key.
+    pub key_bytes: u16,
+    /// Bytes of a value.
+    pub value_bytes: u16,
+    /// Blocks in the chip.
+    pub blocks: u32,
+    /// Pages in a block.
+    pub pages_per_block: u16,
+}
+
+/// What a page says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageHeader {
+    /// What the index is made for.
+    pub medium: Medium,
+    /// Which formatting of the medium the page belongs to.
+    pub identity: u32,
+    /// Rises with every program.
+    pub sequence: u64,
+    /// Lowest level of the nodes in the page.
+    pub lowest: u8,
+    /// Height of the tree if the root is in the page, else 0.
+    pub height: u8,
+    /// How often the block had been erased when the page was programmed.
+    pub erase_count: u32,
+    /// Records in the index as of this page.
+    pub records: u32,
+}
+
+/// Why bytes are not a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PageFault {
+    /// Every byte is `0xFF`: the page is erased.
+    Erased,
+    /// No magic, or the checksum does not match.
+    Damaged,
+    /// A page of another format version.
+    Version(u8),
+}
+
+/// Where the parts of a page lie in a page buffer: main data, then the used part of the spare area.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageLayout {
+    page_bytes: usize,
+    frame_bytes: usize,
+}
+
+impl PageLayout {
+    /// The layout for pages of `page_bytes` with `spare_bytes` beside them.
+    pub const fn new(page_bytes: usize, spare_bytes: usize) -> Self {
+        let beside = if spare_bytes >= HEADER_BYTES { HEADER_BYTES } else { 0 };
+        Self { page_bytes, frame_bytes: page_bytes + beside }
+    }
+
+    /// Bytes of a page buffer.
+    pub const fn frame_bytes(&self) -> usize {
+        self.frame_bytes
+    }
+
+    /// Bytes of main data.
+    pub const fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    /// Bytes for nodes, from the start of the page buffer.
+    pub const fn area_bytes(&self) -> usize {
+        self.frame_bytes - HEADER_BYTES
+    }
+
+    /// Writes the header of `frame` and its checksum.
+    pub fn seal(&self, frame: &mut [u8], header: &PageHeader) {
+        let at = self.area_bytes();
+        let medium = &header.medium;
+        let out = &mut frame[at..at + HEADER_BYTES];
+        out[4..6].copy_from_slice(&MAGIC);
+        out[6] = VERSION;
+        out[7] = medium.system;
+        out[8..12].copy_from_slice(&header.identity.to_le_bytes());
+        out[12..18].copy_from_slice(&header.sequence.to_le_bytes()[..6]);
+        out[18] = header.lowest;
+        out[19] = header.height;
+        out[20..22].copy_from_slice(&medium.key_bytes.to_le_bytes());
+        out[22..24].copy_from_slice(&medium.value_bytes.to_le_bytes());
+        out[24..28].copy_from_slice(&medium.blocks.to_le_bytes());
+        out[28..30].copy_from_slice(&medium.pages_per_block.to_le_bytes());
+        out[30..32].fill(0);
+        out[32..36].copy_from_slice(&header.erase_count.to_le_bytes());
+        out[36..40].copy_from_slice(&header.records.to_le_bytes());
+        let checksum = self.checksum(frame);
+        frame[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// Reads the header of a page that came from the medium, and checks the whole page.
+    pub fn open(&self, frame: &[u8]) -> Result<PageHeader, PageFault> {
+        let header = &frame[self.area_bytes()..];
+        if header[4..6] != MAGIC {
+            let erased = frame.iter().all(|&byte| byte == 0xFF);
+            return Err(if erased { PageFault::Erased } else { PageFault::Damaged });
+        }
+        if header[6] != VERSION {
+            return Err(PageFault::Version(header[6]));
+        }
+        if header[..4] != self.checksum(frame).to_le_bytes() {
+            return Err(PageFault::Damaged);
+        }
+        Ok(self.header(frame))
+    }
+
+    /// Reads the header of a page that was checked before.
+    pub fn header(&self, frame: &[u8]) -> PageHeader {
+        let bytes = &frame[self.area_bytes()..];
+        let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;
+        PageHeader {
+            medium: Medium {
+                system: bytes[7],
+                key_bytes: u16_at(20),
+                value_bytes: u16_at(22),
+                blocks: u32_at(24),
+                pages_per_block: u16_at(28),
+            },
+            identity: u32_at(8),
+            sequence: u64::from(u32_at(12)) | u64::from(u16_at(16)) << 32,
+            lowest: bytes[18],
+            height: bytes[19],
+            erase_count: u32_at(32),
+            records: u32_at(36),
+        }
+    }
+
+    fn checksum(&self, frame: &[u8]) -> u32 {
+        let at = self.area_bytes();
+        let mut digest = CHECKSUM.digest();
+        digest.update(&frame[..at]);
+        digest.update(&frame[at + 4..at + HEADER_BYTES]);
+        digest.finalize()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: PageHeader = PageHeader {
+        medium: Medium {
+            system: 2,
+            key_bytes: 4,
+            value_bytes: 8,
+            blocks: 0x0102_0304,
+            pages_per_block: 64,
+        },
+        identity: 7,
+        sequence: 0x0000_FEDC_BA98_7654,
+        lowest: 1,
+        height: 3,
+        erase_count: 99,
+        records: 1_000_000,
+    };
+
+    #[test]
+    fn a_sealed_page_opens_and_any_flipped_bit_is_seen() {
+        for spare in [0, 64] {
+            let layout = PageLayout::new(512, spare);
+            let mut frame = [0x5Au8; 512 + HEADER_BYTES];
+            let frame = &mut frame[..layout.frame_bytes()];
+            layout.seal(frame, &HEADER);
+            assert_eq!(layout.open(frame), Ok(HEADER));
+            for byte in 0..frame.len() {
+                frame[byte] ^= 0x10;
+                assert!(layout.open(frame).is_err(), "byte {byte}");
+                frame[byte] ^= 0x10;
+            }
+        }
+    }
+
+    #[test]
+    fn an_erased_page_is_not_a_damaged_one() {
+        let layout = PageLayout::new(512, 0);
+        assert_eq!(layout.open(&[0xFF; 512]), Err(PageFault::Erased));
+        assert_eq!(layout.open(&[0; 512]), Err(PageFault::Damaged));
+    }
+}

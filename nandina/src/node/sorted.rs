@@ -1,0 +1,262 @@
+//! A node of sorted records: a count, then records of one size in the order of their keys.
+//!
+//! ```text
+//! | count: u16 | key payload | key payload | ... | unused |
+//! ```
+//!
+//! In a leaf the payload is the value; in an inner node it is the pointer to a child, and the key is
+//! a lower bound of the child's keys. The first key of an inner node bounds nothing: everything below
+//! the second key belongs to the first child. Numbers are little-endian, keys order as bytes.
+
+use super::POINTER_BYTES;
+
+/// Sizes of the two halves of a record, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Bytes of the key.
+    pub key_bytes: usize,
+    /// Bytes of the value, or of the pointer in an inner node.
+    pub payload_bytes: usize,
+}
+
+const COUNT_BYTES: usize = 2;
+
+impl Shape {
+    /// The shape of the inner nodes above leaves with keys of `key_bytes`.
+    pub const fn inner(key_bytes: usize) -> Self {
+        Self {
+            key_bytes,
+            payload_bytes: POINTER_BYTES,
+        }
+    }
+
+    /// Bytes of one record.
+    pub const fn record_bytes(&self) -> usize {
+        self.key_bytes + self.payload_bytes
+    }
+
+    /// Records that fit in a node of `bytes`.
+    pub const fn capacity(&self, bytes: usize) -> usize {
+        if bytes < COUNT_BYTES {
+            return 0;
+        }
+        let records = (bytes - COUNT_BYTES) / self.record_bytes();
+        if records > u16::MAX as usize { u16::MAX as usize } else { records }
+    }
+
+    const fn at(&self, index: usize) -> usize {
+        COUNT_BYTES + index * self.record_bytes()
+    }
+}
+
+/// A node to read.
+#[derive(Clone, Copy)]
+pub struct Node<'a> {
+    bytes: &'a [u8],
+    shape: Shape,
+    count: usize,
+}
+
+impl<'a> Node<'a> {
+    /// Reads a node from `bytes`, or nothing if its count cannot be.
+    pub fn parse(bytes: &'a [u8], shape: Shape) -> Option<Self> {
+        let count = u16::from_le_bytes([*bytes.first()?, *bytes.get(1)?]) as usize;
+        (count <= shape.capacity(bytes.len())).then_some(Self { bytes, shape, count })
+    }
+
+    /// Records in the node.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The bytes that the records and their count take.
+    pub fn used(&self) -> &'a [u8] {
+        &self.bytes[..self.shape.at(self.count)]
+    }
+
+    /// The key at `index`, which is below the count.
+    pub fn key(&self, index: usize) -> &'a [u8] {
+        let at = self.shape.at(index);
+        &self.bytes[at..at + self.shape.key_bytes]
+    }
+
+    /// The value or pointer at `index`, which is below the count.
+    pub fn payload(&self, index: usize) -> &'a [u8] {
+        let at = self.shape.at(index);
+        &self.bytes[at + self.shape.key_bytes..at + self.shape.record_bytes()]
+    }
+
+    /// The pointer at `index` of an inner node.
+    pub fn pointer(&self, index: usize) -> u32 {
+        let payload = self.payload(index);
+        u32::from_le_bytes([payload[0], payload[1], payload[2], payload[3]])
+    }
+
+    /// Where `key` stands (`Ok`), or where it would be put (`Err`).
+    pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.key(middle).cmp(key) {
+                core::cmp::Ordering::Less => low = middle + 1,
+                core::cmp::Ordering::Greater => high = middle,
+                core::cmp::Ordering::Equal => return Ok(middle),
+            }
+        }
+        Err(low)
+    }
+
+    /// The index of the child of an inner node that `key` belongs to. The node is not empty.
+    pub fn child_slot(&self, key: &[u8]) -> usize {
+        match self.search(key) {
+            Ok(index) => index,
+            Err(index) => index.saturating_sub(1),
+        }
+    }
+
+    /// The index of the record whose pointer is `pointer`.
+    pub fn slot_of(&self, pointer: u32) -> Option<usize> {
+        (0..self.count).find(|&index| self.pointer(index) == pointer)
+    }
+}
+
+/// A node to change. The caller keeps within its capacity.
+pub struct NodeMut<'a> {
+    bytes: &'a mut [u8],
+    shape: Shape,
+    count: usize,
+}
+
+impl<'a> NodeMut<'a> {
+    /// Takes the node in `bytes`, or nothing if its count cannot be.
+    pub fn parse(bytes: &'a mut [u8], shape: Shape) -> Option<Self> {
+        let count = Node::parse(bytes, shape)?.count;
+        Some(Self { bytes, shape, count })
+    }
+
+    /// An empty node in `bytes`, whatever stood there.
+    pub fn empty(bytes: &'a mut [u8], shape: Shape) -> Self {
+        let mut node = Self { bytes, shape, count: 0 };
+        node.set_count(0);
+        node
+    }
+
+    /// Records in the node.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The same node to read.
+    pub fn as_node(&self) -> Node<'_> {
+        Node { bytes: self.bytes, shape: self.shape, count: self.count }
+    }
+
+    fn set_count(&mut self, count: usize) {
+        debug_assert!(count <= self.shape.capacity(self.bytes.len()));
+        self.count = count;
+        self.bytes[..COUNT_BYTES].copy_from_slice(&(count as u16).to_le_bytes());
+    }
+
+    /// Puts a record at `index` and shifts those behind it.
+    pub fn insert(&mut self, index: usize, key: &[u8], payload: &[u8]) {
+        let (at, end) = (self.shape.at(index), self.shape.at(self.count));
+        self.bytes.copy_within(at..end, at + self.shape.record_bytes());
+        self.bytes[at..at + self.shape.key_bytes].copy_from_slice(key);
+        self.set_payload(index, payload);
+        self.set_count(self.count + 1);
+    }
+
+    /// Replaces the value or pointer at `index`.
+    pub fn set_payload(&mut self, index: usize, payload: &[u8]) {
+        let at = self.shape.at(index) + self.shape.key_bytes;
+        self.bytes[at..at + self.shape.payload_bytes].copy_from_slice(payload);
+    }
+
+    /// Takes the record at `index` out and closes the gap.
+    pub fn remove(&mut self, index: usize) {
+        let (at, end) = (self.shape.at(index), self.shape.at(self.count));
+        self.bytes.copy_within(at + self.shape.record_bytes()..end, at);
+        self.set_count(self.count - 1);
+    }
+
+    /// Puts a record at `index` of a full node by dividing it: the first `left` of all records stay,
+    /// the others go to `right`, which is overwritten.
+    pub fn divide(
+        &mut self,
+        right: &mut NodeMut<'_>,
+        left: usize,
+        index: usize,
+        key: &[u8],
+        payload: &[u8],
+    ) {
+        debug_assert!(left >= 1 && left <= self.count);
+        let goes_left = index < left;
+        let from = left - usize::from(goes_left);
+        let moved = self.count - from;
+        let (at, end) = (self.shape.at(from), self.shape.at(self.count));
+        right.bytes[COUNT_BYTES..COUNT_BYTES + end - at].copy_from_slice(&self.bytes[at..end]);
+        right.set_count(moved);
+        self.set_count(from);
+        if goes_left {
+            self.insert(index, key, payload);
+        } else {
+            right.insert(index - left, key, payload);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape { key_bytes: 2, payload_bytes: 1 };
+
+    fn keys<'a>(node: &'a Node<'a>) -> impl Iterator<Item = u16> + 'a {
+        (0..node.count()).map(|index| u16::from_be_bytes([node.key(index)[0], node.key(index)[1]]))
+    }
+
+    #[test]
+    fn a_count_beyond_the_capacity_is_no_node() {
+        let mut bytes = [0u8; 2 + 3 * 4];
+        bytes[0] = 5;
+        assert!(Node::parse(&bytes, SHAPE).is_none());
+        bytes[0] = 4;
+        assert_eq!(Node::parse(&bytes, SHAPE).map(|node| node.count()), Some(4));
+        assert!(Node::parse(&bytes[..1], SHAPE).is_none());
+    }
+
+    #[test]
+    fn dividing_keeps_order_wherever_the_new_record_falls() {
+        for position in 0..=4u16 {
+            for left in 1..=4 {
+                let (mut a, mut b) = ([0u8; 14], [0xFFu8; 14]);
+                let mut low = NodeMut::empty(&mut a, SHAPE);
+                for index in 0..4u16 {
+                    low.insert(index as usize, &(index * 2 + 1).to_be_bytes(), &[0]);
+                }
+                let mut high = NodeMut::empty(&mut b, SHAPE);
+                low.divide(&mut high, left, position as usize, &(position * 2).to_be_bytes(), &[9]);
+                assert_eq!((low.count(), high.count()), (left, 5 - left));
+                let (low, high) = (low.as_node(), high.as_node());
+                assert!(keys(&low).chain(keys(&high)).is_sorted());
+                let new = (position * 2).to_be_bytes();
+                assert!(low.search(&new).is_ok() != high.search(&new).is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_below_all_belongs_to_the_first_child() {
+        let mut bytes = [0u8; 64];
+        let mut node = NodeMut::empty(&mut bytes, Shape::inner(1));
+        for (index, key) in [10u8, 20, 30].into_iter().enumerate() {
+            node.insert(index, &[key], &(index as u32).to_le_bytes());
+        }
+        let node = node.as_node();
+        for (key, slot) in [(0, 0), (10, 0), (19, 0), (20, 1), (29, 1), (30, 2), (255, 2)] {
+            assert_eq!(node.child_slot(&[key]), slot);
+        }
+        assert_eq!(node.slot_of(2), Some(2));
+        assert_eq!(node.slot_of(7), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! `wandering`: every node fills a page, and a changed node is written to a new page, and so its
+//! parent must be, up to the root (the B+-tree of JFFS3; μ-Tree paper, section 2.3).
+
+use core::ops::Range;
+
+use super::{Description, Level, Placement};
+use crate::error::Fault;
+use crate::flash::Flash;
+use crate::space::Space;
+
+/// A B+-tree whose whole path wanders to new pages with each update.
+#[derive(Default)]
+pub struct Wandering;
+
+impl Placement for Wandering {
+    const DESCRIPTION: Description = Description {
+        key: "wandering",
+        name: "wandering B+-tree",
+        summary: "a changed leaf is written to a new page, and its whole path with it",
+        source: "μ-Tree paper (Kang et al., EMSOFT 2007), section 2.3",
+        needs: "nothing beyond one program a page",
+        code: 1,
+        buffers_min: 2,
+        buffers_default: 4,
+    };
+
+    fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
+        0..area_bytes
+    }
+
+    fn path_pages(height: u8) -> u32 {
+        u32::from(height)
+    }
+
+    fn reading(level: u8, buffers: usize) -> usize {
+        Self::working(level, buffers)
+    }
+
+    // The last buffer is kept for the upper half of a split. With too few buffers for a whole path,
+    // levels share one, and a displaced node is read again.
+    fn working(level: u8, buffers: usize) -> usize {
+        (usize::from(level) - 1) % (buffers - 1)
+    }
+
+    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F>, _lowest: u8) {}
+
+    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: Level, _page: u32) {}
+
+    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: u8) {}
+
+    fn put<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F>,
+        Level { level, height, .. }: Level,
+        records: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        let frame = Self::working(level, space.frames.count());
+        let root_height = if level == height { height } else { 0 };
+        Ok(space.program(frame, level, root_height, records)?.0)
+    }
+
+    fn put_halves<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F>,
+        Level { level, .. }: Level,
+        records: u32,
+    ) -> Result<(u32, u32), Fault<F::Error>> {
+        let buffers = space.frames.count();
+        let left = space.program(Self::working(level, buffers), level, 0, records)?;
+        let right = space.program(buffers - 1, level, 0, records)?;
+        Ok((left.0, right.0))
+    }
+}

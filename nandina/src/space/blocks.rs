@@ -1,0 +1,172 @@
+//! The account of every block: which pages are valid, how often it was erased, which is collected next.
+//!
+//! RAM: one bit for each page, six bytes for each block. All of it is rebuilt by a mount.
+
+use crate::flash::{BlockNumber, Geometry, PageNumber};
+
+/// Bytes for each block: its erase count (u32) and its number of valid pages (u16).
+const BLOCK_BYTES: usize = 6;
+
+/// A block is collected for wear alone when another was erased this much more often.
+const WEAR_GAP: u32 = 8;
+
+/// How the victim of garbage collection is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Victims {
+    /// The block with the fewest valid pages; the least worn of these.
+    #[default]
+    FewestValid,
+    /// The block that was erased longest ago, in a circle over the chip.
+    Circular,
+}
+
+pub struct Blocks<'b> {
+    valid: &'b mut [u8],
+    table: &'b mut [u8],
+    pages_per_block: u32,
+    blocks: u32,
+    live_pages: u32,
+    /// Blocks without a valid page, the active one included.
+    empty_blocks: u32,
+    most_erased: u32,
+    /// Where the circle of [`Victims::Circular`] stands.
+    hand: u32,
+}
+
+impl<'b> Blocks<'b> {
+    pub const fn ram_needed(geometry: &Geometry) -> usize {
+        geometry.pages().div_ceil(8) as usize + geometry.blocks as usize * BLOCK_BYTES
+    }
+
+    pub fn new(ram: &'b mut [u8], geometry: &Geometry) -> Self {
+        let (valid, table) = ram.split_at_mut(geometry.pages().div_ceil(8) as usize);
+        let table = &mut table[..geometry.blocks as usize * BLOCK_BYTES];
+        let mut blocks = Self {
+            valid,
+            table,
+            pages_per_block: geometry.pages_per_block,
+            blocks: geometry.blocks,
+            live_pages: 0,
+            empty_blocks: 0,
+            most_erased: 0,
+            hand: 0,
+        };
+        blocks.clear();
+        blocks
+    }
+
+    /// Forgets every valid page and erase count.
+    pub fn clear(&mut self) {
+        self.valid.fill(0);
+        self.table.fill(0);
+        self.live_pages = 0;
+        self.empty_blocks = self.blocks;
+        self.most_erased = 0;
+    }
+
+    fn entry(&self, block: BlockNumber) -> &[u8] {
+        &self.table[block.0 as usize * BLOCK_BYTES..][..BLOCK_BYTES]
+    }
+
+    fn entry_mut(&mut self, block: BlockNumber) -> &mut [u8] {
+        &mut self.table[block.0 as usize * BLOCK_BYTES..][..BLOCK_BYTES]
+    }
+
+    pub fn erase_count(&self, block: BlockNumber) -> u32 {
+        let entry = self.entry(block);
+        u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]])
+    }
+
+    pub fn set_erase_count(&mut self, block: BlockNumber, count: u32) {
+        self.entry_mut(block)[..4].copy_from_slice(&count.to_le_bytes());
+        self.most_erased = self.most_erased.max(count);
+    }
+
+    pub fn count_erase(&mut self, block: BlockNumber) {
+        self.set_erase_count(block, self.erase_count(block).saturating_add(1));
+    }
+
+    pub fn valid_in(&self, block: BlockNumber) -> u32 {
+        let entry = self.entry(block);
+        u32::from(u16::from_le_bytes([entry[4], entry[5]]))
+    }
+
+    pub fn is_valid(&self, page: PageNumber) -> bool {
+        self.valid[page.0 as usize / 8] & (1 << (page.0 % 8)) != 0
+    }
+
+    pub fn set_valid(&mut self, page: PageNumber, valid: bool) {
+        if self.is_valid(page) == valid {
+            return;
+        }
+        self.valid[page.0 as usize / 8] ^= 1 << (page.0 % 8);
+        let block = BlockNumber(page.0 / self.pages_per_block);
+        let before = self.valid_in(block);
+        let after = if valid { before + 1 } else { before - 1 };
+        self.entry_mut(block)[4..].copy_from_slice(&(after as u16).to_le_bytes());
+        if valid {
+            self.live_pages += 1;
+            self.empty_blocks -= u32::from(before == 0);
+        } else {
+            self.live_pages -= 1;
+            self.empty_blocks += u32::from(after == 0);
+        }
+    }
+
+    pub const fn live_pages(&self) -> u32 {
+        self.live_pages
+    }
+
+    fn all(&self) -> impl Iterator<Item = BlockNumber> + use<> {
+        (0..self.blocks).map(BlockNumber)
+    }
+
+    /// Blocks that may be erased and written.
+    pub fn free_blocks(&self, active: Option<BlockNumber>) -> u32 {
+        let active_is_empty = active.is_some_and(|block| self.valid_in(block) == 0);
+        self.empty_blocks - u32::from(active_is_empty)
+    }
+
+    /// The free block that was erased least often. The block just filled is not free: its pages may
+    /// belong to an operation that has not committed.
+    pub fn least_worn_free(&self, filled: Option<BlockNumber>) -> Option<BlockNumber> {
+        self.all()
+            .filter(|&block| self.valid_in(block) == 0 && Some(block) != filled)
+            .min_by_key(|&block| self.erase_count(block))
+    }
+
+    /// The block to collect next for its garbage.
+    pub fn victim(&mut self, victims: Victims, active: Option<BlockNumber>) -> Option<BlockNumber> {
+        let worth_it = |block: &BlockNumber| {
+            Some(*block) != active && (1..self.pages_per_block).contains(&self.valid_in(*block))
+        };
+        match victims {
+            Victims::FewestValid => self
+                .all()
+                .filter(worth_it)
+                .min_by_key(|&block| (self.valid_in(block), self.erase_count(block))),
+            Victims::Circular => {
+                let circle = (self.hand..self.blocks).chain(0..self.hand).map(BlockNumber);
+                let victim = circle.into_iter().find(worth_it);
+                self.hand = victim.map_or(self.hand, |block| (block.0 + 1) % self.blocks);
+                victim
+            }
+        }
+    }
+
+    /// The block whose data has rested so long that the others wear out around it, if there is one.
+    pub fn rested(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
+        self.all()
+            .filter(|&block| self.valid_in(block) > 0 && Some(block) != active)
+            .min_by_key(|&block| self.erase_count(block))
+            .filter(|&block| self.most_erased - self.erase_count(block) > WEAR_GAP)
+    }
+
+    /// Least, mean (rounded down) and most erases of a block.
+    pub fn wear(&self) -> (u32, u32, u32) {
+        let counts = || self.all().map(|block| self.erase_count(block));
+        let sum: u64 = counts().map(u64::from).sum();
+        let mean = (sum / u64::from(self.blocks)) as u32;
+        (counts().min().unwrap_or(0), mean, counts().max().unwrap_or(0))
+    }
+}

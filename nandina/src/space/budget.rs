@@ -1,0 +1,71 @@
+//! How many pages may be valid so that garbage collection always gains room, whatever is cut.
+//!
+//! Collecting a victim with `v` valid pages writes `v` pages and, where a moved page takes its path
+//! along, the rest of at most one path for each inner node. It gains room if that is less than a block.
+//!
+//! A cut wastes the rest of the active block. If collection is cut again and again, the fewest valid
+//! pages of a victim at least halve each time, because the moved part and the part left behind become
+//! victims of their own, until one page is left, whose move frees a block for the one it took. So a
+//! reserve of `1 + log2(v)` blocks can never be used up by cuts.
+
+use crate::flash::Geometry;
+
+use super::RETIRED_MAX;
+
+/// Limits for a tree of a given height and number of inner nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Budget {
+    /// Valid pages allowed.
+    pub limit_pages: u32,
+    /// Pages that must be free before an operation begins.
+    pub room_pages: u32,
+}
+
+/// Children that one path takes along when a victim is collected.
+pub(crate) const RIDERS: u32 = RETIRED_MAX as u32 / 2;
+
+impl Budget {
+    /// The best limits for a tree of `height` with `inner_nodes`, in which a changed leaf writes
+    /// `path_pages` pages, its own included.
+    pub fn new(geometry: &Geometry, height: u8, path_pages: u32, inner_nodes: u32) -> Self {
+        let block = geometry.pages_per_block;
+        // The longest operation splits every level.
+        let operation = path_pages + u32::from(height) + 1;
+        let mut best = Self { limit_pages: 0, room_pages: operation + block };
+        for valid in 1..block {
+            let paths = valid.min(inner_nodes + valid / RIDERS);
+            if valid + paths * (path_pages - 1) >= block {
+                break;
+            }
+            let reserve_blocks = 1 + valid.next_power_of_two().ilog2();
+            let room_pages = operation + reserve_blocks * block;
+            let closed = geometry.blocks.saturating_sub((room_pages - 1) / block + 1);
+            let limit_pages = (closed * (valid + 1)).saturating_sub(1);
+            if limit_pages > best.limit_pages {
+                best = Self { limit_pages, room_pages };
+            }
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flash::profile::MLC;
+
+    #[test]
+    fn most_of_a_large_chip_can_be_valid() {
+        let pages = MLC.geometry.pages();
+        let mu = Budget::new(&MLC.geometry, 3, 1, 100);
+        assert!(mu.limit_pages * 100 / pages >= 90, "{mu:?}");
+        let wandering = Budget::new(&MLC.geometry, 3, 3, 10);
+        assert!(wandering.limit_pages * 100 / pages >= 70, "{wandering:?}");
+    }
+
+    #[test]
+    fn a_chip_without_room_allows_nothing() {
+        let geometry = Geometry { blocks: 2, ..MLC.geometry };
+        assert_eq!(Budget::new(&geometry, 1, 1, 0).limit_pages, 0);
+    }
+}

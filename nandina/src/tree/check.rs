@@ -1,0 +1,133 @@
+//! Checks every invariant of an index on the chip. Nothing is written or mended.
+
+use super::Index;
+use super::descend::Path;
+use crate::error::{Fault, ReadError};
+use crate::flash::{Flash, PageNumber};
+use crate::node::SAME_PAGE;
+use crate::place::Placement;
+
+/// An invariant that does not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// The page in which it was seen.
+    pub page: PageNumber,
+    /// What does not hold.
+    pub what: &'static str,
+}
+
+impl core::fmt::Display for Violation {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}: {}", self.page, self.what)
+    }
+}
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Reads the whole tree and reports each invariant that does not hold: order of keys in and across
+    /// nodes, no empty node, every referenced page counted as valid and no other, the number of records,
+    /// of inner nodes, and of valid pages within its limit.
+    ///
+    /// Cost: one read for each node, more where page buffers are few.
+    pub fn check(&mut self, mut report: impl FnMut(Violation)) -> Result<(), ReadError<F::Error>> {
+        self.settle()?;
+        self.space.frames.forget_all();
+        let mut seen = Seen::default();
+        let mut path = Path::new();
+        let mut level = self.height;
+        path.set_page(level, self.root);
+        let mut previous = [0u8; super::KEY_BYTES_MAX];
+        loop {
+            let page = path.page(level);
+            let frame = self.visit(page, level)?;
+            let slot = path.slot(level);
+            let mut violated = |what| report(Violation { page: PageNumber(page), what });
+            let node = self.node(frame, level)?;
+            let count = node.count();
+            if slot == 0 {
+                let lowest = self.space.header(frame).lowest;
+                seen.pages += u32::from(lowest == level);
+                seen.inner_nodes += u32::from(level > 1);
+                if !self.space.blocks.is_valid(PageNumber(page)) {
+                    violated("it is referenced but not counted as valid");
+                }
+                if !(1..count).all(|index| node.key(index - 1) < node.key(index)) {
+                    violated("keys of a node are out of order");
+                }
+                if count == 0 && self.height > 1 {
+                    violated("a node is empty");
+                }
+                if count < 2 && level == self.height && level > 1 {
+                    violated("the root has a single child");
+                }
+                if level > 1 && lowest < level && node.slot_of(SAME_PAGE).is_none() {
+                    violated("a node does not point to the node below it in its page");
+                }
+            }
+            if level == 1 {
+                for index in 0..count {
+                    let key = node.key(index);
+                    let previous = &mut previous[..key.len()];
+                    if seen.records > 0 && key <= &*previous {
+                        violated("keys of two leaves are out of order");
+                    }
+                    if self.height > 1 && key < self.separator(&path, frame, page)?.unwrap_or(key) {
+                        violated("a key is below its parent's bound");
+                    }
+                    previous.copy_from_slice(self.node(frame, 1)?.key(index));
+                    seen.records += 1;
+                }
+            }
+            if level == 1 || slot >= count {
+                if level == self.height {
+                    break;
+                }
+                level += 1;
+                path.set_slot(level, path.slot(level) + 1);
+                continue;
+            }
+            let child = self.child(page, frame, level, slot)?;
+            level -= 1;
+            path.set_page(level, child);
+            path.set_slot(level, 0);
+        }
+        let page = PageNumber(self.root);
+        for (holds, what) in [
+            (seen.records == self.records, "the number of records is wrong"),
+            (seen.inner_nodes == self.inner_nodes, "the number of inner nodes is wrong"),
+            (seen.pages == self.space.blocks.live_pages(), "the number of valid pages is wrong"),
+            (seen.pages <= self.budget.limit_pages, "more pages are valid than allowed"),
+        ] {
+            if !holds {
+                report(Violation { page, what });
+            }
+        }
+        Ok(())
+    }
+
+    /// The lower bound that the parent on `path` holds for its leaf, if the parent is still in a page
+    /// buffer and the bound counts.
+    fn separator(
+        &self,
+        path: &Path,
+        leaf_frame: usize,
+        leaf_page: u32,
+    ) -> Result<Option<&[u8]>, Fault<F::Error>> {
+        let page = path.page(2);
+        let frame = if page == leaf_page {
+            Some(leaf_frame)
+        } else {
+            self.space.frames.holding(PageNumber(page))
+        };
+        match (frame, path.slot(2)) {
+            (Some(frame), slot) if slot > 0 => Ok(Some(self.node(frame, 2)?.key(slot))),
+            _ => Ok(None),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    pages: u32,
+    inner_nodes: u32,
+    records: u32,
+}

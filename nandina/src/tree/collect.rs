@@ -1,0 +1,135 @@
+//! Garbage collection: blocks with few valid pages are emptied, so that they can be erased and written.
+//!
+//! A page that is believed valid is tested by reachability: its lowest node is looked for from the root,
+//! by the node's own first key. If the way ends at this very page, the page is moved by writing that node
+//! anew, as an update that changes nothing would (μ-Tree paper, section 5.1). Other children in the same
+//! block that the path's nodes point to are copied on the way, so that one path serves them all.
+
+use super::rewrite::Edit;
+use super::{Index, KEY_BYTES_MAX};
+use crate::error::Fault;
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::node::SAME_PAGE;
+use crate::place::{Placement, node_mut_in};
+use crate::space::{RETIRED_MAX, RIDERS};
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Collects garbage until the longest operation fits and the reserve is whole.
+    pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
+        self.settle()?;
+        if self.space.room() >= self.budget.room_pages {
+            return Ok(());
+        }
+        self.level_wear()?;
+        // Each round gains a page at least; a chip's worth of rounds without success is no progress.
+        let mut rounds = self.space.geometry.pages();
+        while self.space.room() < self.budget.room_pages {
+            let active = self.space.active_block();
+            let victim = self.space.blocks.victim(self.victims, active).filter(|_| rounds > 0);
+            let Some(victim) = victim else {
+                return Err(self.no_room());
+            };
+            self.collect(victim, 0)?;
+            rounds -= 1;
+        }
+        Ok(())
+    }
+
+    fn no_room(&self) -> Fault<F::Error> {
+        Fault::NoRoom {
+            live_pages: self.space.blocks.live_pages(),
+            limit_pages: self.budget.limit_pages,
+        }
+    }
+
+    /// Puts a block into circulation whose data has rested while others wore out (static wear
+    /// levelling). It may take one block of the reserve, and goes on at the next call if that is short.
+    fn level_wear(&mut self) -> Result<(), Fault<F::Error>> {
+        let block_pages = self.space.geometry.pages_per_block;
+        let floor = self.budget.room_pages.saturating_sub(block_pages / 2);
+        match self.space.blocks.rested(self.space.active_block()) {
+            Some(rested) if self.space.room() >= floor => self.collect(rested, floor),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves the valid pages of `victim`, as long as at least `floor` pages of room are left.
+    fn collect(&mut self, victim: BlockNumber, floor: u32) -> Result<(), Fault<F::Error>> {
+        self.collected_blocks += 1;
+        for index in 0..self.space.geometry.pages_per_block {
+            let page = self.space.geometry.page_in(victim, index);
+            if !self.space.blocks.is_valid(page) {
+                continue;
+            }
+            let room = self.space.room();
+            if room < floor {
+                break;
+            }
+            if room < S::path_pages(self.height) {
+                return Err(self.no_room());
+            }
+            self.move_page(page, victim)?;
+        }
+        Ok(())
+    }
+
+    fn move_page(&mut self, page: PageNumber, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
+        self.space.frames.forget_all();
+        let buffers = self.space.frames.count();
+        let frame = self.space.load(page.0, buffers - 1)?;
+        let header = self.space.header(frame);
+        if header.lowest == 0 || header.lowest > self.height {
+            return Err(Fault::Corrupt { page, reason: "its level is not one of the tree" });
+        }
+        let mut key = [0; KEY_BYTES_MAX];
+        let key = &mut key[..usize::from(self.space.medium.key_bytes)];
+        let node = self.node(frame, header.lowest)?;
+        if node.count() > 0 {
+            key.copy_from_slice(node.key(0));
+        }
+        let path = self.descend_to_change(key, header.lowest)?;
+        if path.page(header.lowest) == page.0 {
+            self.moved_pages += 1;
+            self.rewrite(&path, header.lowest, Edit::Move, self.records, Some(victim))?;
+        } else {
+            // Unreachable, so nothing is lost with it.
+            self.space.blocks.set_valid(page, false);
+        }
+        Ok(())
+    }
+
+    /// Copies the children in `victim` that the working node of `level` points to.
+    pub(super) fn carry_along(
+        &mut self,
+        victim: BlockNumber,
+        level: u8,
+        records: u32,
+    ) -> Result<(), Fault<F::Error>> {
+        let working = self.working(level);
+        let last = self.space.frames.count() - 1;
+        for slot in 0..self.node(working, level)?.count() {
+            let pointer = self.node(working, level)?.pointer(slot);
+            let rides = pointer != SAME_PAGE
+                && self.block_of(pointer) == victim
+                && self.space.retirable() > RETIRED_MAX - RIDERS as usize
+                && self.space.room() > S::path_pages(self.height);
+            if !rides {
+                continue;
+            }
+            let frame = self.space.load(pointer, last)?;
+            let lowest = self.space.header(frame).lowest;
+            // What stands above the child in its page is older than the path being written.
+            let extent = S::extent(self.space.layout.area_bytes(), level - 1, self.height);
+            self.space.frames.bytes_mut(frame)[..extent.start].fill(0xFF);
+            self.space.frames.forget(frame);
+            let moved = self.space.program(frame, lowest, 0, records)?;
+            self.space.retire(PageNumber(pointer));
+            self.moved_pages += 1;
+            let at = self.level(level);
+            if let Some(mut node) = node_mut_in::<S, F>(&mut self.space, working, at) {
+                node.set_payload(slot, &moved.0.to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! The way from the root down to a node, for reading or for a change. Nothing is written here.
+
+use super::{HEIGHT_MAX, Index};
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::node::SAME_PAGE;
+use crate::place::Placement;
+
+/// The nodes from the root down to some level, and where each was found.
+#[derive(Clone, Copy)]
+pub struct Path {
+    pages: [u32; HEIGHT_MAX as usize],
+    slots: [u16; HEIGHT_MAX as usize],
+    counts: [u16; HEIGHT_MAX as usize],
+    lowest: [u8; HEIGHT_MAX as usize],
+    /// The page buffer that holds the last node.
+    pub frame: usize,
+    /// Every step took the last child: the last node is at the right edge of the tree.
+    pub right_edge: bool,
+}
+
+impl Path {
+    pub const fn new() -> Self {
+        Self {
+            pages: [0; HEIGHT_MAX as usize],
+            slots: [0; HEIGHT_MAX as usize],
+            counts: [0; HEIGHT_MAX as usize],
+            lowest: [0; HEIGHT_MAX as usize],
+            frame: 0,
+            right_edge: true,
+        }
+    }
+
+    /// The page that holds the node of `level`.
+    pub const fn page(&self, level: u8) -> u32 {
+        self.pages[level as usize - 1]
+    }
+
+    /// Which child of the node of `level` was taken.
+    pub const fn slot(&self, level: u8) -> usize {
+        self.slots[level as usize - 1] as usize
+    }
+
+    pub const fn set_slot(&mut self, level: u8, slot: usize) {
+        self.slots[level as usize - 1] = slot as u16;
+    }
+
+    /// Records in the node of `level`.
+    pub const fn count(&self, level: u8) -> usize {
+        self.counts[level as usize - 1] as usize
+    }
+
+    /// Lowest level of the nodes in the page that holds the node of `level`.
+    pub const fn lowest(&self, level: u8) -> u8 {
+        self.lowest[level as usize - 1]
+    }
+
+    pub const fn set_page(&mut self, level: u8, page: u32) {
+        self.pages[level as usize - 1] = page;
+    }
+}
+
+/// Which child of each inner node a descent takes.
+#[derive(Clone, Copy)]
+pub enum Toward<'k> {
+    Key(&'k [u8]),
+    First,
+    Last,
+}
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Brings the page of a node of `level` into a page buffer, to read.
+    pub(super) fn visit(&mut self, page: u32, level: u8) -> Result<usize, Fault<F::Error>> {
+        let buffers = self.space.frames.count();
+        self.space.load(page, (usize::from(level) - 1) % buffers)
+    }
+
+    /// The page of the child at `slot` of the node of `level` in `frame`, which is on `page`.
+    pub(super) fn child(
+        &self,
+        page: u32,
+        frame: usize,
+        level: u8,
+        slot: usize,
+    ) -> Result<u32, Fault<F::Error>> {
+        let pointer = self.node(frame, level)?.pointer(slot);
+        Ok(if pointer == SAME_PAGE { page } else { pointer })
+    }
+
+    /// Goes from the root to the node of level `stop` that `key` belongs to.
+    pub(super) fn descend(
+        &mut self,
+        key: &[u8],
+        stop: u8,
+        change: bool,
+    ) -> Result<Path, Fault<F::Error>> {
+        let mut path = Path::new();
+        path.set_page(self.height, self.root);
+        self.descend_from(&mut path, self.height, stop, Toward::Key(key), change)?;
+        Ok(path)
+    }
+
+    /// Begins a change: goes to the node that `key` belongs to and gives each node to the placement.
+    pub(super) fn descend_to_change(
+        &mut self,
+        key: &[u8],
+        stop: u8,
+    ) -> Result<Path, Fault<F::Error>> {
+        self.space.frames.forget_all();
+        self.place.begin(&mut self.space, stop);
+        self.descend(key, stop, true)
+    }
+
+    /// Goes from the node of level `from`, whose page stands in `path`, down to level `stop`.
+    pub(super) fn descend_from(
+        &mut self,
+        path: &mut Path,
+        from: u8,
+        stop: u8,
+        toward: Toward<'_>,
+        change: bool,
+    ) -> Result<(), Fault<F::Error>> {
+        let mut level = from;
+        loop {
+            let page = path.page(level);
+            let frame = if change {
+                self.space.load(page, S::reading(level, self.space.frames.count()))?
+            } else {
+                self.visit(page, level)?
+            };
+            let lowest = self.space.header(frame).lowest;
+            let node = self.node(frame, level)?;
+            let count = node.count();
+            let slot = match toward {
+                _ if level == 1 || count == 0 => 0,
+                Toward::Key(key) => node.child_slot(key),
+                Toward::First => 0,
+                Toward::Last => count - 1,
+            };
+            if lowest > level || (count == 0 && self.height > 1) {
+                let page = PageNumber(page);
+                return Err(Fault::Corrupt { page, reason: "it lacks a node that is referenced" });
+            }
+            let at = usize::from(level) - 1;
+            (path.slots[at], path.counts[at], path.lowest[at]) = (slot as u16, count as u16, lowest);
+            if change {
+                let level = self.level(level);
+                self.place.take(&mut self.space, level, page);
+            }
+            if level == stop {
+                path.frame = frame;
+                return Ok(());
+            }
+            path.right_edge &= slot + 1 == count;
+            let child = self.child(page, frame, level, slot)?;
+            level -= 1;
+            path.set_page(level, child);
+        }
+    }
+}

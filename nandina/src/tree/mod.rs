@@ -1,0 +1,277 @@
+//! The B+-tree, once: descend, insert, replace, remove, scan, and move pages for garbage collection.
+//!
+//! The tree knows keys, nodes and levels. It knows nothing of chips: pages come from and go to
+//! [`Space`], and where a changed node goes is the placement's answer. No recursion, no heap.
+//!
+//! Nodes that become empty vanish; nothing is merged or redistributed (μ-Tree paper, section 3.4).
+
+mod check;
+mod collect;
+mod descend;
+mod mount;
+mod options;
+mod range;
+mod rewrite;
+
+pub use check::Violation;
+pub use options::{Options, ram_needed};
+pub use range::{KeyBounds, Range};
+
+use crate::error::{Fault, ReadError, WriteError};
+use crate::flash::{BlockNumber, Flash};
+use crate::node::Shape;
+use crate::place::{Level, Placement, node_in};
+use crate::space::{Budget, Space, Victims};
+use rewrite::Edit;
+
+/// The highest tree that is built.
+pub const HEIGHT_MAX: u8 = 12;
+
+/// Bytes of the longest key.
+pub const KEY_BYTES_MAX: usize = 64;
+
+/// A sorted map on a chip `F`, written down as system `S` does.
+///
+/// Every change is durable when it returns: a cut at any later instant does not undo it, and a change
+/// that was cut is there wholly or not at all. Costs are given per operation for a tree of height *h*,
+/// without those of garbage collection.
+pub struct Index<'b, F, S> {
+    space: Space<'b, F>,
+    place: S,
+    root: u32,
+    height: u8,
+    records: u32,
+    inner_nodes: u32,
+    budget: Budget,
+    victims: Victims,
+    /// An operation failed half way. As after a cut, only the medium knows what is true.
+    in_doubt: bool,
+    collected_blocks: u64,
+    moved_pages: u64,
+}
+
+/// What an index says of itself. All numbers are exact.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Statistics {
+    /// Height of the tree, 1 for a single leaf.
+    pub height: u8,
+    /// Records in the index.
+    pub records: u32,
+    /// Nodes above the leaves.
+    pub inner_nodes: u32,
+    /// Valid pages: those that hold a reachable node.
+    pub live_pages: u32,
+    /// Valid pages allowed for a tree of this height; at it, inserts that need a page are refused.
+    pub limit_pages: u32,
+    /// Pages that can be programmed before garbage is collected.
+    pub free_pages: u32,
+    /// Victim blocks collected since the index was opened.
+    pub collected_blocks: u64,
+    /// Valid pages that garbage collection wrote anew since the index was opened.
+    pub moved_pages: u64,
+    /// Erase count of the least erased block.
+    pub erases_least: u32,
+    /// Mean erase count, rounded down.
+    pub erases_mean: u32,
+    /// Erase count of the most erased block.
+    pub erases_most: u32,
+}
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Records in the index. Cost: nothing.
+    pub const fn len(&self) -> u32 {
+        self.records
+    }
+
+    /// Whether the index holds no record. Cost: nothing.
+    pub const fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    /// The chip that the index stands on.
+    pub fn flash(&self) -> &F {
+        self.space.flash()
+    }
+
+    /// Ends the use of the index and gives the chip back. Nothing is written: nothing has to be.
+    pub fn close(self) -> F {
+        self.space.into_flash()
+    }
+
+    /// Makes every change durable. Both systems of today do that at once, so it does nothing.
+    pub fn flush(&mut self) -> Result<(), WriteError<F::Error>> {
+        Ok(self.settle()?)
+    }
+
+    /// Counts and sizes. Cost: no chip operation.
+    pub fn statistics(&self) -> Statistics {
+        let (erases_least, erases_mean, erases_most) = self.space.blocks.wear();
+        Statistics {
+            height: self.height,
+            records: self.records,
+            inner_nodes: self.inner_nodes,
+            live_pages: self.space.blocks.live_pages(),
+            limit_pages: self.budget.limit_pages,
+            free_pages: self.space.room(),
+            collected_blocks: self.collected_blocks,
+            moved_pages: self.moved_pages,
+            erases_least,
+            erases_mean,
+            erases_most,
+        }
+    }
+
+    /// The value of `key`. Cost: at most *h* page reads.
+    pub fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, ReadError<F::Error>> {
+        self.check_key(key)
+            .map_err(|(expected, given)| ReadError::KeySize { expected, given })?;
+        self.settle()?;
+        self.space.frames.forget_all();
+        let path = self.descend(key, 1, false)?;
+        let node = self.node(path.frame, 1)?;
+        Ok(node.search(key).ok().map(|index| node.payload(index)))
+    }
+
+    /// Puts a record, replacing the value that `key` had. Answers whether the key is new.
+    ///
+    /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for each
+    /// split. A value that is already there costs no program.
+    pub fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<bool, WriteError<F::Error>> {
+        self.check_key(key)
+            .map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
+        let expected = usize::from(self.space.medium.value_bytes);
+        if value.len() != expected {
+            return Err(WriteError::ValueSize { expected, given: value.len() });
+        }
+        self.make_room()?;
+        let path = self.descend_to_change(key, 1)?;
+        let node = self.node(self.working(1), 1)?;
+        match node.search(key) {
+            Ok(index) if node.payload(index) == value => Ok(false),
+            Ok(index) => {
+                self.rewrite(&path, 1, Edit::Replace { index, value }, self.records, None)?;
+                Ok(false)
+            }
+            Err(index) => {
+                self.admit(&path)?;
+                let edit = Edit::Insert { index, key, value };
+                self.rewrite(&path, 1, edit, self.records + 1, None)?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Takes the record of `key` out. Answers whether there was one. Cost: as a replacing insert.
+    pub fn remove(&mut self, key: &[u8]) -> Result<bool, WriteError<F::Error>> {
+        self.check_key(key)
+            .map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
+        self.make_room()?;
+        let path = self.descend_to_change(key, 1)?;
+        match self.node(self.working(1), 1)?.search(key) {
+            Ok(index) => {
+                let records = self.records.saturating_sub(1);
+                self.rewrite(&path, 1, Edit::Remove { index }, records, None)?;
+                Ok(true)
+            }
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn check_key(&self, key: &[u8]) -> Result<(), (usize, usize)> {
+        let expected = usize::from(self.space.medium.key_bytes);
+        if key.len() == expected { Ok(()) } else { Err((expected, key.len())) }
+    }
+
+    /// After an operation that failed half way, mounts the medium again.
+    fn settle(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.in_doubt {
+            self.mount()?;
+        }
+        Ok(())
+    }
+
+    /// Whether the index can take one more record at the end of `path`, before anything is written.
+    fn admit(&mut self, path: &descend::Path) -> Result<(), WriteError<F::Error>> {
+        let divided = (1..=self.height)
+            .take_while(|&level| path.count(level) >= self.capacity(level))
+            .count() as u32;
+        if divided == 0 {
+            return Ok(());
+        }
+        let grows = divided == u32::from(self.height);
+        if grows && !self.can_grow(self.height) {
+            return Err(WriteError::TooHigh { height: self.height });
+        }
+        let height = self.height + u8::from(grows);
+        let more_pages = divided + S::path_pages(height) - S::path_pages(self.height);
+        let inner_nodes = self.inner_nodes + divided - 1 + u32::from(grows);
+        let budget = if inner_nodes == self.inner_nodes {
+            self.budget
+        } else {
+            self.budget_for(height, inner_nodes)
+        };
+        let live_pages = self.space.blocks.live_pages();
+        if live_pages + more_pages > budget.limit_pages {
+            return Err(WriteError::Full { live_pages, limit_pages: budget.limit_pages });
+        }
+        Ok(())
+    }
+
+    fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
+        Budget::new(&self.space.geometry, height, S::path_pages(height), inner_nodes)
+    }
+
+    fn level_of(&self, level: u8, height: u8) -> Level {
+        let medium = &self.space.medium;
+        let key_bytes = usize::from(medium.key_bytes);
+        let shape = if level == 1 {
+            Shape { key_bytes, payload_bytes: usize::from(medium.value_bytes) }
+        } else {
+            Shape::inner(key_bytes)
+        };
+        Level { level, height, shape }
+    }
+
+    fn level(&self, level: u8) -> Level {
+        self.level_of(level, self.height)
+    }
+
+    fn records_that_fit(&self, level: u8, height: u8) -> usize {
+        let extent = S::extent(self.space.layout.area_bytes(), level, height);
+        self.level_of(level, height).shape.capacity(extent.len())
+    }
+
+    /// Whether a full root at level `height` can be divided and a root be put above it.
+    fn can_grow(&self, height: u8) -> bool {
+        height < HEIGHT_MAX
+            && self.records_that_fit(height, height + 1) >= 2
+            && self.records_that_fit(height + 1, height + 1) >= 2
+    }
+
+    /// Records that a node of `level` may hold. A root's halves and one record more must fit where
+    /// nodes below a root do.
+    fn capacity(&self, level: u8) -> usize {
+        let fits = self.records_that_fit(level, self.height);
+        if level == self.height && self.can_grow(level) {
+            return fits.min(2 * self.records_that_fit(level, level + 1) - 1);
+        }
+        fits
+    }
+
+    fn working(&self, level: u8) -> usize {
+        S::working(level, self.space.frames.count())
+    }
+
+    fn node(&self, frame: usize, level: u8) -> Result<crate::node::Node<'_>, Fault<F::Error>> {
+        node_in::<S, F>(&self.space, frame, self.level(level))
+            .ok_or_else(|| self.corrupt("a node has more records than fit"))
+    }
+
+    fn corrupt(&self, reason: &'static str) -> Fault<F::Error> {
+        Fault::Corrupt { page: crate::flash::PageNumber(self.root), reason }
+    }
+
+    fn block_of(&self, page: u32) -> BlockNumber {
+        self.space.geometry.block_of(crate::flash::PageNumber(page))
+    }
+}

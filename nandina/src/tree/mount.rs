@@ -1,0 +1,264 @@
+//! Formatting a chip, and finding the index again after any cut.
+//!
+//! Sequence numbers rise with every program, and blocks are written one at a time, so the newest block
+//! is the one whose first page has the highest number. The last root in it is the commit point; pages
+//! behind it belong to an operation that was cut, and nothing refers to them. The account of valid pages
+//! is rebuilt by walking the inner nodes. A mount writes nothing, so a cut during it changes nothing.
+//!
+//! Cost: one read for each block, those of the newest block, and one for each inner node.
+
+use super::descend::Path;
+use super::{HEIGHT_MAX, Index, Options};
+use crate::error::{Fault, OpenError};
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::node::{Medium, PageFault, PageHeader, SAME_PAGE};
+use crate::place::Placement;
+use crate::space::{Budget, Space};
+
+/// What the first pages of all blocks say.
+#[derive(Default)]
+struct Survey {
+    newest: Option<(BlockNumber, PageHeader)>,
+    any_written: bool,
+    other_version: Option<u8>,
+}
+
+impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
+    /// Makes an empty index on the chip. An older index on it is gone once this returns `Ok`; after a
+    /// cut during it, the older one may or may not be there.
+    ///
+    /// Cost: one read for each block, one erase, one program.
+    pub fn format(
+        flash: F,
+        options: &Options,
+        ram: &'b mut [u8],
+    ) -> Result<Self, OpenError<F::Error>> {
+        let mut index = Self::new(flash, options, ram)?;
+        // A root and two leaves are the least that can grow.
+        let limit_pages = index.budget_for(2, 1).limit_pages;
+        if limit_pages < 3 {
+            return Err(OpenError::ChipTooSmall { limit_pages });
+        }
+        let sequence = match index.survey(u64::MAX)?.newest {
+            Some((newest, header)) => index.last_sequence(newest, header.sequence)?,
+            None => 0,
+        };
+        index.space.restart(sequence as u32 + 1, sequence);
+        index.height = 1;
+        index.budget = index.budget_for(1, 0);
+        index.place.begin(&mut index.space, 1);
+        let root = index.level(1);
+        index.empty_node(root);
+        index.root = index.place.put(&mut index.space, root, 0)?;
+        index.in_doubt = false;
+        Ok(index)
+    }
+
+    /// Opens the index on the chip, after a clean end or a cut alike.
+    ///
+    /// Cost: one read for each block, at most two blocks' pages, and one read for each inner node.
+    pub fn open(
+        flash: F,
+        options: &Options,
+        ram: &'b mut [u8],
+    ) -> Result<Self, OpenError<F::Error>> {
+        let mut index = Self::new(flash, options, ram)?;
+        let survey = index.survey(u64::MAX)?;
+        let Some((_, header)) = survey.newest else {
+            return Err(match survey.other_version {
+                Some(found) => OpenError::Version { found },
+                None if survey.any_written => OpenError::NotNandina,
+                None => OpenError::Blank,
+            });
+        };
+        index.check_medium(&header.medium)?;
+        index.mount()?;
+        Ok(index)
+    }
+
+    fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Result<Self, OpenError<F::Error>> {
+        let geometry = flash.geometry();
+        options.check::<S, F::Error>(&geometry, ram.len())?;
+        let medium = Medium {
+            system: S::DESCRIPTION.code,
+            key_bytes: options.key_bytes as u16,
+            value_bytes: options.value_bytes as u16,
+            blocks: geometry.blocks,
+            pages_per_block: geometry.pages_per_block as u16,
+        };
+        Ok(Self {
+            space: Space::new(flash, medium, options.buffers::<S>(), ram),
+            place: S::default(),
+            root: 0,
+            height: 1,
+            records: 0,
+            inner_nodes: 0,
+            budget: Budget::default(),
+            victims: options.victims,
+            in_doubt: true,
+            collected_blocks: 0,
+            moved_pages: 0,
+        })
+    }
+
+    fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
+        let expected = &self.space.medium;
+        let settings = [
+            ("system number", u32::from(found.system), u32::from(expected.system)),
+            ("key size", found.key_bytes.into(), expected.key_bytes.into()),
+            ("value size", found.value_bytes.into(), expected.value_bytes.into()),
+            ("block count", found.blocks, expected.blocks),
+            ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
+        ];
+        match settings.into_iter().find(|(_, found, expected)| found != expected) {
+            Some((setting, found, expected)) => {
+                Err(OpenError::Mismatch { setting, found, expected })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the first page of each block: erase counts, and the newest block whose sequence number is
+    /// below `before`.
+    fn survey(&mut self, before: u64) -> Result<Survey, Fault<F::Error>> {
+        let mut survey = Survey::default();
+        let (mut known, mut sum) = (0u64, 0u64);
+        self.space.blocks.clear();
+        for block in (0..self.space.geometry.blocks).map(BlockNumber) {
+            let first = self.space.geometry.page_in(block, 0);
+            match self.space.read_raw(first, 0)? {
+                Ok(header) => {
+                    survey.any_written = true;
+                    known += 1;
+                    sum += u64::from(header.erase_count);
+                    self.space.blocks.set_erase_count(block, header.erase_count);
+                    let newest = survey.newest.map_or(0, |(_, newest)| newest.sequence);
+                    if header.sequence < before && header.sequence > newest {
+                        survey.newest = Some((block, header));
+                    }
+                }
+                Err(PageFault::Erased) => {}
+                Err(PageFault::Damaged) => survey.any_written = true,
+                Err(PageFault::Version(found)) => survey.other_version = Some(found),
+            }
+        }
+        // A block whose count was lost in a cut is taken to be as worn as the others; one that was
+        // never erased shares that guess, which only delays its first use.
+        if let Some(mean) = sum.checked_div(known) {
+            for block in (0..self.space.geometry.blocks).map(BlockNumber) {
+                if self.space.blocks.erase_count(block) == 0 {
+                    self.space.blocks.set_erase_count(block, mean as u32);
+                }
+            }
+        }
+        Ok(survey)
+    }
+
+    /// The highest sequence number in `block`, whose first page has `first`.
+    fn last_sequence(&mut self, block: BlockNumber, first: u64) -> Result<u64, Fault<F::Error>> {
+        let mut last = first;
+        for index in 1..self.space.geometry.pages_per_block {
+            let page = self.space.geometry.page_in(block, index);
+            match self.space.read_raw(page, 0)? {
+                Ok(header) => last = last.max(header.sequence),
+                Err(PageFault::Erased) => break,
+                Err(_) => {}
+            }
+        }
+        Ok(last)
+    }
+
+    /// Finds the last committed root and rebuilds all that RAM holds.
+    pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
+        self.in_doubt = true;
+        let newest = self.survey(u64::MAX)?.newest;
+        let Some((newest, header)) = newest else {
+            return Err(self.corrupt("no page of the index is readable"));
+        };
+        let sequence = self.last_sequence(newest, header.sequence)?;
+        let mut candidate = Some((newest, header));
+        let (page, root) = loop {
+            // One operation spans a few blocks, but a bound by sequence ends the search in any case.
+            let Some((block, first)) = candidate else {
+                return Err(self.corrupt("no root is readable"));
+            };
+            if let Some(found) = self.last_root(block, header.identity)? {
+                break found;
+            }
+            candidate = self.survey(first.sequence)?.newest;
+        };
+        if root.medium != self.space.medium || root.lowest == 0 || root.height > HEIGHT_MAX {
+            return Err(Fault::Corrupt { page, reason: "it is not a root of this index" });
+        }
+        self.space.restart(header.identity, sequence);
+        (self.root, self.height, self.records) = (page.0, root.height, root.records);
+        self.inner_nodes = 0;
+        self.find_valid_pages()?;
+        self.budget = self.budget_for(self.height, self.inner_nodes);
+        self.in_doubt = false;
+        Ok(())
+    }
+
+    /// The last root in `block` that belongs to the formatting `identity`.
+    fn last_root(
+        &mut self,
+        block: BlockNumber,
+        identity: u32,
+    ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
+        let mut last = None;
+        for index in 0..self.space.geometry.pages_per_block {
+            let page = self.space.geometry.page_in(block, index);
+            match self.space.read_raw(page, 0)? {
+                Ok(header) if header.identity == identity && header.height > 0 => {
+                    last = Some((page, header));
+                }
+                Err(PageFault::Erased) => break,
+                _ => {}
+            }
+        }
+        Ok(last)
+    }
+
+    /// Walks the inner nodes and marks every page that holds a reachable node.
+    fn find_valid_pages(&mut self) -> Result<(), Fault<F::Error>> {
+        let mut path = Path::new();
+        let mut level = self.height;
+        path.set_page(level, self.root);
+        loop {
+            let page = path.page(level);
+            let frame = self.visit(page, level)?;
+            let slot = path.slot(level);
+            if slot == 0 {
+                if self.space.header(frame).lowest == level {
+                    self.space.blocks.set_valid(PageNumber(page), true);
+                }
+                self.inner_nodes += u32::from(level > 1);
+            }
+            let count = self.node(frame, level)?.count();
+            if level == 1 || slot >= count {
+                // A tree of height one is a leaf, and the walk is over; else go on beside the parent.
+                if level == self.height {
+                    return Ok(());
+                }
+                level += 1;
+                path.set_slot(level, path.slot(level) + 1);
+                continue;
+            }
+            let pointer = self.node(frame, level)?.pointer(slot);
+            let child = if pointer == SAME_PAGE { page } else { pointer };
+            if child >= self.space.geometry.pages() {
+                let page = PageNumber(page);
+                return Err(Fault::Corrupt { page, reason: "a pointer leads beyond the chip" });
+            }
+            if level == 2 {
+                // A leaf is the lowest node of its page: it need not be read to be known.
+                self.space.blocks.set_valid(PageNumber(child), true);
+                path.set_slot(level, slot + 1);
+            } else {
+                level -= 1;
+                path.set_page(level, child);
+                path.set_slot(level, 0);
+            }
+        }
+    }
+}

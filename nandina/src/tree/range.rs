@@ -1,0 +1,202 @@
+//! Ordered iteration over a range of keys, upwards or downwards. Nodes have no sibling pointers: the
+//! next leaf is found through its parents, which stay in their page buffers where there are enough.
+
+use core::ops::{Bound, RangeBounds, RangeFull};
+
+use super::Index;
+use super::descend::{Path, Toward};
+use crate::error::{Fault, ReadError};
+use crate::flash::Flash;
+use crate::place::Placement;
+
+/// The records of a range of keys, in order.
+///
+/// Cost: one read for each leaf, and one for each inner node on the way that is not in a page buffer
+/// any more. The borrow of the index keeps it from changing meanwhile.
+pub struct Range<'i, 'b, 'k, F, S> {
+    index: &'i mut Index<'b, F, S>,
+    low: Bound<&'k [u8]>,
+    high: Bound<&'k [u8]>,
+    downwards: bool,
+    path: Path,
+    /// Upwards: the next record in the leaf. Downwards: the one after the next.
+    position: Option<usize>,
+    done: bool,
+}
+
+/// A key and its value.
+type Record<'r> = (&'r [u8], &'r [u8]);
+
+impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
+    /// The records whose keys are in `bounds`, from the lowest up. Bounds need not be keys of the index.
+    pub fn range<'i, 'k>(
+        &'i mut self,
+        bounds: impl KeyBounds<'k>,
+    ) -> Result<Range<'i, 'b, 'k, F, S>, ReadError<F::Error>> {
+        self.range_toward(bounds.bounds(), false)
+    }
+
+    /// The records whose keys are in `bounds`, from the highest down.
+    pub fn range_down<'i, 'k>(
+        &'i mut self,
+        bounds: impl KeyBounds<'k>,
+    ) -> Result<Range<'i, 'b, 'k, F, S>, ReadError<F::Error>> {
+        self.range_toward(bounds.bounds(), true)
+    }
+
+    fn range_toward<'i, 'k>(
+        &'i mut self,
+        (low, high): (Bound<&'k [u8]>, Bound<&'k [u8]>),
+        downwards: bool,
+    ) -> Result<Range<'i, 'b, 'k, F, S>, ReadError<F::Error>> {
+        for bound in [low, high] {
+            if let Bound::Included(key) | Bound::Excluded(key) = bound {
+                self.check_key(key)
+                    .map_err(|(expected, given)| ReadError::KeySize { expected, given })?;
+            }
+        }
+        self.settle()?;
+        self.space.frames.forget_all();
+        let path = Path::new();
+        Ok(Range { index: self, low, high, downwards, path, position: None, done: false })
+    }
+}
+
+/// A range of keys: `..`, `a..b`, `a..=b` and so on over byte slices or arrays, or a pair of bounds.
+pub trait KeyBounds<'k> {
+    /// The lower and upper bound.
+    fn bounds(&self) -> (Bound<&'k [u8]>, Bound<&'k [u8]>);
+}
+
+impl<'k> KeyBounds<'k> for RangeFull {
+    fn bounds(&self) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
+        (Bound::Unbounded, Bound::Unbounded)
+    }
+}
+
+impl<'k> KeyBounds<'k> for (Bound<&'k [u8]>, Bound<&'k [u8]>) {
+    fn bounds(&self) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
+        *self
+    }
+}
+
+macro_rules! key_bounds {
+    ($($range:ident),+) => {$(
+        impl<'k, K: AsRef<[u8]> + ?Sized> KeyBounds<'k> for core::ops::$range<&'k K> {
+            fn bounds(&self) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
+                (
+                    RangeBounds::<&'k K>::start_bound(self).map(|key| (*key).as_ref()),
+                    RangeBounds::<&'k K>::end_bound(self).map(|key| (*key).as_ref()),
+                )
+            }
+        }
+    )+};
+}
+
+key_bounds![Range, RangeFrom, RangeTo, RangeInclusive, RangeToInclusive];
+
+impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
+    /// The next record, or nothing at the end of the range.
+    #[allow(clippy::should_implement_trait)] // A record borrows from the page buffers.
+    pub fn next(&mut self) -> Result<Option<Record<'_>>, ReadError<F::Error>> {
+        if self.done {
+            return Ok(None);
+        }
+        // Whatever ends the range or breaks it, it does not go on afterwards.
+        self.done = true;
+        let position = match self.position {
+            None => self.start()?,
+            Some(position) => position,
+        };
+        let Some(position) = self.settle_in_leaf(position)? else {
+            return Ok(None);
+        };
+        let frame = self.index.visit(self.path.page(1), 1)?;
+        let node = self.index.node(frame, 1)?;
+        let record = (node.key(position), node.payload(position));
+        let beyond = match (self.downwards, self.low, self.high) {
+            (false, _, Bound::Included(high)) => record.0 > high,
+            (false, _, Bound::Excluded(high)) => record.0 >= high,
+            (true, Bound::Included(low), _) => record.0 < low,
+            (true, Bound::Excluded(low), _) => record.0 <= low,
+            _ => false,
+        };
+        if beyond {
+            return Ok(None);
+        }
+        self.position = Some(if self.downwards { position } else { position + 1 });
+        self.done = false;
+        Ok(Some(record))
+    }
+
+    /// How many records are left. Reads them all.
+    pub fn count(mut self) -> Result<u32, ReadError<F::Error>> {
+        let mut count = 0;
+        while self.next()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Goes to the leaf in which the range starts.
+    fn start(&mut self) -> Result<usize, Fault<F::Error>> {
+        let index = &mut *self.index;
+        let toward = match (self.downwards, self.low, self.high) {
+            (false, Bound::Included(key) | Bound::Excluded(key), _)
+            | (true, _, Bound::Included(key) | Bound::Excluded(key)) => Toward::Key(key),
+            (false, Bound::Unbounded, _) => Toward::First,
+            (true, _, Bound::Unbounded) => Toward::Last,
+        };
+        self.path.set_page(index.height, index.root);
+        index.descend_from(&mut self.path, index.height, 1, toward, false)?;
+        let node = index.node(self.path.frame, 1)?;
+        Ok(match (toward, self.downwards) {
+            (Toward::First, _) => 0,
+            (Toward::Last, _) => node.count(),
+            (Toward::Key(key), downwards) => {
+                let bound = if downwards { self.high } else { self.low };
+                // Upwards an excluded bound is stepped over, downwards an included one is.
+                let steps_over = matches!(bound, Bound::Included(_)) == downwards;
+                match node.search(key) {
+                    Ok(at) => at + usize::from(steps_over),
+                    Err(at) => at,
+                }
+            }
+        })
+    }
+
+    /// From `position`, the place of the next record; in the leaf beside this one if need be.
+    fn settle_in_leaf(&mut self, position: usize) -> Result<Option<usize>, Fault<F::Error>> {
+        if self.downwards && position > 0 {
+            return Ok(Some(position - 1));
+        }
+        if !self.downwards && position < self.path.count(1) {
+            return Ok(Some(position));
+        }
+        let index = &mut *self.index;
+        let mut level = 2;
+        loop {
+            if level > index.height {
+                return Ok(None);
+            }
+            let (slot, count) = (self.path.slot(level), self.path.count(level));
+            if self.downwards && slot > 0 {
+                self.path.set_slot(level, slot - 1);
+                break;
+            }
+            if !self.downwards && slot + 1 < count {
+                self.path.set_slot(level, slot + 1);
+                break;
+            }
+            level += 1;
+        }
+        let page = self.path.page(level);
+        let frame = index.visit(page, level)?;
+        let child = index.child(page, frame, level, self.path.slot(level))?;
+        self.path.set_page(level - 1, child);
+        let toward = if self.downwards { Toward::Last } else { Toward::First };
+        index.descend_from(&mut self.path, level - 1, 1, toward, false)?;
+        let count = self.path.count(1);
+        Ok(Some(if self.downwards { count - 1 } else { 0 }))
+    }
+}
