@@ -1,1 +1,23 @@
-fn main(){}
+//! The program `nandina`: reads the command line, shows progress, prints what the lab measured.
+//!
+//! Exit codes: 0 done; 2 the user's mistake, in one line on standard error that says what to do.
+
+mod arguments;
+mod commands;
+mod progress;
+mod tables;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = arguments::Arguments::parse();
+    match commands::run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("nandina: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -141,7 +141,7 @@ impl Work {
         };
         let lookups = pick(tenth, Operation::Lookup);
         let scans = pick((tenth / 100).max(1), Operation::Scan);
-        let updates = pick(tenth, Operation::Update);
+        let updates = rows.iter().rev().take(tenth).map(|&row| Operation::Update(row)).collect();
         let deletes = rows.iter().take(tenth).map(|&row| Operation::Delete(row)).collect();
         self.phases = vec![
             Phase {

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::block::Block;
 use crate::cut::{tear_erase, tear_program};
-use crate::{ChipError, Counters, Cut, CutState, Rule, TimeSplit, Wear};
+use crate::{ChipError, Counters, Cut, Rule, TimeSplit, Wear};
 
 /// A simulated chip.
 #[derive(Clone, Debug)]
@@ -23,7 +23,6 @@ pub struct Chip {
     /// Ordinal of the operation that is cut, and where in it.
     cut: Option<(u64, Cut)>,
     powered: bool,
-    recorded: Option<Vec<CutState>>,
 }
 
 impl Chip {
@@ -44,7 +43,6 @@ impl Chip {
             counters: Counters::default(),
             cut: None,
             powered: true,
-            recorded: None,
         }
     }
 
@@ -110,17 +108,6 @@ impl Chip {
         self.cut = None;
     }
 
-    /// From now on keeps each state that a cut at a program or an erase could leave: one before it and
-    /// two inside it. The state after it is the one before the next.
-    pub fn record_cuts(&mut self, on: bool) {
-        self.recorded = on.then(Vec::new);
-    }
-
-    /// The states kept since the last call.
-    pub fn take_cuts(&mut self) -> Vec<CutState> {
-        self.recorded.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
     /// Changes the bytes of a page against all rules, main data and spare area apart. An erased page
     /// counts as programmed afterwards.
     pub fn corrupt_page(&mut self, page: PageNumber, change: impl FnOnce(&mut [u8], &mut [u8])) {
@@ -137,10 +124,10 @@ impl Chip {
         ((page.0 / pages) as usize, PageNumber(page.0 % pages))
     }
 
-    fn random(&self, salt: u64) -> ChaCha8Rng {
-        let operation = self.counters.operations();
+    /// The damage of a cut at this operation.
+    fn random(&self) -> ChaCha8Rng {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
-        random.set_stream(operation.wrapping_mul(4).wrapping_add(salt));
+        random.set_stream(self.counters.operations());
         random
     }
 
@@ -197,23 +184,6 @@ impl Chip {
         Ok(())
     }
 
-    /// Keeps the states that a cut of the next operation could leave; `tear` does the damage.
-    fn record(&mut self, tear: impl Fn(&mut Self, &mut ChaCha8Rng)) {
-        let Some(mut recorded) = self.recorded.take() else { return };
-        let operation = self.counters.operations();
-        recorded.push(CutState { operation, cut: Cut::Before, chip: self.clone() });
-        for salt in 1..=2 {
-            let mut chip = self.clone();
-            tear(&mut chip, &mut self.random(salt));
-            recorded.push(CutState { operation, cut: Cut::Inside, chip });
-        }
-        self.recorded = Some(recorded);
-        // A clone records nothing, has power, and has no cut armed but ours, which it must not keep.
-        for state in self.recorded.iter_mut().flatten().rev().take(3) {
-            state.chip.restore_power();
-        }
-    }
-
     /// Whether the operation about to be done is cut, and where.
     fn take_cut(&mut self) -> Option<Cut> {
         let cut = self.cut.filter(|&(operation, _)| operation == self.counters.operations());
@@ -222,20 +192,22 @@ impl Chip {
         Some(cut)
     }
 
-    fn tear_program(&mut self, page: PageNumber, main: &[u8], spare: &[u8], random: &mut ChaCha8Rng) {
+    fn tear_program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) {
+        let mut random = self.random();
         let (block, page) = self.place(page);
         let block = Arc::make_mut(&mut self.blocks[block]);
         let old = block.page_bytes_mut(page);
         let mut new = old.to_vec();
         store(&mut new, main, spare, false);
-        tear_program(old, &new, random);
+        tear_program(old, &new, &mut random);
         block.count_program(page);
     }
 
-    fn tear_erase(&mut self, block: BlockNumber, random: &mut ChaCha8Rng) {
+    fn tear_erase(&mut self, block: BlockNumber) {
+        let mut random = self.random();
         let pages = self.profile.geometry.pages_per_block;
         let block = Arc::make_mut(&mut self.blocks[block.0 as usize]);
-        tear_erase(block, pages, random);
+        tear_erase(block, pages, &mut random);
         block.exhaust();
         block.erase_count += 1;
     }
@@ -302,11 +274,9 @@ impl Flash for Chip {
             return Err(ChipError::PowerLost);
         }
         self.check_program(page, main, spare)?;
-        self.record(|chip, random| chip.tear_program(page, main, spare, random));
         let cut = self.take_cut();
         if cut == Some(Cut::Inside) {
-            let mut random = self.random(0);
-            self.tear_program(page, main, spare, &mut random);
+            self.tear_program(page, main, spare);
         } else if cut != Some(Cut::Before) {
             let (block, page) = self.place(page);
             let block = Arc::make_mut(&mut self.blocks[block]);
@@ -328,11 +298,9 @@ impl Flash for Chip {
             let evidence = format!("{block} was named, the chip has {blocks} blocks");
             return Err(ChipError::rule(Rule::Bounds, evidence));
         }
-        self.record(|chip, random| chip.tear_erase(block, random));
         let cut = self.take_cut();
         if cut == Some(Cut::Inside) {
-            let mut random = self.random(0);
-            self.tear_erase(block, &mut random);
+            self.tear_erase(block);
         } else if cut != Some(Cut::Before) {
             let block = Arc::make_mut(&mut self.blocks[block.0 as usize]);
             block.erase();

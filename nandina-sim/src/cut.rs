@@ -4,7 +4,6 @@ use nandina::flash::PageNumber;
 use rand::{Rng, RngCore};
 use rand_chacha::ChaCha8Rng;
 
-use crate::Chip;
 use crate::block::Block;
 
 /// Where in an operation power goes.
@@ -16,17 +15,6 @@ pub enum Cut {
     Inside,
     /// After the operation was complete, before the caller learned of it.
     After,
-}
-
-/// The state of a chip that a cut could have left.
-#[derive(Clone, Debug)]
-pub struct CutState {
-    /// The chip operation at which power went, counted from the chip's first.
-    pub operation: u64,
-    /// Where in it.
-    pub cut: Cut,
-    /// The chip with power restored.
-    pub chip: Chip,
 }
 
 /// How far a torn program or erase had come.

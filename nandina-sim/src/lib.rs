@@ -30,7 +30,7 @@ mod error;
 
 pub use chip::Chip;
 pub use counters::{Counters, TimeSplit, Wear};
-pub use cut::{Cut, CutState};
+pub use cut::Cut;
 pub use error::{ChipError, Rule};
 
 use nandina::flash::{Geometry, Profile, profile::MLC};

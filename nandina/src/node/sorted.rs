@@ -5,8 +5,9 @@
 //! ```
 //!
 //! In a leaf the payload is the value; in an inner node it is the pointer to a child, and the key is
-//! a lower bound of the child's keys. The first key of an inner node bounds nothing: everything below
-//! the second key belongs to the first child. Numbers are little-endian, keys order as bytes.
+//! a lower bound of the child's keys. A key below the first key of an inner node belongs to its first
+//! child; whoever puts it there lowers the first key to it, so that it stays a lower bound and the node
+//! can be found by it. Numbers are little-endian, keys order as bytes.
 
 use super::POINTER_BYTES;
 
@@ -164,6 +165,12 @@ impl<'a> NodeMut<'a> {
         self.bytes[at..at + self.shape.key_bytes].copy_from_slice(key);
         self.set_payload(index, payload);
         self.set_count(self.count + 1);
+    }
+
+    /// Replaces the key at `index` by one that keeps the order.
+    pub fn set_key(&mut self, index: usize, key: &[u8]) {
+        let at = self.shape.at(index);
+        self.bytes[at..at + self.shape.key_bytes].copy_from_slice(key);
     }
 
     /// Replaces the value or pointer at `index`.

@@ -105,7 +105,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// The lower bound that the parent on `path` holds for its leaf, if the parent is still in a page
-    /// buffer and the bound counts.
+    /// buffer.
     fn separator(
         &self,
         path: &Path,
@@ -118,9 +118,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         } else {
             self.space.frames.holding(PageNumber(page))
         };
-        match (frame, path.slot(2)) {
-            (Some(frame), slot) if slot > 0 => Ok(Some(self.node(frame, 2)?.key(slot))),
-            _ => Ok(None),
+        match frame {
+            Some(frame) => Ok(Some(self.node(frame, 2)?.key(path.slot(2)))),
+            None => Ok(None),
         }
     }
 }

@@ -67,6 +67,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let divided = match child {
                 None => self.edit_first(level, edit, path.right_edge, &mut separator)?,
                 Some(child) => {
+                    self.lower_first_key(level, edit)?;
                     self.edit_parent(level, path.slot(level), child, path.right_edge, &mut separator)?
                 }
             };
@@ -137,6 +138,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             Edit::Remove { index } => self.working_node(level)?.remove(index),
         }
         Ok(false)
+    }
+
+    /// A new key below all that a node knows becomes its first key.
+    fn lower_first_key(&mut self, level: u8, edit: Edit<'_>) -> Result<(), Fault<F::Error>> {
+        if let Edit::Insert { key, .. } = edit {
+            let mut node = self.working_node(level)?;
+            if node.count() > 0 && key < node.as_node().key(0) {
+                node.set_key(0, key);
+            }
+        }
+        Ok(())
     }
 
     fn edit_parent(

@@ -1,0 +1,34 @@
+//! A progress bar for anything over a second. It goes to standard error, and only to a terminal.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Shows nothing in its first second.
+pub struct Progress {
+    bar: ProgressBar,
+    started: Instant,
+}
+
+impl Progress {
+    pub fn new(operations: u64) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(operations), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(
+            "{wide_bar} {human_pos} of {human_len} operations, {eta} left",
+        ) {
+            bar.set_style(style);
+        }
+        Self { bar, started: Instant::now() }
+    }
+
+    pub fn advance(&self, operations: u64) {
+        if self.bar.is_hidden() && self.started.elapsed() > Duration::from_secs(1) {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.inc(operations);
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

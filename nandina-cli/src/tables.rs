@@ -1,0 +1,130 @@
+//! Tables for people. No figure is computed here, only printed.
+
+use std::io::Write;
+
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::{CellAlignment, Table};
+use nandina::flash::profile::PROFILES;
+use nandina::place::SYSTEMS;
+use nandina_lab::compare::Comparison;
+use nandina_lab::reproduce::Reproduction;
+use nandina_lab::run::SystemCost;
+
+/// Prints to standard output. A reader that has seen enough is no error.
+pub fn print(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+fn table(header: &[&str], text_columns: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY).set_header(header);
+    for column in text_columns..header.len() {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+pub fn systems() -> String {
+    let mut table = table(&["system", "name", "how a changed node reaches flash", "source"], 4);
+    for system in SYSTEMS {
+        table.add_row([system.key, system.name, system.summary, system.source]);
+    }
+    table.to_string()
+}
+
+pub fn devices() -> String {
+    let header = ["device", "what it is", "read us", "program us", "erase us", "NOP"];
+    let mut table = table(&header, 2);
+    for profile in PROFILES {
+        table.add_row([
+            profile.key.to_string(),
+            profile.summary.to_string(),
+            format!("{:.1}", profile.page_read_ns() as f64 / 1e3),
+            format!("{:.1}", profile.page_program_ns() as f64 / 1e3),
+            format!("{:.0}", profile.timing.erase_ns as f64 / 1e3),
+            profile.capabilities.programs_per_page.to_string(),
+        ]);
+    }
+    let mut text = table.to_string();
+    for profile in PROFILES {
+        text += &format!("\n{}: {}", profile.key, profile.source);
+    }
+    text
+}
+
+pub fn comparison(comparison: &Comparison) -> String {
+    let header = [
+        "phase", "system", "ops", "reads/op", "programs/op", "erases/op", "ms mean", "ms p99",
+        "ms max", "write amp.",
+    ];
+    let mut phases = table(&header, 2);
+    let count = comparison.systems.first().map_or(0, |system| system.phases.len());
+    for index in 0..count {
+        for SystemCost { system, phases: costs, .. } in &comparison.systems {
+            let cost = &costs[index];
+            phases.add_row([
+                cost.phase.to_string(),
+                system.to_string(),
+                cost.ops.to_string(),
+                format!("{:.2}", cost.reads_per_op),
+                format!("{:.2}", cost.programs_per_op),
+                format!("{:.4}", cost.erases_per_op),
+                format!("{:.3}", cost.ms_mean),
+                format!("{:.3}", cost.ms_p99),
+                format!("{:.3}", cost.ms_max),
+                cost.write_amplification.map_or("-".into(), |factor| format!("{factor:.0}")),
+            ]);
+        }
+    }
+    let header = [
+        "system", "RAM bytes", "height", "records", "valid pages", "blocks collected",
+        "pages moved", "wear max/mean",
+    ];
+    let mut systems = table(&header, 1);
+    for system in &comparison.systems {
+        systems.add_row([
+            system.system.to_string(),
+            system.ram_bytes.to_string(),
+            system.height.to_string(),
+            system.records.to_string(),
+            system.valid_pages.to_string(),
+            system.collected_blocks.to_string(),
+            system.moved_pages.to_string(),
+            format!("{:.2}", system.wear_max_by_mean),
+        ]);
+    }
+    format!(
+        "{}, on {}, seed {}; a scan reads 100 records\n{phases}\n\nAt the end\n{systems}\n\n\
+         Times are modelled from the chip's latencies; `nandina devices` gives them.",
+        comparison.work, comparison.device, comparison.seed
+    )
+}
+
+pub fn reproduction(reproduction: &Reproduction) -> String {
+    let mut text = format!(
+        "{}, {}, seed {}",
+        reproduction.paper, reproduction.scale, reproduction.seed
+    );
+    for experiment in &reproduction.experiments {
+        let header = ["system", "cache", "metric", "paper", "measured", "ratio", "verdict"];
+        let mut rows = table(&header, 3);
+        for row in &experiment.rows {
+            rows.add_row([
+                row.system.to_string(),
+                row.config.to_string(),
+                format!("{} ({})", row.metric, row.unit),
+                format!("{:.2}", row.paper),
+                format!("{:.3}", row.measured),
+                row.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")),
+                row.verdict.to_string(),
+            ]);
+        }
+        text += &format!("\n\n{}\n{rows}", experiment.id);
+        for (claim, holds) in &experiment.orderings {
+            text += &format!("\n{}: {claim}", if *holds { "holds" } else { "DOES NOT HOLD" });
+        }
+    }
+    text + "\n\nWhat differs by more than a tenth is explained in docs/REPRODUCTION.md."
+}

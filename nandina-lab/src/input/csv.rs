@@ -1,0 +1,70 @@
+//! CSV: the first line names the columns, the cells asked for are whole or decimal numbers.
+
+use super::{Cells, Column, Table, position};
+
+/// The longest part of a cell that an error shows.
+const SHOWN: usize = 30;
+
+pub fn read(text: &str, key: Option<&str>, value: Option<&str>) -> Result<Table, String> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let header = reader.headers().map_err(|error| explain(&error))?.clone();
+    let columns: Vec<&str> = header.iter().collect();
+    if columns.iter().all(|column| column.is_empty()) {
+        return Err("line 1: a header with the names of the columns was expected".into());
+    }
+    let Some(key) = key else {
+        return Err(format!(
+            "say which column is the key with --key COLUMN: it has {}",
+            columns.join(", ")
+        ));
+    };
+    let key_at = position(&columns, key)?;
+    let value_at = match value {
+        Some(value) => position(&columns, value)?,
+        None => (0..columns.len()).find(|&at| at != key_at).unwrap_or(key_at),
+    };
+    let (mut keys, mut values, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    for row in reader.records() {
+        let row = row.map_err(|error| explain(&error))?;
+        keys.push(row[key_at].to_string());
+        values.push(row[value_at].to_string());
+        lines.push(row.position().map_or(0, csv::Position::line));
+    }
+    let column = |at: usize, cells: &[String]| {
+        let cells = parse(cells).map_err(|row| {
+            let shown: String = cells[row].chars().take(SHOWN).collect();
+            format!(
+                "line {}, column {}: '{shown}' is not a number: mend the cell, or choose another \
+                 column",
+                lines[row], columns[at]
+            )
+        })?;
+        Ok::<_, String>(Column { name: columns[at].to_string(), cells })
+    };
+    let (key, value) = (column(key_at, &keys)?, column(value_at, &values)?);
+    Ok(Table { kind: "CSV", key, value, place: Box::new(move |row| format!("line {}", lines[row])) })
+}
+
+/// The numbers of all cells, or the row of the first that is none.
+fn parse(cells: &[String]) -> Result<Cells, usize> {
+    let whole: Option<Vec<i64>> = cells.iter().map(|cell| cell.parse().ok()).collect();
+    if let Some(whole) = whole {
+        return Ok(Cells::Whole(whole));
+    }
+    let decimal = |cell: &String| cell.parse().ok().filter(|number: &f64| number.is_finite());
+    let decimals: Vec<Option<f64>> = cells.iter().map(decimal).collect();
+    match decimals.iter().position(Option::is_none) {
+        Some(row) => Err(row),
+        None => Ok(Cells::Decimal(decimals.into_iter().flatten().collect())),
+    }
+}
+
+fn explain(error: &csv::Error) -> String {
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => format!(
+            "line {}: {len} fields where the header has {expected_len}: mend the line",
+            pos.as_ref().map_or(0, csv::Position::line)
+        ),
+        _ => error.to_string().replace('\n', " "),
+    }
+}

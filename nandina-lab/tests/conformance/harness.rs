@@ -1,0 +1,116 @@
+//! What all checks share: a model beside the index, and the comparison of the two.
+
+use std::collections::BTreeMap;
+
+use nandina::flash::{Flash, Geometry, Profile};
+use nandina::place::{Placement, SYSTEMS, Visitor, visit};
+use nandina::{Index, Options, ram_needed};
+use nandina_sim::{Chip, TINY};
+
+pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+pub type Outcome = Result<(), String>;
+
+/// Something that must hold for every system.
+pub trait Check {
+    fn run<S: Placement + 'static>(&self) -> Outcome;
+}
+
+/// Runs `check` for every system of the registry.
+pub fn for_every_system(check: &impl Check) {
+    struct Run<'c, C>(&'c C);
+    impl<C: Check> Visitor for Run<'_, C> {
+        type Output = Outcome;
+        fn visit<S: Placement + 'static>(self) -> Outcome {
+            self.0.run::<S>()
+        }
+    }
+    for system in SYSTEMS {
+        match visit(system.key, Run(check)) {
+            Some(Ok(())) => {}
+            Some(Err(what)) => panic!("{}: {what}", system.key),
+            None => panic!("{} is listed but cannot be visited", system.key),
+        }
+    }
+}
+
+/// A chip and the settings of an index on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    pub profile: Profile,
+    pub options: Options,
+}
+
+pub const KEY_BYTES: usize = 4;
+pub const VALUE_BYTES: usize = 12;
+
+impl Case {
+    pub const fn new(profile: Profile) -> Self {
+        Self { profile, options: Options::new(KEY_BYTES, VALUE_BYTES) }
+    }
+
+    pub fn ram<S: Placement>(&self) -> Vec<u8> {
+        vec![0xA5; ram_needed::<S>(&self.profile.geometry, &self.options)]
+    }
+}
+
+/// A small chip whose records fill its leaves soon, so that trees grow high with few records.
+pub const SMALL: Profile =
+    Profile { geometry: Geometry { blocks: 24, pages_per_block: 8, ..TINY.geometry }, ..TINY };
+
+pub fn key(number: u32) -> [u8; KEY_BYTES] {
+    nandina::key::from_u32(number)
+}
+
+/// A value that tells the number and the version it belongs to.
+pub fn value(number: u32, version: u32) -> [u8; VALUE_BYTES] {
+    let mut value = [0; VALUE_BYTES];
+    value[..4].copy_from_slice(&number.to_le_bytes());
+    value[4..8].copy_from_slice(&version.to_le_bytes());
+    value
+}
+
+pub fn text(error: impl std::fmt::Debug) -> String {
+    format!("{error:?}")
+}
+
+/// Answers what is wrong if the index does not hold just what the model does.
+pub fn compare<F: Flash, S: Placement>(index: &mut Index<'_, F, S>, model: &Model) -> Outcome {
+    let mut violations = Vec::new();
+    index.check(|violation| violations.push(violation.to_string())).map_err(text)?;
+    if !violations.is_empty() {
+        return Err(format!("invariants: {violations:?}"));
+    }
+    if index.len() as usize != model.len() {
+        return Err(format!("{} records, the model has {}", index.len(), model.len()));
+    }
+    let mut range = index.range(..).map_err(text)?;
+    for (key, value) in model {
+        if range.next().map_err(text)? != Some((&key[..], &value[..])) {
+            return Err(format!("scan upwards differs at {key:02x?}"));
+        }
+    }
+    if range.next().map_err(text)?.is_some() {
+        return Err("scan upwards goes on after the last record".into());
+    }
+    let mut range = index.range_down(..).map_err(text)?;
+    for (key, value) in model.iter().rev() {
+        if range.next().map_err(text)? != Some((&key[..], &value[..])) {
+            return Err(format!("scan downwards differs at {key:02x?}"));
+        }
+    }
+    if range.next().map_err(text)?.is_some() {
+        return Err("scan downwards goes on after the first record".into());
+    }
+    Ok(())
+}
+
+/// Formats a new chip and hands the index over.
+pub fn with_index<S: Placement, R>(
+    case: &Case,
+    work: impl FnOnce(&mut Index<'_, &mut Chip, S>) -> Result<R, String>,
+) -> Result<R, String> {
+    let mut chip = Chip::new(case.profile);
+    let mut ram = case.ram::<S>();
+    let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+    work(&mut index)
+}

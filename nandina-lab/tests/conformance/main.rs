@@ -1,0 +1,16 @@
+//! The conformance suite: every check runs for every system of the registry, with no special case.
+//!
+//! A check takes a system and answers what is wrong. `canary` holds systems that are broken on purpose;
+//! the suite must catch each of them.
+
+mod canary;
+mod full;
+mod geometry;
+mod golden;
+mod harness;
+mod hostile;
+mod model;
+mod open;
+mod power;
+mod ranges;
+mod wear;

@@ -1,0 +1,177 @@
+//! Power cuts: at every chip operation of a small run, before it, inside it and after it; and cuts
+//! without end. What was acknowledged survives; what was not is there wholly or not at all.
+
+use nandina::place::Placement;
+use nandina::{Index, WriteError};
+use nandina_sim::{Chip, ChipError, Cut, TINY};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::*;
+use crate::model::Step;
+
+/// A run with splits, growth, garbage collection, vanishing nodes, and everything removed at its end.
+pub fn small_run() -> Vec<Step> {
+    let numbers: Vec<u32> = (0..196u32).map(|turn| turn * 37 % 197).collect();
+    let rising = numbers.iter().map(|&number| Step::Put(number, 1));
+    let again = numbers.iter().step_by(3).map(|&number| Step::Put(number, 2));
+    let falling = (0..197).map(Step::Remove);
+    rising.chain(again).chain(falling).collect()
+}
+
+/// Does `steps` until power goes. Answers the model, and what the cut operation would have made of it.
+fn run_until_cut<S: Placement>(
+    index: &mut Index<'_, &mut Chip, S>,
+    model: &mut Model,
+    steps: &[Step],
+) -> Result<Option<Model>, String> {
+    for &step in steps {
+        let mut after = model.clone();
+        let result = match step {
+            Step::Put(number, version) => {
+                let (key, value) = (key(number), value(number, version));
+                after.insert(key.to_vec(), value.to_vec());
+                index.insert(&key, &value)
+            }
+            Step::Remove(number) => {
+                after.remove(&key(number)[..]);
+                index.remove(&key(number))
+            }
+            Step::Get(_) | Step::Reopen => continue,
+        };
+        match result {
+            Ok(_) => *model = after,
+            Err(WriteError::Full { .. }) => {}
+            Err(WriteError::Device(ChipError::PowerLost)) => return Ok(Some(after)),
+            Err(error) => return Err(text(error)),
+        }
+    }
+    Ok(None)
+}
+
+/// Opens the chip and holds it against the two states that may be; answers the one that is.
+fn recover<S: Placement>(
+    case: &Case,
+    chip: &mut Chip,
+    before: Model,
+    after: Model,
+) -> Result<Model, String> {
+    let mut ram = case.ram::<S>();
+    let mut index = Index::<_, S>::open(chip, &case.options, &mut ram).map_err(text)?;
+    match compare(&mut index, &before) {
+        Ok(()) => Ok(before),
+        Err(old) => match compare(&mut index, &after) {
+            Ok(()) => Ok(after),
+            Err(new) => Err(format!("neither the old state ({old}) nor the new one ({new})")),
+        },
+    }
+}
+
+struct CutEverywhere;
+
+impl Check for CutEverywhere {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(TINY);
+        let steps = small_run();
+        let mut ram = case.ram::<S>();
+        let mut blank = Chip::with_seed(case.profile, 11);
+        Index::<_, S>::format(&mut blank, &case.options, &mut ram).map_err(text)?;
+        let mut collected = false;
+        for operation in 0.. {
+            for cut in [Cut::Before, Cut::Inside, Cut::After] {
+                let at = |what| format!("cut {cut:?} at chip operation {operation}: {what}");
+                let mut chip = blank.clone();
+                let mut model = Model::new();
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                // The cut is armed behind the mount, which has no operation that changes anything.
+                drop(index);
+                let mount_reads = chip.counters().reads;
+                let mut chip = blank.clone();
+                let reads = mount_reads - blank.counters().reads;
+                chip.cut_at(reads + operation, cut);
+                index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                let after = run_until_cut(&mut index, &mut model, &steps).map_err(at)?;
+                collected |= index.statistics().collected_blocks > 0;
+                drop(index);
+                let Some(after) = after else {
+                    return if collected && operation > 500 {
+                        Ok(())
+                    } else {
+                        Err(format!("the run is too tame: {operation} operations"))
+                    };
+                };
+                chip.restore_power();
+                model = recover::<S>(&case, &mut chip, model, after).map_err(at)?;
+                // Life goes on.
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                run_until_cut(&mut index, &mut model, &steps[..60]).map_err(at)?;
+                compare(&mut index, &model).map_err(at)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_cut_at_every_operation_leaves_the_old_or_the_new_state() {
+    for_every_system(&CutEverywhere);
+}
+
+/// Each session is cut after a few operations, thousands of times in a row: the reserve must not run
+/// out, and what is acknowledged in between must add up.
+struct CutsWithoutEnd {
+    case: Case,
+    records: u32,
+}
+
+impl Check for CutsWithoutEnd {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = &self.case;
+        let mut random = ChaCha8Rng::seed_from_u64(5);
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::with_seed(case.profile, 5);
+        Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let mut model = Model::new();
+        let mut acknowledged = 0;
+        for session in 0..3_000 {
+            let steps: Vec<Step> = (0..40)
+                .map(|_| match (random.random_range(0..self.records), random.random_range(0..5)) {
+                    (number, 0) => Step::Remove(number),
+                    (number, _) => Step::Put(number, session),
+                })
+                .collect();
+            let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram)
+                .map_err(|error| format!("session {session}: {error:?}"))?;
+            let mount = index.flash().counters();
+            drop(index);
+            let reads = mount.reads;
+            let again = chip.counters().reads;
+            debug_assert_eq!(reads, again);
+            let cut = [Cut::Before, Cut::Inside, Cut::After][random.random_range(0..3)];
+            // Mounting once more reads as much; most cuts fall into the first few changes.
+            let mut probe = chip.clone();
+            let before = probe.counters().operations();
+            drop(Index::<_, S>::open(&mut probe, &case.options, &mut ram).map_err(text)?);
+            let mounting = probe.counters().operations() - before;
+            chip.cut_at(mounting + random.random_range(0..60), cut);
+            index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            let at = |what| format!("session {session}: {what}");
+            let records = model.clone();
+            let after = run_until_cut(&mut index, &mut model, &steps).map_err(at)?;
+            acknowledged += usize::from(records != model);
+            drop(index);
+            chip.restore_power();
+            let after = after.unwrap_or_else(|| model.clone());
+            model = recover::<S>(case, &mut chip, model, after).map_err(at)?;
+        }
+        if acknowledged > 500 { Ok(()) } else { Err(format!("{acknowledged} sessions got on")) }
+    }
+}
+
+#[test]
+fn cuts_without_end_never_use_up_the_reserve() {
+    for_every_system(&CutsWithoutEnd { case: Case::new(TINY), records: 120 });
+    for_every_system(&CutsWithoutEnd { case: Case::new(SMALL), records: 1_500 });
+}
