@@ -92,10 +92,10 @@ pub struct Reproduce {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How garbage collection chooses a block: `fewest-valid`, or `circular` as a log does, to see what
-    /// the choice costs
-    #[arg(long, default_value = "fewest-valid")]
-    pub victims: VictimChoice,
+    /// How garbage collection moves the valid pages of a block: those under one path together, or each
+    /// alone with a path of its own, as the paper does
+    #[arg(long, default_value = "together")]
+    pub moves: MovesChoice,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -108,7 +108,7 @@ pub enum Paper {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub enum VictimChoice {
-    FewestValid,
-    Circular,
+pub enum MovesChoice {
+    Together,
+    Alone,
 }

@@ -2,7 +2,7 @@
 
 use nandina::flash::profile::{self, Profile};
 use nandina::place::SYSTEMS;
-use nandina::{Options, Victims};
+use nandina::{Moves, Options};
 use nandina_lab::compare::compare;
 use nandina_lab::reproduce::mu_tree;
 use nandina_lab::run::Setup;
@@ -10,9 +10,7 @@ use nandina_lab::work::Work;
 use nandina_lab::{LabError, input};
 use serde_json::json;
 
-use crate::arguments::{
-    Arguments, Command, Compare, Duplicates, Paper, Reproduce, VictimChoice,
-};
+use crate::arguments::{Arguments, Command, Compare, Duplicates, MovesChoice, Paper, Reproduce};
 use crate::progress::Progress;
 use crate::tables;
 
@@ -54,7 +52,8 @@ fn run_compare(arguments: &Compare) -> Result<(), LabError> {
     } else {
         arguments.systems.iter().map(String::as_str).collect()
     };
-    if let Some(unknown) = systems.iter().find(|&&key| SYSTEMS.iter().all(|known| known.key != key)) {
+    if let Some(unknown) = systems.iter().find(|&&key| SYSTEMS.iter().all(|known| known.key != key))
+    {
         let known: Vec<_> = SYSTEMS.iter().map(|system| system.key).collect();
         let known = known.join(", ");
         return Err(LabError(format!("there is no system '{unknown}': choose from {known}")));
@@ -80,7 +79,9 @@ fn compare_work(arguments: &Compare) -> Result<(Work, String), LabError> {
         let records = arguments.records.unwrap_or(100_000);
         let (key_bytes, value_bytes) = (key_size.unwrap_or(4), value_size.unwrap_or(4));
         if !(1..=64).contains(&key_bytes) {
-            return Err(LabError(format!("--key-size {key_bytes} is out of range: choose 1 to 64")));
+            return Err(LabError(format!(
+                "--key-size {key_bytes} is out of range: choose 1 to 64"
+            )));
         }
         let work = Work::standard(records, key_bytes, value_bytes, seed)?;
         let description = format!(
@@ -118,13 +119,13 @@ fn compare_work(arguments: &Compare) -> Result<(Work, String), LabError> {
 fn run_reproduce(arguments: &Reproduce) -> Result<(), LabError> {
     let Paper::MuTree = arguments.paper;
     let scale = if arguments.quick { mu_tree::Scale::QUICK } else { mu_tree::Scale::FULL };
-    let victims = match arguments.victims {
-        VictimChoice::FewestValid => Victims::FewestValid,
-        VictimChoice::Circular => Victims::Circular,
+    let moves = match arguments.moves {
+        MovesChoice::Together => Moves::Together,
+        MovesChoice::Alone => Moves::Alone,
     };
     let progress = Progress::new(scale.total());
     let advance = |operations| progress.advance(operations);
-    let result = mu_tree::reproduce(scale, victims, arguments.seed, &advance);
+    let result = mu_tree::reproduce(scale, moves, arguments.seed, &advance);
     progress.finish();
     let reproduction = result?;
     if arguments.json {

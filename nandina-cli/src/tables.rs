@@ -56,8 +56,16 @@ pub fn devices() -> String {
 
 pub fn comparison(comparison: &Comparison) -> String {
     let header = [
-        "phase", "system", "ops", "reads/op", "programs/op", "erases/op", "ms mean", "ms p99",
-        "ms max", "write amp.",
+        "phase",
+        "system",
+        "ops",
+        "reads/op",
+        "programs/op",
+        "erases/op",
+        "ms mean",
+        "ms p99",
+        "ms max",
+        "write amp.",
     ];
     let mut phases = table(&header, 2);
     let count = comparison.systems.first().map_or(0, |system| system.phases.len());
@@ -79,8 +87,14 @@ pub fn comparison(comparison: &Comparison) -> String {
         }
     }
     let header = [
-        "system", "RAM bytes", "height", "records", "valid pages", "blocks collected",
-        "pages moved", "wear max/mean",
+        "system",
+        "RAM bytes",
+        "height",
+        "records",
+        "valid pages",
+        "blocks collected",
+        "pages moved",
+        "wear max/mean",
     ];
     let mut systems = table(&header, 1);
     for system in &comparison.systems {
@@ -103,10 +117,8 @@ pub fn comparison(comparison: &Comparison) -> String {
 }
 
 pub fn reproduction(reproduction: &Reproduction) -> String {
-    let mut text = format!(
-        "{}, {}, seed {}",
-        reproduction.paper, reproduction.scale, reproduction.seed
-    );
+    let mut text =
+        format!("{}, {}, seed {}", reproduction.paper, reproduction.scale, reproduction.seed);
     for experiment in &reproduction.experiments {
         let header = ["system", "cache", "metric", "paper", "measured", "ratio", "verdict"];
         let mut rows = table(&header, 3);

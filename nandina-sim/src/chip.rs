@@ -147,12 +147,7 @@ impl Chip {
         Ok(())
     }
 
-    fn check_program(
-        &self,
-        page: PageNumber,
-        main: &[u8],
-        spare: &[u8],
-    ) -> Result<(), ChipError> {
+    fn check_program(&self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
         self.check_page(page, main.len(), spare.len())?;
         let (block, index) = self.place(page);
         let block = &self.blocks[block];

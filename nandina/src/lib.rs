@@ -41,5 +41,5 @@ pub mod space;
 pub mod tree;
 
 pub use error::{OpenError, ReadError, WriteError};
-pub use space::Victims;
+pub use space::Moves;
 pub use tree::{Index, KeyBounds, Options, Range, Statistics, Violation, ram_needed};

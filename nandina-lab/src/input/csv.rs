@@ -42,7 +42,12 @@ pub fn read(text: &str, key: Option<&str>, value: Option<&str>) -> Result<Table,
         Ok::<_, String>(Column { name: columns[at].to_string(), cells })
     };
     let (key, value) = (column(key_at, &keys)?, column(value_at, &values)?);
-    Ok(Table { kind: "CSV", key, value, place: Box::new(move |row| format!("line {}", lines[row])) })
+    Ok(Table {
+        kind: "CSV",
+        key,
+        value,
+        place: Box::new(move |row| format!("line {}", lines[row])),
+    })
 }
 
 /// The numbers of all cells, or the row of the first that is none.

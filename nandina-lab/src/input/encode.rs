@@ -23,7 +23,10 @@ pub fn encode(
     let size = size.unwrap_or(natural);
     let option = if is_key { "--key-size" } else { "--value-size" };
     if size < 4 || (5..8).contains(&size) || size > SIZE_MAX {
-        return Err((0, format!("{option} {size} is no size for a number: choose 4, 8, or up to 64")));
+        return Err((
+            0,
+            format!("{option} {size} is no size for a number: choose 4, 8, or up to 64"),
+        ));
     }
     let mut bytes = Vec::with_capacity(size * count);
     for row in 0..count {
@@ -32,7 +35,10 @@ pub fn encode(
             Cells::Whole(numbers) => {
                 let number = numbers[row];
                 if size == 4 && !fits_four(number) {
-                    return Err((row, format!("{number} does not fit in 4 bytes: choose {option} 8")));
+                    return Err((
+                        row,
+                        format!("{number} does not fit in 4 bytes: choose {option} 8"),
+                    ));
                 }
                 put_whole(&mut bytes, number, size, is_key);
             }

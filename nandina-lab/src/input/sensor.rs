@@ -38,7 +38,11 @@ pub fn read(bytes: &[u8], key: Option<&str>, value: Option<&str>) -> Result<Tabl
             let cell = |column: usize| -> i64 {
                 let at = column * 4;
                 let raw = [record[at], record[at + 1], record[at + 2], record[at + 3]];
-                if column == 0 { u32::from_le_bytes(raw).into() } else { i32::from_le_bytes(raw).into() }
+                if column == 0 {
+                    u32::from_le_bytes(raw).into()
+                } else {
+                    i32::from_le_bytes(raw).into()
+                }
             };
             keys.push(cell(key));
             values.push(cell(value));

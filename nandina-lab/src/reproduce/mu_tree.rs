@@ -4,7 +4,7 @@
 //! retrievals, deletions and insertions each (section 6.1).
 
 use nandina::flash::profile::MLC;
-use nandina::{Options, Victims};
+use nandina::{Moves, Options};
 
 use super::{Experiment, Reproduction, Row};
 use crate::LabError;
@@ -59,7 +59,8 @@ fn work(scale: Scale, seed: u64) -> Result<Work, LabError> {
     // Rows behind the first `records` are the new keys of the insertions at the end.
     let mut work = Work::random_rows(records + operations, 4, 4, seed)?;
     let order = Work::shuffled(records, seed ^ 1);
-    let some = |from: u32| order.iter().copied().cycle().skip(from as usize).take(operations as usize);
+    let some =
+        |from: u32| order.iter().copied().cycle().skip(from as usize).take(operations as usize);
     let phase = |name, operations| Phase { name, operations };
     work.phases = vec![
         phase("fill", (0..records).map(Operation::Insert).collect()),
@@ -70,17 +71,17 @@ fn work(scale: Scale, seed: u64) -> Result<Work, LabError> {
     Ok(work)
 }
 
-/// Runs Table 5 without cache. `victims` is how garbage collection chooses blocks.
+/// Runs Table 5 without cache. `moves` is how garbage collection moves pages.
 pub fn reproduce(
     scale: Scale,
-    victims: Victims,
+    moves: Moves,
     seed: u64,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Reproduction, LabError> {
     let work = work(scale, seed)?;
     let setup = Setup {
         profile: MLC.with_blocks(scale.blocks),
-        options: Options { victims, ..Options::new(4, 4) },
+        options: Options { moves, ..Options::new(4, 4) },
         ram_bytes: None,
     };
     let systems = TABLE_5.map(|(system, _)| system);

@@ -1,1 +1,161 @@
-//! stub
+//! A device that is full refuses inserts, loses nothing, and still deletes. No operation takes more chip
+//! operations than a bound, so none can loop for ever.
+
+use nandina::flash::{Flash, Geometry};
+use nandina::place::Placement;
+use nandina::{Index, Moves, WriteError};
+use nandina_sim::{Chip, TINY};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::*;
+
+/// Chip operations that no single change may exceed: each page of the chip read, moved along a path of
+/// four pages, and read again, four times over.
+fn guard(index: &Index<'_, &mut Chip, impl Placement>) -> u64 {
+    40 * u64::from(index.flash().geometry().pages())
+}
+
+fn put<S: Placement>(
+    index: &mut Index<'_, &mut Chip, S>,
+    model: &mut Model,
+    number: u32,
+    version: u32,
+) -> Result<bool, String> {
+    let before = index.flash().counters().operations();
+    let (key, value) = (key(number), value(number, version));
+    let result = index.insert(&key, &value);
+    let took = index.flash().counters().operations() - before;
+    if took > guard(index) {
+        return Err(format!("one insert took {took} chip operations"));
+    }
+    match result {
+        Ok(_) => {
+            model.insert(key.to_vec(), value.to_vec());
+            Ok(true)
+        }
+        Err(WriteError::Full { .. } | WriteError::TooHigh { .. }) => Ok(false),
+        Err(error) => Err(text(error)),
+    }
+}
+
+fn remove<S: Placement>(
+    index: &mut Index<'_, &mut Chip, S>,
+    model: &mut Model,
+    number: u32,
+) -> Outcome {
+    let before = index.flash().counters().operations();
+    let removed = index.remove(&key(number)).map_err(text)?;
+    let took = index.flash().counters().operations() - before;
+    if took > guard(index) {
+        return Err(format!("one remove took {took} chip operations"));
+    }
+    if removed != model.remove(&key(number)[..]).is_some() {
+        return Err(format!("remove of {number} answered {removed}"));
+    }
+    Ok(())
+}
+
+struct FillAndEmpty {
+    case: Case,
+}
+
+impl Check for FillAndEmpty {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        with_index::<S, _>(&self.case, |index| {
+            let mut random = ChaCha8Rng::seed_from_u64(3);
+            let mut model = Model::new();
+            for round in 0..2 {
+                let mut refused = 0;
+                while refused < 20 {
+                    let number = random.random_range(0..1_000_000);
+                    refused += u32::from(!put(index, &mut model, number, round)?);
+                }
+                compare(index, &model).map_err(|what| format!("full: {what}"))?;
+                let numbers: Vec<u32> =
+                    model.keys().map(|key| u32::from_be_bytes([key[0], key[1], key[2], key[3]])).collect();
+                // Replacing needs no page.
+                for &number in numbers.iter().take(300) {
+                    if !put(index, &mut model, number, round + 10)? {
+                        return Err(format!("full: replacing {number} was refused"));
+                    }
+                }
+                // Every other record goes first: leaves empty slowly, and none can be merged.
+                let (even, odd): (Vec<u32>, Vec<u32>) =
+                    (numbers.iter().step_by(2).copied().collect(), numbers.iter().skip(1).step_by(2).copied().collect());
+                for &number in even.iter().chain(&odd) {
+                    remove(index, &mut model, number)?;
+                }
+                compare(index, &model).map_err(|what| format!("empty: {what}"))?;
+                let statistics = index.statistics();
+                if (statistics.height, statistics.live_pages) != (1, 1) {
+                    return Err(format!("an empty index has {statistics:?}"));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+struct Churn {
+    case: Case,
+    percent: u32,
+}
+
+impl Check for Churn {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        with_index::<S, _>(&self.case, |index| {
+            let mut random = ChaCha8Rng::seed_from_u64(u64::from(self.percent));
+            let mut model = Model::new();
+            let target = |index: &Index<'_, &mut Chip, S>| {
+                index.statistics().limit_pages * self.percent / 100
+            };
+            while index.statistics().live_pages < target(index) {
+                if !put(index, &mut model, random.random_range(0..1_000_000), 0)? {
+                    break;
+                }
+            }
+            for turn in 0..4_000 {
+                let number = random.random_range(0..1_000_000);
+                let near = model.range(key(number).to_vec()..).next();
+                let near = near.map(|(key, _)| u32::from_be_bytes([key[0], key[1], key[2], key[3]]));
+                match (turn % 4, near) {
+                    (0, Some(near)) => remove(index, &mut model, near)?,
+                    (1, _) => {
+                        put(index, &mut model, number, turn)?;
+                    }
+                    (_, Some(near)) => {
+                        if !put(index, &mut model, near, turn)? {
+                            return Err(format!("replacing {near} was refused at turn {turn}"));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            compare(index, &model)
+        })
+    }
+}
+
+fn cases() -> [Case; 3] {
+    let large = Geometry { blocks: 20, pages_per_block: 32, ..TINY.geometry };
+    [Case::new(TINY), Case::new(SMALL), Case::new(nandina::flash::Profile { geometry: large, ..TINY })]
+}
+
+#[test]
+fn a_full_device_refuses_loses_nothing_and_still_deletes() {
+    for mut case in cases() {
+        for_every_system(&FillAndEmpty { case });
+        case.options.moves = Moves::Alone;
+        for_every_system(&FillAndEmpty { case });
+    }
+}
+
+#[test]
+fn churn_at_60_to_100_percent_of_the_valid_pages_goes_on() {
+    for case in cases() {
+        for percent in [60, 80, 90, 100] {
+            for_every_system(&Churn { case, percent });
+        }
+    }
+}

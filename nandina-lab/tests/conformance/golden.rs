@@ -1,1 +1,30 @@
-//! stub
+//! The exact chip operations of small fixed workloads. A change of cost shows here, and is reviewed.
+
+use nandina::flash::profile::{MLC, SLC};
+use nandina::place::SYSTEMS;
+use nandina_lab::run::{Setup, run};
+use nandina_lab::work::Work;
+
+/// `system device phase: reads programs erases`, for 20,000 random records of 4 + 4 bytes, seed 7.
+const GOLDEN: &str = include_str!("golden.txt");
+
+#[test]
+fn chip_operations_are_as_pinned() {
+    let work = Work::standard(20_000, 4, 4, 7).unwrap();
+    let mut table = String::new();
+    for profile in [MLC.with_blocks(12), SLC.with_blocks(20)] {
+        let options = nandina::Options::new(4, 4);
+        let setup = Setup { profile, options, ram_bytes: None };
+        for system in SYSTEMS {
+            let cost = run(system.key, &setup, &work, &|_| {}).unwrap();
+            for phase in &cost.phases {
+                let counters = phase.counters;
+                table += &format!(
+                    "{} {} {}: {} {} {}\n",
+                    system.key, profile.key, phase.phase, counters.reads, counters.programs, counters.erases
+                );
+            }
+        }
+    }
+    assert_eq!(table, GOLDEN, "\nmeasured:\n{table}");
+}

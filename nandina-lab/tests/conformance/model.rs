@@ -46,7 +46,8 @@ pub fn replay<S: Placement>(case: &Case, steps: &[Step]) -> Outcome {
                         }
                     }
                     // Refused: the model does not have it either, and nothing may be lost by it.
-                    Err(nandina::WriteError::Full { .. } | nandina::WriteError::TooHigh { .. }) => {}
+                    Err(nandina::WriteError::Full { .. } | nandina::WriteError::TooHigh { .. }) => {
+                    }
                     Err(error) => return Err(text(error)),
                 }
             }
@@ -82,7 +83,8 @@ struct RandomSteps {
 
 impl Check for RandomSteps {
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        let config = ProptestConfig { cases: self.cases, failure_persistence: None, ..Default::default() };
+        let config =
+            ProptestConfig { cases: self.cases, failure_persistence: None, ..Default::default() };
         TestRunner::new(config)
             .run(&steps(self.length), |steps| {
                 replay::<S>(&self.case, &steps).map_err(TestCaseError::fail)

@@ -1,1 +1,161 @@
-//! stub
+//! What is refused when a medium is formatted or opened, and with which evidence.
+
+use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
+use nandina::place::{Mu, Placement, Wandering};
+use nandina::{Index, OpenError, Options, ram_needed};
+use nandina_sim::{Chip, ChipError, TINY};
+
+use crate::harness::*;
+
+struct Settings;
+
+impl Check for Settings {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(SMALL);
+        let mut ram = case.ram::<S>();
+        let mut large_ram = vec![0; 1 << 16];
+        let mut chip = Chip::new(case.profile);
+        let open = |chip: &mut Chip, options: &Options, ram: &mut [u8]| {
+            Index::<_, S>::open(chip, options, ram).map(|index| index.len())
+        };
+        expect(open(&mut chip, &case.options, &mut ram), Err(OpenError::Blank))?;
+        let format = |chip: &mut Chip, options: &Options, ram: &mut [u8]| {
+            Index::<_, S>::format(chip, options, ram).map(|index| index.len())
+        };
+        let (needed, given) = (ram.len(), ram.len() - 1);
+        let too_small = Err(OpenError::RamTooSmall { needed, given });
+        expect(format(&mut chip, &case.options, &mut ram[..given]), too_small)?;
+        expect(format(&mut chip, &case.options, &mut ram), Ok(0))?;
+        expect(open(&mut chip, &case.options, &mut ram), Ok(0))?;
+
+        let mismatch = |setting, found, expected| Err(OpenError::Mismatch { setting, found, expected });
+        let other = Options { key_bytes: 8, ..case.options };
+        expect(open(&mut chip, &other, &mut large_ram), mismatch("key size", 4, 8))?;
+        let other = Options { value_bytes: 13, ..case.options };
+        expect(open(&mut chip, &other, &mut large_ram), mismatch("value size", 12, 13))?;
+
+        let bad = Options { key_bytes: 65, ..case.options };
+        let reason = "key_bytes must be 1 to 64";
+        expect(open(&mut chip, &bad, &mut large_ram), Err(OpenError::BadOption { reason }))?;
+        let bad = Options { page_buffers: Some(1), ..case.options };
+        if !matches!(open(&mut chip, &bad, &mut large_ram), Err(OpenError::BadOption { .. })) {
+            return Err("one page buffer was accepted".into());
+        }
+        let large = Options { value_bytes: 400, ..case.options };
+        let result = format(&mut chip, &large, &mut large_ram);
+        if !matches!(result, Err(OpenError::RecordTooLarge { record_bytes: 404, .. })) {
+            return Err(format!("records of 404 bytes in pages of 512 gave {result:?}"));
+        }
+        // None of these refusals has touched the medium.
+        expect(open(&mut chip, &case.options, &mut ram), Ok(0))
+    }
+}
+
+fn expect<T: PartialEq + std::fmt::Debug>(result: T, expected: T) -> Outcome {
+    if result == expected { Ok(()) } else { Err(format!("{result:?}, not {expected:?}")) }
+}
+
+#[test]
+fn settings_are_checked() {
+    for_every_system(&Settings);
+}
+
+struct Formatting;
+
+impl Check for Formatting {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(SMALL);
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::new(case.profile);
+        for round in 0..30u32 {
+            let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+            compare(&mut index, &Model::new()).map_err(|what| format!("round {round}: {what}"))?;
+            for number in 0..200 {
+                index.insert(&key(number), &value(number, round)).map_err(text)?;
+            }
+            drop(index);
+            let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            let model: Model =
+                (0..200).map(|number| (key(number).to_vec(), value(number, round).to_vec())).collect();
+            compare(&mut index, &model).map_err(|what| format!("round {round}: {what}"))?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn formatting_empties_a_medium_again_and_again() {
+    for_every_system(&Formatting);
+}
+
+struct TooSmall;
+
+impl Check for TooSmall {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let geometry = Geometry { blocks: 2, ..TINY.geometry };
+        let case = Case::new(Profile { geometry, ..TINY });
+        let mut ram = case.ram::<S>();
+        match Index::<_, S>::format(Chip::new(case.profile), &case.options, &mut ram) {
+            Err(OpenError::ChipTooSmall { .. }) => Ok(()),
+            Err(error) => Err(text(error)),
+            Ok(_) => Err("a chip of two blocks was accepted".into()),
+        }
+    }
+}
+
+#[test]
+fn a_chip_without_room_for_collection_is_refused() {
+    for_every_system(&TooSmall);
+}
+
+#[test]
+fn a_medium_of_another_system_is_refused() {
+    let case = Case::new(SMALL);
+    let mut ram = vec![0; 1 << 16];
+    let mut chip = Chip::new(case.profile);
+    drop(Index::<_, Wandering>::format(&mut chip, &case.options, &mut ram).unwrap());
+    let error = Index::<_, Mu>::open(&mut chip, &case.options, &mut ram).map(|_| ()).unwrap_err();
+    let setting = "system number";
+    assert_eq!(error, OpenError::<ChipError>::Mismatch { setting, found: 1, expected: 2 });
+    assert_eq!(error.to_string(), "the medium was made with system number 1, not 2");
+}
+
+#[test]
+fn foreign_bytes_and_other_versions_are_named() {
+    let case = Case::new(SMALL);
+    let mut ram = vec![0; 1 << 16];
+    let mut chip = Chip::new(case.profile);
+    chip.erase(BlockNumber(3)).unwrap();
+    chip.program(PageNumber(24), &[0x42; 512], &[]).unwrap();
+    let open = |chip: &mut Chip, ram: &mut [u8]| {
+        Index::<_, Mu>::open(chip, &case.options, ram).map(|_| ()).unwrap_err()
+    };
+    assert_eq!(open(&mut chip, &mut ram), OpenError::NotNandina);
+
+    let mut chip = Chip::new(case.profile);
+    drop(Index::<_, Mu>::format(&mut chip, &case.options, &mut ram).unwrap());
+    let written = (0..192).map(PageNumber).find(|&page| !chip.page_is_erased(page)).unwrap();
+    chip.corrupt_page(written, |_, spare| spare[6] = 9);
+    assert_eq!(open(&mut chip, &mut ram), OpenError::Version { found: 9 });
+}
+
+struct Ram;
+
+impl Check for Ram {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        // The struct, with the chip behind a reference, on a 64-bit host.
+        let struct_bytes = size_of::<Index<'_, &mut Chip, S>>();
+        if struct_bytes > 768 {
+            return Err(format!("the struct takes {struct_bytes} bytes"));
+        }
+        // Page buffers, one bit for each page, six bytes for each block, and nothing else.
+        let geometry = nandina::flash::profile::MLC.geometry;
+        let options = Options { page_buffers: Some(2), ..Options::new(4, 4) };
+        expect(ram_needed::<S>(&geometry, &options), 2 * (4096 + 40) + 16_384 / 8 + 128 * 6)
+    }
+}
+
+#[test]
+fn ram_is_what_is_promised() {
+    for_every_system(&Ram);
+}

@@ -66,22 +66,9 @@ pub const MLC: Profile = Profile {
     summary: "MLC NAND, 4 KiB pages, 128 pages a block, 64 MiB",
     source: "Samsung K9GAG08U0M as in the μ-Tree paper, Table 1 (size as in section 6.1); 25 ns a byte \
              is assumed, 60 us and 800.2 us follow from the printed 165.6 us and 905.8 us",
-    geometry: Geometry {
-        page_bytes: 4096,
-        spare_bytes: 128,
-        pages_per_block: 128,
-        blocks: 128,
-    },
-    capabilities: Capabilities {
-        programs_per_page: 1,
-        in_order: true,
-    },
-    timing: Timing {
-        read_ns: 60_000,
-        program_ns: 800_200,
-        erase_ns: 1_500_000,
-        byte_ns: 25,
-    },
+    geometry: Geometry { page_bytes: 4096, spare_bytes: 128, pages_per_block: 128, blocks: 128 },
+    capabilities: Capabilities { programs_per_page: 1, in_order: true },
+    timing: Timing { read_ns: 60_000, program_ns: 800_200, erase_ns: 1_500_000, byte_ns: 25 },
 };
 
 /// Large-block SLC NAND, 2 KiB pages, 64 MiB.
@@ -90,22 +77,9 @@ pub const SLC: Profile = Profile {
     summary: "SLC NAND, 2 KiB pages, 64 pages a block, 64 MiB",
     source: "Samsung K9WAG08U1A as in the μ-Tree paper, Table 1, cut to 512 blocks; 25 ns a byte is \
              assumed, 25 us and 200 us follow from the printed 77.8 us and 252.8 us",
-    geometry: Geometry {
-        page_bytes: 2048,
-        spare_bytes: 64,
-        pages_per_block: 64,
-        blocks: 512,
-    },
-    capabilities: Capabilities {
-        programs_per_page: 4,
-        in_order: true,
-    },
-    timing: Timing {
-        read_ns: 25_000,
-        program_ns: 200_000,
-        erase_ns: 1_500_000,
-        byte_ns: 25,
-    },
+    geometry: Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 64, blocks: 512 },
+    capabilities: Capabilities { programs_per_page: 4, in_order: true },
+    timing: Timing { read_ns: 25_000, program_ns: 200_000, erase_ns: 1_500_000, byte_ns: 25 },
 };
 
 /// Every profile, in the order in which programs list them.

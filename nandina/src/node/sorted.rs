@@ -25,10 +25,7 @@ const COUNT_BYTES: usize = 2;
 impl Shape {
     /// The shape of the inner nodes above leaves with keys of `key_bytes`.
     pub const fn inner(key_bytes: usize) -> Self {
-        Self {
-            key_bytes,
-            payload_bytes: POINTER_BYTES,
-        }
+        Self { key_bytes, payload_bytes: POINTER_BYTES }
     }
 
     /// Bytes of one record.

@@ -16,10 +16,12 @@ pub use wandering::Wandering;
 
 use core::ops::Range;
 
-use crate::error::Fault;
 use crate::flash::Flash;
 use crate::node::{Node, NodeMut, Shape};
 use crate::space::Space;
+
+/// Why a placement could not write: it hands on what [`Space`] answered.
+pub type PlaceFault<F> = crate::error::Fault<<F as Flash>::Error>;
 
 /// What the registry says of a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,7 +88,7 @@ pub trait Placement: Default {
         space: &mut Space<'_, F>,
         level: Level,
         records: u32,
-    ) -> Result<u32, Fault<F::Error>>;
+    ) -> Result<u32, PlaceFault<F>>;
 
     /// The node of `level`, not a root, was divided: its lower half is in the working buffer, its
     /// upper half in the last buffer, at the same place. Puts both and answers their pointers.
@@ -95,7 +97,7 @@ pub trait Placement: Default {
         space: &mut Space<'_, F>,
         level: Level,
         records: u32,
-    ) -> Result<(u32, u32), Fault<F::Error>>;
+    ) -> Result<(u32, u32), PlaceFault<F>>;
 }
 
 /// Reads the node of `level` in page buffer `frame`, or nothing if the bytes are no node.

@@ -10,16 +10,6 @@ const BLOCK_BYTES: usize = 6;
 /// A block is collected for wear alone when another was erased this much more often.
 const WEAR_GAP: u32 = 8;
 
-/// How the victim of garbage collection is chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Victims {
-    /// The block with the fewest valid pages; the least worn of these.
-    #[default]
-    FewestValid,
-    /// The block that was erased longest ago, in a circle over the chip.
-    Circular,
-}
-
 pub struct Blocks<'b> {
     valid: &'b mut [u8],
     table: &'b mut [u8],
@@ -29,8 +19,6 @@ pub struct Blocks<'b> {
     /// Blocks without a valid page, the active one included.
     empty_blocks: u32,
     most_erased: u32,
-    /// Where the circle of [`Victims::Circular`] stands.
-    hand: u32,
 }
 
 impl<'b> Blocks<'b> {
@@ -49,7 +37,6 @@ impl<'b> Blocks<'b> {
             live_pages: 0,
             empty_blocks: 0,
             most_erased: 0,
-            hand: 0,
         };
         blocks.clear();
         blocks
@@ -135,23 +122,13 @@ impl<'b> Blocks<'b> {
             .min_by_key(|&block| self.erase_count(block))
     }
 
-    /// The block to collect next for its garbage.
-    pub fn victim(&mut self, victims: Victims, active: Option<BlockNumber>) -> Option<BlockNumber> {
-        let worth_it = |block: &BlockNumber| {
-            Some(*block) != active && (1..self.pages_per_block).contains(&self.valid_in(*block))
-        };
-        match victims {
-            Victims::FewestValid => self
-                .all()
-                .filter(worth_it)
-                .min_by_key(|&block| (self.valid_in(block), self.erase_count(block))),
-            Victims::Circular => {
-                let circle = (self.hand..self.blocks).chain(0..self.hand).map(BlockNumber);
-                let victim = circle.into_iter().find(worth_it);
-                self.hand = victim.map_or(self.hand, |block| (block.0 + 1) % self.blocks);
-                victim
-            }
-        }
+    /// The block to collect next for its garbage: the one with the fewest valid pages, and of these the
+    /// least worn.
+    pub fn victim(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
+        self.all()
+            .filter(|&block| Some(block) != active)
+            .filter(|&block| (1..self.pages_per_block).contains(&self.valid_in(block)))
+            .min_by_key(|&block| (self.valid_in(block), self.erase_count(block)))
     }
 
     /// The block whose data has rested so long that the others wear out around it, if there is one.

@@ -7,10 +7,23 @@
 //! pages of a victim at least halve each time, because the moved part and the part left behind become
 //! victims of their own, until one page is left, whose move frees a block for the one it took. So a
 //! reserve of `1 + log2(v)` blocks can never be used up by cuts.
+//!
+//! Paths are shared only when pages move together ([`Moves`]).
 
 use crate::flash::Geometry;
 
 use super::RETIRED_MAX;
+
+/// How the valid pages of a victim are moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Moves {
+    /// A page's path takes along the other pages of the victim that its nodes point to.
+    #[default]
+    Together,
+    /// Each page writes a path of its own, as in the μ-Tree paper, section 5.1. For comparison: it costs
+    /// the wandering tree more programs, and so it allows fewer valid pages.
+    Alone,
+}
 
 /// Limits for a tree of a given height and number of inner nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -27,13 +40,22 @@ pub(crate) const RIDERS: u32 = RETIRED_MAX as u32 / 2;
 impl Budget {
     /// The best limits for a tree of `height` with `inner_nodes`, in which a changed leaf writes
     /// `path_pages` pages, its own included.
-    pub fn new(geometry: &Geometry, height: u8, path_pages: u32, inner_nodes: u32) -> Self {
+    pub fn new(
+        geometry: &Geometry,
+        moves: Moves,
+        height: u8,
+        path_pages: u32,
+        inner_nodes: u32,
+    ) -> Self {
         let block = geometry.pages_per_block;
         // The longest operation splits every level.
         let operation = path_pages + u32::from(height) + 1;
         let mut best = Self { limit_pages: 0, room_pages: operation + block };
         for valid in 1..block {
-            let paths = valid.min(inner_nodes + valid / RIDERS);
+            let paths = match moves {
+                Moves::Together => valid.min(inner_nodes + valid / RIDERS),
+                Moves::Alone => valid,
+            };
             if valid + paths * (path_pages - 1) >= block {
                 break;
             }
@@ -57,15 +79,15 @@ mod tests {
     #[test]
     fn most_of_a_large_chip_can_be_valid() {
         let pages = MLC.geometry.pages();
-        let mu = Budget::new(&MLC.geometry, 3, 1, 100);
+        let mu = Budget::new(&MLC.geometry, Moves::Together, 3, 1, 100);
         assert!(mu.limit_pages * 100 / pages >= 90, "{mu:?}");
-        let wandering = Budget::new(&MLC.geometry, 3, 3, 10);
+        let wandering = Budget::new(&MLC.geometry, Moves::Together, 3, 3, 10);
         assert!(wandering.limit_pages * 100 / pages >= 70, "{wandering:?}");
     }
 
     #[test]
     fn a_chip_without_room_allows_nothing() {
         let geometry = Geometry { blocks: 2, ..MLC.geometry };
-        assert_eq!(Budget::new(&geometry, 1, 1, 0).limit_pages, 0);
+        assert_eq!(Budget::new(&geometry, Moves::Together, 1, 1, 0).limit_pages, 0);
     }
 }

@@ -3,7 +3,6 @@
 
 use crate::flash::PageNumber;
 
-
 const BUFFERS_MAX: usize = 16;
 
 pub struct Frames<'b> {

@@ -12,10 +12,9 @@ mod blocks;
 mod budget;
 mod frames;
 
-pub use blocks::Victims;
 pub(crate) use blocks::Blocks;
 pub(crate) use budget::RIDERS;
-pub use budget::Budget;
+pub use budget::{Budget, Moves};
 pub(crate) use frames::Frames;
 
 use crate::error::Fault;

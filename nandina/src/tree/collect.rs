@@ -11,7 +11,7 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::SAME_PAGE;
 use crate::place::{Placement, node_mut_in};
-use crate::space::{RETIRED_MAX, RIDERS};
+use crate::space::{Moves, RETIRED_MAX, RIDERS};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Collects garbage until the longest operation fits and the reserve is whole.
@@ -25,7 +25,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut rounds = self.space.geometry.pages();
         while self.space.room() < self.budget.room_pages {
             let active = self.space.active_block();
-            let victim = self.space.blocks.victim(self.victims, active).filter(|_| rounds > 0);
+            let victim = self.space.blocks.victim(active).filter(|_| rounds > 0);
             let Some(victim) = victim else {
                 return Err(self.no_room());
             };
@@ -90,7 +90,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let path = self.descend_to_change(key, header.lowest)?;
         if path.page(header.lowest) == page.0 {
             self.moved_pages += 1;
-            self.rewrite(&path, header.lowest, Edit::Move, self.records, Some(victim))?;
+            let victim = (self.moves == Moves::Together).then_some(victim);
+            self.rewrite(&path, header.lowest, Edit::Move, self.records, victim)?;
         } else {
             // Unreachable, so nothing is lost with it.
             self.space.blocks.set_valid(page, false);

@@ -142,7 +142,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 return Err(Fault::Corrupt { page, reason: "it lacks a node that is referenced" });
             }
             let at = usize::from(level) - 1;
-            (path.slots[at], path.counts[at], path.lowest[at]) = (slot as u16, count as u16, lowest);
+            (path.slots[at], path.counts[at], path.lowest[at]) =
+                (slot as u16, count as u16, lowest);
             if change {
                 let level = self.level(level);
                 self.place.take(&mut self.space, level, page);

@@ -21,7 +21,7 @@ use crate::error::{Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash};
 use crate::node::Shape;
 use crate::place::{Level, Placement, node_in};
-use crate::space::{Budget, Space, Victims};
+use crate::space::{Budget, Moves, Space};
 use rewrite::Edit;
 
 /// The highest tree that is built.
@@ -43,7 +43,7 @@ pub struct Index<'b, F, S> {
     records: u32,
     inner_nodes: u32,
     budget: Budget,
-    victims: Victims,
+    moves: Moves,
     /// An operation failed half way. As after a cut, only the medium knows what is true.
     in_doubt: bool,
     collected_blocks: u64,
@@ -123,8 +123,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// The value of `key`. Cost: at most *h* page reads.
     pub fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, ReadError<F::Error>> {
-        self.check_key(key)
-            .map_err(|(expected, given)| ReadError::KeySize { expected, given })?;
+        self.check_key(key).map_err(|(expected, given)| ReadError::KeySize { expected, given })?;
         self.settle()?;
         self.space.frames.forget_all();
         let path = self.descend(key, 1, false)?;
@@ -137,8 +136,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for each
     /// split. A value that is already there costs no program.
     pub fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<bool, WriteError<F::Error>> {
-        self.check_key(key)
-            .map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
+        self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
         let expected = usize::from(self.space.medium.value_bytes);
         if value.len() != expected {
             return Err(WriteError::ValueSize { expected, given: value.len() });
@@ -163,8 +161,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Takes the record of `key` out. Answers whether there was one. Cost: as a replacing insert.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, WriteError<F::Error>> {
-        self.check_key(key)
-            .map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
+        self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
         self.make_room()?;
         let path = self.descend_to_change(key, 1)?;
         match self.node(self.working(1), 1)?.search(key) {
@@ -218,7 +215,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
-        Budget::new(&self.space.geometry, height, S::path_pages(height), inner_nodes)
+        let path_pages = S::path_pages(height);
+        Budget::new(&self.space.geometry, self.moves, height, path_pages, inner_nodes)
     }
 
     fn level_of(&self, level: u8, height: u8) -> Level {

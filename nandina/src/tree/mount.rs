@@ -94,7 +94,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             records: 0,
             inner_nodes: 0,
             budget: Budget::default(),
-            victims: options.victims,
+            moves: options.moves,
             in_doubt: true,
             collected_blocks: 0,
             moved_pages: 0,

@@ -5,7 +5,7 @@ use crate::error::OpenError;
 use crate::flash::Geometry;
 use crate::node::{PageLayout, Shape};
 use crate::place::Placement;
-use crate::space::{self, Frames, Victims};
+use crate::space::{self, Frames, Moves};
 
 /// Settings of an index. Sizes of keys and values are written on the medium; the others are not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,14 +17,14 @@ pub struct Options {
     /// Page buffers, at most 16; `None` for the system's default. Each takes a page and up to 40
     /// bytes. Fewer than one for each level and one more make a wandering path read nodes twice.
     pub page_buffers: Option<usize>,
-    /// How garbage collection chooses a block. Default: the one with the fewest valid pages.
-    pub victims: Victims,
+    /// How garbage collection moves pages. Default: [`Moves::Together`].
+    pub moves: Moves,
 }
 
 impl Options {
     /// Settings for keys and values of these sizes in bytes, all else at its default.
     pub const fn new(key_bytes: usize, value_bytes: usize) -> Self {
-        Self { key_bytes, value_bytes, page_buffers: None, victims: Victims::FewestValid }
+        Self { key_bytes, value_bytes, page_buffers: None, moves: Moves::Together }
     }
 
     pub(super) fn buffers<S: Placement>(&self) -> usize {
@@ -54,7 +54,10 @@ impl Options {
         let leaf_bytes = S::extent(area_bytes, 1, HEIGHT_MAX).len();
         let shape = Shape { key_bytes: self.key_bytes, payload_bytes: self.value_bytes };
         if shape.capacity(leaf_bytes) < 2 {
-            return Err(OpenError::RecordTooLarge { record_bytes: shape.record_bytes(), leaf_bytes });
+            return Err(OpenError::RecordTooLarge {
+                record_bytes: shape.record_bytes(),
+                leaf_bytes,
+            });
         }
         let needed = ram_needed::<S>(geometry, self);
         if ram_bytes < needed {

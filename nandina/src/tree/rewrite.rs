@@ -68,7 +68,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 None => self.edit_first(level, edit, path.right_edge, &mut separator)?,
                 Some(child) => {
                     self.lower_first_key(level, edit)?;
-                    self.edit_parent(level, path.slot(level), child, path.right_edge, &mut separator)?
+                    self.edit_parent(
+                        level,
+                        path.slot(level),
+                        child,
+                        path.right_edge,
+                        &mut separator,
+                    )?
                 }
             };
             if let Some(victim) = victim
@@ -212,7 +218,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         separator.bytes[..key.len()].copy_from_slice(first.key(0));
         // A root that is divided leaves the root's place.
         if before.start != after.start {
-            let used = Node::parse(&working[before.clone()], shape).map_or(0, |node| node.used().len());
+            let used =
+                Node::parse(&working[before.clone()], shape).map_or(0, |node| node.used().len());
             working.copy_within(before.start..before.start + used, after.start);
         }
         Ok(true)
@@ -280,7 +287,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.place.begin(&mut self.space, self.height);
             self.space.frames.forget(working);
             if working == frame {
-                self.space.frames.bytes_mut(frame).copy_within(from.start..from.start + used, to.start);
+                self.space
+                    .frames
+                    .bytes_mut(frame)
+                    .copy_within(from.start..from.start + used, to.start);
             } else {
                 let (stage, read) = self.space.frames.pair(working, frame);
                 stage[to][..used].copy_from_slice(&read[from][..used]);
