@@ -19,6 +19,18 @@ pub fn small_run() -> Vec<Step> {
     rising.chain(again).chain(falling).collect()
 }
 
+fn apply(model: &mut Model, step: Step) {
+    match step {
+        Step::Put(number, version) => {
+            model.insert(key(number).to_vec(), value(number, version).to_vec());
+        }
+        Step::Remove(number) => {
+            model.remove(&key(number)[..]);
+        }
+        Step::Get(_) | Step::Reopen => {}
+    }
+}
+
 /// Does `steps` until power goes. Answers the model, and what the cut operation would have made of it.
 fn run_until_cut<S: Placement>(
     index: &mut Index<'_, &mut Chip, S>,
@@ -26,23 +38,19 @@ fn run_until_cut<S: Placement>(
     steps: &[Step],
 ) -> Result<Option<Model>, String> {
     for &step in steps {
-        let mut after = model.clone();
         let result = match step {
-            Step::Put(number, version) => {
-                let (key, value) = (key(number), value(number, version));
-                after.insert(key.to_vec(), value.to_vec());
-                index.insert(&key, &value)
-            }
-            Step::Remove(number) => {
-                after.remove(&key(number)[..]);
-                index.remove(&key(number))
-            }
+            Step::Put(number, version) => index.insert(&key(number), &value(number, version)),
+            Step::Remove(number) => index.remove(&key(number)),
             Step::Get(_) | Step::Reopen => continue,
         };
         match result {
-            Ok(_) => *model = after,
+            Ok(_) => apply(model, step),
             Err(WriteError::Full { .. }) => {}
-            Err(WriteError::Device(ChipError::PowerLost)) => return Ok(Some(after)),
+            Err(WriteError::Device(ChipError::PowerLost)) => {
+                let mut after = model.clone();
+                apply(&mut after, step);
+                return Ok(Some(after));
+            }
             Err(error) => return Err(text(error)),
         }
     }
@@ -67,6 +75,13 @@ fn recover<S: Placement>(
     }
 }
 
+/// Chip operations that a mount of `chip` takes.
+fn mounting<S: Placement>(case: &Case, chip: &Chip) -> Result<u64, String> {
+    let (mut probe, mut ram) = (chip.clone(), case.ram::<S>());
+    drop(Index::<_, S>::open(&mut probe, &case.options, &mut ram).map_err(text)?);
+    Ok(probe.counters().operations() - chip.counters().operations())
+}
+
 struct CutEverywhere;
 
 impl Check for CutEverywhere {
@@ -82,15 +97,10 @@ impl Check for CutEverywhere {
                 let at = |what| format!("cut {cut:?} at chip operation {operation}: {what}");
                 let mut chip = blank.clone();
                 let mut model = Model::new();
+                // Behind the mount, which changes nothing and takes the same reads each time.
+                chip.cut_at(mounting::<S>(&case, &blank)? + operation, cut);
                 let mut index =
                     Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
-                // The cut is armed behind the mount, which has no operation that changes anything.
-                drop(index);
-                let mount_reads = chip.counters().reads;
-                let mut chip = blank.clone();
-                let reads = mount_reads - blank.counters().reads;
-                chip.cut_at(reads + operation, cut);
-                index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
                 let after = run_until_cut(&mut index, &mut model, &steps).map_err(at)?;
                 collected |= index.statistics().collected_blocks > 0;
                 drop(index);
@@ -142,21 +152,11 @@ impl Check for CutsWithoutEnd {
                     (number, _) => Step::Put(number, session),
                 })
                 .collect();
+            let cut = [Cut::Before, Cut::Inside, Cut::After][random.random_range(0..3)];
+            // Most cuts fall into the first few changes.
+            chip.cut_at(mounting::<S>(case, &chip)? + random.random_range(0..60), cut);
             let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram)
                 .map_err(|error| format!("session {session}: {error:?}"))?;
-            let mount = index.flash().counters();
-            drop(index);
-            let reads = mount.reads;
-            let again = chip.counters().reads;
-            debug_assert_eq!(reads, again);
-            let cut = [Cut::Before, Cut::Inside, Cut::After][random.random_range(0..3)];
-            // Mounting once more reads as much; most cuts fall into the first few changes.
-            let mut probe = chip.clone();
-            let before = probe.counters().operations();
-            drop(Index::<_, S>::open(&mut probe, &case.options, &mut ram).map_err(text)?);
-            let mounting = probe.counters().operations() - before;
-            chip.cut_at(mounting + random.random_range(0..60), cut);
-            index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
             let at = |what| format!("session {session}: {what}");
             let records = model.clone();
             let after = run_until_cut(&mut index, &mut model, &steps).map_err(at)?;

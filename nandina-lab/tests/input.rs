@@ -1,0 +1,162 @@
+//! Readers of users' files: what is read, and how each mistake is named.
+
+use std::io::Write;
+use std::path::Path;
+
+use nandina_lab::input::{Records, read};
+
+fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(bytes).unwrap();
+    file
+}
+
+fn csv(text: &str, key: &str) -> Result<Records, String> {
+    refusal_or_records(text.as_bytes(), Some(key), None, None)
+}
+
+/// The records, or the refusal without the file's name, which must open it.
+fn refusal_or_records(
+    bytes: &[u8],
+    key: Option<&str>,
+    value: Option<&str>,
+    key_bytes: Option<usize>,
+) -> Result<Records, String> {
+    let file = file(bytes);
+    read(file.path(), key, value, key_bytes, None).map_err(|error| {
+        let text = error.to_string();
+        assert!(!text.contains('\n'), "more than a line: {text}");
+        let name = format!("{}: ", file.path().display());
+        text.strip_prefix(&name).expect("the refusal names the file").to_string()
+    })
+}
+
+fn refusal(text: &str, key: &str) -> String {
+    csv(text, key).unwrap_err()
+}
+
+#[test]
+fn csv_columns_are_read_by_name() {
+    let records = csv("time,temp,wind\n1,-5,7\n2,30,8\n3,-5,9\n", "temp").unwrap();
+    assert_eq!((records.len(), records.distinct_keys), (3, 2));
+    assert_eq!((records.key_bytes, records.value_bytes), (4, 4));
+    assert_eq!((&records.key_column[..], &records.value_column[..]), ("temp", "time"));
+    assert!(records.key(0) < records.key(1), "-5 comes before 30");
+    assert_eq!(records.value(1), 2i32.to_le_bytes());
+}
+
+#[test]
+fn keys_order_as_their_numbers() {
+    let numbers = [-9e30, -2.5, -0.0, 1e-300, 2.0, 3.5, 7e200];
+    let text = numbers.iter().fold("x\n".to_string(), |text, number| text + &format!("{number}\n"));
+    let records = csv(&text, "x").unwrap();
+    assert_eq!(records.key_bytes, 8);
+    assert!((1..records.len()).all(|row| records.key(row - 1) < records.key(row)));
+
+    let records = csv("x\n-9000000000\n-1\n0\n9000000000\n", "x").unwrap();
+    assert_eq!(records.key_bytes, 8);
+    assert!((1..records.len()).all(|row| records.key(row - 1) < records.key(row)));
+}
+
+#[test]
+fn equal_keys_are_kept_by_row_number() {
+    let records = csv("a,b\n5,1\n5,2\n4,3\n", "a").unwrap().with_row_numbers();
+    assert_eq!((records.key_bytes, records.distinct_keys), (8, 3));
+    assert!(records.key(2) < records.key(0) && records.key(0) < records.key(1));
+}
+
+#[test]
+fn mistakes_in_csv_are_named() {
+    assert_eq!(refusal("a,b\n1,2\n", "c"), "there is no column 'c': it has a, b");
+    let missing = refusal_or_records(b"a,b\n1,2\n", None, None, None).unwrap_err();
+    assert_eq!(missing, "say which column is the key with --key COLUMN: it has a, b");
+    assert_eq!(
+        refusal("a,b\n1,2\nx7,3\n", "a"),
+        "line 3, column a: 'x7' is not a number: mend the cell, or choose another column"
+    );
+    assert_eq!(
+        refusal("a,b\n1,2\n3\n", "a"),
+        "line 3: 1 fields where the header has 2: mend the line"
+    );
+    assert_eq!(
+        refusal("a,b\n", "a"),
+        "there are no records in it: give a file with at least one"
+    );
+    let large = refusal_or_records(b"a\n1\n5000000000\n", Some("a"), None, Some(4)).unwrap_err();
+    assert_eq!(large, "line 3, column a: 5000000000 does not fit in 4 bytes: choose --key-size 8");
+    let odd = refusal_or_records(b"a\n1\n", Some("a"), None, Some(3)).unwrap_err();
+    assert!(odd.ends_with("--key-size 3 is no size for a number: choose 4, 8, or up to 64"), "{odd}");
+}
+
+fn sensor_page(records: &[(u32, [i32; 3])]) -> Vec<u8> {
+    let mut page = vec![0xAD; 512];
+    page[4..6].copy_from_slice(&(records.len() as u16).to_le_bytes());
+    for (index, (key, values)) in records.iter().enumerate() {
+        let at = 16 + index * 16;
+        page[at..at + 4].copy_from_slice(&key.to_le_bytes());
+        for (column, value) in values.iter().enumerate() {
+            let at = at + 4 + column * 4;
+            page[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+    }
+    page
+}
+
+#[test]
+fn sensor_pages_are_read_and_damage_is_named() {
+    let mut bytes = sensor_page(&[(7, [-1, 2, 3]), (8, [4, 5, 6])]);
+    bytes.extend(sensor_page(&[(9, [0, 0, -7])]));
+    let records = refusal_or_records(&bytes, Some("v3"), Some("key"), None).unwrap();
+    assert_eq!(records.len(), 3);
+    assert!(records.key(2) < records.key(0));
+    assert_eq!(records.value(2), 9i32.to_le_bytes());
+
+    let column = refusal_or_records(&bytes, Some("temp"), None, None).unwrap_err();
+    assert_eq!(column, "there is no column 'temp': it has key, v1, v2, v3");
+    bytes[512 + 4] = 32;
+    let count = refusal_or_records(&bytes, None, None, None).unwrap_err();
+    assert_eq!(
+        count,
+        "page 1 (byte 512): its header says 32 records, a page has room for 31: this is no sensor page"
+    );
+    let other = refusal_or_records(&[0xC3; 700], None, None, None).unwrap_err();
+    assert!(other.starts_with("this is neither CSV text nor 512-byte sensor pages"), "{other}");
+}
+
+#[test]
+fn zstd_is_undone_and_its_damage_named() {
+    let level = ruzstd::encoding::CompressionLevel::Fastest;
+    let mut packed = ruzstd::encoding::compress_to_vec(&b"a,b\n1,2\n"[..], level);
+    assert_eq!(refusal_or_records(&packed, Some("a"), None, None).unwrap().len(), 1);
+    packed.truncate(packed.len() - 4);
+    let damage = refusal_or_records(&packed, Some("a"), None, None).unwrap_err();
+    assert!(damage.starts_with("its zstd compression is damaged"), "{damage}");
+}
+
+#[test]
+fn no_bytes_make_a_reader_panic() {
+    for seed in 0..400u32 {
+        let length = (seed * 37 % 1024) as usize;
+        let mut state = seed;
+        let bytes: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8 & if seed % 2 == 0 { 0x7F } else { 0xFF }
+        })
+        .take(length)
+        .collect();
+        let _ = refusal_or_records(&bytes, Some("a"), None, None);
+        let _ = refusal_or_records(&[&0xFD2F_B528u32.to_le_bytes()[..], &bytes].concat(), None, None, None);
+    }
+}
+
+#[test]
+fn a_real_sensor_series_is_read_whole() {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/embeddb-sensors");
+    let path = shared.join("uwa500K_only_100K.bin.zst");
+    if !path.exists() {
+        println!("skipped: the sensor series are not beside the project");
+        return;
+    }
+    let records = read(&path, Some("v1"), None, None, None).unwrap();
+    assert_eq!((records.len(), records.distinct_keys), (100_000, 288));
+}

@@ -1,0 +1,146 @@
+//! The invariants of absence that ARCHITECTURE.md states, checked on the crate graph and on the sources.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A crate and the crates of this workspace that it may depend on, and no others.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("nandina", &[]),
+    ("nandina-sim", &["nandina"]),
+    ("nandina-lab", &["nandina", "nandina-sim"]),
+    ("nandina-cli", &["nandina", "nandina-lab"]),
+];
+
+/// A folder of the library and the modules that its files may name.
+const MODULES: &[(&str, &[&str])] = &[
+    ("flash", &["flash"]),
+    ("node", &["node"]),
+    ("space", &["flash", "node", "error", "space"]),
+    ("place", &["flash", "node", "error", "space", "place"]),
+    ("tree", &["flash", "node", "error", "space", "place", "tree"]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+}
+
+fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            found.push((path, text));
+        }
+    }
+    found
+}
+
+#[test]
+fn crates_depend_only_on_lower_layers() {
+    let metadata = cargo_metadata::MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .unwrap();
+    let layers: BTreeMap<_, _> = LAYERS.iter().copied().collect();
+    let ours = metadata.workspace_packages();
+    assert_eq!(ours.len(), LAYERS.len(), "a crate is missing from LAYERS");
+    for package in ours {
+        let allowed = layers[package.name.as_str()];
+        for dependency in &package.dependencies {
+            let is_ours = layers.contains_key(dependency.name.as_str());
+            let is_test = dependency.kind == cargo_metadata::DependencyKind::Development;
+            assert!(
+                !is_ours || is_test || allowed.contains(&dependency.name.as_str()),
+                "{} must not depend on {}",
+                package.name,
+                dependency.name
+            );
+        }
+        if package.name.as_str() == "nandina" {
+            let normal = package
+                .dependencies
+                .iter()
+                .filter(|dependency| dependency.kind == cargo_metadata::DependencyKind::Normal);
+            let names: Vec<_> = normal.map(|dependency| dependency.name.as_str()).collect();
+            assert_eq!(names, ["crc"], "the library depends on a checksum and nothing else");
+        }
+    }
+}
+
+#[test]
+fn modules_of_the_library_name_only_lower_layers() {
+    let mut checked = 0;
+    for (folder, allowed) in MODULES {
+        for (path, text) in sources(&root().join("nandina/src").join(folder)) {
+            for mention in text.split("crate::").skip(1) {
+                let module: String =
+                    mention.chars().take_while(|&c| c.is_ascii_lowercase() || c == '_').collect();
+                checked += 1;
+                assert!(
+                    module.is_empty() || allowed.contains(&module.as_str()),
+                    "{} names crate::{module}",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert!(checked > 30, "only {checked} mentions were seen");
+}
+
+#[test]
+fn only_the_space_manager_touches_a_chip() {
+    for (path, text) in sources(&root().join("nandina/src")) {
+        let path = path.display().to_string();
+        for operation in ["flash.read(", "flash.program(", "flash.erase("] {
+            if text.contains(operation) {
+                assert!(path.ends_with("space/mod.rs"), "{path} calls {operation}");
+            }
+        }
+        let tree_knows =
+            path.contains("/tree/") && ["Capabilities", "Profile", "Timing"].iter().any(|word| text.contains(word));
+        assert!(!tree_knows, "{path} knows what kind of chip it is on");
+    }
+}
+
+#[test]
+fn the_library_has_no_heap_and_no_unsafe_code() {
+    let library = fs::read_to_string(root().join("nandina/src/lib.rs")).unwrap();
+    assert!(library.contains("#![no_std]") && library.contains("#![forbid(unsafe_code)]"));
+    for (path, text) in sources(&root().join("nandina/src")) {
+        assert!(!text.contains("extern crate"), "{}", path.display());
+    }
+}
+
+#[test]
+fn every_file_says_why_it_exists_and_stays_small() {
+    for (name, _) in LAYERS {
+        for (path, text) in sources(&root().join(name)) {
+            let path = path.display();
+            assert!(text.starts_with("//!"), "{path} must open with why it exists");
+            let lines = text.lines().count();
+            assert!(lines <= 400, "{path} has {lines} lines: split it by subject");
+        }
+    }
+}
+
+#[test]
+fn documents_name_files_and_systems_that_exist() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let architecture = read("ARCHITECTURE.md");
+    let mut named = 0;
+    for name in architecture.split('`').skip(1).step_by(2).filter(|name| name.contains('/')) {
+        named += 1;
+        assert!(root().join(name).exists(), "ARCHITECTURE.md names {name}, which is not there");
+    }
+    assert!(named > 15, "ARCHITECTURE.md names only {named} files");
+    for (document, text) in [("README.md", read("README.md")), ("docs/FORMAT.md", read("docs/FORMAT.md"))] {
+        for system in nandina::place::SYSTEMS {
+            assert!(text.contains(&format!("`{}`", system.key)), "{document} lacks {}", system.key);
+        }
+    }
+}
