@@ -92,10 +92,6 @@ pub struct Reproduce {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How garbage collection moves the valid pages of a block: those under one path together, or each
-    /// alone with a path of its own, as the paper does
-    #[arg(long, default_value = "together")]
-    pub moves: MovesChoice,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -105,10 +101,4 @@ pub struct Reproduce {
 pub enum Paper {
     /// μ-Tree (Kang et al., EMSOFT 2007)
     MuTree,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub enum MovesChoice {
-    Together,
-    Alone,
 }

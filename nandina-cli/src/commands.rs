@@ -1,8 +1,8 @@
 //! What each command does: from arguments to the lab and from its answer to the screen.
 
+use nandina::Options;
 use nandina::flash::profile::{self, Profile};
 use nandina::place::SYSTEMS;
-use nandina::{Moves, Options};
 use nandina_lab::compare::compare;
 use nandina_lab::reproduce::mu_tree;
 use nandina_lab::run::Setup;
@@ -10,7 +10,7 @@ use nandina_lab::work::Work;
 use nandina_lab::{LabError, input};
 use serde_json::json;
 
-use crate::arguments::{Arguments, Command, Compare, Duplicates, MovesChoice, Paper, Reproduce};
+use crate::arguments::{Arguments, Command, Compare, Duplicates, Paper, Reproduce};
 use crate::progress::Progress;
 use crate::tables;
 
@@ -119,13 +119,9 @@ fn compare_work(arguments: &Compare) -> Result<(Work, String), LabError> {
 fn run_reproduce(arguments: &Reproduce) -> Result<(), LabError> {
     let Paper::MuTree = arguments.paper;
     let scale = if arguments.quick { mu_tree::Scale::QUICK } else { mu_tree::Scale::FULL };
-    let moves = match arguments.moves {
-        MovesChoice::Together => Moves::Together,
-        MovesChoice::Alone => Moves::Alone,
-    };
     let progress = Progress::new(scale.total());
     let advance = |operations| progress.advance(operations);
-    let result = mu_tree::reproduce(scale, moves, arguments.seed, &advance);
+    let result = mu_tree::reproduce(scale, arguments.seed, &advance);
     progress.finish();
     let reproduction = result?;
     if arguments.json {

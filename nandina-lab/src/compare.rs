@@ -22,14 +22,12 @@ pub struct Comparison {
 }
 
 /// Runs `work` on each of `systems`, two at a time.
-pub fn compare(
+pub fn run_all(
     systems: &[&str],
     setup: &Setup,
     work: &Work,
-    description: String,
-    seed: u64,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<Comparison, LabError> {
+) -> Result<Vec<SystemCost>, LabError> {
     let mut costs = Vec::with_capacity(systems.len());
     for pair in systems.chunks(2) {
         let results: Vec<_> = std::thread::scope(|scope| {
@@ -43,11 +41,23 @@ pub fn compare(
             costs.push(result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
     }
+    Ok(costs)
+}
+
+/// Runs `work` on each of `systems` and says what it was.
+pub fn compare(
+    systems: &[&str],
+    setup: &Setup,
+    work: &Work,
+    description: String,
+    seed: u64,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Comparison, LabError> {
     Ok(Comparison {
         device: setup.profile.key,
         seed,
         records: work.rows() as u64,
         work: description,
-        systems: costs,
+        systems: run_all(systems, setup, work, progress)?,
     })
 }

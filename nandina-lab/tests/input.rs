@@ -78,14 +78,14 @@ fn mistakes_in_csv_are_named() {
         refusal("a,b\n1,2\n3\n", "a"),
         "line 3: 1 fields where the header has 2: mend the line"
     );
-    assert_eq!(
-        refusal("a,b\n", "a"),
-        "there are no records in it: give a file with at least one"
-    );
+    assert_eq!(refusal("a,b\n", "a"), "there are no records in it: give a file with at least one");
     let large = refusal_or_records(b"a\n1\n5000000000\n", Some("a"), None, Some(4)).unwrap_err();
     assert_eq!(large, "line 3, column a: 5000000000 does not fit in 4 bytes: choose --key-size 8");
     let odd = refusal_or_records(b"a\n1\n", Some("a"), None, Some(3)).unwrap_err();
-    assert!(odd.ends_with("--key-size 3 is no size for a number: choose 4, 8, or up to 64"), "{odd}");
+    assert!(
+        odd.ends_with("--key-size 3 is no size for a number: choose 4, 8, or up to 64"),
+        "{odd}"
+    );
 }
 
 fn sensor_page(records: &[(u32, [i32; 3])]) -> Vec<u8> {
@@ -145,7 +145,12 @@ fn no_bytes_make_a_reader_panic() {
         .take(length)
         .collect();
         let _ = refusal_or_records(&bytes, Some("a"), None, None);
-        let _ = refusal_or_records(&[&0xFD2F_B528u32.to_le_bytes()[..], &bytes].concat(), None, None, None);
+        let _ = refusal_or_records(
+            &[&0xFD2F_B528u32.to_le_bytes()[..], &bytes].concat(),
+            None,
+            None,
+            None,
+        );
     }
 }
 

@@ -85,7 +85,10 @@ fn rule_6_a_torn_page_mixes_old_and_new_and_no_other_page_changes() {
         let mut same = chip.clone();
         for chip in [&mut chip, &mut same] {
             chip.cut_at(0, Cut::Inside);
-            assert_eq!(chip.program(PageNumber(1), &new_main, &new_spare), Err(ChipError::PowerLost));
+            assert_eq!(
+                chip.program(PageNumber(1), &new_main, &new_spare),
+                Err(ChipError::PowerLost)
+            );
             chip.restore_power();
         }
         let torn = read(&mut chip, 1);
@@ -142,7 +145,8 @@ fn rules_8_and_9_what_returned_is_there_and_nothing_works_without_power() {
 
 #[test]
 fn counters_and_clock_are_exact() {
-    for (profile, ns) in [(MLC, [165_600, 905_800, 1_500_000]), (SLC, [77_800, 252_800, 1_500_000])] {
+    for (profile, ns) in [(MLC, [165_600, 905_800, 1_500_000]), (SLC, [77_800, 252_800, 1_500_000])]
+    {
         let mut chip = Chip::new(profile);
         let bytes = profile.geometry.page_bytes as usize;
         chip.read(PageNumber(0), &mut vec![0; bytes], &mut [0; 40]).unwrap();

@@ -101,8 +101,8 @@ fn only_the_space_manager_touches_a_chip() {
                 assert!(path.ends_with("space/mod.rs"), "{path} calls {operation}");
             }
         }
-        let tree_knows =
-            path.contains("/tree/") && ["Capabilities", "Profile", "Timing"].iter().any(|word| text.contains(word));
+        let tree_knows = path.contains("/tree/")
+            && ["Capabilities", "Profile", "Timing"].iter().any(|word| text.contains(word));
         assert!(!tree_knows, "{path} knows what kind of chip it is on");
     }
 }
@@ -138,7 +138,9 @@ fn documents_name_files_and_systems_that_exist() {
         assert!(root().join(name).exists(), "ARCHITECTURE.md names {name}, which is not there");
     }
     assert!(named > 15, "ARCHITECTURE.md names only {named} files");
-    for (document, text) in [("README.md", read("README.md")), ("docs/FORMAT.md", read("docs/FORMAT.md"))] {
+    for (document, text) in
+        [("README.md", read("README.md")), ("docs/FORMAT.md", read("docs/FORMAT.md"))]
+    {
         for system in nandina::place::SYSTEMS {
             assert!(text.contains(&format!("`{}`", system.key)), "{document} lacks {}", system.key);
         }

@@ -72,8 +72,10 @@ impl Check for FillAndEmpty {
                     refused += u32::from(!put(index, &mut model, number, round)?);
                 }
                 compare(index, &model).map_err(|what| format!("full: {what}"))?;
-                let numbers: Vec<u32> =
-                    model.keys().map(|key| u32::from_be_bytes([key[0], key[1], key[2], key[3]])).collect();
+                let numbers: Vec<u32> = model
+                    .keys()
+                    .map(|key| u32::from_be_bytes([key[0], key[1], key[2], key[3]]))
+                    .collect();
                 // Replacing needs no page.
                 for &number in numbers.iter().take(300) {
                     if !put(index, &mut model, number, round + 10)? {
@@ -81,8 +83,10 @@ impl Check for FillAndEmpty {
                     }
                 }
                 // Every other record goes first: leaves empty slowly, and none can be merged.
-                let (even, odd): (Vec<u32>, Vec<u32>) =
-                    (numbers.iter().step_by(2).copied().collect(), numbers.iter().skip(1).step_by(2).copied().collect());
+                let (even, odd): (Vec<u32>, Vec<u32>) = (
+                    numbers.iter().step_by(2).copied().collect(),
+                    numbers.iter().skip(1).step_by(2).copied().collect(),
+                );
                 for &number in even.iter().chain(&odd) {
                     remove(index, &mut model, number)?;
                 }
@@ -118,7 +122,8 @@ impl Check for Churn {
             for turn in 0..4_000 {
                 let number = random.random_range(0..1_000_000);
                 let near = model.range(key(number).to_vec()..).next();
-                let near = near.map(|(key, _)| u32::from_be_bytes([key[0], key[1], key[2], key[3]]));
+                let near =
+                    near.map(|(key, _)| u32::from_be_bytes([key[0], key[1], key[2], key[3]]));
                 match (turn % 4, near) {
                     (0, Some(near)) => remove(index, &mut model, near)?,
                     (1, _) => {
@@ -139,7 +144,11 @@ impl Check for Churn {
 
 fn cases() -> [Case; 3] {
     let large = Geometry { blocks: 20, pages_per_block: 32, ..TINY.geometry };
-    [Case::new(TINY), Case::new(SMALL), Case::new(nandina::flash::Profile { geometry: large, ..TINY })]
+    [
+        Case::new(TINY),
+        Case::new(SMALL),
+        Case::new(nandina::flash::Profile { geometry: large, ..TINY }),
+    ]
 }
 
 #[test]

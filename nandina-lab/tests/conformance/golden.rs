@@ -21,7 +21,12 @@ fn chip_operations_are_as_pinned() {
                 let counters = phase.counters;
                 table += &format!(
                     "{} {} {}: {} {} {}\n",
-                    system.key, profile.key, phase.phase, counters.reads, counters.programs, counters.erases
+                    system.key,
+                    profile.key,
+                    phase.phase,
+                    counters.reads,
+                    counters.programs,
+                    counters.erases
                 );
             }
         }

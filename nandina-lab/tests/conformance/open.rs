@@ -28,7 +28,8 @@ impl Check for Settings {
         expect(format(&mut chip, &case.options, &mut ram), Ok(0))?;
         expect(open(&mut chip, &case.options, &mut ram), Ok(0))?;
 
-        let mismatch = |setting, found, expected| Err(OpenError::Mismatch { setting, found, expected });
+        let mismatch =
+            |setting, found, expected| Err(OpenError::Mismatch { setting, found, expected });
         let other = Options { key_bytes: 8, ..case.options };
         expect(open(&mut chip, &other, &mut large_ram), mismatch("key size", 4, 8))?;
         let other = Options { value_bytes: 13, ..case.options };
@@ -68,15 +69,18 @@ impl Check for Formatting {
         let mut ram = case.ram::<S>();
         let mut chip = Chip::new(case.profile);
         for round in 0..30u32 {
-            let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+            let mut index =
+                Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
             compare(&mut index, &Model::new()).map_err(|what| format!("round {round}: {what}"))?;
             for number in 0..200 {
                 index.insert(&key(number), &value(number, round)).map_err(text)?;
             }
             drop(index);
-            let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
-            let model: Model =
-                (0..200).map(|number| (key(number).to_vec(), value(number, round).to_vec())).collect();
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            let model: Model = (0..200)
+                .map(|number| (key(number).to_vec(), value(number, round).to_vec()))
+                .collect();
             compare(&mut index, &model).map_err(|what| format!("round {round}: {what}"))?;
         }
         Ok(())

@@ -33,7 +33,13 @@ impl Check for Skewed {
             }
             Ok(wear)
         })?;
-        println!("{}: erase counts {} to {}, mean {:.1}", S::DESCRIPTION.key, wear.least, wear.most, wear.mean);
+        println!(
+            "{}: erase counts {} to {}, mean {:.1}",
+            S::DESCRIPTION.key,
+            wear.least,
+            wear.most,
+            wear.mean
+        );
         if wear.mean < 50.0 {
             return Err(format!("the run is too short to tell: {wear:?}"));
         }

@@ -1,0 +1,82 @@
+//! How fast simulated inserts go, and where the time goes: `cargo bench -p nandina-lab`.
+//!
+//! `insert` counts inserts a second of each system, into an index of 200,000 records. `chip` and
+//! `checksum` give the parts: an insert of wandering reads and programs three pages of 4 KiB, one of μ-Tree
+//! reads three and programs one; `memcpy` is the floor under them.
+
+use divan::Bencher;
+use divan::counter::{BytesCount, ItemsCount};
+use nandina::flash::profile::MLC;
+use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::node::{Medium, PageHeader, PageLayout};
+use nandina::place::{Mu, Placement, Wandering};
+use nandina::{Index, Options, key, ram_needed};
+use nandina_sim::Chip;
+
+fn main() {
+    divan::main();
+}
+
+const INSERTS: u32 = 10_000;
+
+#[divan::bench(types = [Wandering, Mu], sample_count = 10)]
+fn insert<S: Placement>(bencher: Bencher<'_, '_>) {
+    let options = Options::new(4, 4);
+    let mut ram = vec![0; ram_needed::<S>(&MLC.geometry, &options)];
+    let mut index = Index::<_, S>::format(Chip::new(MLC), &options, &mut ram).unwrap();
+    // An odd factor spreads the numbers over all keys without a repetition.
+    let mut number = 0u32;
+    let mut put = move || {
+        number += 1;
+        index.insert(&key::from_u32(number.wrapping_mul(2_654_435_761)), &[1; 4]).unwrap();
+    };
+    (0..200_000).for_each(|_| put());
+    bencher.counter(ItemsCount::new(INSERTS)).bench_local(|| (0..INSERTS).for_each(|_| put()));
+}
+
+const PAGE: usize = 4096;
+
+#[divan::bench]
+fn memcpy(bencher: Bencher<'_, '_>) {
+    let (from, mut to) = (vec![7u8; PAGE], vec![0u8; PAGE]);
+    bencher
+        .counter(BytesCount::new(PAGE))
+        .bench_local(|| divan::black_box(&mut to).copy_from_slice(divan::black_box(&from)));
+}
+
+#[divan::bench]
+fn chip_read(bencher: Bencher<'_, '_>) {
+    let mut chip = Chip::new(MLC);
+    chip.program(PageNumber(0), &[7; PAGE], &[]).unwrap();
+    let (mut main, mut spare) = (vec![0; PAGE], [0; 40]);
+    bencher
+        .counter(BytesCount::new(PAGE))
+        .bench_local(|| chip.read(PageNumber(0), divan::black_box(&mut main), &mut spare).unwrap());
+}
+
+#[divan::bench]
+fn chip_program(bencher: Bencher<'_, '_>) {
+    let mut chip = Chip::new(MLC);
+    let (main, mut page) = (vec![7; PAGE], 0);
+    bencher.counter(BytesCount::new(PAGE)).bench_local(|| {
+        if page % 128 == 0 {
+            chip.erase(BlockNumber(0)).unwrap();
+        }
+        chip.program(PageNumber(page % 128), divan::black_box(&main), &[0; 40]).unwrap();
+        page += 1;
+    });
+}
+
+#[divan::bench]
+fn checksum(bencher: Bencher<'_, '_>) {
+    let layout = PageLayout::new(PAGE, 128);
+    let mut frame = vec![7; layout.frame_bytes()];
+    let medium =
+        Medium { system: 1, key_bytes: 4, value_bytes: 4, blocks: 128, pages_per_block: 128 };
+    let (identity, sequence) = (1, 1);
+    let header =
+        PageHeader { medium, identity, sequence, lowest: 1, height: 3, erase_count: 0, records: 1 };
+    bencher
+        .counter(BytesCount::new(PAGE))
+        .bench_local(|| layout.seal(divan::black_box(&mut frame), &header));
+}
