@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
 use nandina::flash::profile::PROFILES;
 use nandina::place::SYSTEMS;
@@ -17,7 +17,7 @@ pub fn print(text: &str) {
 
 fn table(header: &[&str], text_columns: usize) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_header(header);
+    table.load_style(ASCII_MARKDOWN).set_header(header);
     for column in text_columns..header.len() {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);

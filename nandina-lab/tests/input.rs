@@ -110,6 +110,8 @@ fn sensor_pages_are_read_and_damage_is_named() {
     assert_eq!(records.len(), 3);
     assert!(records.key(2) < records.key(0));
     assert_eq!(records.value(2), 9i32.to_le_bytes());
+    let records = refusal_or_records(&bytes, Some("v1"), None, None).unwrap();
+    assert_eq!(&records.value_column[..], "v2");
 
     let column = refusal_or_records(&bytes, Some("temp"), None, None).unwrap_err();
     assert_eq!(column, "there is no column 'temp': it has key, v1, v2, v3");

@@ -19,7 +19,8 @@
 //! index.insert(&key::from_u32(9), b"ninth!!!").unwrap();
 //! assert_eq!(index.get(&key::from_u32(7)).unwrap(), Some(&b"seventh!"[..]));
 //!
-//! let mut range = index.range(&key::from_u32(8)..).unwrap();
+//! let low = key::from_u32(8);
+//! let mut range = index.range(&low..).unwrap();
 //! assert_eq!(range.next().unwrap(), Some((&key::from_u32(9)[..], &b"ninth!!!"[..])));
 //! assert_eq!(range.next().unwrap(), None);
 //!
@@ -39,6 +40,10 @@ pub mod node;
 pub mod place;
 pub mod space;
 pub mod tree;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
 
 pub use error::{OpenError, ReadError, WriteError};
 pub use space::Moves;

@@ -112,8 +112,8 @@ struct Table {
 
 /// Reads the records of `path`.
 ///
-/// `key` and `value` name columns; a CSV file needs `key`, sensor pages have `key`, `v1`, `v2` and `v3`
-/// and take the first two by default. Sizes are in bytes; by default 4 where all whole numbers of the
+/// `key` and `value` name columns. A CSV file needs `key`; sensor pages have `key`, `v1`, `v2` and `v3`, and
+/// `key` is the default there. The default value is the first other column, of sensor pages `v1` or `v2`. Sizes are in bytes; by default 4 where all whole numbers of the
 /// column fit, else 8.
 pub fn read(
     path: &Path,

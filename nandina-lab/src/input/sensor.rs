@@ -21,8 +21,13 @@ pub fn looks_like(bytes: &[u8]) -> bool {
 }
 
 pub fn read(bytes: &[u8], key: Option<&str>, value: Option<&str>) -> Result<Table, String> {
-    let (key, value) =
-        (position(&COLUMNS, key.unwrap_or("key"))?, position(&COLUMNS, value.unwrap_or("v1"))?);
+    let key = position(&COLUMNS, key.unwrap_or("key"))?;
+    // The first column that is not the key, but rather a measurement than the time.
+    let value = match value {
+        Some(value) => position(&COLUMNS, value)?,
+        None if key == 1 => 2,
+        None => 1,
+    };
     let (mut keys, mut values, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for (number, page) in bytes.chunks_exact(PAGE_BYTES).enumerate() {
         let count = count(page);

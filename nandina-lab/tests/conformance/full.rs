@@ -129,10 +129,8 @@ impl Check for Churn {
                     (1, _) => {
                         put(index, &mut model, number, turn)?;
                     }
-                    (_, Some(near)) => {
-                        if !put(index, &mut model, near, turn)? {
-                            return Err(format!("replacing {near} was refused at turn {turn}"));
-                        }
+                    (_, Some(near)) if !put(index, &mut model, near, turn)? => {
+                        return Err(format!("replacing {near} was refused at turn {turn}"));
                     }
                     _ => {}
                 }

@@ -117,7 +117,7 @@ fn a_medium_of_another_system_is_refused() {
     let case = Case::new(SMALL);
     let mut ram = vec![0; 1 << 16];
     let mut chip = Chip::new(case.profile);
-    drop(Index::<_, Wandering>::format(&mut chip, &case.options, &mut ram).unwrap());
+    Index::<_, Wandering>::format(&mut chip, &case.options, &mut ram).unwrap();
     let error = Index::<_, Mu>::open(&mut chip, &case.options, &mut ram).map(|_| ()).unwrap_err();
     let setting = "system number";
     assert_eq!(error, OpenError::<ChipError>::Mismatch { setting, found: 1, expected: 2 });
@@ -137,7 +137,7 @@ fn foreign_bytes_and_other_versions_are_named() {
     assert_eq!(open(&mut chip, &mut ram), OpenError::NotNandina);
 
     let mut chip = Chip::new(case.profile);
-    drop(Index::<_, Mu>::format(&mut chip, &case.options, &mut ram).unwrap());
+    Index::<_, Mu>::format(&mut chip, &case.options, &mut ram).unwrap();
     let written = (0..192).map(PageNumber).find(|&page| !chip.page_is_erased(page)).unwrap();
     chip.corrupt_page(written, |_, spare| spare[6] = 9);
     assert_eq!(open(&mut chip, &mut ram), OpenError::Version { found: 9 });
