@@ -1,11 +1,11 @@
-//! Random operations beside a `BTreeMap`, shrunk when they fail. The seed is printed and can be set with
-//! `PROPTEST_RNG_SEED`.
+//! Random operations beside a `BTreeMap`, shrunk when they fail. The seed is 1, or what the environment
+//! variable `NANDINA_SEED` says; a failure prints it.
 
 use nandina::Index;
 use nandina::place::Placement;
 use nandina_sim::{Chip, TINY};
 use proptest::prelude::*;
-use proptest::test_runner::{TestCaseError, TestRunner};
+use proptest::test_runner::{RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
 use crate::harness::*;
 
@@ -75,6 +75,11 @@ pub fn replay<S: Placement>(case: &Case, steps: &[Step]) -> Outcome {
     compare(&mut index, &model)
 }
 
+fn seed() -> u64 {
+    let seed = std::env::var("NANDINA_SEED").ok();
+    seed.map_or(1, |seed| seed.parse().expect("NANDINA_SEED is a whole number"))
+}
+
 struct RandomSteps {
     case: Case,
     length: usize,
@@ -85,11 +90,15 @@ impl Check for RandomSteps {
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let config =
             ProptestConfig { cases: self.cases, failure_persistence: None, ..Default::default() };
-        TestRunner::new(config)
+        let seed = seed();
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+        TestRunner::new_with_rng(config, random)
             .run(&steps(self.length), |steps| {
                 replay::<S>(&self.case, &steps).map_err(TestCaseError::fail)
             })
-            .map_err(|error| error.to_string())
+            .map_err(|error| format!("NANDINA_SEED={seed}: {error}"))
     }
 }
 
