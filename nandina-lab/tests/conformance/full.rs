@@ -1,7 +1,7 @@
 //! A device that is full refuses inserts, loses nothing, and still deletes. No operation takes more chip
 //! operations than a bound, so none can loop for ever.
 
-use nandina::flash::{Flash, Geometry};
+use nandina::flash::Flash;
 use nandina::place::Placement;
 use nandina::{Index, Moves, WriteError};
 use nandina_sim::{Chip, TINY};
@@ -141,12 +141,7 @@ impl Check for Churn {
 }
 
 fn cases() -> [Case; 3] {
-    let large = Geometry { blocks: 20, pages_per_block: 32, ..TINY.geometry };
-    [
-        Case::new(TINY),
-        Case::new(SMALL),
-        Case::new(nandina::flash::Profile { geometry: large, ..TINY }),
-    ]
+    [Case::new(TINY), Case::new(SMALL), Case::new(LONG)]
 }
 
 #[test]

@@ -57,8 +57,18 @@ impl Case {
 pub const SMALL: Profile =
     Profile { geometry: Geometry { blocks: 24, pages_per_block: 8, ..TINY.geometry }, ..TINY };
 
+/// A chip with longer blocks, so that a cut can waste more.
+pub const LONG: Profile =
+    Profile { geometry: Geometry { blocks: 20, pages_per_block: 32, ..TINY.geometry }, ..TINY };
+
 pub fn key(number: u32) -> [u8; KEY_BYTES] {
     nandina::key::from_u32(number)
+}
+
+/// The seed of everything random: 1, or what the environment variable `NANDINA_SEED` says.
+pub fn seed() -> u64 {
+    let seed = std::env::var("NANDINA_SEED").ok();
+    seed.map_or(1, |seed| seed.parse().expect("NANDINA_SEED is a whole number"))
 }
 
 /// A value that tells the number and the version it belongs to.

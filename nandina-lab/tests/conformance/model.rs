@@ -1,5 +1,4 @@
-//! Random operations beside a `BTreeMap`, shrunk when they fail. The seed is 1, or what the environment
-//! variable `NANDINA_SEED` says; a failure prints it.
+//! Random operations beside a `BTreeMap`, shrunk when they fail. A failure prints the seed.
 
 use nandina::Index;
 use nandina::place::Placement;
@@ -73,11 +72,6 @@ pub fn replay<S: Placement>(case: &Case, steps: &[Step]) -> Outcome {
         }
     }
     compare(&mut index, &model)
-}
-
-fn seed() -> u64 {
-    let seed = std::env::var("NANDINA_SEED").ok();
-    seed.map_or(1, |seed| seed.parse().expect("NANDINA_SEED is a whole number"))
 }
 
 struct RandomSteps {

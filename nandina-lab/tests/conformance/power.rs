@@ -2,7 +2,7 @@
 //! without end. What was acknowledged survives; what was not is there wholly or not at all.
 
 use nandina::place::Placement;
-use nandina::{Index, WriteError};
+use nandina::{Index, Moves, WriteError};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -82,14 +82,16 @@ fn mounting<S: Placement>(case: &Case, chip: &Chip) -> Result<u64, String> {
     Ok(probe.counters().operations() - chip.counters().operations())
 }
 
-struct CutEverywhere;
+struct CutEverywhere {
+    case: Case,
+}
 
 impl Check for CutEverywhere {
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        let case = Case::new(TINY);
+        let case = self.case;
         let steps = small_run();
         let mut ram = case.ram::<S>();
-        let mut blank = Chip::with_seed(case.profile, 11);
+        let mut blank = Chip::with_seed(case.profile, seed());
         Index::<_, S>::format(&mut blank, &case.options, &mut ram).map_err(text)?;
         let mut collected = false;
         for operation in 0.. {
@@ -126,7 +128,11 @@ impl Check for CutEverywhere {
 
 #[test]
 fn a_cut_at_every_operation_leaves_the_old_or_the_new_state() {
-    for_every_system(&CutEverywhere);
+    let mut case = Case::new(TINY);
+    for_every_system(&CutEverywhere { case });
+    case.options.page_buffers = Some(2);
+    case.options.moves = Moves::Alone;
+    for_every_system(&CutEverywhere { case });
 }
 
 /// Each session is cut after a few operations, thousands of times in a row: the reserve must not run
@@ -139,9 +145,9 @@ struct CutsWithoutEnd {
 impl Check for CutsWithoutEnd {
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = &self.case;
-        let mut random = ChaCha8Rng::seed_from_u64(5);
+        let mut random = ChaCha8Rng::seed_from_u64(seed());
         let mut ram = case.ram::<S>();
-        let mut chip = Chip::with_seed(case.profile, 5);
+        let mut chip = Chip::with_seed(case.profile, seed());
         Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
         let mut model = Model::new();
         let mut acknowledged = 0;
@@ -172,6 +178,8 @@ impl Check for CutsWithoutEnd {
 
 #[test]
 fn cuts_without_end_never_use_up_the_reserve() {
-    for_every_system(&CutsWithoutEnd { case: Case::new(TINY), records: 120 });
-    for_every_system(&CutsWithoutEnd { case: Case::new(SMALL), records: 1_500 });
+    // More records than fit: the chips are full most of the time.
+    for (profile, records) in [(TINY, 400), (SMALL, 5_000), (LONG, 20_000)] {
+        for_every_system(&CutsWithoutEnd { case: Case::new(profile), records });
+    }
 }
