@@ -50,6 +50,11 @@ impl Block {
         self.next_in_order = self.programs.len() as u32;
     }
 
+    /// Whether a cut erase has made `page` unusable.
+    pub fn is_exhausted(&self, page: PageNumber) -> bool {
+        self.programs(page) == u8::MAX
+    }
+
     /// The bytes of a page, nothing if it is erased.
     pub fn page_bytes(&self, page: PageNumber) -> Option<&[u8]> {
         let at = page.0 as usize * self.page_bytes;

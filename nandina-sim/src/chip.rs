@@ -70,7 +70,7 @@ impl Chip {
         self.time().total()
     }
 
-    /// How often `block` was erased.
+    /// How often `block`, which lies on the chip, was erased.
     pub fn erase_count(&self, block: BlockNumber) -> u32 {
         self.blocks[block.0 as usize].erase_count
     }
@@ -90,7 +90,7 @@ impl Chip {
         }
     }
 
-    /// Whether `page` was not programmed since its block was erased, not even by a program that was cut.
+    /// Whether `page`, which lies on the chip, was not programmed since its block was erased, not even by a program that was cut.
     pub fn page_is_erased(&self, page: PageNumber) -> bool {
         let (block, page) = self.place(page);
         self.blocks[block].programs(page) == 0
@@ -108,7 +108,7 @@ impl Chip {
         self.cut = None;
     }
 
-    /// Changes the bytes of a page against all rules, main data and spare area apart. An erased page
+    /// Changes the bytes of a page on the chip against all rules, main data and spare area apart. An erased page
     /// counts as programmed afterwards.
     pub fn corrupt_page(&mut self, page: PageNumber, change: impl FnOnce(&mut [u8], &mut [u8])) {
         let main_bytes = self.profile.geometry.page_bytes as usize;
@@ -154,10 +154,14 @@ impl Chip {
         let (programs, allowed) =
             (block.programs(index), self.profile.capabilities.programs_per_page);
         if programs >= allowed {
-            let evidence = format!(
-                "{page} was programmed {programs} times since its block was erased, the chip allows \
-                 {allowed}"
-            );
+            let evidence = if block.is_exhausted(index) {
+                format!(
+                    "{page} lies in {}, whose erase was cut",
+                    self.profile.geometry.block_of(page)
+                )
+            } else {
+                format!("{page} had {programs} of {allowed} programs since its block was erased")
+            };
             return Err(ChipError::rule(Rule::EraseBeforeProgram, evidence));
         }
         if self.profile.capabilities.in_order && index.0 + 1 < block.next_in_order {

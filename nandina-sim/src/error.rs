@@ -66,7 +66,7 @@ impl fmt::Display for ChipError {
             Self::Rule { rule, evidence } => {
                 write!(f, "rule {} ({}): {evidence}", rule.number(), rule.name())
             }
-            Self::PowerLost => f.write_str("power is lost"),
+            Self::PowerLost => f.write_str("rule 9 (no life after a cut): power is lost"),
         }
     }
 }
