@@ -4,7 +4,7 @@
 use nandina::flash::Profile;
 use nandina::place::{Placement, Visitor};
 use nandina::{Index, Options, Statistics, WriteError, ram_needed};
-use nandina_sim::{Chip, Counters, TimeSplit};
+use nandina_sim::{Chip, Counters};
 use serde::Serialize;
 
 use crate::LabError;
@@ -250,10 +250,4 @@ fn phase_cost(
             .then(|| counters.bytes_programmed as f64 / put_bytes as f64),
         counters,
     }
-}
-
-/// The parts of a chip's modelled time, in the order read, program, erase, as shares of the whole.
-pub fn time_shares(time: TimeSplit) -> [f64; 3] {
-    let total = time.total().max(1) as f64;
-    [time.read_ns, time.program_ns, time.erase_ns].map(|ns| ns as f64 / total)
 }

@@ -4,6 +4,7 @@
 //! the suite must catch each of them.
 
 mod canary;
+mod faults;
 mod full;
 mod geometry;
 mod golden;
