@@ -125,7 +125,7 @@ impl Visitor for Run<'_> {
             ram_bytes,
             height: statistics.height,
             records: statistics.records,
-            valid_pages: statistics.live_pages,
+            valid_pages: statistics.valid_pages,
             wear_max_by_mean: f64::from(wear.most) / wear.mean.max(1.0),
             collected_blocks: statistics.collected_blocks,
             moved_pages: statistics.moved_pages,

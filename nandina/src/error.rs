@@ -12,7 +12,7 @@ use crate::flash::PageNumber;
 pub enum Fault<E> {
     Device(E),
     Corrupt { page: PageNumber, reason: &'static str },
-    NoRoom { live_pages: u32, limit_pages: u32 },
+    NoRoom { valid_pages: u32, limit_pages: u32 },
 }
 
 /// Why an index could not be formatted or opened.
@@ -113,9 +113,9 @@ pub enum WriteError<E> {
     },
     /// One more valid page would leave too little room to collect garbage. Removing still works.
     Full {
-        /// Valid pages now.
-        live_pages: u32,
-        /// Valid pages allowed.
+        /// Valid pages that there would be.
+        valid_pages: u32,
+        /// Valid pages that would then be allowed: more inner nodes leave room for fewer.
         limit_pages: u32,
     },
     /// A page has no room for a node of one more level. Removing still works.
@@ -150,7 +150,7 @@ impl<E> From<Fault<E>> for WriteError<E> {
         match fault {
             Fault::Device(error) => Self::Device(error),
             Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
-            Fault::NoRoom { live_pages, limit_pages } => Self::Full { live_pages, limit_pages },
+            Fault::NoRoom { valid_pages, limit_pages } => Self::Full { valid_pages, limit_pages },
         }
     }
 }
@@ -217,8 +217,11 @@ impl<E: fmt::Display> fmt::Display for WriteError<E> {
             Self::ValueSize { expected, given } => {
                 write!(f, "a value of {given} bytes was given, this index has values of {expected}")
             }
-            Self::Full { live_pages, limit_pages } => {
-                write!(f, "the device is full: {live_pages} of {limit_pages} pages are valid")
+            Self::Full { valid_pages, limit_pages } => {
+                write!(
+                    f,
+                    "the device is full: {valid_pages} pages would be valid, {limit_pages} may be"
+                )
             }
             Self::TooHigh { height } => {
                 write!(f, "a page of this size cannot hold a tree higher than {height}")

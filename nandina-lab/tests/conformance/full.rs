@@ -92,7 +92,7 @@ impl Check for FillAndEmpty {
                 }
                 compare(index, &model).map_err(|what| format!("empty: {what}"))?;
                 let statistics = index.statistics();
-                if (statistics.height, statistics.live_pages) != (1, 1) {
+                if (statistics.height, statistics.valid_pages) != (1, 1) {
                     return Err(format!("an empty index has {statistics:?}"));
                 }
             }
@@ -114,7 +114,7 @@ impl Check for Churn {
             let target = |index: &Index<'_, &mut Chip, S>| {
                 index.statistics().limit_pages * self.percent / 100
             };
-            while index.statistics().live_pages < target(index) {
+            while index.statistics().valid_pages < target(index) {
                 if !put(index, &mut model, random.random_range(0..1_000_000), 0)? {
                     break;
                 }

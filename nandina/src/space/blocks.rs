@@ -15,7 +15,7 @@ pub struct Blocks<'b> {
     table: &'b mut [u8],
     pages_per_block: u32,
     blocks: u32,
-    live_pages: u32,
+    valid_pages: u32,
     /// Blocks without a valid page, the active one included.
     empty_blocks: u32,
     most_erased: u32,
@@ -34,7 +34,7 @@ impl<'b> Blocks<'b> {
             table,
             pages_per_block: geometry.pages_per_block,
             blocks: geometry.blocks,
-            live_pages: 0,
+            valid_pages: 0,
             empty_blocks: 0,
             most_erased: 0,
         };
@@ -46,7 +46,7 @@ impl<'b> Blocks<'b> {
     pub fn clear(&mut self) {
         self.valid.fill(0);
         self.table.fill(0);
-        self.live_pages = 0;
+        self.valid_pages = 0;
         self.empty_blocks = self.blocks;
         self.most_erased = 0;
     }
@@ -92,16 +92,16 @@ impl<'b> Blocks<'b> {
         let after = if valid { before + 1 } else { before - 1 };
         self.entry_mut(block)[4..].copy_from_slice(&(after as u16).to_le_bytes());
         if valid {
-            self.live_pages += 1;
+            self.valid_pages += 1;
             self.empty_blocks -= u32::from(before == 0);
         } else {
-            self.live_pages -= 1;
+            self.valid_pages -= 1;
             self.empty_blocks += u32::from(after == 0);
         }
     }
 
-    pub const fn live_pages(&self) -> u32 {
-        self.live_pages
+    pub const fn valid_pages(&self) -> u32 {
+        self.valid_pages
     }
 
     fn all(&self) -> impl Iterator<Item = BlockNumber> + use<> {

@@ -159,7 +159,7 @@ impl<'b, F: Flash> Space<'b, F> {
     fn open_block(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
         let active = self.active.take().map(|(block, _)| block);
         let Some(block) = self.blocks.least_worn_free(active) else {
-            return Err(Fault::NoRoom { live_pages: self.blocks.live_pages(), limit_pages: 0 });
+            return Err(Fault::NoRoom { valid_pages: self.blocks.valid_pages(), limit_pages: 0 });
         };
         self.blocks.count_erase(block);
         self.flash.erase(block).map_err(Fault::Device)?;

@@ -37,7 +37,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     fn no_room(&self) -> Fault<F::Error> {
         Fault::NoRoom {
-            live_pages: self.space.blocks.live_pages(),
+            valid_pages: self.space.blocks.valid_pages(),
             limit_pages: self.budget.limit_pages,
         }
     }

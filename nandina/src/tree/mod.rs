@@ -60,7 +60,7 @@ pub struct Statistics {
     /// Nodes above the leaves.
     pub inner_nodes: u32,
     /// Valid pages: those that hold a reachable node.
-    pub live_pages: u32,
+    pub valid_pages: u32,
     /// Valid pages allowed for a tree of this height; at it, inserts that need a page are refused.
     pub limit_pages: u32,
     /// Pages that can be programmed before garbage is collected.
@@ -110,7 +110,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             height: self.height,
             records: self.records,
             inner_nodes: self.inner_nodes,
-            live_pages: self.space.blocks.live_pages(),
+            valid_pages: self.space.blocks.valid_pages(),
             limit_pages: self.budget.limit_pages,
             free_pages: self.space.room(),
             collected_blocks: self.collected_blocks,
@@ -207,9 +207,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         } else {
             self.budget_for(height, inner_nodes)
         };
-        let live_pages = self.space.blocks.live_pages();
-        if live_pages + more_pages > budget.limit_pages {
-            return Err(WriteError::Full { live_pages, limit_pages: budget.limit_pages });
+        let valid_pages = self.space.blocks.valid_pages() + more_pages;
+        if valid_pages > budget.limit_pages {
+            return Err(WriteError::Full { valid_pages, limit_pages: budget.limit_pages });
         }
         Ok(())
     }
