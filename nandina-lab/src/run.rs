@@ -1,6 +1,9 @@
 //! Runs work on a system and counts. Every answer of the index is compared with what it must be, so a
 //! wrong index gives an error and never a figure.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use nandina::flash::Profile;
 use nandina::place::{Placement, Visitor};
 use nandina::{Index, Options, Statistics, WriteError, ram_needed};
@@ -101,6 +104,7 @@ impl Visitor for Run<'_> {
         let mut index = Index::<_, S>::format(&mut chip, &options, &mut ram)
             .map_err(|error| LabError(format!("{system}: {error}")))?;
         let mut phases = Vec::new();
+        let mut model = Model::new();
         for phase in &self.work.phases {
             let before = index.flash().counters();
             let mut times = Vec::with_capacity(phase.operations.len());
@@ -108,7 +112,7 @@ impl Visitor for Run<'_> {
             for chunk in phase.operations.chunks(1024) {
                 for &operation in chunk {
                     let start = index.flash().now_ns();
-                    put_bytes += self.perform(&mut index, operation)?;
+                    put_bytes += self.perform(&mut index, &mut model, operation)?;
                     times.push(index.flash().now_ns() - start);
                 }
                 (self.progress)(chunk.len() as u64);
@@ -134,7 +138,7 @@ impl Visitor for Run<'_> {
     }
 }
 
-impl Run<'_> {
+impl<'r> Run<'r> {
     /// The settings for this work; with a bound on RAM, as many page buffers as fit.
     fn options<S: Placement>(&self) -> Result<Options, LabError> {
         let mut options = self.setup.options;
@@ -164,6 +168,7 @@ impl Run<'_> {
     fn perform<S: Placement>(
         &self,
         index: &mut Index<'_, &mut Chip, S>,
+        model: &mut Model<'r>,
         operation: Operation,
     ) -> Result<usize, LabError> {
         let work = self.work;
@@ -180,50 +185,72 @@ impl Run<'_> {
             error => failed("change", row, &error),
         };
         match operation {
-            Operation::Insert(row) => {
-                let (key, value) = (work.key(row), work.value(row));
-                index.insert(key, value).map_err(|error| refused(error, row))?;
-                Ok(key.len() + value.len())
-            }
-            Operation::Update(row) => {
-                let key = work.key(row);
-                let value: Vec<u8> = work.value(row).iter().map(|byte| !byte).collect();
-                if index.insert(key, &value).map_err(|error| refused(error, row))? {
-                    return Err(wrong("update", row));
+            Operation::Insert(row) | Operation::Update(row) => {
+                let put = Put { row, updated: matches!(operation, Operation::Update(_)) };
+                let (key, value) = (work.key(row), put.value(work));
+                let new = index.insert(key, &value).map_err(|error| refused(error, row))?;
+                if new != model.insert(key, put).is_none() {
+                    return Err(wrong("change", row));
                 }
                 Ok(key.len() + value.len())
             }
             Operation::Delete(row) => {
-                if !index.remove(work.key(row)).map_err(|error| refused(error, row))? {
+                let removed = index.remove(work.key(row)).map_err(|error| refused(error, row))?;
+                if removed != model.remove(work.key(row)).is_some() {
                     return Err(wrong("delete", row));
                 }
                 Ok(0)
             }
             Operation::Lookup(row) => {
-                let value =
+                let found =
                     index.get(work.key(row)).map_err(|error| failed("lookup", row, &error))?;
-                if value.is_none_or(|value| value.len() != work.value_bytes) {
+                let expected = model.get(work.key(row)).map(|put| put.value(work));
+                if found != expected.as_deref() {
                     return Err(wrong("lookup", row));
                 }
                 Ok(0)
             }
             Operation::Scan(row) => {
                 let error = |error| failed("scan", row, &error);
+                let mut expected = model.range(work.key(row)..);
                 let mut range = index.range(work.key(row)..).map_err(error)?;
-                let mut last = Vec::new();
-                for position in 0..SCAN_RECORDS {
-                    let Some((key, _)) = range.next().map_err(error)? else { break };
-                    if position == 0 && key != work.key(row) || position > 0 && key <= &last[..] {
+                for _ in 0..SCAN_RECORDS {
+                    let expected = expected.next().map(|(&key, put)| (key, put.value(work)));
+                    let expected = expected.as_ref().map(|(key, value)| (*key, &value[..]));
+                    if range.next().map_err(error)? != expected {
                         return Err(wrong("scan", row));
                     }
-                    last.clear();
-                    last.extend_from_slice(key);
+                    if expected.is_none() {
+                        break;
+                    }
                 }
                 Ok(0)
             }
         }
     }
 }
+
+/// What was put last for a key.
+#[derive(Clone, Copy)]
+struct Put {
+    row: u32,
+    updated: bool,
+}
+
+impl Put {
+    /// The row's value; an update puts its complement.
+    fn value(self, work: &Work) -> Cow<'_, [u8]> {
+        let value = work.value(self.row);
+        if self.updated {
+            value.iter().map(|byte| !byte).collect::<Vec<_>>().into()
+        } else {
+            value.into()
+        }
+    }
+}
+
+/// What the index must hold.
+type Model<'w> = BTreeMap<&'w [u8], Put>;
 
 fn phase_cost(
     phase: &'static str,

@@ -3,22 +3,20 @@
 
 use crate::flash::PageNumber;
 
-const BUFFERS_MAX: usize = 16;
-
 pub struct Frames<'b> {
     bytes: &'b mut [u8],
     frame_bytes: usize,
-    held: [Option<PageNumber>; BUFFERS_MAX],
+    held: [Option<PageNumber>; Frames::COUNT_MAX],
     count: usize,
 }
 
 impl<'b> Frames<'b> {
     /// The most page buffers that an index uses.
-    pub const COUNT_MAX: usize = BUFFERS_MAX;
+    pub const COUNT_MAX: usize = 16;
 
     pub fn new(bytes: &'b mut [u8], count: usize) -> Self {
         let frame_bytes = bytes.len() / count;
-        Self { bytes, frame_bytes, held: [None; BUFFERS_MAX], count }
+        Self { bytes, frame_bytes, held: [None; Self::COUNT_MAX], count }
     }
 
     pub const fn count(&self) -> usize {
@@ -40,7 +38,7 @@ impl<'b> Frames<'b> {
     }
 
     pub const fn forget_all(&mut self) {
-        self.held = [None; BUFFERS_MAX];
+        self.held = [None; Self::COUNT_MAX];
     }
 
     pub fn bytes(&self, frame: usize) -> &[u8] {
