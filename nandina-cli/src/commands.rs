@@ -138,7 +138,11 @@ fn systems_json() -> serde_json::Value {
         .map(|system| {
             json!({
                 "key": system.key, "name": system.name, "summary": system.summary,
-                "source": system.source, "needs": system.needs,
+                "source": system.source,
+                "needs": {
+                    "programs_per_page": system.needs.programs_per_page,
+                    "rewrite": system.needs.rewrite,
+                },
             })
         })
         .collect()
@@ -155,6 +159,14 @@ fn devices_json() -> serde_json::Value {
                 "pages_per_block": profile.geometry.pages_per_block,
                 "blocks": profile.geometry.blocks,
                 "programs_per_page": profile.capabilities.programs_per_page,
+                "in_order": profile.capabilities.in_order,
+                "rewrite": profile.capabilities.rewrite,
+                "safe_pages_per_block":
+                    profile.capabilities.pairing.safe_pages(profile.geometry.pages_per_block),
+                "bad_blocks_max": profile.capabilities.bad_blocks_max(profile.geometry.blocks),
+                "ecc_bits": profile.ecc.bits,
+                "ecc_codeword_bytes": profile.ecc.codeword_bytes,
+                "endurance": profile.endurance,
                 "read_us": profile.page_read_ns() as f64 / 1e3,
                 "program_us": profile.page_program_ns() as f64 / 1e3,
                 "erase_us": profile.timing.erase_ns as f64 / 1e3,

@@ -35,7 +35,17 @@ pub fn systems() -> String {
 }
 
 pub fn devices() -> String {
-    let header = ["device", "what it is", "read us", "program us", "erase us", "NOP"];
+    let header = [
+        "device",
+        "what it is",
+        "read us",
+        "program us",
+        "erase us",
+        "programs/page",
+        "safe pages/block",
+        "ECC bits",
+        "erases promised",
+    ];
     let mut table = table(&header, 2);
     for profile in PROFILES {
         table.add_row([
@@ -44,7 +54,10 @@ pub fn devices() -> String {
             format!("{:.1}", profile.page_read_ns() as f64 / 1e3),
             format!("{:.1}", profile.page_program_ns() as f64 / 1e3),
             format!("{:.0}", profile.timing.erase_ns as f64 / 1e3),
-            profile.capabilities.programs_per_page.to_string(),
+            profile.capabilities.programs_per_page.map_or("any".into(), |count| count.to_string()),
+            profile.capabilities.pairing.safe_pages(profile.geometry.pages_per_block).to_string(),
+            profile.ecc.bits.to_string(),
+            if profile.endurance == u32::MAX { "-".into() } else { profile.endurance.to_string() },
         ]);
     }
     let mut text = table.to_string();
@@ -109,8 +122,13 @@ pub fn comparison(comparison: &Comparison) -> String {
             format!("{:.2}", system.wear_max_by_mean),
         ]);
     }
+    let refused: String = comparison
+        .refused
+        .iter()
+        .map(|refusal| format!("\nCannot run: {}: {}", refusal.system, refusal.reason))
+        .collect();
     format!(
-        "{}, on {}, seed {}; a scan reads 100 records\n{phases}\n\nAt the end\n{systems}\n\n\
+        "{}, on {}, seed {}; a scan reads 100 records\n{phases}\n\nAt the end\n{systems}{refused}\n\n\
          Times are modelled from the chip's latencies; `nandina devices` gives them.",
         comparison.work, comparison.device, comparison.seed
     )

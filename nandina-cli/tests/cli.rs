@@ -127,7 +127,8 @@ fn mistakes_get_one_line_and_exit_code_2() {
     );
     assert_eq!(
         mistake(&["compare", "--device", "floppy"]),
-        "there is no device 'floppy': choose from mlc, slc"
+        "there is no device 'floppy': choose from mlc, slc, tlc, nand-2k, nor, dataflash, dataflash-264, \
+         sd, sd-2k"
     );
     let ram = mistake(&["compare", "--ram", "4096"]);
     assert!(

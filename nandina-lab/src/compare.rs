@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::LabError;
-use crate::run::{Setup, SystemCost, run};
+use crate::run::{Refusal, Setup, SystemCost, SystemRun, run};
 use crate::work::Work;
 
 /// The answer of `compare`, and its JSON form.
@@ -17,8 +17,10 @@ pub struct Comparison {
     pub records: u64,
     /// What the work was, in words.
     pub work: String,
-    /// Each system in order.
+    /// Each system that ran, in order.
     pub systems: Vec<SystemCost>,
+    /// The systems that cannot run on this chip with these settings, and why.
+    pub refused: Vec<Refusal>,
 }
 
 /// Runs `work` on each of `systems`, two at a time.
@@ -27,7 +29,7 @@ pub fn run_all(
     setup: &Setup,
     work: &Work,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<Vec<SystemCost>, LabError> {
+) -> Result<Vec<SystemRun>, LabError> {
     let mut costs = Vec::with_capacity(systems.len());
     for pair in systems.chunks(2) {
         let results: Vec<_> = std::thread::scope(|scope| {
@@ -53,11 +55,22 @@ pub fn compare(
     seed: u64,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Comparison, LabError> {
+    let (mut ran, mut refused) = (Vec::new(), Vec::new());
+    for run in run_all(systems, setup, work, progress)? {
+        match run {
+            SystemRun::Ran(cost) => ran.push(cost),
+            SystemRun::Refused(refusal) => refused.push(refusal),
+        }
+    }
+    if let ([], [first, ..]) = (&ran[..], &refused[..]) {
+        return Err(LabError(format!("{}: {}", first.system, first.reason)));
+    }
     Ok(Comparison {
         device: setup.profile.key,
         seed,
         records: work.rows() as u64,
         work: description,
-        systems: run_all(systems, setup, work, progress)?,
+        systems: ran,
+        refused,
     })
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use nandina::flash::Profile;
 use nandina::place::{Placement, Visitor};
-use nandina::{Index, Options, Statistics, WriteError, ram_needed};
+use nandina::{Index, OpenError, Options, Statistics, WriteError, ram_needed};
 use nandina_sim::{Chip, Counters};
 use serde::Serialize;
 
@@ -73,13 +73,43 @@ pub struct SystemCost {
     pub phases: Vec<PhaseCost>,
 }
 
+/// A system that cannot run on a chip, or not with the given settings.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Refusal {
+    /// Key of the system.
+    pub system: &'static str,
+    /// Why.
+    pub reason: String,
+}
+
+/// What came of running a system.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SystemRun {
+    /// It ran.
+    Ran(SystemCost),
+    /// It cannot run here.
+    Refused(Refusal),
+}
+
+impl SystemRun {
+    /// The costs, or an error if the system could not run.
+    pub fn cost(self) -> Result<SystemCost, LabError> {
+        match self {
+            Self::Ran(cost) => Ok(cost),
+            Self::Refused(Refusal { system, reason }) => {
+                Err(LabError(format!("{system}: {reason}")))
+            }
+        }
+    }
+}
+
 /// Runs `work` on the system named `system`. `progress` is told of operations done.
 pub fn run(
     system: &str,
     setup: &Setup,
     work: &Work,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<SystemCost, LabError> {
+) -> Result<SystemRun, LabError> {
     nandina::place::visit(system, Run { setup, work, progress }).unwrap_or_else(|| {
         let known: Vec<_> = nandina::place::SYSTEMS.iter().map(|system| system.key).collect();
         Err(LabError(format!("there is no system '{system}': choose from {}", known.join(", "))))
@@ -93,16 +123,28 @@ struct Run<'r> {
 }
 
 impl Visitor for Run<'_> {
-    type Output = Result<SystemCost, LabError>;
+    type Output = Result<SystemRun, LabError>;
 
     fn visit<S: Placement + 'static>(self) -> Self::Output {
         let system = S::DESCRIPTION.key;
-        let options = self.options::<S>()?;
+        let refused = |reason| Ok(SystemRun::Refused(Refusal { system, reason }));
+        if let Some(missing) = S::DESCRIPTION.needs.missing(&self.setup.profile.capabilities) {
+            return refused(missing.to_string());
+        }
+        let options = match self.options::<S>() {
+            Ok(options) => options,
+            Err(reason) => return refused(reason),
+        };
         let ram_bytes = ram_needed::<S>(&self.setup.profile.geometry, &options);
         let mut ram = vec![0; ram_bytes];
         let mut chip = Chip::new(self.setup.profile);
-        let mut index = Index::<_, S>::format(&mut chip, &options, &mut ram)
-            .map_err(|error| LabError(format!("{system}: {error}")))?;
+        let mut index = match Index::<_, S>::format(&mut chip, &options, &mut ram) {
+            Ok(index) => index,
+            Err(error @ OpenError::Device(_)) => {
+                return Err(LabError(format!("{system}: {error}")));
+            }
+            Err(error) => return refused(error.to_string()),
+        };
         let mut phases = Vec::new();
         let mut model = Model::new();
         for phase in &self.work.phases {
@@ -112,7 +154,11 @@ impl Visitor for Run<'_> {
             for chunk in phase.operations.chunks(1024) {
                 for &operation in chunk {
                     let start = index.flash().now_ns();
-                    put_bytes += self.perform(&mut index, &mut model, operation)?;
+                    put_bytes += match self.perform(&mut index, &mut model, operation) {
+                        Ok(bytes) => bytes,
+                        Err(Stop::Refused(reason)) => return refused(reason),
+                        Err(Stop::Failed(error)) => return Err(error),
+                    };
                     times.push(index.flash().now_ns() - start);
                 }
                 (self.progress)(chunk.len() as u64);
@@ -124,7 +170,7 @@ impl Visitor for Run<'_> {
         let ram_bytes = ram_bytes + size_of_val(&index);
         drop(index);
         let wear = chip.wear();
-        Ok(SystemCost {
+        Ok(SystemRun::Ran(SystemCost {
             system,
             ram_bytes,
             height: statistics.height,
@@ -134,13 +180,13 @@ impl Visitor for Run<'_> {
             collected_blocks: statistics.collected_blocks,
             moved_pages: statistics.moved_pages,
             phases,
-        })
+        }))
     }
 }
 
 impl<'r> Run<'r> {
     /// The settings for this work; with a bound on RAM, as many page buffers as fit.
-    fn options<S: Placement>(&self) -> Result<Options, LabError> {
+    fn options<S: Placement>(&self) -> Result<Options, String> {
         let mut options = self.setup.options;
         (options.key_bytes, options.value_bytes) = (self.work.key_bytes, self.work.value_bytes);
         let Some(ram_bytes) = self.setup.ram_bytes else {
@@ -153,13 +199,12 @@ impl<'r> Run<'r> {
         let least = S::DESCRIPTION.buffers_min;
         let buffers = (least..=16).rev().find(|&buffers| needed(buffers) <= ram_bytes);
         options.page_buffers = Some(buffers.ok_or_else(|| {
-            LabError(format!(
-                "{}: {ram_bytes} bytes of RAM are too few, it needs {} on {}: raise --ram or choose a \
-                 chip with smaller pages",
-                S::DESCRIPTION.key,
+            format!(
+                "{ram_bytes} bytes of RAM are too few, it needs {} on {}: raise --ram or choose a chip \
+                 with smaller pages",
                 needed(least),
                 self.setup.profile.key,
-            ))
+            )
         })?);
         Ok(options)
     }
@@ -170,17 +215,20 @@ impl<'r> Run<'r> {
         index: &mut Index<'_, &mut Chip, S>,
         model: &mut Model<'r>,
         operation: Operation,
-    ) -> Result<usize, LabError> {
+    ) -> Result<usize, Stop> {
         let work = self.work;
         let failed = |what: &str, row: u32, error: &dyn std::fmt::Display| {
-            LabError(format!("{}: {what} of row {row}: {error}", S::DESCRIPTION.key))
+            let text = format!("{}: {what} of row {row}: {error}", S::DESCRIPTION.key);
+            Stop::Failed(LabError(text))
         };
         let wrong = |what: &str, row: u32| failed(what, row, &"the index gave a wrong answer");
         let refused = |error: WriteError<_>, row| match error {
-            WriteError::Full { .. } => LabError(format!(
-                "{}: {} is full after {row} rows ({error}): choose a larger --device or fewer records",
-                S::DESCRIPTION.key,
+            WriteError::Full { .. } => Stop::Refused(format!(
+                "{} is full after {row} rows ({error}): choose a larger --device or fewer records",
                 self.setup.profile.key,
+            )),
+            WriteError::TooHigh { .. } => Stop::Refused(format!(
+                "after {row} rows, {error}: choose a --device with larger pages or fewer records",
             )),
             error => failed("change", row, &error),
         };
@@ -228,6 +276,14 @@ impl<'r> Run<'r> {
             }
         }
     }
+}
+
+/// Why a run ends before its work does.
+enum Stop {
+    /// The system cannot hold the work on this chip.
+    Refused(String),
+    /// Something is wrong.
+    Failed(LabError),
 }
 
 /// What was put last for a key.

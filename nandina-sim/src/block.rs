@@ -1,9 +1,21 @@
-//! The cells of one block. Nothing here checks a rule or knows of power.
+//! The cells of one block, and apart from them the damage that they have taken. Nothing here checks a
+//! rule or knows of power.
 //!
 //! An erased page is a flag, so an erase moves no bytes. The bytes are one allocation, made when the
 //! block is first programmed, so that a chip of many blocks that are never used costs little.
 
+use std::collections::BTreeMap;
+
 use nandina::flash::PageNumber;
+
+/// What keeps a page from reading as it was programmed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// No ECC can read it: its program or erase was torn.
+    pub unreadable: bool,
+    /// Wrong bits, numbered over main data and spare area.
+    pub flips: Vec<u32>,
+}
 
 /// One block; page numbers count from its first page.
 #[derive(Clone, Debug)]
@@ -11,9 +23,16 @@ pub struct Block {
     bytes: Vec<u8>,
     page_bytes: usize,
     programs: Vec<u8>,
+    /// Pages whose cells are not all ones, whatever the chip believes.
+    written: Vec<bool>,
     pub erase_count: u32,
     /// One above the highest page that was programmed since the erase.
     pub next_in_order: u32,
+    /// Marked as bad, in the factory or since.
+    pub bad: bool,
+    /// Every program and erase fails from now on.
+    pub failing: bool,
+    pub damage: BTreeMap<u32, Damage>,
 }
 
 impl Block {
@@ -23,8 +42,12 @@ impl Block {
             bytes: Vec::new(),
             page_bytes,
             programs: vec![0; pages as usize],
+            written: vec![false; pages as usize],
             erase_count: 0,
             next_in_order: 0,
+            bad: false,
+            failing: false,
+            damage: BTreeMap::new(),
         }
     }
 
@@ -35,11 +58,18 @@ impl Block {
 
     /// Notes one more program of `page`.
     pub fn count_program(&mut self, page: PageNumber) {
-        self.programs[page.0 as usize] = self.programs(page).saturating_add(1);
+        self.programs[page.0 as usize] = (self.programs(page) + 1).min(u8::MAX - 1);
         self.next_in_order = self.next_in_order.max(page.0 + 1);
     }
 
     pub fn erase(&mut self) {
+        self.forget_programs();
+        self.written.fill(false);
+        self.damage.clear();
+    }
+
+    /// As after an erase, but the cells hold what they held.
+    pub fn forget_programs(&mut self) {
         self.programs.fill(0);
         self.next_in_order = 0;
     }
@@ -58,12 +88,12 @@ impl Block {
     /// The bytes of a page, nothing if it is erased.
     pub fn page_bytes(&self, page: PageNumber) -> Option<&[u8]> {
         let at = page.0 as usize * self.page_bytes;
-        (self.programs(page) > 0).then(|| &self.bytes[at..at + self.page_bytes])
+        self.written[page.0 as usize].then(|| &self.bytes[at..at + self.page_bytes])
     }
 
-    /// The bytes of a page to change. Those of an erased page are all ones, if they were ever used.
+    /// The bytes of a page to change. Those of an erased page are all ones.
     pub fn page_bytes_mut(&mut self, page: PageNumber) -> &mut [u8] {
-        let erased = self.programs(page) == 0;
+        let erased = !self.written[page.0 as usize];
         let bytes = self.cells_mut(page);
         if erased {
             bytes.fill(0xFF);
@@ -76,6 +106,18 @@ impl Block {
         if self.bytes.is_empty() {
             self.bytes = vec![0xFF; self.page_bytes * self.programs.len()];
         }
+        self.written[page.0 as usize] = true;
         &mut self.bytes[page.0 as usize * self.page_bytes..][..self.page_bytes]
+    }
+
+    /// Sets `page` to ones, as a page erase does.
+    pub fn erase_page(&mut self, page: PageNumber) {
+        self.written[page.0 as usize] = false;
+        self.programs[page.0 as usize] = 0;
+        self.damage.remove(&page.0);
+    }
+
+    pub fn damage_mut(&mut self, page: PageNumber) -> &mut Damage {
+        self.damage.entry(page.0).or_default()
     }
 }

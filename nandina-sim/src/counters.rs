@@ -7,10 +7,12 @@ use std::ops::Sub;
 pub struct Counters {
     /// Page reads.
     pub reads: u64,
-    /// Page programs.
+    /// Page programs; a mark on a bad block counts as one.
     pub programs: u64,
     /// Block erases.
     pub erases: u64,
+    /// Pages replaced in place.
+    pub rewrites: u64,
     /// Bytes read, main and spare, as the caller asked for them.
     pub bytes_read: u64,
     /// Bytes programmed, main and spare, as the caller gave them.
@@ -20,7 +22,7 @@ pub struct Counters {
 impl Counters {
     /// All operations.
     pub const fn operations(&self) -> u64 {
-        self.reads + self.programs + self.erases
+        self.reads + self.programs + self.erases + self.rewrites
     }
 }
 
@@ -32,6 +34,7 @@ impl Sub for Counters {
             reads: self.reads - before.reads,
             programs: self.programs - before.programs,
             erases: self.erases - before.erases,
+            rewrites: self.rewrites - before.rewrites,
             bytes_read: self.bytes_read - before.bytes_read,
             bytes_programmed: self.bytes_programmed - before.bytes_programmed,
         }
@@ -43,7 +46,7 @@ impl Sub for Counters {
 pub struct TimeSplit {
     /// Spent in page reads.
     pub read_ns: u64,
-    /// Spent in page programs.
+    /// Spent in page programs and rewrites.
     pub program_ns: u64,
     /// Spent in block erases.
     pub erase_ns: u64,

@@ -1,4 +1,5 @@
-//! Loss of power: when, and what it leaves behind.
+//! Loss of power: when, and what it leaves behind. A program that the chip reports as failed leaves its
+//! page in the same way.
 
 use nandina::flash::PageNumber;
 use rand::{Rng, RngCore};
@@ -12,9 +13,31 @@ pub enum Cut {
     /// Before the operation did anything.
     Before,
     /// Inside: a torn page or a torn block. A read has no inside.
-    Inside,
+    Inside(Tear),
     /// After the operation was complete, before the caller learned of it.
     After,
+}
+
+impl Cut {
+    /// Every kind of cut: whoever tries all of them at an operation has tried everything.
+    pub const ALL: [Self; 5] = [
+        Self::Before,
+        Self::Inside(Tear::Mixture),
+        Self::Inside(Tear::Ones),
+        Self::Inside(Tear::Unreadable),
+        Self::After,
+    ];
+}
+
+/// What a torn page, or each page of a torn block, looks like afterwards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tear {
+    /// Any mixture of old and new bits, as the seed has it: none, all, the first bytes, single bits.
+    Mixture,
+    /// All ones, as if erased; yet it must be erased before it is programmed.
+    Ones,
+    /// More wrong bits than the ECC corrects.
+    Unreadable,
 }
 
 /// How far a torn program or erase had come.
@@ -36,8 +59,27 @@ impl Extent {
     }
 }
 
-/// Mixes `new` into `old`: each bit ends as one or the other (rule 6).
-pub fn tear_program(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
+/// Leaves `page`, which was to become `new`, torn (rule 6).
+pub fn tear_program(
+    block: &mut Block,
+    page: PageNumber,
+    new: &[u8],
+    tear: Tear,
+    random: &mut ChaCha8Rng,
+) {
+    let old = block.page_bytes_mut(page);
+    match tear {
+        Tear::Mixture => mix(old, new, random),
+        Tear::Ones => old.fill(0xFF),
+        Tear::Unreadable => {
+            mix(old, new, random);
+            block.damage_mut(page).unreadable = true;
+        }
+    }
+}
+
+/// Mixes `new` into `old`: each bit ends as one or the other.
+fn mix(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
     match Extent::choose(random, old.len()) {
         Extent::Nothing => {}
         Extent::All => old.copy_from_slice(new),
@@ -51,19 +93,45 @@ pub fn tear_program(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
     }
 }
 
+/// Damages `page`, whose cells are shared with one that was torn (rule 13), or leaves it whole.
+pub fn tear_partner(block: &mut Block, page: PageNumber, tear: Tear, random: &mut ChaCha8Rng) {
+    if block.page_bytes(page).is_none() {
+        return;
+    }
+    match tear {
+        Tear::Mixture if random.random() => {
+            for byte in block.page_bytes_mut(page) {
+                *byte ^= random.next_u32() as u8 & random.next_u32() as u8;
+            }
+        }
+        Tear::Unreadable => block.damage_mut(page).unreadable = true,
+        Tear::Mixture | Tear::Ones => {}
+    }
+}
+
 /// Leaves every page of `block` in any state (rule 7).
-pub fn tear_erase(block: &mut Block, pages: u32, random: &mut ChaCha8Rng) {
-    for index in 0..pages {
-        let page = block.page_bytes_mut(PageNumber(index));
-        match Extent::choose(random, page.len()) {
-            Extent::Nothing => {}
-            Extent::All => page.fill(0xFF),
-            Extent::Prefix(bytes) => page[..bytes].fill(0xFF),
-            Extent::Bits if random.random() => random.fill_bytes(page),
-            Extent::Bits => {
-                for byte in page {
-                    *byte |= random.next_u32() as u8;
-                }
+pub fn tear_erase(block: &mut Block, pages: u32, tear: Tear, random: &mut ChaCha8Rng) {
+    for page in (0..pages).map(PageNumber) {
+        match tear {
+            Tear::Ones => block.page_bytes_mut(page).fill(0xFF),
+            Tear::Mixture => mix_ones(block.page_bytes_mut(page), random),
+            Tear::Unreadable => {
+                mix_ones(block.page_bytes_mut(page), random);
+                block.damage_mut(page).unreadable = true;
+            }
+        }
+    }
+}
+
+fn mix_ones(page: &mut [u8], random: &mut ChaCha8Rng) {
+    match Extent::choose(random, page.len()) {
+        Extent::Nothing => {}
+        Extent::All => page.fill(0xFF),
+        Extent::Prefix(bytes) => page[..bytes].fill(0xFF),
+        Extent::Bits if random.random() => random.fill_bytes(page),
+        Extent::Bits => {
+            for byte in page {
+                *byte |= random.next_u32() as u8;
             }
         }
     }

@@ -1,6 +1,8 @@
-//! What a simulated chip answers when a rule is broken or power is gone.
+//! What a simulated chip answers when a rule is broken, an operation fails, or power is gone.
 
 use std::fmt;
+
+use nandina::flash::{BlockNumber, ErrorKind, FlashError, PageNumber};
 
 /// A rule of the media contract, numbered as in [`nandina::flash::Flash`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +17,10 @@ pub enum Rule {
     WholePages,
     /// Rule 5.
     Bounds,
+    /// Rule 10.
+    BadBlocks,
+    /// Rule 14.
+    Rewrite,
 }
 
 impl Rule {
@@ -26,6 +32,8 @@ impl Rule {
             Self::Order => 3,
             Self::WholePages => 4,
             Self::Bounds => 5,
+            Self::BadBlocks => 10,
+            Self::Rewrite => 14,
         }
     }
 
@@ -36,14 +44,16 @@ impl Rule {
             Self::Order => "order",
             Self::WholePages => "whole pages",
             Self::Bounds => "bounds",
+            Self::BadBlocks => "bad blocks",
+            Self::Rewrite => "rewrite",
         }
     }
 }
 
-/// Why a chip did not do as it was told. A refused operation changes nothing and is not counted.
+/// Why a chip did not do as it was told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChipError {
-    /// A rule of the contract was broken.
+    /// A rule of the contract was broken. The operation changed nothing and is not counted.
     Rule {
         /// Which rule.
         rule: Rule,
@@ -52,11 +62,28 @@ pub enum ChipError {
     },
     /// Rule 9: power was cut in this operation or an earlier one.
     PowerLost,
+    /// Rule 11: the chip could not program the page.
+    ProgramFailed(PageNumber),
+    /// Rule 11: the chip could not erase the block.
+    EraseFailed(BlockNumber),
+    /// Rule 12: the page has more wrong bits than the ECC corrects.
+    Uncorrectable(PageNumber),
 }
 
 impl ChipError {
     pub(crate) const fn rule(rule: Rule, evidence: String) -> Self {
         Self::Rule { rule, evidence }
+    }
+}
+
+impl FlashError for ChipError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Rule { .. } | Self::PowerLost => ErrorKind::Other,
+            Self::ProgramFailed(_) => ErrorKind::ProgramFailed,
+            Self::EraseFailed(_) => ErrorKind::EraseFailed,
+            Self::Uncorrectable(_) => ErrorKind::Uncorrectable,
+        }
     }
 }
 
@@ -67,6 +94,11 @@ impl fmt::Display for ChipError {
                 write!(f, "rule {} ({}): {evidence}", rule.number(), rule.name())
             }
             Self::PowerLost => f.write_str("rule 9 (no life after a cut): power is lost"),
+            Self::ProgramFailed(page) => write!(f, "the chip could not program {page}"),
+            Self::EraseFailed(block) => write!(f, "the chip could not erase {block}"),
+            Self::Uncorrectable(page) => {
+                write!(f, "{page} has more wrong bits than the ECC corrects")
+            }
         }
     }
 }

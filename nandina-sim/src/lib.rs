@@ -1,10 +1,13 @@
 //! Simulated flash chips.
 //!
 //! **Fault model.** A chip does exactly what it is told, or refuses it and names the broken rule of
-//! [`nandina::flash::Flash`]. Nothing is damaged unless power is cut inside an operation: a cut program
-//! leaves any mixture of old and new bits in its page and nowhere else, a cut erase leaves its whole
-//! block undefined and nothing else. What the damage is comes from the chip's seed. After a cut every
-//! operation fails until power is restored.
+//! [`nandina::flash::Flash`]. A cut of power inside an operation tears it: a program leaves its page, and
+//! on chips whose pages share cells perhaps an earlier one, undefined; an erase its whole block. After a
+//! cut every operation fails until power is restored. Besides, [`Faults`] are switched on one by one:
+//! programs and erases that fail or silently do nothing, bits that flip as pages are read or rest, blocks
+//! that are bad from the factory or wear out. The bytes that were programmed are kept apart from the
+//! damage, and the ECC of the chip's profile decides what of it a read can see. Every damage comes from
+//! the chip's seed.
 //!
 //! ```
 //! use nandina::flash::{Flash, PageNumber};
@@ -27,19 +30,29 @@ mod chip;
 mod counters;
 mod cut;
 mod error;
+mod faults;
+mod operations;
+mod rules;
 
 pub use chip::Chip;
 pub use counters::{Counters, TimeSplit, Wear};
-pub use cut::Cut;
+pub use cut::{Cut, Tear};
 pub use error::{ChipError, Rule};
+pub use faults::{FaultCounters, Faults};
 
-use nandina::flash::{Geometry, Profile, profile::MLC};
+use nandina::flash::{Capabilities, Geometry, Pairing, Profile, profile::MLC};
 
-/// A chip for exhaustive tests: 512-byte pages, 4 pages a block, 8 blocks; latencies of the MLC chip.
+/// A chip for exhaustive tests: 512-byte pages, 4 pages a block, 8 blocks, none of which goes bad;
+/// latencies of the MLC chip.
 pub const TINY: Profile = Profile {
     key: "tiny",
     summary: "NAND for tests, 512 B pages, 4 pages a block, 8 blocks",
     source: "made up; latencies of the MLC profile",
     geometry: Geometry { page_bytes: 512, spare_bytes: 64, pages_per_block: 4, blocks: 8 },
+    capabilities: Capabilities {
+        pairing: Pairing::None,
+        bad_blocks_per_mille: 0,
+        ..MLC.capabilities
+    },
     ..MLC
 };

@@ -13,6 +13,7 @@ pub enum Fault<E> {
     Device(E),
     Corrupt { page: PageNumber, reason: &'static str },
     NoRoom { valid_pages: u32, limit_pages: u32 },
+    WornOut { bad_blocks: u32, reserve_blocks: u32 },
 }
 
 /// Why an index could not be formatted or opened.
@@ -43,6 +44,13 @@ pub enum OpenError<E> {
     ChipTooSmall {
         /// Pages that could be valid at once.
         limit_pages: u32,
+    },
+    /// More blocks are bad than are kept in reserve, and the others do not suffice.
+    WornOut {
+        /// Blocks that are bad.
+        bad_blocks: u32,
+        /// Blocks that were kept for that.
+        reserve_blocks: u32,
     },
     /// Every block is erased: there is no index; format the chip.
     Blank,
@@ -118,6 +126,14 @@ pub enum WriteError<E> {
         /// Valid pages that would then be allowed: more inner nodes leave room for fewer.
         limit_pages: u32,
     },
+    /// More blocks have become bad than were kept in reserve, and those that are left do not suffice for
+    /// the change. Everything can still be read, and removed as long as there is room for that.
+    WornOut {
+        /// Blocks that are bad.
+        bad_blocks: u32,
+        /// Blocks that were kept for that.
+        reserve_blocks: u32,
+    },
     /// A page has no room for a node of one more level. Removing still works.
     TooHigh {
         /// Height of the tree.
@@ -138,7 +154,7 @@ impl<E> From<Fault<E>> for ReadError<E> {
             Fault::Device(error) => Self::Device(error),
             Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
             // A read writes nothing, so room is never missing. It is mended by the next mount.
-            Fault::NoRoom { .. } => {
+            Fault::NoRoom { .. } | Fault::WornOut { .. } => {
                 Self::Corrupt { page: PageNumber(0), reason: "no room was left for recovery" }
             }
         }
@@ -151,6 +167,9 @@ impl<E> From<Fault<E>> for WriteError<E> {
             Fault::Device(error) => Self::Device(error),
             Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
             Fault::NoRoom { valid_pages, limit_pages } => Self::Full { valid_pages, limit_pages },
+            Fault::WornOut { bad_blocks, reserve_blocks } => {
+                Self::WornOut { bad_blocks, reserve_blocks }
+            }
         }
     }
 }
@@ -161,8 +180,18 @@ impl<E> From<Fault<E>> for OpenError<E> {
             Fault::Device(error) => Self::Device(error),
             Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
             Fault::NoRoom { limit_pages, .. } => Self::ChipTooSmall { limit_pages },
+            Fault::WornOut { bad_blocks, reserve_blocks } => {
+                Self::WornOut { bad_blocks, reserve_blocks }
+            }
         }
     }
+}
+
+fn worn_out(f: &mut fmt::Formatter<'_>, bad_blocks: u32, reserve_blocks: u32) -> fmt::Result {
+    write!(
+        f,
+        "the device is worn out: {bad_blocks} blocks are bad, {reserve_blocks} were in reserve"
+    )
 }
 
 impl<E: fmt::Display> fmt::Display for OpenError<E> {
@@ -179,6 +208,9 @@ impl<E: fmt::Display> fmt::Display for OpenError<E> {
             ),
             Self::ChipTooSmall { limit_pages } => {
                 write!(f, "the chip is too small: only {limit_pages} pages could be valid at once")
+            }
+            Self::WornOut { bad_blocks, reserve_blocks } => {
+                worn_out(f, *bad_blocks, *reserve_blocks)
             }
             Self::Blank => f.write_str("the chip is erased and holds no index: format it first"),
             Self::NotNandina => f.write_str("the chip holds data that is not a Nandina index"),
@@ -222,6 +254,9 @@ impl<E: fmt::Display> fmt::Display for WriteError<E> {
                     f,
                     "the device is full: {valid_pages} pages would be valid, {limit_pages} may be"
                 )
+            }
+            Self::WornOut { bad_blocks, reserve_blocks } => {
+                worn_out(f, *bad_blocks, *reserve_blocks)
             }
             Self::TooHigh { height } => {
                 write!(f, "a page of this size cannot hold a tree higher than {height}")

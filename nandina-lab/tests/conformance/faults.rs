@@ -1,7 +1,9 @@
 //! A device that fails once and goes on: the operation that met the fault may be refused, but the same
 //! index, not opened anew, holds the old or the new state and works on.
 
-use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber};
+use nandina::flash::{
+    BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber, Reading,
+};
 use nandina::place::Placement;
 use nandina::{Index, WriteError};
 use nandina_sim::{Chip, ChipError};
@@ -35,6 +37,12 @@ impl Flaky {
     }
 }
 
+impl FlashError for FlakyError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Other
+    }
+}
+
 impl Flash for Flaky {
     type Error = FlakyError;
 
@@ -51,7 +59,7 @@ impl Flash for Flaky {
         page: PageNumber,
         main: &mut [u8],
         spare: &mut [u8],
-    ) -> Result<(), FlakyError> {
+    ) -> Result<Reading, FlakyError> {
         self.fault()?;
         self.chip.read(page, main, spare).map_err(FlakyError::Chip)
     }
@@ -64,6 +72,11 @@ impl Flash for Flaky {
     fn erase(&mut self, block: BlockNumber) -> Result<(), FlakyError> {
         self.fault()?;
         self.chip.erase(block).map_err(FlakyError::Chip)
+    }
+
+    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), FlakyError> {
+        self.fault()?;
+        self.chip.rewrite(page, main, spare).map_err(FlakyError::Chip)
     }
 }
 

@@ -16,7 +16,7 @@ fn chip_operations_are_as_pinned() {
         let options = nandina::Options::new(4, 4);
         let setup = Setup { profile, options, ram_bytes: None };
         for system in SYSTEMS {
-            let cost = run(system.key, &setup, &work, &|_| {}).unwrap();
+            let cost = run(system.key, &setup, &work, &|_| {}).unwrap().cost().unwrap();
             for phase in &cost.phases {
                 let counters = phase.counters;
                 table += &format!(

@@ -95,7 +95,7 @@ impl Check for CutEverywhere {
         Index::<_, S>::format(&mut blank, &case.options, &mut ram).map_err(text)?;
         let mut collected = false;
         for operation in 0.. {
-            for cut in [Cut::Before, Cut::Inside, Cut::After] {
+            for cut in Cut::ALL {
                 let at = |what| format!("cut {cut:?} at chip operation {operation}: {what}");
                 let mut chip = blank.clone();
                 let mut model = Model::new();
@@ -158,7 +158,7 @@ impl Check for CutsWithoutEnd {
                     (number, _) => Step::Put(number, session),
                 })
                 .collect();
-            let cut = [Cut::Before, Cut::Inside, Cut::After][random.random_range(0..3)];
+            let cut = Cut::ALL[random.random_range(0..Cut::ALL.len())];
             // Most cuts fall into the first few changes.
             chip.cut_at(mounting::<S>(case, &chip)? + random.random_range(0..60), cut);
             let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram)

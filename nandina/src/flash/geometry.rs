@@ -56,12 +56,3 @@ impl Geometry {
         PageNumber(block.0 * self.pages_per_block + index)
     }
 }
-
-/// What a chip allows, as data: a system states what it needs of these.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Capabilities {
-    /// NOP: programs allowed for one page between erases, at least 1.
-    pub programs_per_page: u8,
-    /// The pages of a block must be programmed in rising order.
-    pub in_order: bool,
-}

@@ -3,10 +3,12 @@
 //! Nothing here knows of trees, nodes or records. A driver for real hardware implements [`Flash`];
 //! `nandina-sim` implements it strictly, so that a broken rule is an error at once.
 
+mod capabilities;
 mod geometry;
 pub mod profile;
 
-pub use geometry::{BlockNumber, Capabilities, Geometry, PageNumber};
+pub use capabilities::{Capabilities, Missing, Needs, Pairing};
+pub use geometry::{BlockNumber, Geometry, PageNumber};
 pub use profile::{Profile, Timing};
 
 /// A raw flash chip, and the media contract.
@@ -24,16 +26,25 @@ pub use profile::{Profile, Timing};
 ///    ([`Geometry::page_bytes`]) and the first bytes of the spare area, at most
 ///    [`Geometry::spare_bytes`] of them. Spare bytes beyond those given are not programmed.
 /// 5. **Bounds.** Page and block numbers lie below [`Geometry::pages`] and [`Geometry::blocks`].
-/// 6. **A cut during a program** leaves any mixture of old and new bits in that page, and changes
-///    nothing else.
+/// 6. **A cut during a program** leaves any mixture of old and new bits in that page, or a page that
+///    cannot be read, and changes nothing else but what rule 13 says.
 /// 7. **A cut during an erase** leaves the whole block undefined, and changes nothing else.
 /// 8. **Durable on return.** A program or an erase that returned `Ok` survives any later cut.
 /// 9. **No life after a cut.** Once power is lost, every operation fails until it is restored.
-///
-/// Bad blocks, bit flips and wear-out are not part of this contract yet.
+/// 10. **Bad blocks.** A block that [`is_bad`](Flash::is_bad) is neither programmed nor erased. What it
+///     held before it was marked can still be read.
+/// 11. **Reported failure.** A program that fails ([`ErrorKind::ProgramFailed`]) leaves its page as
+///     rule 6 does, one erase ([`ErrorKind::EraseFailed`]) its block as rule 7 does; the chip lives on.
+/// 12. **Flipped bits.** A read gives the bytes that were programmed and says whether the ECC had to
+///     correct so many bits that the page should be refreshed ([`Reading`]); or it fails with
+///     [`ErrorKind::Uncorrectable`], which concerns that page alone.
+/// 13. **Shared cells.** A cut during a program may also damage the pages that [`Pairing::endangers`]
+///     names.
+/// 14. **Rewrite.** Where [`Capabilities::rewrite`] is set, a page may be replaced whatever it holds. A
+///     cut leaves that page undefined. Elsewhere `rewrite` is never called.
 pub trait Flash {
     /// What went wrong in the device. It is handed to the caller of the index unchanged.
-    type Error: core::fmt::Debug;
+    type Error: FlashError;
 
     /// Sizes and counts. They never change while the chip is open.
     fn geometry(&self) -> Geometry;
@@ -49,7 +60,7 @@ pub trait Flash {
         page: PageNumber,
         main: &mut [u8],
         spare: &mut [u8],
-    ) -> Result<(), Self::Error>;
+    ) -> Result<Reading, Self::Error>;
 
     /// Programs the main data of `page` and the first `spare.len()` bytes of its spare area.
     ///
@@ -58,6 +69,57 @@ pub trait Flash {
 
     /// Erases `block`. Cost: one block erase.
     fn erase(&mut self, block: BlockNumber) -> Result<(), Self::Error>;
+
+    /// Replaces `page` as a whole (rule 14). A driver of a chip without this capability answers an error.
+    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error>;
+
+    /// Whether `block` is bad, from the factory or since. Asked once for each block by a mount, so a
+    /// driver does well to keep its table in RAM. Default: no block is.
+    fn is_bad(&mut self, block: BlockNumber) -> Result<bool, Self::Error> {
+        let _ = block;
+        Ok(false)
+    }
+
+    /// Marks `block` as bad for ever. Only called for blocks that hold no valid page. Default: nothing,
+    /// for chips without such marks; then a worn block is found out anew after each mount.
+    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), Self::Error> {
+        let _ = block;
+        Ok(())
+    }
+}
+
+/// How well a page could be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reading {
+    /// As programmed.
+    Clean,
+    /// As programmed, but the ECC had much to correct: the page should be written elsewhere soon.
+    Corrected,
+}
+
+/// An error of a device that can say what it means for the index.
+pub trait FlashError: core::fmt::Debug {
+    /// What the index has to do about it.
+    fn kind(&self) -> ErrorKind;
+}
+
+/// What an error of a device means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ErrorKind {
+    /// The chip reports that it could not program the page: the block is given up.
+    ProgramFailed,
+    /// The chip reports that it could not erase the block: it is given up.
+    EraseFailed,
+    /// More bits of the page are wrong than the ECC can correct.
+    Uncorrectable,
+    /// Anything else: the operation is given up, the next one mounts again.
+    Other,
+}
+
+impl FlashError for core::convert::Infallible {
+    fn kind(&self) -> ErrorKind {
+        match *self {}
+    }
 }
 
 impl<F: Flash + ?Sized> Flash for &mut F {
@@ -76,7 +138,7 @@ impl<F: Flash + ?Sized> Flash for &mut F {
         page: PageNumber,
         main: &mut [u8],
         spare: &mut [u8],
-    ) -> Result<(), Self::Error> {
+    ) -> Result<Reading, Self::Error> {
         (**self).read(page, main, spare)
     }
 
@@ -86,5 +148,17 @@ impl<F: Flash + ?Sized> Flash for &mut F {
 
     fn erase(&mut self, block: BlockNumber) -> Result<(), Self::Error> {
         (**self).erase(block)
+    }
+
+    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error> {
+        (**self).rewrite(page, main, spare)
+    }
+
+    fn is_bad(&mut self, block: BlockNumber) -> Result<bool, Self::Error> {
+        (**self).is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), Self::Error> {
+        (**self).mark_bad(block)
     }
 }

@@ -73,6 +73,8 @@ pub enum PageFault {
     Erased,
     /// No magic, or the checksum does not match.
     Damaged,
+    /// The chip cannot read the page.
+    Unreadable,
     /// A page of another format version.
     Version(u8),
 }

@@ -16,7 +16,7 @@ pub use wandering::Wandering;
 
 use core::ops::Range;
 
-use crate::flash::Flash;
+use crate::flash::{Flash, Needs};
 use crate::node::{Node, NodeMut, Shape};
 use crate::space::Space;
 
@@ -35,7 +35,7 @@ pub struct Description {
     /// Paper and section.
     pub source: &'static str,
     /// What it needs of a chip.
-    pub needs: &'static str,
+    pub needs: Needs,
     /// Its number on the medium. It is never given to another system.
     pub code: u8,
     /// Fewest page buffers it can work with.

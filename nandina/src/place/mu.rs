@@ -23,7 +23,7 @@ use core::ops::Range;
 
 use super::{Description, Level, Placement, node_in, node_mut_in};
 use crate::error::Fault;
-use crate::flash::Flash;
+use crate::flash::{Flash, Needs};
 use crate::node::SAME_PAGE;
 use crate::space::Space;
 
@@ -43,7 +43,7 @@ impl Placement for Mu {
         name: "μ-Tree",
         summary: "all nodes of the changed path are written into one new page",
         source: "μ-Tree paper (Kang et al., EMSOFT 2007), section 3",
-        needs: "nothing beyond one program a page",
+        needs: Needs::NOTHING,
         code: 2,
         buffers_min: 2,
         buffers_default: 2,

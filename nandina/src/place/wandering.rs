@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use super::{Description, Level, Placement};
 use crate::error::Fault;
-use crate::flash::Flash;
+use crate::flash::{Flash, Needs};
 use crate::space::Space;
 
 /// A B+-tree whose whole path wanders to new pages with each update.
@@ -18,7 +18,7 @@ impl Placement for Wandering {
         name: "wandering B+-tree",
         summary: "a changed leaf is written to a new page, and its whole path with it",
         source: "μ-Tree paper (Kang et al., EMSOFT 2007), section 2.3",
-        needs: "nothing beyond one program a page",
+        needs: Needs::NOTHING,
         code: 1,
         buffers_min: 2,
         buffers_default: 4,

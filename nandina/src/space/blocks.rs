@@ -1,11 +1,21 @@
-//! The account of every block: which pages are valid, how often it was erased, which is collected next.
+//! The account of every block: which pages are valid, how often it was erased, whether it is bad, which
+//! is collected next.
 //!
 //! RAM: one bit for each page, six bytes for each block. All of it is rebuilt by a mount.
 
 use crate::flash::{BlockNumber, Geometry, PageNumber};
 
-/// Bytes for each block: its erase count (u32) and its number of valid pages (u16).
+/// Bytes for each block: its erase count (u32), then its number of valid pages and two flags (u16).
 const BLOCK_BYTES: usize = 6;
+
+/// The block is bad: it is never erased or programmed again, and what is valid in it moves first.
+const BAD: u16 = 1 << 15;
+
+/// A page of the block could not be moved: it is no victim until the next mount.
+const STUCK: u16 = 1 << 14;
+
+/// The most pages of a block that can be counted.
+pub const PAGES_MAX: u32 = STUCK as u32 - 1;
 
 /// A block is collected for wear alone when another was erased this much more often.
 const WEAR_GAP: u32 = 8;
@@ -14,10 +24,13 @@ pub struct Blocks<'b> {
     valid: &'b mut [u8],
     table: &'b mut [u8],
     pages_per_block: u32,
+    /// Pages of a block that are ever programmed.
+    safe_pages: u32,
     blocks: u32,
     valid_pages: u32,
-    /// Blocks without a valid page, the active one included.
+    /// Good blocks without a valid page, the active one included.
     empty_blocks: u32,
+    bad_blocks: u32,
     most_erased: u32,
 }
 
@@ -26,28 +39,31 @@ impl<'b> Blocks<'b> {
         geometry.pages().div_ceil(8) as usize + geometry.blocks as usize * BLOCK_BYTES
     }
 
-    pub fn new(ram: &'b mut [u8], geometry: &Geometry) -> Self {
+    pub fn new(ram: &'b mut [u8], geometry: &Geometry, safe_pages: u32) -> Self {
         let (valid, table) = ram.split_at_mut(geometry.pages().div_ceil(8) as usize);
         let table = &mut table[..geometry.blocks as usize * BLOCK_BYTES];
         let mut blocks = Self {
             valid,
             table,
             pages_per_block: geometry.pages_per_block,
+            safe_pages,
             blocks: geometry.blocks,
             valid_pages: 0,
             empty_blocks: 0,
+            bad_blocks: 0,
             most_erased: 0,
         };
         blocks.clear();
         blocks
     }
 
-    /// Forgets every valid page and erase count.
+    /// Forgets every valid page, erase count and flag.
     pub fn clear(&mut self) {
         self.valid.fill(0);
         self.table.fill(0);
         self.valid_pages = 0;
         self.empty_blocks = self.blocks;
+        self.bad_blocks = 0;
         self.most_erased = 0;
     }
 
@@ -73,9 +89,43 @@ impl<'b> Blocks<'b> {
         self.set_erase_count(block, self.erase_count(block).saturating_add(1));
     }
 
-    pub fn valid_in(&self, block: BlockNumber) -> u32 {
+    fn state(&self, block: BlockNumber) -> u16 {
         let entry = self.entry(block);
-        u32::from(u16::from_le_bytes([entry[4], entry[5]]))
+        u16::from_le_bytes([entry[4], entry[5]])
+    }
+
+    fn set_state(&mut self, block: BlockNumber, state: u16) {
+        self.entry_mut(block)[4..].copy_from_slice(&state.to_le_bytes());
+    }
+
+    pub fn valid_in(&self, block: BlockNumber) -> u32 {
+        u32::from(self.state(block) & !(BAD | STUCK))
+    }
+
+    pub fn is_bad(&self, block: BlockNumber) -> bool {
+        self.state(block) & BAD != 0
+    }
+
+    /// The block is never erased or programmed again.
+    pub fn set_bad(&mut self, block: BlockNumber) {
+        if !self.is_bad(block) {
+            self.empty_blocks -= u32::from(self.valid_in(block) == 0);
+            self.bad_blocks += 1;
+            self.set_state(block, self.state(block) | BAD);
+        }
+    }
+
+    pub const fn bad_blocks(&self) -> u32 {
+        self.bad_blocks
+    }
+
+    /// A page of the block cannot be moved: the block is no victim until the next mount.
+    pub fn set_stuck(&mut self, block: BlockNumber) {
+        self.set_state(block, self.state(block) | STUCK);
+    }
+
+    fn is_stuck(&self, block: BlockNumber) -> bool {
+        self.state(block) & STUCK != 0
     }
 
     pub fn is_valid(&self, page: PageNumber) -> bool {
@@ -89,14 +139,16 @@ impl<'b> Blocks<'b> {
         self.valid[page.0 as usize / 8] ^= 1 << (page.0 % 8);
         let block = BlockNumber(page.0 / self.pages_per_block);
         let before = self.valid_in(block);
-        let after = if valid { before + 1 } else { before - 1 };
-        self.entry_mut(block)[4..].copy_from_slice(&(after as u16).to_le_bytes());
+        let good = !self.is_bad(block);
+        let state = self.state(block);
         if valid {
+            self.set_state(block, state + 1);
             self.valid_pages += 1;
-            self.empty_blocks -= u32::from(before == 0);
+            self.empty_blocks -= u32::from(good && before == 0);
         } else {
+            self.set_state(block, state - 1);
             self.valid_pages -= 1;
-            self.empty_blocks += u32::from(after == 0);
+            self.empty_blocks += u32::from(good && before == 1);
         }
     }
 
@@ -104,13 +156,14 @@ impl<'b> Blocks<'b> {
         self.valid_pages
     }
 
-    fn all(&self) -> impl Iterator<Item = BlockNumber> + use<> {
+    pub fn all(&self) -> impl Iterator<Item = BlockNumber> + use<> {
         (0..self.blocks).map(BlockNumber)
     }
 
     /// Blocks that may be erased and written.
     pub fn free_blocks(&self, active: Option<BlockNumber>) -> u32 {
-        let active_is_empty = active.is_some_and(|block| self.valid_in(block) == 0);
+        let active_is_empty =
+            active.is_some_and(|block| self.valid_in(block) == 0 && !self.is_bad(block));
         self.empty_blocks - u32::from(active_is_empty)
     }
 
@@ -119,6 +172,7 @@ impl<'b> Blocks<'b> {
     pub fn least_worn_free(&self, filled: Option<BlockNumber>) -> Option<BlockNumber> {
         self.all()
             .filter(|&block| self.valid_in(block) == 0 && Some(block) != filled)
+            .filter(|&block| !self.is_bad(block))
             .min_by_key(|&block| self.erase_count(block))
     }
 
@@ -126,24 +180,35 @@ impl<'b> Blocks<'b> {
     /// least worn.
     pub fn victim(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
         self.all()
-            .filter(|&block| Some(block) != active)
-            .filter(|&block| (1..self.pages_per_block).contains(&self.valid_in(block)))
+            .filter(|&block| Some(block) != active && !self.is_stuck(block) && !self.is_bad(block))
+            .filter(|&block| (1..self.safe_pages).contains(&self.valid_in(block)))
             .min_by_key(|&block| (self.valid_in(block), self.erase_count(block)))
+    }
+
+    /// A bad block that still holds valid pages.
+    pub fn failing(&self) -> Option<BlockNumber> {
+        if self.bad_blocks == 0 {
+            return None;
+        }
+        self.all()
+            .find(|&block| self.is_bad(block) && self.valid_in(block) > 0 && !self.is_stuck(block))
     }
 
     /// The block whose data has rested so long that the others wear out around it, if there is one.
     pub fn rested(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
         self.all()
             .filter(|&block| self.valid_in(block) > 0 && Some(block) != active)
+            .filter(|&block| !self.is_bad(block) && !self.is_stuck(block))
             .min_by_key(|&block| self.erase_count(block))
             .filter(|&block| self.most_erased - self.erase_count(block) > WEAR_GAP)
     }
 
-    /// Least, mean (rounded down) and most erases of a block.
+    /// Least, mean (rounded down) and most erases of a good block.
     pub fn wear(&self) -> (u32, u32, u32) {
-        let counts = || self.all().map(|block| self.erase_count(block));
+        let good = || self.all().filter(|&block| !self.is_bad(block));
+        let counts = || good().map(|block| self.erase_count(block));
         let sum: u64 = counts().map(u64::from).sum();
-        let mean = (sum / u64::from(self.blocks)) as u32;
+        let mean = (sum / u64::from((self.blocks - self.bad_blocks).max(1))) as u32;
         (counts().min().unwrap_or(0), mean, counts().max().unwrap_or(0))
     }
 }

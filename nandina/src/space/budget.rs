@@ -9,10 +9,27 @@
 //! reserve of `1 + log2(v)` blocks can never be used up by cuts.
 //!
 //! Paths are shared only when pages move together ([`Moves`]).
-
-use crate::flash::Geometry;
+//!
+//! So many pages are kept free of valid data that each victim gains an eighth of a block at least: what
+//! is given up in capacity bounds the most that one change can cost.
 
 use super::RETIRED_MAX;
+
+/// The part of a chip that an index uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// Pages of a block that are programmed.
+    pub block_pages: u32,
+    /// Blocks, without those that are bad or kept for ones that become so.
+    pub blocks: u32,
+}
+
+impl Extent {
+    /// Pages that a victim gains at least.
+    pub const fn gain(&self) -> u32 {
+        if self.block_pages < 16 { 1 } else { self.block_pages / 8 }
+    }
+}
 
 /// How the valid pages of a victim are moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -41,13 +58,13 @@ impl Budget {
     /// The best limits for a tree of `height` with `inner_nodes`, in which a changed leaf writes
     /// `path_pages` pages, its own included.
     pub fn new(
-        geometry: &Geometry,
+        extent: &Extent,
         moves: Moves,
         height: u8,
         path_pages: u32,
         inner_nodes: u32,
     ) -> Self {
-        let block = geometry.pages_per_block;
+        let block = extent.block_pages;
         // The longest operation splits every level.
         let operation = path_pages + u32::from(height) + 1;
         let mut best = Self { limit_pages: 0, room_pages: operation + block };
@@ -56,12 +73,12 @@ impl Budget {
                 Moves::Together => valid.min(inner_nodes + valid / RIDERS),
                 Moves::Alone => valid,
             };
-            if valid + paths * (path_pages - 1) >= block {
+            if valid + paths * (path_pages - 1) + extent.gain() > block {
                 break;
             }
             let reserve_blocks = 1 + valid.next_power_of_two().ilog2();
             let room_pages = operation + reserve_blocks * block;
-            let closed = geometry.blocks.saturating_sub((room_pages - 1) / block + 1);
+            let closed = extent.blocks.saturating_sub((room_pages - 1) / block + 1);
             let limit_pages = (closed * (valid + 1)).saturating_sub(1);
             if limit_pages > best.limit_pages {
                 best = Self { limit_pages, room_pages };
@@ -74,20 +91,21 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flash::profile::MLC;
+
+    const LARGE: Extent = Extent { block_pages: 128, blocks: 128 };
 
     #[test]
     fn most_of_a_large_chip_can_be_valid() {
-        let pages = MLC.geometry.pages();
-        let mu = Budget::new(&MLC.geometry, Moves::Together, 3, 1, 100);
-        assert!(mu.limit_pages * 100 / pages >= 90, "{mu:?}");
-        let wandering = Budget::new(&MLC.geometry, Moves::Together, 3, 3, 10);
-        assert!(wandering.limit_pages * 100 / pages >= 70, "{wandering:?}");
+        let pages = LARGE.block_pages * LARGE.blocks;
+        let mu = Budget::new(&LARGE, Moves::Together, 3, 1, 100);
+        assert!(mu.limit_pages * 100 / pages >= 80, "{mu:?}");
+        let wandering = Budget::new(&LARGE, Moves::Together, 3, 3, 10);
+        assert!(wandering.limit_pages * 100 / pages >= 60, "{wandering:?}");
     }
 
     #[test]
     fn a_chip_without_room_allows_nothing() {
-        let geometry = Geometry { blocks: 2, ..MLC.geometry };
-        assert_eq!(Budget::new(&geometry, Moves::Together, 1, 1, 0).limit_pages, 0);
+        let extent = Extent { blocks: 2, ..LARGE };
+        assert_eq!(Budget::new(&extent, Moves::Together, 1, 1, 0).limit_pages, 0);
     }
 }

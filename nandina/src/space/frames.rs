@@ -14,8 +14,9 @@ impl<'b> Frames<'b> {
     /// The most page buffers that an index uses.
     pub const COUNT_MAX: usize = 16;
 
-    pub fn new(bytes: &'b mut [u8], count: usize) -> Self {
-        let frame_bytes = bytes.len() / count;
+    /// `count` page buffers and, if `verifies`, one more behind them for what is read back.
+    pub fn new(bytes: &'b mut [u8], count: usize, verifies: bool) -> Self {
+        let frame_bytes = bytes.len() / (count + usize::from(verifies));
         Self { bytes, frame_bytes, held: [None; Self::COUNT_MAX], count }
     }
 

@@ -1,9 +1,12 @@
 //! Garbage collection: blocks with few valid pages are emptied, so that they can be erased and written.
+//! Bad blocks are emptied first, and pages that the ECC found weak are written elsewhere.
 //!
 //! A page that is believed valid is tested by reachability: its lowest node is looked for from the root,
 //! by the node's own first key. If the way ends at this very page, the page is moved by writing that node
 //! anew, as an update that changes nothing would (μ-Tree paper, section 5.1). Other children in the same
 //! block that the path's nodes point to are copied on the way, so that one path serves them all.
+//!
+//! A damaged page never stops a change elsewhere: the block that holds it is left alone.
 
 use super::rewrite::Edit;
 use super::{Index, KEY_BYTES_MAX};
@@ -17,6 +20,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Collects garbage until the longest operation fits and the reserve is whole.
     pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
         self.settle()?;
+        self.tend()?;
         if self.space.room() >= self.budget.room_pages {
             return Ok(());
         }
@@ -36,19 +40,35 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     fn no_room(&self) -> Fault<F::Error> {
-        Fault::NoRoom {
-            valid_pages: self.space.blocks.valid_pages(),
-            limit_pages: self.budget.limit_pages,
+        self.space.no_room(self.budget.limit_pages)
+    }
+
+    /// Room below which nothing is moved but to gain room: half a block of the reserve may be lent.
+    pub(super) fn floor(&self) -> u32 {
+        self.budget.room_pages.saturating_sub(self.space.block_pages() / 2)
+    }
+
+    /// Saves what is on bad blocks and weak pages, as far as there is room.
+    fn tend(&mut self) -> Result<(), Fault<F::Error>> {
+        while self.space.room() >= self.floor()
+            && let Some(page) = self.space.take_weak()
+        {
+            self.save(page, None)?;
+            self.refreshed_pages += 1;
         }
+        while self.space.room() >= self.floor()
+            && let Some(block) = self.space.blocks.failing()
+        {
+            self.collect(block, self.floor())?;
+        }
+        self.space.mark_bad_blocks()
     }
 
     /// Puts a block into circulation whose data has rested while others wore out (static wear
     /// levelling). It may take one block of the reserve, and goes on at the next call if that is short.
     fn level_wear(&mut self) -> Result<(), Fault<F::Error>> {
-        let block_pages = self.space.geometry.pages_per_block;
-        let floor = self.budget.room_pages.saturating_sub(block_pages / 2);
         match self.space.blocks.rested(self.space.active_block()) {
-            Some(rested) if self.space.room() >= floor => self.collect(rested, floor),
+            Some(rested) if self.space.room() >= self.floor() => self.collect(rested, self.floor()),
             _ => Ok(()),
         }
     }
@@ -56,11 +76,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Moves the valid pages of `victim`, as long as at least `floor` pages of room are left.
     fn collect(&mut self, victim: BlockNumber, floor: u32) -> Result<(), Fault<F::Error>> {
         self.collected_blocks += 1;
-        for index in 0..self.space.geometry.pages_per_block {
-            let page = self.space.geometry.page_in(victim, index);
-            if !self.space.blocks.is_valid(page) {
-                continue;
-            }
+        while let Some(page) = self.first_valid(victim) {
             let room = self.space.room();
             if room < floor {
                 break;
@@ -68,12 +84,45 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             if room < S::path_pages(self.height) {
                 return Err(self.no_room());
             }
-            self.move_page(page, victim)?;
+            if !self.save(page, (self.moves == Moves::Together).then_some(victim))? {
+                break;
+            }
         }
         Ok(())
     }
 
-    fn move_page(&mut self, page: PageNumber, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
+    /// The first valid page of `block`.
+    pub(super) fn first_valid(&self, block: BlockNumber) -> Option<PageNumber> {
+        if self.space.blocks.valid_in(block) == 0 {
+            return None;
+        }
+        let pages = 0..self.space.geometry.pages_per_block;
+        let mut pages = pages.map(|index| self.space.geometry.page_in(block, index));
+        pages.find(|&page| self.space.blocks.is_valid(page))
+    }
+
+    /// Moves a page, and answers whether it could be read: if not, its block is left alone.
+    pub(super) fn save(
+        &mut self,
+        page: PageNumber,
+        victim: Option<BlockNumber>,
+    ) -> Result<bool, Fault<F::Error>> {
+        match self.move_page(page, victim) {
+            Ok(()) => Ok(true),
+            Err(Fault::Corrupt { .. }) if !self.in_doubt => {
+                self.space.blocks.set_stuck(self.space.geometry.block_of(page));
+                Ok(false)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Writes a page elsewhere; with it, children in the block `victim` that its path points to.
+    fn move_page(
+        &mut self,
+        page: PageNumber,
+        victim: Option<BlockNumber>,
+    ) -> Result<(), Fault<F::Error>> {
         self.space.frames.forget_all();
         let buffers = self.space.frames.count();
         let frame = self.space.load(page.0, buffers - 1)?;
@@ -90,7 +139,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let path = self.descend_to_change(key, header.lowest)?;
         if path.page(header.lowest) == page.0 {
             self.moved_pages += 1;
-            let victim = (self.moves == Moves::Together).then_some(victim);
             self.rewrite(&path, header.lowest, Edit::Move, self.records, victim)?;
         } else {
             // Unreachable, so nothing is lost with it.
@@ -117,7 +165,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             if !rides {
                 continue;
             }
-            let frame = self.space.load(pointer, last)?;
+            let frame = match self.space.load(pointer, last) {
+                // It stays where it is; its turn as a page of its own will tell.
+                Err(Fault::Corrupt { .. }) => continue,
+                loaded => loaded?,
+            };
             let lowest = self.space.header(frame).lowest;
             // What stands above the child in its page is older than the path being written.
             let extent = S::extent(self.space.layout.area_bytes(), level - 1, self.height);

@@ -8,12 +8,14 @@
 mod check;
 mod collect;
 mod descend;
+mod idle;
 mod mount;
 mod options;
 mod range;
 mod rewrite;
 
 pub use check::Violation;
+pub use idle::Idle;
 pub use options::{Options, ram_needed};
 pub use range::{KeyBounds, Range};
 
@@ -48,6 +50,9 @@ pub struct Index<'b, F, S> {
     in_doubt: bool,
     collected_blocks: u64,
     moved_pages: u64,
+    refreshed_pages: u64,
+    /// The next page that an idle index reads to see whether it can.
+    patrol: u32,
 }
 
 /// What an index says of itself. All numbers are exact.
@@ -73,8 +78,12 @@ pub struct Statistics {
     pub erases_least: u32,
     /// Mean erase count, rounded down.
     pub erases_mean: u32,
-    /// Erase count of the most erased block.
+    /// Erase count of the most erased block that is not bad.
     pub erases_most: u32,
+    /// Blocks that are bad.
+    pub bad_blocks: u32,
+    /// Pages written anew because the ECC had much to correct in them, since the index was opened.
+    pub refreshed_pages: u64,
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -118,6 +127,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             erases_least,
             erases_mean,
             erases_most,
+            bad_blocks: self.space.blocks.bad_blocks(),
+            refreshed_pages: self.refreshed_pages,
         }
     }
 
@@ -208,15 +219,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.budget_for(height, inner_nodes)
         };
         let valid_pages = self.space.blocks.valid_pages() + more_pages;
-        if valid_pages > budget.limit_pages {
-            return Err(WriteError::Full { valid_pages, limit_pages: budget.limit_pages });
+        if valid_pages <= budget.limit_pages {
+            return Ok(());
         }
-        Ok(())
+        Err(match self.space.no_room(budget.limit_pages) {
+            Fault::NoRoom { limit_pages, .. } => WriteError::Full { valid_pages, limit_pages },
+            worn_out => worn_out.into(),
+        })
     }
 
     fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
         let path_pages = S::path_pages(height);
-        Budget::new(&self.space.geometry, self.moves, height, path_pages, inner_nodes)
+        Budget::new(&self.space.extent(), self.moves, height, path_pages, inner_nodes)
     }
 
     fn level_of(&self, level: u8, height: u8) -> Level {

@@ -5,7 +5,8 @@
 //! behind it belong to an operation that was cut, and nothing refers to them. The account of valid pages
 //! is rebuilt by walking the inner nodes. A mount writes nothing, so a cut during it changes nothing.
 //!
-//! Cost: one read for each block, those of the newest block, and one for each inner node.
+//! Cost: one read for each block, those of the newest block, and one for each inner node; in a block whose
+//! first page is damaged, one for each page up to the first that is not.
 
 use super::descend::Path;
 use super::{HEIGHT_MAX, Index, Options};
@@ -87,7 +88,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             pages_per_block: geometry.pages_per_block as u16,
         };
         Ok(Self {
-            space: Space::new(flash, medium, options.buffers::<S>(), ram),
+            space: Space::new(flash, medium, options.buffers::<S>(), options.verify, ram),
             place: S::default(),
             root: 0,
             height: 1,
@@ -98,6 +99,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             in_doubt: true,
             collected_blocks: 0,
             moved_pages: 0,
+            refreshed_pages: 0,
+            patrol: 0,
         })
     }
 
@@ -118,34 +121,41 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
     }
 
-    /// Reads the first page of each block: erase counts, and the newest block whose sequence number is
-    /// below `before`.
+    /// Reads the first readable page of each block: erase counts, and the newest block whose sequence
+    /// number is below `before`.
     fn survey(&mut self, before: u64) -> Result<Survey, Fault<F::Error>> {
         let mut survey = Survey::default();
         let (mut known, mut sum) = (0u64, 0u64);
         self.space.blocks.clear();
-        for block in (0..self.space.geometry.blocks).map(BlockNumber) {
-            let first = self.space.geometry.page_in(block, 0);
-            match self.space.read_raw(first, 0)? {
-                Ok(header) => {
-                    survey.any_written = true;
-                    known += 1;
-                    sum += u64::from(header.erase_count);
-                    self.space.blocks.set_erase_count(block, header.erase_count);
-                    let newest = survey.newest.map_or(0, |(_, newest)| newest.sequence);
-                    if header.sequence < before && header.sequence > newest {
-                        survey.newest = Some((block, header));
+        self.space.find_bad_blocks()?;
+        for block in self.space.blocks.all() {
+            // A first page that is damaged must not hide those behind it.
+            for place in 0..self.space.block_pages() {
+                match self.space.read_raw(self.space.page_at(block, place), 0)? {
+                    Ok(header) => {
+                        survey.any_written = true;
+                        known += 1;
+                        sum += u64::from(header.erase_count);
+                        self.space.blocks.set_erase_count(block, header.erase_count);
+                        let newest = survey.newest.map_or(0, |(_, newest)| newest.sequence);
+                        if header.sequence < before && header.sequence > newest {
+                            survey.newest = Some((block, header));
+                        }
+                        break;
+                    }
+                    Err(PageFault::Erased) => break,
+                    Err(PageFault::Damaged | PageFault::Unreadable) => survey.any_written = true,
+                    Err(PageFault::Version(found)) => {
+                        survey.other_version = Some(found);
+                        break;
                     }
                 }
-                Err(PageFault::Erased) => {}
-                Err(PageFault::Damaged) => survey.any_written = true,
-                Err(PageFault::Version(found)) => survey.other_version = Some(found),
             }
         }
         // A block whose count was lost in a cut is taken to be as worn as the others; one that was
         // never erased shares that guess, which only delays its first use.
         if let Some(mean) = sum.checked_div(known) {
-            for block in (0..self.space.geometry.blocks).map(BlockNumber) {
+            for block in self.space.blocks.all() {
                 if self.space.blocks.erase_count(block) == 0 {
                     self.space.blocks.set_erase_count(block, mean as u32);
                 }
@@ -157,8 +167,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// The highest sequence number in `block`, whose first page has `first`.
     fn last_sequence(&mut self, block: BlockNumber, first: u64) -> Result<u64, Fault<F::Error>> {
         let mut last = first;
-        for index in 1..self.space.geometry.pages_per_block {
-            let page = self.space.geometry.page_in(block, index);
+        for place in 1..self.space.block_pages() {
+            let page = self.space.page_at(block, place);
             match self.space.read_raw(page, 0)? {
                 Ok(header) => last = last.max(header.sequence),
                 Err(PageFault::Erased) => break,
@@ -205,11 +215,16 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         block: BlockNumber,
         identity: u32,
     ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
-        let mut last = None;
-        for index in 0..self.space.geometry.pages_per_block {
-            let page = self.space.geometry.page_in(block, index);
+        let mut last: Option<(PageNumber, PageHeader)> = None;
+        for place in 0..self.space.block_pages() {
+            let page = self.space.page_at(block, place);
             match self.space.read_raw(page, 0)? {
-                Ok(header) if header.identity == identity && header.height > 0 => {
+                // On a chip whose erase did nothing, an older page may stand behind a newer one.
+                Ok(header)
+                    if header.identity == identity
+                        && header.height > 0
+                        && last.is_none_or(|(_, last)| last.sequence < header.sequence) =>
+                {
                     last = Some((page, header));
                 }
                 Err(PageFault::Erased) => break,

@@ -5,7 +5,7 @@ use crate::error::OpenError;
 use crate::flash::Geometry;
 use crate::node::{PageLayout, Shape};
 use crate::place::Placement;
-use crate::space::{self, Frames, Moves};
+use crate::space::{self, Frames, Moves, PAGES_MAX};
 
 /// Settings of an index. Sizes of keys and values are written on the medium; the others are not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,12 +19,16 @@ pub struct Options {
     pub page_buffers: Option<usize>,
     /// How garbage collection moves pages. Default: [`Moves::Together`].
     pub moves: Moves,
+    /// Reads each page back after its program, so that a chip which says that it programmed or erased
+    /// and did not is found out while the data is still in RAM. Costs one read a program and one page
+    /// buffer. Default: off.
+    pub verify: bool,
 }
 
 impl Options {
     /// Settings for keys and values of these sizes in bytes, all else at its default.
     pub const fn new(key_bytes: usize, value_bytes: usize) -> Self {
-        Self { key_bytes, value_bytes, page_buffers: None, moves: Moves::Together }
+        Self { key_bytes, value_bytes, page_buffers: None, moves: Moves::Together, verify: false }
     }
 
     pub(super) fn buffers<S: Placement>(&self) -> usize {
@@ -46,8 +50,8 @@ impl Options {
         if !(S::DESCRIPTION.buffers_min..=Frames::COUNT_MAX).contains(&self.buffers::<S>()) {
             return bad("page_buffers must be at least what the system needs, at most 16");
         }
-        if geometry.pages_per_block > u16::MAX.into() || geometry.pages_per_block < 2 {
-            return bad("a block must have 2 to 65535 pages");
+        if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
+            return bad("a block must have 2 to 16383 pages");
         }
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let area_bytes = layout.frame_bytes().saturating_sub(crate::node::HEADER_BYTES);
@@ -68,8 +72,8 @@ impl Options {
 }
 
 /// Bytes of the buffer that an index of system `S` needs on a chip of this geometry: its page buffers,
-/// one bit for each page and six bytes for each block. Nothing else is used but the struct itself.
+/// one bit for each page and six bytes for each block; with [`Options::verify`] one page buffer more. Nothing else is used but the struct itself.
 pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize {
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
-    space::ram_needed(geometry, &layout, options.buffers::<S>())
+    space::ram_needed(geometry, &layout, options.buffers::<S>(), options.verify)
 }

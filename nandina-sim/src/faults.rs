@@ -1,0 +1,126 @@
+//! Which faults a chip shows besides cuts, and how often. All are off on a new chip.
+
+use nandina::flash::PageNumber;
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::block::Block;
+use nandina::flash::profile::Ecc;
+
+/// The faults of a chip. A frequency is given as *one in so many*; 0 is never.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Faults {
+    /// Programs that the chip reports as failed. The block fails for ever afterwards (rule 11).
+    pub program_failures: u32,
+    /// Erases that the chip reports as failed. The block fails for ever afterwards.
+    pub erase_failures: u32,
+    /// Programs that change nothing and say that they have.
+    pub silent_programs: u32,
+    /// Erases that change nothing and say that they have.
+    pub silent_erases: u32,
+    /// Read disturb: reads that flip a bit in some page of the same block.
+    pub disturbing_reads: u32,
+    /// Retention: days that a programmed page rests, on average, before it loses a bit.
+    pub retention_days: u32,
+    /// No codeword loses more bits than the ECC can correct; without ECC none is lost at all.
+    pub within_ecc: bool,
+    /// A block that was erased as often as the profile's endurance fails, sooner or later.
+    pub wear_out: bool,
+}
+
+impl Faults {
+    /// Whether any operation could meet a fault.
+    pub(crate) const fn any(&self) -> bool {
+        self.program_failures
+            | self.erase_failures
+            | self.silent_programs
+            | self.silent_erases
+            | self.disturbing_reads
+            > 0
+            || self.wear_out
+    }
+}
+
+/// Exact counts of what was done to a chip.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FaultCounters {
+    /// Cuts of power.
+    pub cuts: u64,
+    /// Programs and erases torn by a cut.
+    pub torn: u64,
+    /// Programs reported as failed.
+    pub program_failures: u64,
+    /// Erases reported as failed.
+    pub erase_failures: u64,
+    /// Programs and erases that silently did nothing.
+    pub silent: u64,
+    /// Bits flipped by read disturb or retention.
+    pub flips: u64,
+    /// Reads that the ECC corrected so far that the page should be refreshed.
+    pub corrected: u64,
+    /// Reads that the ECC could not correct.
+    pub uncorrectable: u64,
+}
+
+impl FaultCounters {
+    /// Faults that were done to the chip; what reads said of them is not counted again.
+    pub const fn injected(&self) -> u64 {
+        self.cuts
+            + self.torn
+            + self.program_failures
+            + self.erase_failures
+            + self.silent
+            + self.flips
+    }
+}
+
+impl std::ops::AddAssign for FaultCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.cuts += other.cuts;
+        self.torn += other.torn;
+        self.program_failures += other.program_failures;
+        self.erase_failures += other.erase_failures;
+        self.silent += other.silent;
+        self.flips += other.flips;
+        self.corrected += other.corrected;
+        self.uncorrectable += other.uncorrectable;
+    }
+}
+
+/// Whether something that happens one time in `often` happens now.
+pub fn strikes(random: &mut ChaCha8Rng, often: u32) -> bool {
+    often > 0 && random.random_range(0..often) == 0
+}
+
+/// Most wrong bits in one codeword among `flips`.
+pub fn worst_codeword(flips: &[u32], ecc: &Ecc) -> u32 {
+    let codeword = |flip: u32| flip / 8 / ecc.codeword_bytes;
+    let beside =
+        |flip: u32| flips.iter().filter(|&&other| codeword(other) == codeword(flip)).count() as u32;
+    flips.iter().map(|&flip| beside(flip)).max().unwrap_or(0)
+}
+
+/// Flips a random bit of `page`, if it is programmed and the bounds allow it. Answers whether it did.
+pub fn flip_bit(
+    block: &mut Block,
+    page: PageNumber,
+    bits: u32,
+    ecc: &Ecc,
+    within_ecc: bool,
+    random: &mut ChaCha8Rng,
+) -> bool {
+    let bit = random.random_range(0..bits);
+    if block.page_bytes(page).is_none() {
+        return false;
+    }
+    let mut flips = block.damage.get(&page.0).map_or_else(Vec::new, |damage| damage.flips.clone());
+    if flips.contains(&bit) {
+        return false;
+    }
+    flips.push(bit);
+    if within_ecc && worst_codeword(&flips, ecc) > ecc.bits.into() {
+        return false;
+    }
+    block.damage_mut(page).flips = flips;
+    true
+}

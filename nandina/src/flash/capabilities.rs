@@ -1,0 +1,172 @@
+//! What a chip allows and what it endangers, as data; and what a system needs of it, as data too.
+
+use core::fmt;
+use core::ops::Range;
+
+/// What a chip allows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capabilities {
+    /// NOP: programs allowed for one page between erases, at least 1. `None`: any number, as NOR
+    /// allows, each of which changes bits from 1 to 0.
+    pub programs_per_page: Option<u8>,
+    /// The pages of a block must be programmed in rising order.
+    pub in_order: bool,
+    /// Which pages share their cells.
+    pub pairing: Pairing,
+    /// A single page can be replaced whatever it holds: a page erase, or the card's own FTL.
+    pub rewrite: bool,
+    /// Blocks in a thousand that the maker lets go bad over the chip's life, those that are bad from
+    /// the factory included. So many blocks are kept in reserve.
+    pub bad_blocks_per_mille: u8,
+}
+
+impl Capabilities {
+    /// Blocks of `blocks` that may go bad in the chip's life: rounded up.
+    pub const fn bad_blocks_max(&self, blocks: u32) -> u32 {
+        (blocks as u64 * self.bad_blocks_per_mille as u64).div_ceil(1000) as u32
+    }
+}
+
+/// Pages that share their cells with pages programmed before them (rule 13).
+///
+/// A page is *safe* if programming it endangers no other: the lower page of a pair. An index programs
+/// safe pages only, so on such a chip it uses a half or a third of the pages, as a chip in its SLC mode
+/// would offer them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pairing {
+    /// Each page has cells of its own.
+    None,
+    /// MLC: page 0 and the odd pages but the last are lower pages; an upper page shares cells with the
+    /// page three before it; page 2 with page 0, and a last page with an odd number with the page two
+    /// before it.
+    DistanceThree,
+    /// The pages of a block share word lines, so many pages each, one after another.
+    WordLines(u8),
+}
+
+impl Pairing {
+    /// The pages that a cut in a program of page `index` may damage, numbers counted in the block.
+    pub const fn endangers(self, index: u32, pages_per_block: u32) -> Range<u32> {
+        match self {
+            Self::None => 0..0,
+            Self::DistanceThree => {
+                let last = pages_per_block - 1;
+                let is_last = index == last && index % 2 == 1;
+                if index == 0 || (index % 2 == 1 && !is_last) {
+                    return 0..0;
+                }
+                let lower = if index == 2 {
+                    0
+                } else if is_last {
+                    index.saturating_sub(2)
+                } else {
+                    index - 3
+                };
+                lower..lower + 1
+            }
+            Self::WordLines(pages) => index - index % pages as u32..index,
+        }
+    }
+
+    /// How many pages of a block are safe.
+    pub const fn safe_pages(self, pages_per_block: u32) -> u32 {
+        match self {
+            Self::None => pages_per_block,
+            Self::DistanceThree => 1 + (pages_per_block - 1) / 2,
+            Self::WordLines(pages) => pages_per_block.div_ceil(pages as u32),
+        }
+    }
+
+    /// The safe page at `place`, counted from 0 over the safe pages of a block.
+    pub const fn safe_page(self, place: u32) -> u32 {
+        match self {
+            Self::None => place,
+            Self::DistanceThree if place == 0 => 0,
+            Self::DistanceThree => 2 * place - 1,
+            Self::WordLines(pages) => place * pages as u32,
+        }
+    }
+}
+
+/// What a system needs of a chip.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Needs {
+    /// Programs of one page between erases.
+    pub programs_per_page: u8,
+    /// Pages that can be replaced in place.
+    pub rewrite: bool,
+}
+
+impl Needs {
+    /// One program for each page between erases, which every chip allows.
+    pub const NOTHING: Self = Self { programs_per_page: 1, rewrite: false };
+
+    /// What `capabilities` lack of this, if they lack anything.
+    pub fn missing(&self, capabilities: &Capabilities) -> Option<Missing> {
+        match capabilities.programs_per_page {
+            Some(allowed) if allowed < self.programs_per_page => {
+                Some(Missing::Programs { needed: self.programs_per_page, allowed })
+            }
+            _ if self.rewrite && !capabilities.rewrite => Some(Missing::Rewrite),
+            _ => None,
+        }
+    }
+}
+
+/// What a chip lacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Missing {
+    /// A page can be programmed too few times between erases.
+    Programs {
+        /// Programs needed.
+        needed: u8,
+        /// Programs allowed.
+        allowed: u8,
+    },
+    /// A page cannot be replaced in place.
+    Rewrite,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Programs { needed, allowed } => write!(
+                f,
+                "it programs a page {needed} times between erases, the chip allows {allowed}"
+            ),
+            Self::Rewrite => f.write_str("it replaces pages in place, the chip cannot"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn safe_pages_are_those_that_endanger_none() {
+        for pairing in
+            [Pairing::None, Pairing::DistanceThree, Pairing::WordLines(2), Pairing::WordLines(3)]
+        {
+            for pages in [2, 3, 4, 5, 6, 12, 127, 128] {
+                let safe = (0..pages).filter(|&index| pairing.endangers(index, pages).is_empty());
+                let counted = (0..pairing.safe_pages(pages)).map(|place| pairing.safe_page(place));
+                assert!(safe.eq(counted), "{pairing:?}, {pages} pages");
+                // Only pages that are safe are endangered: those programmed before.
+                for index in 0..pages {
+                    for endangered in pairing.endangers(index, pages) {
+                        assert!(endangered < index, "{pairing:?}: {index} endangers {endangered}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn upper_pages_of_mlc_pair_with_lower_pages() {
+        let endangers = |index| Pairing::DistanceThree.endangers(index, 128);
+        assert_eq!((endangers(0), endangers(1), endangers(125)), (0..0, 0..0, 0..0));
+        assert_eq!((endangers(2), endangers(4), endangers(6)), (0..1, 1..2, 3..4));
+        assert_eq!((endangers(126), endangers(127)), (123..124, 125..126));
+    }
+}
