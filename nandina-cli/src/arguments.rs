@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::torture;
+
 /// Flash-native ordered indexes, side by side on simulated chips.
 #[derive(Parser)]
 #[command(name = "nandina", version)]
@@ -30,6 +32,8 @@ pub enum Command {
     },
     /// Runs a paper's experiments and prints its figures beside ours
     Reproduce(Reproduce),
+    /// Cuts power at every point and lets chips fail in every way, and demands that nothing is lost
+    Torture(torture::Arguments),
 }
 
 #[derive(Args)]

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod input;
 pub mod reproduce;
 pub mod run;
+pub mod torture;
 pub mod work;
 
 mod error;

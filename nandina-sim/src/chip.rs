@@ -105,6 +105,13 @@ impl Chip {
         bad.map(|(number, _)| BlockNumber(number as u32))
     }
 
+    /// Whether `block`, which lies on the chip, can be written no more: it is marked as bad, or it fails
+    /// and nobody has marked it yet.
+    pub fn is_lost(&self, block: BlockNumber) -> bool {
+        let block = &self.blocks[block.0 as usize];
+        block.bad || block.failing
+    }
+
     /// How evenly the blocks that are not bad were erased.
     pub fn wear(&self) -> Wear {
         let counts =

@@ -1,0 +1,132 @@
+//! `nandina torture`: cuts of power and faults of chips, and what they did to each system.
+//!
+//! Exit code 1 if an index did not survive a case; each such case is named, and the name replays it.
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use nandina::place::SYSTEMS;
+use nandina_lab::LabError;
+use nandina_lab::torture::{CutRun, Mode, Report, Torture, replay, torture};
+
+use crate::commands::print_json;
+use crate::progress::Progress;
+use crate::tables;
+
+#[derive(Args)]
+pub struct Arguments {
+    /// How hard: no cut; one cut at every chip operation; a second one at every operation of the
+    /// recovery; or random faults of every kind
+    #[arg(long, value_enum, default_value = "exhaustive")]
+    mode: ModeArgument,
+    /// Systems to torture, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',')]
+    systems: Vec<String>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Changes and lookups asked of each system in a swarm, 1 to 10,000,000,000
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
+    operations: u64,
+    /// A larger run, higher trees and more collections for the modes that cut at every operation; takes
+    /// minutes to hours
+    #[arg(long)]
+    large: bool,
+    /// Replay one case by the name that a failing run printed, and nothing else
+    #[arg(long, value_name = "NAME")]
+    case: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ModeArgument {
+    None,
+    Linear,
+    Exhaustive,
+    Swarm,
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
+    if let Some(name) = &arguments.case {
+        return match replay(name)? {
+            Ok(()) => {
+                tables::print(&format!("{name}: survived"));
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(what) => {
+                tables::print(&format!("{name}: {what}"));
+                Ok(ExitCode::FAILURE)
+            }
+        };
+    }
+    let systems: Vec<&str> = if arguments.systems.is_empty() {
+        SYSTEMS.iter().map(|system| system.key).collect()
+    } else {
+        arguments.systems.iter().map(String::as_str).collect()
+    };
+    let what = Torture {
+        mode: match arguments.mode {
+            ModeArgument::None => Mode::None,
+            ModeArgument::Linear => Mode::Linear,
+            ModeArgument::Exhaustive => Mode::Exhaustive,
+            ModeArgument::Swarm => Mode::Swarm,
+        },
+        seed: arguments.seed,
+        run: if arguments.large { CutRun::LARGE } else { CutRun::SMALL },
+        operations: arguments.operations,
+    };
+    let progress = Progress::new(1000 * systems.len() as u64);
+    let reports: Result<Vec<Report>, LabError> = systems
+        .iter()
+        .map(|system| torture(system, what, &|parts| progress.advance(parts)))
+        .collect();
+    progress.finish();
+    let reports = reports?;
+    if arguments.json {
+        print_json(&reports)?;
+    } else {
+        tables::print(&table(&reports));
+    }
+    let survived = reports.iter().all(|report| report.violations.is_empty());
+    Ok(if survived { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn table(reports: &[Report]) -> String {
+    let header = [
+        "system",
+        "mode",
+        "seed",
+        "runs",
+        "operations",
+        "chip operations",
+        "cuts",
+        "torn",
+        "other faults",
+        "violations",
+    ];
+    let mut table = tables::table(&header, 2);
+    for report in reports {
+        table.add_row([
+            report.system.to_string(),
+            report.mode.key().to_string(),
+            report.seed.to_string(),
+            report.runs.to_string(),
+            report.operations.to_string(),
+            report.chip_operations.to_string(),
+            report.cuts.to_string(),
+            report.torn.to_string(),
+            report.faults.to_string(),
+            report.violations.len().to_string(),
+        ]);
+    }
+    let mut text = table.to_string();
+    for violation in reports.iter().flat_map(|report| &report.violations) {
+        text += &format!(
+            "\n{}\n  replay it with: nandina torture --case '{}'",
+            violation.what, violation.case
+        );
+    }
+    text
+}

@@ -1,0 +1,118 @@
+//! The name of a case: everything that is needed to do just the same again.
+//!
+//! ```text
+//! exhaustive/mu/seed 1/30 x 40/412 ones/7 before      two cuts, each at a chip operation of its session
+//! swarm/wandering/seed 77                             an episode, whose seed decides everything
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use nandina_sim::{Cut, Tear};
+
+use super::Mode;
+use crate::LabError;
+
+/// A cut: how many chip operations of its session come before it, and what it does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CutPoint {
+    /// Chip operations before the one that is cut.
+    pub operation: u64,
+    /// Where in it.
+    pub cut: Cut,
+}
+
+/// The name of a case.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CaseId {
+    /// The mode.
+    pub mode: Mode,
+    /// Key of the system.
+    pub system: String,
+    /// The seed.
+    pub seed: u64,
+    /// Records of the run that is cut; 0 in a swarm.
+    pub records: u32,
+    /// Bytes of their values.
+    pub value_bytes: usize,
+    /// The cuts, in order.
+    pub cuts: Vec<CutPoint>,
+}
+
+const CUTS: [(&str, Cut); 5] = [
+    ("before", Cut::Before),
+    ("mixture", Cut::Inside(Tear::Mixture)),
+    ("ones", Cut::Inside(Tear::Ones)),
+    ("unreadable", Cut::Inside(Tear::Unreadable)),
+    ("after", Cut::After),
+];
+
+impl fmt::Display for CaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/seed {}", self.mode.key(), self.system, self.seed)?;
+        if self.mode == Mode::Swarm {
+            return Ok(());
+        }
+        write!(f, "/{} x {}", self.records, self.value_bytes)?;
+        for point in &self.cuts {
+            let (name, _) = CUTS.iter().find(|(_, cut)| *cut == point.cut).unwrap_or(&CUTS[0]);
+            write!(f, "/{} {name}", point.operation)?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for CaseId {
+    type Err = LabError;
+
+    fn from_str(name: &str) -> Result<Self, LabError> {
+        let parsed = || {
+            let mut parts = name.split('/');
+            let mode = parts.next()?;
+            let mode = Mode::ALL.into_iter().find(|known| known.key() == mode)?;
+            let system = parts.next()?.to_string();
+            let seed = parts.next()?.strip_prefix("seed ")?.parse().ok()?;
+            let mut case =
+                Self { mode, system, seed, records: 0, value_bytes: 0, cuts: Vec::new() };
+            if mode != Mode::Swarm {
+                let (records, value_bytes) = parts.next()?.split_once(" x ")?;
+                case.records = records.parse().ok().filter(|&records| records <= 100_000)?;
+                case.value_bytes = value_bytes.parse().ok()?;
+            }
+            for part in parts {
+                let (operation, name) = part.split_once(' ')?;
+                let (_, cut) = CUTS.iter().find(|(known, _)| *known == name)?;
+                case.cuts.push(CutPoint { operation: operation.parse().ok()?, cut: *cut });
+            }
+            Some(case)
+        };
+        parsed().ok_or_else(|| {
+            LabError(format!(
+                "'{name}' is no name of a case: write it as a failing run prints it, such as \
+                 'exhaustive/mu/seed 1/30 x 40/412 ones/7 before' or 'swarm/mu/seed 77'"
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for name in [
+            "swarm/mu/seed 77",
+            "none/mu/seed 0/30 x 40",
+            "linear/wandering/seed 3/197 x 12/9 mixture",
+            "exhaustive/mu/seed 1/30 x 40/412 ones/7 before",
+            "exhaustive/mu/seed 1/30 x 40/412 unreadable/7 after",
+        ] {
+            assert_eq!(name.parse::<CaseId>().unwrap().to_string(), name);
+        }
+        for name in ["", "swarm", "swarm/mu/77", "linear/mu/seed 1", "linear/mu/seed 1/3 x 4/ones"]
+        {
+            assert!(name.parse::<CaseId>().is_err(), "{name}");
+        }
+    }
+}

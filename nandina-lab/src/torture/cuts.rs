@@ -1,0 +1,304 @@
+//! Cuts at every point of a small run, once or twice.
+
+use nandina::flash::{Geometry, Profile};
+use nandina::place::Placement;
+use nandina::{Index, Options, WriteError, ram_needed};
+use nandina_sim::{Chip, ChipError, Cut, FaultCounters, TINY};
+
+use super::oracle::{Change, Model, compare, key, text, value};
+use super::{CaseId, CutPoint, Device, Mode, Report, in_parallel};
+
+/// A run of changes that contains all that a tree does: splits, growth in height, replaced values, nodes
+/// that vanish, garbage collection, and everything removed at its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CutRun {
+    /// Records, at least 1.
+    pub records: u32,
+    /// Bytes of a value; larger ones make a higher tree of fewer records.
+    pub value_bytes: usize,
+}
+
+impl CutRun {
+    /// The smallest run that has all of it on the chip for exhaustive tests.
+    pub const SMALL: Self = Self { records: 32, value_bytes: 60 };
+
+    /// A run with higher trees and more collections.
+    pub const LARGE: Self = Self { records: 150, value_bytes: 12 };
+
+    fn changes(&self) -> Vec<Change> {
+        let spread = |turn: u32| turn * 37 % self.records.max(1);
+        let puts = (0..self.records).map(|turn| Change::Put(spread(turn), 1));
+        let again = (0..self.records).step_by(3).map(|turn| Change::Put(spread(turn), 2));
+        let removals = (0..self.records).map(Change::Remove);
+        puts.chain(again).chain(removals).collect()
+    }
+
+    fn options(&self) -> Options {
+        Options::new(4, self.value_bytes)
+    }
+
+    /// The chip that the run is for.
+    pub fn chip(&self, seed: u64) -> Chip {
+        let blocks = if self.records > 50 { 10 } else { 8 };
+        let geometry = Geometry { blocks, ..TINY.geometry };
+        Chip::with_seed(Profile { geometry, ..TINY }, seed)
+    }
+}
+
+/// Changes done after the last cut, to see that life goes on.
+const CHANGES_AFTER: usize = 12;
+
+/// Changes after a first cut that the second one may hit.
+const CHANGES_BETWEEN: usize = 2;
+
+/// How far a run came.
+struct Session {
+    /// What the change that was cut would have made of the model, if one was cut.
+    cut: Option<Model>,
+    /// Chip operations of the session.
+    chip_operations: u64,
+    changes_done: usize,
+}
+
+/// What a whole case did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Done {
+    /// The last cut was never reached.
+    pub ended: bool,
+    /// The last cut hit a program, an erase or a mark, and not a read.
+    tore: bool,
+    faults: FaultCounters,
+    operations: u64,
+    chip_operations: u64,
+    /// Chip operations of the session after the last cut, in which a further cut could come.
+    next_session: u64,
+    collected: bool,
+    height: u8,
+}
+
+struct Runner<'r, D> {
+    device: D,
+    run: CutRun,
+    ram: &'r mut [u8],
+    model: Model,
+    changes: &'r [Change],
+    done: Done,
+}
+
+impl<D: Device> Runner<'_, D> {
+    /// Opens the index and does the changes from `first` on, at most `count`, until power goes.
+    fn session<S: Placement>(
+        &mut self,
+        point: Option<CutPoint>,
+        first: usize,
+        count: usize,
+    ) -> Result<Session, String> {
+        let start = self.device.chip().counters().operations();
+        if let Some(CutPoint { operation, cut }) = point {
+            self.device.chip_mut().cut_at(operation, cut);
+        }
+        let mut session = Session { cut: None, chip_operations: 0, changes_done: 0 };
+        let options = self.run.options();
+        let mut index = match Index::<_, S>::open(&mut self.device, &options, self.ram) {
+            Ok(index) => index,
+            Err(nandina::OpenError::Device(ChipError::PowerLost)) => {
+                session.cut = Some(self.model.clone());
+                return Ok(session);
+            }
+            Err(error) => return Err(format!("opening: {error:?}")),
+        };
+        for &change in self.changes.iter().skip(first).take(count) {
+            self.done.operations += 1;
+            let result = match change {
+                Change::Put(number, version) => {
+                    let value = value(number, version, self.run.value_bytes);
+                    index.insert(&key(number), &value)
+                }
+                Change::Remove(number) => index.remove(&key(number)),
+            };
+            match result {
+                Ok(_) => change.apply(&mut self.model, self.run.value_bytes),
+                Err(WriteError::Full { .. }) => {}
+                Err(WriteError::Device(ChipError::PowerLost)) => {
+                    let mut after = self.model.clone();
+                    change.apply(&mut after, self.run.value_bytes);
+                    session.cut = Some(after);
+                    break;
+                }
+                Err(error) => return Err(format!("{change:?}: {error:?}")),
+            }
+            session.changes_done += 1;
+            let statistics = index.statistics();
+            self.done.collected |= statistics.collected_blocks > 0;
+            self.done.height = self.done.height.max(statistics.height);
+        }
+        drop(index);
+        session.chip_operations = self.device.chip().counters().operations() - start;
+        Ok(session)
+    }
+
+    /// Holds what is on the chip against the two states that may be.
+    fn recover<S: Placement>(&mut self, after: Model) -> Result<(), String> {
+        let mut device = self.device.clone();
+        let options = self.run.options();
+        let mut index = Index::<_, S>::open(&mut device, &options, self.ram)
+            .map_err(|error| format!("opening after the cut: {error:?}"))?;
+        let Err(old) = compare(&mut index, &self.model) else {
+            return Ok(());
+        };
+        match compare(&mut index, &after) {
+            Ok(()) => {
+                self.model = after;
+                Ok(())
+            }
+            Err(new) => Err(format!("neither the old state ({old}) nor the new one ({new})")),
+        }
+    }
+}
+
+/// Does `run` on a new chip, cut at each of `cuts` in turn. Answers what is wrong, if anything is.
+pub fn cut_once<S: Placement, D: Device>(
+    device: D,
+    run: CutRun,
+    cuts: &[CutPoint],
+) -> Result<Done, String> {
+    let options = run.options();
+    let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
+    let changes = run.changes();
+    let mut device = device;
+    drop(Index::<_, S>::format(&mut device, &options, &mut ram).map_err(text)?);
+    let mut runner = Runner {
+        device,
+        run,
+        ram: &mut ram,
+        model: Model::new(),
+        changes: &changes,
+        done: Done::default(),
+    };
+    let mut first = 0;
+    for &point in cuts {
+        let torn = runner.device.chip().fault_counters().torn;
+        let session = runner.session::<S>(Some(point), first, changes.len())?;
+        runner.done.tore = runner.device.chip().fault_counters().torn > torn;
+        first += session.changes_done;
+        let Some(after) = session.cut else {
+            runner.done.ended = true;
+            break;
+        };
+        runner.device.restore_power();
+        runner.recover::<S>(after)?;
+    }
+    // Where a further cut could come.
+    let mut probe = Runner { device: runner.device.clone(), ..runner };
+    probe.done.next_session = probe.session::<S>(None, first, CHANGES_BETWEEN)?.chip_operations;
+    let session = probe.session::<S>(None, first + CHANGES_BETWEEN, CHANGES_AFTER)?;
+    debug_assert!(session.cut.is_none());
+    let model = probe.model.clone();
+    let mut index = Index::<_, S>::open(&mut probe.device, &options, probe.ram).map_err(text)?;
+    compare(&mut index, &model)?;
+    drop(index);
+    probe.done.faults = probe.device.chip().fault_counters();
+    probe.done.chip_operations = probe.device.chip().counters().operations();
+    Ok(probe.done)
+}
+
+/// Does `run` on `device`, cut in every way at every chip operation, once or twice.
+pub fn cut_everywhere<S: Placement, D: Device>(
+    device: D,
+    run: CutRun,
+    mode: Mode,
+    seed: u64,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Report {
+    let system = S::DESCRIPTION.key;
+    let mut report = Report::new(system, mode, seed);
+    let case = |cuts: &[CutPoint]| CaseId {
+        mode,
+        system: system.into(),
+        seed,
+        records: run.records,
+        value_bytes: run.value_bytes,
+        cuts: cuts.to_vec(),
+    };
+    let whole = uncut::<S, D>(device.clone(), run);
+    let operations = match &whole {
+        Ok(operations) => *operations,
+        Err(what) => {
+            report.violated(&case(&[]), what.clone());
+            return report;
+        }
+    };
+    if mode == Mode::None {
+        report.runs = 1;
+        report.chip_operations = operations;
+        progress(1000);
+        return report;
+    }
+    in_parallel(operations, report, progress, |operation, report| {
+        let attempt = |cuts: &[CutPoint], report: &mut Report| {
+            report.runs += 1;
+            match cut_once::<S, D>(device.clone(), run, cuts) {
+                Ok(done) => {
+                    report.add(done.faults, done.operations, done.chip_operations);
+                    Some(done)
+                }
+                Err(what) => {
+                    report.violated(&case(cuts), what);
+                    None
+                }
+            }
+        };
+        for cut in Cut::ALL {
+            let point = CutPoint { operation, cut };
+            let Some(first) = attempt(&[point], report) else {
+                return;
+            };
+            if mode == Mode::Exhaustive {
+                for operation in 0..first.next_session {
+                    for cut in Cut::ALL {
+                        let Some(second) = attempt(&[point, CutPoint { operation, cut }], report)
+                        else {
+                            return;
+                        };
+                        if cut != Cut::Before && !second.tore {
+                            break;
+                        }
+                    }
+                }
+            }
+            // A read has no inside: all cuts of it are the same.
+            if cut != Cut::Before && !first.tore {
+                break;
+            }
+        }
+    })
+}
+
+/// Does the whole run without a cut, checks that it has all that it should, and answers how many chip
+/// operations it takes.
+fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<u64, String> {
+    let options = run.options();
+    let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
+    let changes = run.changes();
+    let mut device = device;
+    drop(Index::<_, S>::format(&mut device, &options, &mut ram).map_err(text)?);
+    let mut runner = Runner {
+        device,
+        run,
+        ram: &mut ram,
+        model: Model::new(),
+        changes: &changes,
+        done: Done::default(),
+    };
+    let session = runner.session::<S>(None, 0, changes.len())?;
+    let Done { collected, height, .. } = runner.done;
+    if !collected || height < 2 || !runner.model.is_empty() {
+        return Err(format!(
+            "the run is too tame: collected {collected}, height {height}, {} records left",
+            runner.model.len()
+        ));
+    }
+    let mut index = Index::<_, S>::open(&mut runner.device, &options, runner.ram).map_err(text)?;
+    compare(&mut index, &runner.model)?;
+    Ok(session.chip_operations)
+}

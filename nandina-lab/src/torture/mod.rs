@@ -1,0 +1,242 @@
+//! Torture: power is cut at every point that there is, chips fail in every way that they can, and after
+//! each blow an index must hold what it acknowledged.
+//!
+//! - `linear`: a run of changes is cut once, at each chip operation in turn, in every way, torn ones
+//!   included; RAM is lost, the index opened again.
+//! - `exhaustive`: after each such cut, the recovery and the changes behind it are cut a second time, at
+//!   each of their operations, in every way; then the run goes on.
+//! - `swarm`: random settings, random faults of random frequency, cuts at random times, for long; then
+//!   the chip is healed and progress is demanded.
+//!
+//! The rule after a cut: the old state or the new one, never a third. Everything is scanned and compared.
+//! A failing case has one name ([`CaseId`]) that replays it.
+
+mod case;
+mod cuts;
+mod device;
+pub mod oracle;
+mod swarm;
+
+pub use case::{CaseId, CutPoint};
+pub use cuts::{CutRun, cut_once};
+pub use device::Device;
+pub use swarm::{Episode, chips, episode};
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nandina::place::{Placement, SYSTEMS, Visitor, visit};
+use nandina_sim::{Chip, FaultCounters};
+use serde::Serialize;
+
+use crate::LabError;
+
+/// How hard, from one cut to faults of every kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// No cut at all: the run itself is right.
+    None,
+    /// One cut in each run.
+    Linear,
+    /// Two cuts in each run.
+    Exhaustive,
+    /// Random faults.
+    Swarm,
+}
+
+impl Mode {
+    /// Every mode, the mildest first.
+    pub const ALL: [Self; 4] = [Self::None, Self::Linear, Self::Exhaustive, Self::Swarm];
+
+    /// Its name on the command line and in a case's name.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Linear => "linear",
+            Self::Exhaustive => "exhaustive",
+            Self::Swarm => "swarm",
+        }
+    }
+}
+
+/// A case that an index did not survive.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Violation {
+    /// The name that replays it.
+    pub case: String,
+    /// What was wrong.
+    pub what: String,
+}
+
+/// What was done to one system, and what came of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Report {
+    /// Key of the system.
+    pub system: &'static str,
+    /// The mode.
+    pub mode: Mode,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// Runs or episodes.
+    pub runs: u64,
+    /// Changes and lookups asked of the index.
+    pub operations: u64,
+    /// Reads, programs, erases and marks of the chips.
+    pub chip_operations: u64,
+    /// Cuts of power.
+    pub cuts: u64,
+    /// Programs and erases that a cut tore.
+    pub torn: u64,
+    /// Other faults done to the chips: failures, silence, flipped bits.
+    pub faults: u64,
+    /// The first cases that an index did not survive, at most ten; none is the aim.
+    pub violations: Vec<Violation>,
+}
+
+/// The most violations that are told.
+const VIOLATIONS_MAX: usize = 10;
+
+impl Report {
+    fn new(system: &'static str, mode: Mode, seed: u64) -> Self {
+        Self {
+            system,
+            mode,
+            seed,
+            runs: 0,
+            operations: 0,
+            chip_operations: 0,
+            cuts: 0,
+            torn: 0,
+            faults: 0,
+            violations: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, faults: FaultCounters, operations: u64, chip_operations: u64) {
+        self.operations += operations;
+        self.chip_operations += chip_operations;
+        self.cuts += faults.cuts;
+        self.torn += faults.torn;
+        self.faults += faults.injected() - faults.cuts - faults.torn;
+    }
+
+    fn violated(&mut self, case: &CaseId, what: String) {
+        self.violations.push(Violation { case: case.to_string(), what });
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.runs += other.runs;
+        self.operations += other.operations;
+        self.chip_operations += other.chip_operations;
+        self.cuts += other.cuts;
+        self.torn += other.torn;
+        self.faults += other.faults;
+        self.violations.extend(other.violations);
+    }
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Torture {
+    /// How hard.
+    pub mode: Mode,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The run that is cut, in the first three modes.
+    pub run: CutRun,
+    /// Operations asked of each system, in the last.
+    pub operations: u64,
+}
+
+/// Tortures one system with `torture`. `progress` is told of parts of a thousand that are done.
+pub fn torture(
+    system: &str,
+    torture: Torture,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Report, LabError> {
+    visit(system, Whole { torture, progress }).ok_or_else(|| unknown(system))
+}
+
+fn unknown(system: &str) -> LabError {
+    let known: Vec<_> = SYSTEMS.iter().map(|system| system.key).collect();
+    LabError(format!("there is no system '{system}': choose from {}", known.join(", ")))
+}
+
+struct Whole<'p> {
+    torture: Torture,
+    progress: &'p (dyn Fn(u64) + Sync),
+}
+
+impl Visitor for Whole<'_> {
+    type Output = Report;
+
+    fn visit<S: Placement + 'static>(self) -> Report {
+        let Torture { mode, seed, run, operations } = self.torture;
+        match mode {
+            Mode::Swarm => swarm::swarm::<S>(seed, operations, self.progress),
+            _ => cuts::cut_everywhere::<S, _>(run.chip(seed), run, mode, seed, self.progress),
+        }
+    }
+}
+
+/// Replays the case of this name. Answers what is wrong, if anything is.
+pub fn replay(name: &str) -> Result<Result<(), String>, LabError> {
+    let case: CaseId = name.parse()?;
+    visit(&case.system.clone(), One { case }).ok_or_else(|| unknown(name))
+}
+
+struct One {
+    case: CaseId,
+}
+
+impl Visitor for One {
+    type Output = Result<(), String>;
+
+    fn visit<S: Placement + 'static>(self) -> Self::Output {
+        let case = &self.case;
+        if case.mode == Mode::Swarm {
+            return swarm::episode::<S>(case.seed, &mut Episode::default());
+        }
+        let run = CutRun { records: case.records, value_bytes: case.value_bytes };
+        let chip: Chip = run.chip(case.seed);
+        cut_once::<S, _>(chip, run, &case.cuts).map(|_| ())
+    }
+}
+
+/// Shares `work`, numbered parts of a whole, between two threads, until one of them finds enough.
+fn in_parallel(
+    parts: u64,
+    report: Report,
+    progress: &(dyn Fn(u64) + Sync),
+    work: impl Fn(u64, &mut Report) + Sync,
+) -> Report {
+    let next = AtomicU64::new(0);
+    let blank = Report::new(report.system, report.mode, report.seed);
+    let worker = || {
+        let mut report = blank.clone();
+        while report.violations.len() < VIOLATIONS_MAX {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= parts {
+                break;
+            }
+            work(part, &mut report);
+            let done = (part + 1) * 1000 / parts - part * 1000 / parts;
+            if done > 0 {
+                progress(done);
+            }
+        }
+        report
+    };
+    let mut report = report;
+    std::thread::scope(|scope| {
+        let threads = [scope.spawn(worker), scope.spawn(worker)];
+        for thread in threads {
+            match thread.join() {
+                Ok(part) => report.merge(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    report.violations.truncate(VIOLATIONS_MAX);
+    report
+}

@@ -1,0 +1,91 @@
+//! What an index must hold, and the comparison of the two. Nothing here drives a chip.
+
+use std::collections::BTreeMap;
+
+use nandina::Index;
+use nandina::flash::Flash;
+use nandina::place::Placement;
+
+/// What an index must hold.
+pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// One change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Puts the record of this number with the value of this version.
+    Put(u32, u32),
+    /// Removes the record of this number.
+    Remove(u32),
+}
+
+impl Change {
+    /// The number of the record.
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::Put(number, _) | Self::Remove(number) => number,
+        }
+    }
+
+    /// Does the change in the model, with values of `value_bytes`.
+    pub fn apply(self, model: &mut Model, value_bytes: usize) {
+        match self {
+            Self::Put(number, version) => {
+                model.insert(key(number), value(number, version, value_bytes));
+            }
+            Self::Remove(number) => {
+                model.remove(&key(number));
+            }
+        }
+    }
+}
+
+/// The key of a number.
+pub fn key(number: u32) -> Vec<u8> {
+    nandina::key::from_u32(number).to_vec()
+}
+
+/// A value that tells the number and the version that it belongs to, in every eight of its bytes.
+pub fn value(number: u32, version: u32, value_bytes: usize) -> Vec<u8> {
+    let word = [number.to_le_bytes(), version.to_le_bytes()].concat();
+    word.into_iter().cycle().take(value_bytes).collect()
+}
+
+/// Answers what is wrong if the index does not hold just what the model does: every invariant, then all
+/// records upwards and downwards.
+pub fn compare<F: Flash, S: Placement>(
+    index: &mut Index<'_, F, S>,
+    model: &Model,
+) -> Result<(), String> {
+    let mut violations = Vec::new();
+    index.check(|violation| violations.push(violation.to_string())).map_err(text)?;
+    if !violations.is_empty() {
+        return Err(format!("invariants: {violations:?}"));
+    }
+    if index.len() as usize != model.len() {
+        return Err(format!("{} records, the model has {}", index.len(), model.len()));
+    }
+    let mut range = index.range(..).map_err(text)?;
+    for (key, value) in model {
+        if range.next().map_err(text)? != Some((&key[..], &value[..])) {
+            return Err(format!("scan upwards differs at {key:02x?}"));
+        }
+    }
+    if range.next().map_err(text)?.is_some() {
+        return Err("scan upwards goes on after the last record".into());
+    }
+    let mut range = index.range_down(..).map_err(text)?;
+    for (key, value) in model.iter().rev() {
+        if range.next().map_err(text)? != Some((&key[..], &value[..])) {
+            return Err(format!("scan downwards differs at {key:02x?}"));
+        }
+    }
+    if range.next().map_err(text)?.is_some() {
+        return Err("scan downwards goes on after the first record".into());
+    }
+    Ok(())
+}
+
+/// An error in words for a report.
+pub fn text(error: impl std::fmt::Debug) -> String {
+    format!("{error:?}")
+}

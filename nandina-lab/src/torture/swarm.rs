@@ -1,0 +1,376 @@
+//! Swarm: an episode takes a random chip, random settings and a random subset of the faults with random
+//! frequencies, works in sessions that are cut at random times, and after each blow compares everything.
+//! At its end the chip is healed, and progress is demanded.
+//!
+//! All faults of a swarm can be survived: no codeword loses more bits than the ECC corrects, and where
+//! programs or erases may silently do nothing, the index reads its programs back.
+
+use nandina::flash::profile::{Ecc, PROFILES};
+use nandina::flash::{BlockNumber, Flash, Geometry, Profile};
+use nandina::place::Placement;
+use nandina::{Index, Moves, OpenError, Options, WriteError, ram_needed};
+use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Faults};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::oracle::{Change, Model, compare, key, text, value};
+use super::{CaseId, Mode, Report, in_parallel};
+
+/// Changes and lookups of one episode, about.
+const EPISODE_OPERATIONS: u32 = 2_000;
+
+/// What an episode did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Episode {
+    /// Changes and lookups asked of the index.
+    pub operations: u64,
+    /// Operations of the chip.
+    pub chip_operations: u64,
+    /// What was done to the chip.
+    pub faults: FaultCounters,
+    /// The chip was worn out at the end: everything could be read, not everything be changed.
+    pub worn_out: bool,
+}
+
+/// Small chips of every class, as the profiles have them but for their sizes.
+pub fn chips() -> Vec<Profile> {
+    let small = |profile: &Profile| {
+        let Geometry { page_bytes, spare_bytes, pages_per_block, .. } = profile.geometry;
+        let geometry = Geometry {
+            page_bytes: page_bytes.min(1024),
+            spare_bytes: spare_bytes.min(64),
+            pages_per_block: pages_per_block.min(24),
+            blocks: 24,
+        };
+        let ecc = Ecc { codeword_bytes: profile.ecc.codeword_bytes.min(512), ..profile.ecc };
+        Profile { geometry, ecc, ..*profile }
+    };
+    PROFILES.iter().map(small).collect()
+}
+
+/// Episodes of system `S` until `operations` were done in all.
+pub fn swarm<S: Placement>(seed: u64, operations: u64, progress: &(dyn Fn(u64) + Sync)) -> Report {
+    let system = S::DESCRIPTION.key;
+    let report = Report::new(system, Mode::Swarm, seed);
+    let episodes = operations.div_ceil(EPISODE_OPERATIONS.into());
+    in_parallel(episodes, report, progress, |part, report| {
+        let seed = seed.wrapping_add(part);
+        let mut done = Episode::default();
+        let outcome = episode::<S>(seed, &mut done);
+        report.runs += 1;
+        report.add(done.faults, done.operations, done.chip_operations);
+        if let Err(what) = outcome {
+            let case = CaseId {
+                mode: Mode::Swarm,
+                system: system.into(),
+                seed,
+                records: 0,
+                value_bytes: 0,
+                cuts: Vec::new(),
+            };
+            report.violated(&case, what);
+        }
+    })
+}
+
+/// One episode, decided by `seed`. Answers what is wrong, if anything is.
+pub fn episode<S: Placement>(seed: u64, done: &mut Episode) -> Result<(), String> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let settings = Settings::choose::<S>(&mut random, seed);
+    let mut ram = vec![0xA5; ram_needed::<S>(&settings.chip.geometry(), &settings.options)];
+    let mut chip = settings.chip.clone();
+    let opened = Index::<_, S>::format(&mut chip, &settings.options, &mut ram).map(drop);
+    let outcome = match opened {
+        // A record of this size is too large for this system's leaves, or the chip too small for it.
+        Err(OpenError::RecordTooLarge { .. } | OpenError::ChipTooSmall { .. }) => Ok(()),
+        Err(error) => Err(format!("formatting: {error:?}")),
+        Ok(()) => {
+            let mut life = Life {
+                settings,
+                chip,
+                ram: &mut ram,
+                model: Model::new(),
+                random,
+                version: 0,
+                operations: 0,
+                mounting: 0,
+            };
+            let outcome = life.live::<S>();
+            done.worn_out = life.is_worn_out();
+            done.operations = life.operations;
+            chip = life.chip;
+            outcome
+        }
+    };
+    done.chip_operations = chip.counters().operations();
+    done.faults = chip.fault_counters();
+    outcome.map_err(|what| format!("on {}: {what}", chip.profile().key))
+}
+
+/// What is decided at the start of an episode.
+struct Settings {
+    chip: Chip,
+    options: Options,
+    records: u32,
+    /// Chip operations of a session before its cut, at most; 0: no cuts.
+    cut_within: u64,
+    remove_percent: u32,
+}
+
+/// A frequency: never, or one in 8 up to one in 20,000, small and large alike.
+fn frequency(random: &mut ChaCha8Rng) -> u32 {
+    if random.random_range(0..3) > 0 {
+        return 0;
+    }
+    8 << random.random_range(0..12)
+}
+
+impl Settings {
+    fn choose<S: Placement>(random: &mut ChaCha8Rng, seed: u64) -> Self {
+        let chips = chips();
+        let mut profile = chips[random.random_range(0..chips.len())];
+        profile.geometry.blocks = random.random_range(12..40);
+        profile.endurance = random.random_range(20..2_000);
+        let silent_programs = frequency(random);
+        let silent_erases = frequency(random);
+        let faults = Faults {
+            program_failures: frequency(random) * 16,
+            erase_failures: frequency(random) * 4,
+            silent_programs: silent_programs * 16,
+            silent_erases: silent_erases * 4,
+            disturbing_reads: frequency(random),
+            retention_days: frequency(random),
+            within_ecc: true,
+            wear_out: random.random_range(0..4) == 0,
+        };
+        let mut chip = Chip::with_seed(profile, seed);
+        let bad = profile.capabilities.bad_blocks_max(profile.geometry.blocks);
+        chip.spoil_blocks(random.random_range(0..=bad));
+        chip.set_faults(faults);
+        let least = S::DESCRIPTION.buffers_min;
+        let options = Options {
+            page_buffers: Some(random.random_range(least..least + 4)),
+            moves: if random.random() { Moves::Together } else { Moves::Alone },
+            verify: silent_programs + silent_erases > 0 || random.random_range(0..4) == 0,
+            ..Options::new(4, random.random_range(0..48))
+        };
+        Self {
+            chip,
+            options,
+            records: 1 << random.random_range(3..13),
+            cut_within: if random.random_range(0..5) == 0 {
+                0
+            } else {
+                16 << random.random_range(0..8)
+            },
+            remove_percent: random.random_range(0..60),
+        }
+    }
+}
+
+struct Life<'r> {
+    settings: Settings,
+    chip: Chip,
+    ram: &'r mut [u8],
+    model: Model,
+    random: ChaCha8Rng,
+    version: u32,
+    operations: u64,
+    /// Chip operations of the last mount.
+    mounting: u64,
+}
+
+/// Why a session ended.
+enum End {
+    /// Power went, perhaps in this change.
+    Cut(Option<Change>),
+    Done,
+}
+
+impl Life<'_> {
+    fn is_worn_out(&self) -> bool {
+        let capabilities = self.chip.capabilities();
+        let failed = self.failing_blocks();
+        failed > capabilities.bad_blocks_max(self.chip.geometry().blocks)
+    }
+
+    /// Blocks that can be written no more, whether they are marked or not.
+    fn failing_blocks(&self) -> u32 {
+        (0..self.chip.geometry().blocks)
+            .filter(|&block| self.chip.is_lost(BlockNumber(block)))
+            .count() as u32
+    }
+
+    fn live<S: Placement>(&mut self) -> Result<(), String> {
+        while self.operations < EPISODE_OPERATIONS.into() {
+            if self.settings.cut_within > 0 {
+                // Into the mount, or behind it.
+                let behind = if self.random.random_range(0..4) == 0 { 0 } else { self.mounting };
+                let operation = behind + self.random.random_range(0..self.settings.cut_within);
+                let cut = Cut::ALL[self.random.random_range(0..Cut::ALL.len())];
+                self.chip.cut_at(operation, cut);
+            }
+            let end = self.session::<S>()?;
+            self.chip.restore_power();
+            if let End::Cut(change) = end {
+                self.settle::<S>(change)?;
+            }
+            if self.random.random_range(0..4) == 0 {
+                let days = self.random.random_range(0..400);
+                self.chip.rest(days);
+            }
+            if self.random.random_range(0..6) == 0 {
+                self.compare_all::<S>()?;
+            }
+        }
+        self.compare_all::<S>()?;
+        self.chip.set_faults(Faults::default());
+        self.demand_progress::<S>()
+    }
+
+    fn compare_all<S: Placement>(&mut self) -> Result<(), String> {
+        let mut index = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram)
+            .map_err(|error| format!("opening to compare: {error:?}"))?;
+        compare(&mut index, &self.model)
+    }
+
+    /// Decides by the record that was being changed, if one was, whether the change is there.
+    fn settle<S: Placement>(&mut self, change: Option<Change>) -> Result<(), String> {
+        let start = self.chip.counters().operations();
+        let mut index = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram)
+            .map_err(|error| format!("opening after a cut: {error:?}"))?;
+        self.mounting = index.flash().counters().operations() - start;
+        let Some(change) = change else {
+            return Ok(());
+        };
+        let found = index.get(&key(change.number())).map_err(text)?.map(<[u8]>::to_vec);
+        settle_with(&mut self.model, change, found, self.settings.options.value_bytes)
+    }
+
+    /// Works until power goes or the session is over.
+    fn session<S: Placement>(&mut self) -> Result<End, String> {
+        let value_bytes = self.settings.options.value_bytes;
+        self.operations += 1;
+        let opened = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram);
+        let mut index = match opened {
+            Ok(index) => index,
+            Err(OpenError::Device(ChipError::PowerLost)) => return Ok(End::Cut(None)),
+            Err(error) => return Err(format!("opening: {error:?}")),
+        };
+        for _ in 0..self.random.random_range(1..400) {
+            self.operations += 1;
+            let number = self.random.random_range(0..self.settings.records);
+            let change = match self.random.random_range(0..100) {
+                0..5 => {
+                    let budget = self.random.random_range(0..200);
+                    match index.gc_step(budget) {
+                        Ok(_) => {}
+                        Err(WriteError::Device(ChipError::PowerLost)) => {
+                            return Ok(End::Cut(None));
+                        }
+                        Err(WriteError::Full { .. } | WriteError::WornOut { .. }) => {}
+                        Err(error) => return Err(format!("gc_step: {error:?}")),
+                    }
+                    continue;
+                }
+                5..20 => {
+                    match index.get(&key(number)) {
+                        Ok(found) => {
+                            if found != self.model.get(&key(number)).map(|value| &value[..]) {
+                                return Err(format!("get of {number} answers {found:?}"));
+                            }
+                        }
+                        Err(nandina::ReadError::Device(ChipError::PowerLost)) => {
+                            return Ok(End::Cut(None));
+                        }
+                        Err(error) => return Err(format!("get of {number}: {error:?}")),
+                    }
+                    continue;
+                }
+                percent if percent - 20 < self.settings.remove_percent => Change::Remove(number),
+                _ => {
+                    self.version += 1;
+                    Change::Put(number, self.version)
+                }
+            };
+            let result = match change {
+                Change::Put(number, version) => {
+                    index.insert(&key(number), &value(number, version, value_bytes))
+                }
+                Change::Remove(number) => index.remove(&key(number)),
+            };
+            match result {
+                Ok(_) => change.apply(&mut self.model, value_bytes),
+                Err(WriteError::Device(ChipError::PowerLost)) => {
+                    return Ok(End::Cut(Some(change)));
+                }
+                Err(
+                    WriteError::Full { .. }
+                    | WriteError::TooHigh { .. }
+                    | WriteError::WornOut { .. },
+                ) => {
+                    // Refused before or given up half way: as after a cut, it is there or not.
+                    let found = match index.get(&key(number)) {
+                        Ok(found) => found.map(<[u8]>::to_vec),
+                        Err(nandina::ReadError::Device(ChipError::PowerLost)) => {
+                            return Ok(End::Cut(Some(change)));
+                        }
+                        Err(error) => return Err(format!("get after a refusal: {error:?}")),
+                    };
+                    settle_with(&mut self.model, change, found, value_bytes)?;
+                }
+                Err(error) => return Err(format!("{change:?}: {error:?}")),
+            }
+        }
+        Ok(End::Done)
+    }
+
+    /// On a chip that is not worn out everything can be removed, and put again.
+    fn demand_progress<S: Placement>(&mut self) -> Result<(), String> {
+        let worn_out = self.is_worn_out();
+        let value_bytes = self.settings.options.value_bytes;
+        let mut index = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram)
+            .map_err(|error| format!("opening the healed chip: {error:?}"))?;
+        for key in std::mem::take(&mut self.model).into_keys() {
+            match index.remove(&key) {
+                Ok(true) => {}
+                Err(WriteError::Full { .. } | WriteError::WornOut { .. }) if worn_out => {
+                    return Ok(());
+                }
+                other => {
+                    return Err(format!("removing {key:02x?} from the healed chip: {other:?}"));
+                }
+            }
+        }
+        for number in 0..4 {
+            let value = value(number, 1, value_bytes);
+            match index.insert(&key(number), &value) {
+                Ok(true) => {}
+                Err(WriteError::Full { .. } | WriteError::WornOut { .. }) if worn_out => {
+                    return Ok(());
+                }
+                other => return Err(format!("putting {number} on the healed chip: {other:?}")),
+            }
+            self.model.insert(key(number), value);
+        }
+        compare(&mut index, &self.model)
+    }
+}
+
+/// What was found for the number of a change that may or may not have been done decides the model.
+fn settle_with(
+    model: &mut Model,
+    change: Change,
+    found: Option<Vec<u8>>,
+    value_bytes: usize,
+) -> Result<(), String> {
+    let old = model.get(&key(change.number())).cloned();
+    if found == old {
+        return Ok(());
+    }
+    change.apply(model, value_bytes);
+    if &found == &model.get(&key(change.number())).cloned() {
+        return Ok(());
+    }
+    Err(format!("after a cut {change:?} left {found:02x?}, before it was {old:02x?}"))
+}
