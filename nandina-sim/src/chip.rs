@@ -143,6 +143,11 @@ impl Chip {
         self.cut = None;
     }
 
+    /// The faults that the chip shows.
+    pub const fn faults(&self) -> Faults {
+        self.faults
+    }
+
     /// The chip shows these faults from now on.
     pub const fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;

@@ -190,8 +190,10 @@ enum End {
 impl Life<'_> {
     fn is_worn_out(&self) -> bool {
         let capabilities = self.chip.capabilities();
-        let failed = self.failing_blocks();
-        failed > capabilities.bad_blocks_max(self.chip.geometry().blocks)
+        // A program or erase that silently did nothing makes the index give up a good block.
+        let faults = self.chip.fault_counters();
+        let given_up = self.failing_blocks() + faults.silent as u32;
+        given_up > capabilities.bad_blocks_max(self.chip.geometry().blocks)
     }
 
     /// Blocks that can be written no more, whether they are marked or not.

@@ -8,6 +8,9 @@
 //! victims of their own, until one page is left, whose move frees a block for the one it took. So a
 //! reserve of `1 + log2(v)` blocks can never be used up by cuts.
 //!
+//! That reserve is lent to nobody. What is moved for other reasons than to gain room (to level wear, to
+//! refresh weak pages, to empty bad blocks, ahead of need) is moved only if a path more than that is free.
+//!
 //! Paths are shared only when pages move together ([`Moves`]).
 //!
 //! So many pages are kept free of valid data that each victim gains an eighth of a block at least: what
@@ -78,7 +81,7 @@ impl Budget {
             }
             let reserve_blocks = 1 + valid.next_power_of_two().ilog2();
             let room_pages = operation + reserve_blocks * block;
-            let closed = extent.blocks.saturating_sub((room_pages - 1) / block + 1);
+            let closed = extent.blocks.saturating_sub((room_pages + path_pages - 1) / block + 1);
             let limit_pages = (closed * (valid + 1)).saturating_sub(1);
             if limit_pages > best.limit_pages {
                 best = Self { limit_pages, room_pages };

@@ -198,6 +198,11 @@ impl<'b, F: Flash> Space<'b, F> {
         }
     }
 
+    /// Whether some page should be written elsewhere.
+    pub(crate) fn has_weak(&self) -> bool {
+        self.weak.iter().any(Option::is_some)
+    }
+
     /// The next valid page that should be written elsewhere.
     pub(crate) fn take_weak(&mut self) -> Option<PageNumber> {
         let mut weak = self.weak.iter_mut().filter_map(Option::take);

@@ -20,14 +20,19 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Collects garbage until the longest operation fits and the reserve is whole.
     pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
         self.settle()?;
-        self.tend()?;
-        if self.space.room() >= self.budget.room_pages {
-            return Ok(());
+        if self.space.room() < self.budget.room_pages {
+            self.gain_room(self.budget.room_pages)?;
+            self.level_wear()?;
         }
-        self.level_wear()?;
+        self.tend()?;
+        self.gain_room(self.budget.room_pages)
+    }
+
+    /// Collects garbage until `pages` can be programmed.
+    fn gain_room(&mut self, pages: u32) -> Result<(), Fault<F::Error>> {
         // Each round gains a page at least; a chip's worth of rounds without success is no progress.
         let mut rounds = self.space.geometry.pages();
-        while self.space.room() < self.budget.room_pages {
+        while self.space.room() < pages {
             let active = self.space.active_block();
             let victim = self.space.blocks.victim(active).filter(|_| rounds > 0);
             let Some(victim) = victim else {
@@ -43,33 +48,38 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.no_room(self.budget.limit_pages)
     }
 
-    /// Room below which nothing is moved but to gain room: half a block of the reserve may be lent.
+    /// Room below which nothing is moved but to gain room.
     pub(super) fn floor(&self) -> u32 {
-        self.budget.room_pages.saturating_sub(self.space.block_pages() / 2)
+        self.budget.room_pages + S::path_pages(self.height)
     }
 
-    /// Saves what is on bad blocks and weak pages, as far as there is room.
+    /// Saves what is on weak pages and bad blocks, as far as there is room.
     fn tend(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.space.has_weak() {
+            // A device that is worn out refuses this, and may take the change all the same.
+            match self.gain_room(self.floor()) {
+                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => {}
+                gained => gained?,
+            }
+        }
         while self.space.room() >= self.floor()
             && let Some(page) = self.space.take_weak()
         {
-            self.save(page, None)?;
             self.refreshed_pages += 1;
+            self.save(page, None)?;
         }
-        while self.space.room() >= self.floor()
-            && let Some(block) = self.space.blocks.failing()
-        {
+        if let Some(block) = self.space.blocks.failing() {
             self.collect(block, self.floor())?;
         }
         self.space.mark_bad_blocks()
     }
 
     /// Puts a block into circulation whose data has rested while others wore out (static wear
-    /// levelling). It may take one block of the reserve, and goes on at the next call if that is short.
+    /// levelling), as far as there is room for it; the next calls go on.
     fn level_wear(&mut self) -> Result<(), Fault<F::Error>> {
         match self.space.blocks.rested(self.space.active_block()) {
-            Some(rested) if self.space.room() >= self.floor() => self.collect(rested, self.floor()),
-            _ => Ok(()),
+            Some(rested) => self.collect(rested, self.floor()),
+            None => Ok(()),
         }
     }
 
@@ -84,7 +94,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             if room < S::path_pages(self.height) {
                 return Err(self.no_room());
             }
-            if !self.save(page, (self.moves == Moves::Together).then_some(victim))? {
+            // Riders take what room there is above the floor; below it there is none to spare.
+            let together = self.moves == Moves::Together && (floor == 0 || room >= floor + RIDERS);
+            if !self.save(page, together.then_some(victim))? {
                 break;
             }
         }

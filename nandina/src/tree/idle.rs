@@ -56,8 +56,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 return Ok(Idle { operations: spent(self), more: true });
             }
-            let together =
-                in_victim && self.moves == Moves::Together && left >= self.move_cost(RIDERS);
+            let together = in_victim
+                && self.moves == Moves::Together
+                && left >= self.move_cost(RIDERS)
+                && self.space.room() >= self.floor() + RIDERS;
             let victim = together.then(|| self.space.geometry.block_of(page));
             self.refreshed_pages += u64::from(!in_victim);
             self.save(page, victim)?;
@@ -75,7 +77,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Some((weak, false));
         }
         let block = self.space.blocks.failing().or_else(|| {
-            let target = self.budget.room_pages + self.space.block_pages();
+            let target = self.floor() + self.space.block_pages();
             let active = self.space.active_block();
             (room < target).then(|| self.space.blocks.victim(active)).flatten()
         })?;
