@@ -32,6 +32,9 @@ pub struct Arguments {
     /// minutes to hours
     #[arg(long)]
     large: bool,
+    /// The fewest page buffers that there can be, and pages moved alone
+    #[arg(long)]
+    lean: bool,
     /// Replay one case by the name that a failing run printed, and nothing else
     #[arg(long, value_name = "NAME")]
     case: Option<String>,
@@ -74,7 +77,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
             ModeArgument::Swarm => Mode::Swarm,
         },
         seed: arguments.seed,
-        run: if arguments.large { CutRun::LARGE } else { CutRun::SMALL },
+        run: CutRun {
+            lean: arguments.lean,
+            ..if arguments.large { CutRun::LARGE } else { CutRun::SMALL }
+        },
         operations: arguments.operations,
     };
     let progress = Progress::new(1000 * systems.len() as u64);

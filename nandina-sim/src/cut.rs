@@ -32,7 +32,7 @@ impl Cut {
 /// What a torn page, or each page of a torn block, looks like afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tear {
-    /// Any mixture of old and new bits, as the seed has it: none, all, the first bytes, single bits.
+    /// Any mixture of old and new bits, as the seed has it: none, all, the first or last bytes, single bits.
     Mixture,
     /// All ones, as if erased; yet it must be erased before it is programmed.
     Ones,
@@ -45,15 +45,18 @@ enum Extent {
     Nothing,
     All,
     Prefix(usize),
+    /// The last bytes: of a program, the spare area and some of the main data.
+    Suffix(usize),
     Bits,
 }
 
 impl Extent {
     fn choose(random: &mut ChaCha8Rng, bytes: usize) -> Self {
-        match random.random_range(0..6) {
+        match random.random_range(0..7) {
             0 => Self::Nothing,
             1 => Self::All,
             2 => Self::Prefix(random.random_range(0..=bytes)),
+            3 => Self::Suffix(random.random_range(0..=bytes)),
             _ => Self::Bits,
         }
     }
@@ -84,6 +87,10 @@ fn mix(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
         Extent::Nothing => {}
         Extent::All => old.copy_from_slice(new),
         Extent::Prefix(bytes) => old[..bytes].copy_from_slice(&new[..bytes]),
+        Extent::Suffix(bytes) => {
+            let start = old.len() - bytes;
+            old[start..].copy_from_slice(&new[start..]);
+        }
         Extent::Bits => {
             for (old, new) in old.iter_mut().zip(new) {
                 let mask = random.next_u32() as u8;
@@ -128,6 +135,10 @@ fn mix_ones(page: &mut [u8], random: &mut ChaCha8Rng) {
         Extent::Nothing => {}
         Extent::All => page.fill(0xFF),
         Extent::Prefix(bytes) => page[..bytes].fill(0xFF),
+        Extent::Suffix(bytes) => {
+            let start = page.len() - bytes;
+            page[start..].fill(0xFF);
+        }
         Extent::Bits if random.random() => random.fill_bytes(page),
         Extent::Bits => {
             for byte in page {

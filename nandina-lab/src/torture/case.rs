@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use nandina_sim::{Cut, Tear};
 
-use super::Mode;
+use super::{CutRun, Mode};
 use crate::LabError;
 
 /// A cut: how many chip operations of its session come before it, and what it does.
@@ -31,10 +31,8 @@ pub struct CaseId {
     pub system: String,
     /// The seed.
     pub seed: u64,
-    /// Records of the run that is cut; 0 in a swarm.
-    pub records: u32,
-    /// Bytes of their values.
-    pub value_bytes: usize,
+    /// The run that is cut; none in a swarm.
+    pub run: Option<CutRun>,
     /// The cuts, in order.
     pub cuts: Vec<CutPoint>,
 }
@@ -50,10 +48,9 @@ const CUTS: [(&str, Cut); 5] = [
 impl fmt::Display for CaseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/seed {}", self.mode.key(), self.system, self.seed)?;
-        if self.mode == Mode::Swarm {
-            return Ok(());
+        if let Some(CutRun { records, value_bytes, lean }) = self.run {
+            write!(f, "/{records} x {value_bytes}{}", if lean { " lean" } else { "" })?;
         }
-        write!(f, "/{} x {}", self.records, self.value_bytes)?;
         for point in &self.cuts {
             let (name, _) = CUTS.iter().find(|(_, cut)| *cut == point.cut).unwrap_or(&CUTS[0]);
             write!(f, "/{} {name}", point.operation)?;
@@ -72,12 +69,17 @@ impl FromStr for CaseId {
             let mode = Mode::ALL.into_iter().find(|known| known.key() == mode)?;
             let system = parts.next()?.to_string();
             let seed = parts.next()?.strip_prefix("seed ")?.parse().ok()?;
-            let mut case =
-                Self { mode, system, seed, records: 0, value_bytes: 0, cuts: Vec::new() };
+            let mut case = Self { mode, system, seed, run: None, cuts: Vec::new() };
             if mode != Mode::Swarm {
-                let (records, value_bytes) = parts.next()?.split_once(" x ")?;
-                case.records = records.parse().ok().filter(|&records| records <= 100_000)?;
-                case.value_bytes = value_bytes.parse().ok()?;
+                let (records, rest) = parts.next()?.split_once(" x ")?;
+                let (value_bytes, lean) = match rest.split_once(' ') {
+                    Some((value_bytes, "lean")) => (value_bytes, true),
+                    Some(_) => return None,
+                    None => (rest, false),
+                };
+                let records =
+                    records.parse().ok().filter(|records| (1..100_000).contains(records))?;
+                case.run = Some(CutRun { records, value_bytes: value_bytes.parse().ok()?, lean });
             }
             for part in parts {
                 let (operation, name) = part.split_once(' ')?;
@@ -106,12 +108,18 @@ mod tests {
             "none/mu/seed 0/30 x 40",
             "linear/wandering/seed 3/197 x 12/9 mixture",
             "exhaustive/mu/seed 1/30 x 40/412 ones/7 before",
-            "exhaustive/mu/seed 1/30 x 40/412 unreadable/7 after",
+            "exhaustive/mu/seed 1/30 x 40 lean/412 unreadable/7 after",
         ] {
             assert_eq!(name.parse::<CaseId>().unwrap().to_string(), name);
         }
-        for name in ["", "swarm", "swarm/mu/77", "linear/mu/seed 1", "linear/mu/seed 1/3 x 4/ones"]
-        {
+        for name in [
+            "",
+            "swarm",
+            "swarm/mu/77",
+            "linear/mu/seed 1",
+            "linear/mu/seed 1/3 x 4/ones",
+            "linear/mu/seed 1/0 x 4",
+        ] {
             assert!(name.parse::<CaseId>().is_err(), "{name}");
         }
     }

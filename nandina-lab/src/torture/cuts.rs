@@ -2,7 +2,7 @@
 
 use nandina::flash::{Geometry, Profile};
 use nandina::place::Placement;
-use nandina::{Index, Options, WriteError, ram_needed};
+use nandina::{Index, Moves, Options, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, TINY};
 
 use super::oracle::{Change, Model, compare, key, text, value};
@@ -16,14 +16,16 @@ pub struct CutRun {
     pub records: u32,
     /// Bytes of a value; larger ones make a higher tree of fewer records.
     pub value_bytes: usize,
+    /// With the fewest page buffers that there can be, and pages moved alone.
+    pub lean: bool,
 }
 
 impl CutRun {
     /// The smallest run that has all of it on the chip for exhaustive tests.
-    pub const SMALL: Self = Self { records: 32, value_bytes: 60 };
+    pub const SMALL: Self = Self { records: 32, value_bytes: 60, lean: false };
 
     /// A run with higher trees and more collections.
-    pub const LARGE: Self = Self { records: 150, value_bytes: 12 };
+    pub const LARGE: Self = Self { records: 150, value_bytes: 12, lean: false };
 
     fn changes(&self) -> Vec<Change> {
         let spread = |turn: u32| turn * 37 % self.records.max(1);
@@ -34,12 +36,18 @@ impl CutRun {
     }
 
     fn options(&self) -> Options {
-        Options::new(4, self.value_bytes)
+        let options = Options::new(4, self.value_bytes);
+        if self.lean {
+            Options { page_buffers: Some(2), moves: Moves::Alone, ..options }
+        } else {
+            options
+        }
     }
 
     /// The chip that the run is for.
     pub fn chip(&self, seed: u64) -> Chip {
-        let blocks = if self.records > 50 { 10 } else { 8 };
+        let blocks = if self.lean { 9 } else { 10 };
+        let blocks = if self.records > 50 { blocks } else { 8 };
         let geometry = Geometry { blocks, ..TINY.geometry };
         Chip::with_seed(Profile { geometry, ..TINY }, seed)
     }
@@ -132,8 +140,11 @@ impl<D: Device> Runner<'_, D> {
             self.done.collected |= statistics.collected_blocks > 0;
             self.done.height = self.done.height.max(statistics.height);
         }
+        session.chip_operations = index.flash().chip().counters().operations() - start;
+        if session.cut.is_none() && point.is_none() {
+            compare(&mut index, &self.model)?;
+        }
         drop(index);
-        session.chip_operations = self.device.chip().counters().operations() - start;
         Ok(session)
     }
 
@@ -193,9 +204,8 @@ pub fn cut_once<S: Placement, D: Device>(
     probe.done.next_session = probe.session::<S>(None, first, CHANGES_BETWEEN)?.chip_operations;
     let session = probe.session::<S>(None, first + CHANGES_BETWEEN, CHANGES_AFTER)?;
     debug_assert!(session.cut.is_none());
-    let model = probe.model.clone();
     let mut index = Index::<_, S>::open(&mut probe.device, &options, probe.ram).map_err(text)?;
-    compare(&mut index, &model)?;
+    compare(&mut index, &probe.model)?;
     drop(index);
     probe.done.faults = probe.device.chip().fault_counters();
     probe.done.chip_operations = probe.device.chip().counters().operations();
@@ -216,8 +226,7 @@ pub fn cut_everywhere<S: Placement, D: Device>(
         mode,
         system: system.into(),
         seed,
-        records: run.records,
-        value_bytes: run.value_bytes,
+        run: Some(run),
         cuts: cuts.to_vec(),
     };
     let whole = uncut::<S, D>(device.clone(), run);

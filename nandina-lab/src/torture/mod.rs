@@ -18,7 +18,7 @@ pub mod oracle;
 mod swarm;
 
 pub use case::{CaseId, CutPoint};
-pub use cuts::{CutRun, cut_once};
+pub use cuts::{CutRun, cut_everywhere, cut_once};
 pub use device::Device;
 pub use swarm::{Episode, chips, episode};
 
@@ -194,10 +194,9 @@ impl Visitor for One {
 
     fn visit<S: Placement + 'static>(self) -> Self::Output {
         let case = &self.case;
-        if case.mode == Mode::Swarm {
+        let Some(run) = case.run else {
             return swarm::episode::<S>(case.seed, &mut Episode::default());
-        }
-        let run = CutRun { records: case.records, value_bytes: case.value_bytes };
+        };
         let chip: Chip = run.chip(case.seed);
         cut_once::<S, _>(chip, run, &case.cuts).map(|_| ())
     }

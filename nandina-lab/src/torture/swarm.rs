@@ -64,8 +64,7 @@ pub fn swarm<S: Placement>(seed: u64, operations: u64, progress: &(dyn Fn(u64) +
                 mode: Mode::Swarm,
                 system: system.into(),
                 seed,
-                records: 0,
-                value_bytes: 0,
+                run: None,
                 cuts: Vec::new(),
             };
             report.violated(&case, what);

@@ -1,11 +1,15 @@
-//! Systems that are broken on purpose. If the suite does not catch them, it catches nothing.
+//! Systems that are broken on purpose, and devices that make a healthy system behave like a broken one. If
+//! the suite does not catch them, it catches nothing.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use nandina::flash::Flash;
-use nandina::place::{Description, Level, Placement, Wandering};
+use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
+use nandina::node::{HEADER_BYTES, PageFault, PageLayout};
+use nandina::place::{Description, Level, Mu, Placement, Wandering};
 use nandina::space::Space;
+use nandina_lab::torture::{CutRun, Device, Mode, cut_everywhere};
+use nandina_sim::{Chip, ChipError};
 
 use crate::harness::*;
 use crate::model::{Step, replay};
@@ -18,6 +22,10 @@ struct EarlyAcknowledgement(Broken<0>);
 #[derive(Default)]
 struct LostHalf(Broken<1>);
 
+/// Keeps counting some superseded pages as valid.
+#[derive(Default)]
+struct Leak(Broken<2>);
+
 #[derive(Default)]
 struct Broken<const FAULT: u8> {
     wandering: Wandering,
@@ -28,16 +36,24 @@ struct Broken<const FAULT: u8> {
 /// The fault of a canary: it gets what the healthy system answered and answers something else.
 trait Fault: Placement {
     fn state(&mut self) -> (&mut Wandering, &mut u32, &mut Option<u32>);
-    const SKIPS_ROOTS: bool;
+    const WHAT: What;
+}
+
+/// What is broken.
+#[derive(PartialEq)]
+enum What {
+    SkipsRoots,
+    LosesHalves,
+    Leaks,
 }
 
 macro_rules! canary {
-    ($name:ident, $key:literal, $skips_roots:literal) => {
+    ($name:ident, $key:literal, $what:expr) => {
         impl Fault for $name {
             fn state(&mut self) -> (&mut Wandering, &mut u32, &mut Option<u32>) {
                 (&mut self.0.wandering, &mut self.0.puts, &mut self.0.last_root)
             }
-            const SKIPS_ROOTS: bool = $skips_roots;
+            const WHAT: What = $what;
         }
 
         impl Placement for $name {
@@ -80,10 +96,13 @@ macro_rules! canary {
             ) -> Result<u32, nandina::place::PlaceFault<F>> {
                 let (wandering, puts, last_root) = self.state();
                 *puts += 1;
-                if let (true, true, Some(root)) =
-                    (Self::SKIPS_ROOTS, level.level == level.height && *puts % 7 == 0, *last_root)
-                {
-                    return Ok(root);
+                let strikes = level.level == level.height && *puts % 7 == 0;
+                match (Self::WHAT, *last_root) {
+                    (What::SkipsRoots, Some(root)) if strikes => return Ok(root),
+                    (What::Leaks, _) if strikes => {
+                        wandering.put(space, level, records)?;
+                    }
+                    _ => {}
                 }
                 let pointer = wandering.put(space, level, records)?;
                 if level.level == level.height {
@@ -99,14 +118,15 @@ macro_rules! canary {
                 records: u32,
             ) -> Result<(u32, u32), nandina::place::PlaceFault<F>> {
                 let (left, right) = self.state().0.put_halves(space, level, records)?;
-                Ok(if Self::SKIPS_ROOTS { (left, right) } else { (left, left) })
+                Ok(if Self::WHAT == What::LosesHalves { (left, left) } else { (left, right) })
             }
         }
     };
 }
 
-canary!(EarlyAcknowledgement, "early-acknowledgement", true);
-canary!(LostHalf, "lost-half", false);
+canary!(EarlyAcknowledgement, "early-acknowledgement", What::SkipsRoots);
+canary!(LostHalf, "lost-half", What::LosesHalves);
+canary!(Leak, "leak", What::Leaks);
 
 fn is_caught<S: Placement>() -> bool {
     let steps: Vec<Step> = (0..200u32).map(|turn| Step::Put(turn * 37 % 151, turn)).collect();
@@ -118,9 +138,149 @@ fn is_caught<S: Placement>() -> bool {
 fn broken_systems_are_caught() {
     assert!(is_caught::<EarlyAcknowledgement>());
     assert!(is_caught::<LostHalf>());
+    assert!(is_caught::<Leak>());
 }
 
 #[test]
 fn the_healthy_system_under_the_canaries_is_not() {
     assert!(!is_caught::<Wandering>());
+}
+
+/// Makes every checksum right, so that the index above cannot see what is torn, as if it forgot to look.
+#[derive(Clone)]
+struct ForgottenChecksum(Chip);
+
+/// Programs a page only when the next operation comes, so that what is acknowledged is still in RAM.
+#[derive(Clone)]
+struct LateProgram {
+    chip: Chip,
+    pending: Option<(PageNumber, Vec<u8>, Vec<u8>)>,
+}
+
+impl LateProgram {
+    fn flush(&mut self) -> Result<(), ChipError> {
+        match self.pending.take() {
+            Some((page, main, spare)) => self.chip.program(page, &main, &spare),
+            None => Ok(()),
+        }
+    }
+}
+
+macro_rules! device {
+    ($name:ident, $chip:tt, $restore:expr) => {
+        impl Device for $name {
+            fn chip(&self) -> &Chip {
+                &self.$chip
+            }
+            fn chip_mut(&mut self) -> &mut Chip {
+                &mut self.$chip
+            }
+            fn restore_power(&mut self) {
+                let restore: fn(&mut Self) = $restore;
+                restore(self);
+                self.$chip.restore_power();
+            }
+        }
+    };
+}
+
+device!(ForgottenChecksum, 0, |_| {});
+device!(LateProgram, chip, |device| device.pending = None);
+
+impl Flash for ForgottenChecksum {
+    type Error = ChipError;
+
+    fn geometry(&self) -> Geometry {
+        self.0.geometry()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        let reading = self.0.read(page, main, spare)?;
+        let layout = PageLayout::new(main.len(), HEADER_BYTES);
+        let mut frame = [&*main, &*spare].concat();
+        if layout.open(&frame) == Err(PageFault::Damaged) && spare[4..6] == *b"Nd" {
+            let header = layout.header(&frame);
+            layout.seal(&mut frame, &header);
+            spare.copy_from_slice(&frame[main.len()..]);
+        }
+        Ok(reading)
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.0.program(page, main, spare)
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.0.erase(block)
+    }
+
+    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.0.rewrite(page, main, spare)
+    }
+}
+
+impl Flash for LateProgram {
+    type Error = ChipError;
+
+    fn geometry(&self) -> Geometry {
+        self.chip.geometry()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.chip.capabilities()
+    }
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        self.flush()?;
+        self.chip.read(page, main, spare)
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.flush()?;
+        self.pending = Some((page, main.to_vec(), spare.to_vec()));
+        Ok(())
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.flush()?;
+        self.chip.erase(block)
+    }
+
+    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.flush()?;
+        self.chip.rewrite(page, main, spare)
+    }
+}
+
+/// Violations found by one cut at every operation.
+fn violations<S: Placement, D: Device>(wrap: impl Fn(Chip) -> D) -> usize {
+    let run = CutRun::SMALL;
+    let device = wrap(run.chip(1));
+    cut_everywhere::<S, D>(device, run, Mode::Linear, 1, &|_| {}).violations.len()
+}
+
+#[test]
+fn cuts_catch_a_forgotten_checksum_and_a_late_program() {
+    assert!(violations::<Wandering, _>(ForgottenChecksum) > 0);
+    assert!(violations::<Mu, _>(ForgottenChecksum) > 0);
+    let late = |chip| LateProgram { chip, pending: None };
+    assert!(violations::<Wandering, _>(late) > 0);
+    assert!(violations::<Mu, _>(late) > 0);
+    assert!(violations::<Leak, _>(|chip| chip) > 0);
+    assert!(violations::<EarlyAcknowledgement, _>(|chip| chip) > 0);
+    assert_eq!(violations::<Wandering, _>(|chip| chip) + violations::<Mu, _>(|chip| chip), 0);
 }

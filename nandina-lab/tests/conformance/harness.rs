@@ -1,13 +1,11 @@
 //! What all checks share: a model beside the index, and the comparison of the two.
 
-use std::collections::BTreeMap;
-
-use nandina::flash::{Flash, Geometry, Profile};
+use nandina::flash::{Geometry, Profile};
 use nandina::place::{Placement, SYSTEMS, Visitor, visit};
 use nandina::{Index, Options, ram_needed};
 use nandina_sim::{Chip, TINY};
 
-pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+pub use nandina_lab::torture::oracle::{Model, compare, text};
 pub type Outcome = Result<(), String>;
 
 /// Something that must hold for every system.
@@ -77,41 +75,6 @@ pub fn value(number: u32, version: u32) -> [u8; VALUE_BYTES] {
     value[..4].copy_from_slice(&number.to_le_bytes());
     value[4..8].copy_from_slice(&version.to_le_bytes());
     value
-}
-
-pub fn text(error: impl std::fmt::Debug) -> String {
-    format!("{error:?}")
-}
-
-/// Answers what is wrong if the index does not hold just what the model does.
-pub fn compare<F: Flash, S: Placement>(index: &mut Index<'_, F, S>, model: &Model) -> Outcome {
-    let mut violations = Vec::new();
-    index.check(|violation| violations.push(violation.to_string())).map_err(text)?;
-    if !violations.is_empty() {
-        return Err(format!("invariants: {violations:?}"));
-    }
-    if index.len() as usize != model.len() {
-        return Err(format!("{} records, the model has {}", index.len(), model.len()));
-    }
-    let mut range = index.range(..).map_err(text)?;
-    for (key, value) in model {
-        if range.next().map_err(text)? != Some((&key[..], &value[..])) {
-            return Err(format!("scan upwards differs at {key:02x?}"));
-        }
-    }
-    if range.next().map_err(text)?.is_some() {
-        return Err("scan upwards goes on after the last record".into());
-    }
-    let mut range = index.range_down(..).map_err(text)?;
-    for (key, value) in model.iter().rev() {
-        if range.next().map_err(text)? != Some((&key[..], &value[..])) {
-            return Err(format!("scan downwards differs at {key:02x?}"));
-        }
-    }
-    if range.next().map_err(text)?.is_some() {
-        return Err("scan downwards goes on after the first record".into());
-    }
-    Ok(())
 }
 
 /// Formats a new chip and hands the index over.

@@ -10,6 +10,7 @@ mod geometry;
 mod golden;
 mod harness;
 mod hostile;
+mod media;
 mod model;
 mod open;
 mod power;

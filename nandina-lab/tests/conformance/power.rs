@@ -2,22 +2,15 @@
 //! without end. What was acknowledged survives; what was not is there wholly or not at all.
 
 use nandina::place::Placement;
-use nandina::{Index, Moves, WriteError};
+use nandina::place::SYSTEMS;
+use nandina::{Index, WriteError};
+use nandina_lab::torture::{CutRun, Mode, Torture};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::harness::*;
 use crate::model::Step;
-
-/// A run with splits, growth, garbage collection, vanishing nodes, and everything removed at its end.
-pub fn small_run() -> Vec<Step> {
-    let numbers: Vec<u32> = (0..196u32).map(|turn| turn * 37 % 197).collect();
-    let rising = numbers.iter().map(|&number| Step::Put(number, 1));
-    let again = numbers.iter().step_by(3).map(|&number| Step::Put(number, 2));
-    let falling = (0..197).map(Step::Remove);
-    rising.chain(again).chain(falling).collect()
-}
 
 fn apply(model: &mut Model, step: Step) {
     match step {
@@ -82,57 +75,34 @@ fn mounting<S: Placement>(case: &Case, chip: &Chip) -> Result<u64, String> {
     Ok(probe.counters().operations() - chip.counters().operations())
 }
 
-struct CutEverywhere {
-    case: Case,
-}
-
-impl Check for CutEverywhere {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
-        let case = self.case;
-        let steps = small_run();
-        let mut ram = case.ram::<S>();
-        let mut blank = Chip::with_seed(case.profile, seed());
-        Index::<_, S>::format(&mut blank, &case.options, &mut ram).map_err(text)?;
-        let mut collected = false;
-        for operation in 0.. {
-            for cut in Cut::ALL {
-                let at = |what| format!("cut {cut:?} at chip operation {operation}: {what}");
-                let mut chip = blank.clone();
-                let mut model = Model::new();
-                // Behind the mount, which changes nothing and takes the same reads each time.
-                chip.cut_at(mounting::<S>(&case, &blank)? + operation, cut);
-                let mut index =
-                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
-                let after = run_until_cut(&mut index, &mut model, &steps).map_err(at)?;
-                collected |= index.statistics().collected_blocks > 0;
-                drop(index);
-                let Some(after) = after else {
-                    return if collected && operation > 500 {
-                        Ok(())
-                    } else {
-                        Err(format!("the run is too tame: {operation} operations"))
-                    };
-                };
-                chip.restore_power();
-                model = recover::<S>(&case, &mut chip, model, after).map_err(at)?;
-                // Life goes on.
-                let mut index =
-                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
-                run_until_cut(&mut index, &mut model, &steps[..60]).map_err(at)?;
-                compare(&mut index, &model).map_err(at)?;
-            }
-        }
-        Ok(())
+/// Tortures every system and demands that none loses anything and that enough was done.
+fn survive(torture: Torture, cuts_least: u64) {
+    for system in SYSTEMS {
+        let report = nandina_lab::torture::torture(system.key, torture, &|_| {}).unwrap();
+        assert_eq!(report.violations, [], "{}", system.key);
+        assert!(report.cuts >= cuts_least, "only {} cuts", report.cuts);
+        println!("{report:?}");
     }
 }
 
 #[test]
-fn a_cut_at_every_operation_leaves_the_old_or_the_new_state() {
-    let mut case = Case::new(TINY);
-    for_every_system(&CutEverywhere { case });
-    case.options.page_buffers = Some(2);
-    case.options.moves = Moves::Alone;
-    for_every_system(&CutEverywhere { case });
+fn two_cuts_at_every_operation_leave_the_old_or_the_new_state() {
+    let run = CutRun::SMALL;
+    survive(Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 }, 100_000);
+}
+
+#[test]
+fn a_cut_at_every_operation_of_a_larger_run_leaves_the_old_or_the_new_state() {
+    for lean in [false, true] {
+        let run = CutRun { lean, ..CutRun::LARGE };
+        survive(Torture { mode: Mode::Linear, seed: seed(), run, operations: 0 }, 3_000);
+    }
+}
+
+#[test]
+fn swarms_of_faults_lose_nothing_and_a_healed_chip_goes_on() {
+    let run = CutRun::SMALL;
+    survive(Torture { mode: Mode::Swarm, seed: seed(), run, operations: 300_000 }, 5_000);
 }
 
 /// Each session is cut after a few operations, thousands of times in a row: the reserve must not run
@@ -164,6 +134,9 @@ impl Check for CutsWithoutEnd {
             let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram)
                 .map_err(|error| format!("session {session}: {error:?}"))?;
             let at = |what| format!("session {session}: {what}");
+            if session % 300 == 299 {
+                println!("{:?}", index.statistics());
+            }
             let records = model.clone();
             let after = run_until_cut(&mut index, &mut model, &steps).map_err(at)?;
             acknowledged += usize::from(records != model);
@@ -172,6 +145,7 @@ impl Check for CutsWithoutEnd {
             let after = after.unwrap_or_else(|| model.clone());
             model = recover::<S>(case, &mut chip, model, after).map_err(at)?;
         }
+        println!("{} {:?}: {acknowledged}", S::DESCRIPTION.key, case.profile.geometry);
         if acknowledged > 500 { Ok(()) } else { Err(format!("{acknowledged} sessions got on")) }
     }
 }
@@ -179,7 +153,7 @@ impl Check for CutsWithoutEnd {
 #[test]
 fn cuts_without_end_never_use_up_the_reserve() {
     // More records than fit: the chips are full most of the time.
-    for (profile, records) in [(TINY, 400), (SMALL, 5_000), (LONG, 20_000)] {
+    for (profile, records) in [(TINY, 400), (SMALL, 5_000), (LONG, 6_000)] {
         for_every_system(&CutsWithoutEnd { case: Case::new(profile), records });
     }
 }

@@ -176,12 +176,19 @@ impl<'b> Blocks<'b> {
             .min_by_key(|&block| self.erase_count(block))
     }
 
+    /// Whether the block may be collected for its garbage.
+    pub fn is_victim(&self, block: BlockNumber, active: Option<BlockNumber>) -> bool {
+        Some(block) != active
+            && !self.is_stuck(block)
+            && !self.is_bad(block)
+            && (1..self.safe_pages).contains(&self.valid_in(block))
+    }
+
     /// The block to collect next for its garbage: the one with the fewest valid pages, and of these the
     /// least worn.
     pub fn victim(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
         self.all()
-            .filter(|&block| Some(block) != active && !self.is_stuck(block) && !self.is_bad(block))
-            .filter(|&block| (1..self.safe_pages).contains(&self.valid_in(block)))
+            .filter(|&block| self.is_victim(block, active))
             .min_by_key(|&block| (self.valid_in(block), self.erase_count(block)))
     }
 

@@ -3,10 +3,12 @@
 //! Collecting a victim with `v` valid pages writes `v` pages and, where a moved page takes its path
 //! along, the rest of at most one path for each inner node. It gains room if that is less than a block.
 //!
-//! A cut wastes the rest of the active block. If collection is cut again and again, the fewest valid
-//! pages of a victim at least halve each time, because the moved part and the part left behind become
-//! victims of their own, until one page is left, whose move frees a block for the one it took. So a
-//! reserve of `1 + log2(v)` blocks can never be used up by cuts.
+//! A cut wastes the rest of the active block. If collection is cut again and again, the fewest moves that
+//! empty a victim at least halve each time, because the moved part and the part left behind become
+//! victims of their own, until one move is left, which frees a block for the one it took. So a reserve of
+//! `1 + log2(v)` blocks can never be used up by cuts, as long as the victim that takes the fewest moves is
+//! chosen once the reserve is touched. Where a moved page takes its path along that is not the victim
+//! with the fewest valid pages: a leaf and its path in one block are several pages and one move.
 //!
 //! That reserve is lent to nobody. What is moved for other reasons than to gain room (to level wear, to
 //! refresh weak pages, to empty bad blocks, ahead of need) is moved only if a path more than that is free.
@@ -52,6 +54,8 @@ pub struct Budget {
     pub limit_pages: u32,
     /// Pages that must be free before an operation begins.
     pub room_pages: u32,
+    /// Of these, the pages that only garbage collection after a cut may use.
+    pub reserve_pages: u32,
 }
 
 /// Children that one path takes along when a victim is collected.
@@ -70,7 +74,7 @@ impl Budget {
         let block = extent.block_pages;
         // The longest operation splits every level.
         let operation = path_pages + u32::from(height) + 1;
-        let mut best = Self { limit_pages: 0, room_pages: operation + block };
+        let mut best = Self { limit_pages: 0, room_pages: operation + block, reserve_pages: block };
         for valid in 1..block {
             let paths = match moves {
                 Moves::Together => valid.min(inner_nodes + valid / RIDERS),
@@ -84,7 +88,7 @@ impl Budget {
             let closed = extent.blocks.saturating_sub((room_pages + path_pages - 1) / block + 1);
             let limit_pages = (closed * (valid + 1)).saturating_sub(1);
             if limit_pages > best.limit_pages {
-                best = Self { limit_pages, room_pages };
+                best = Self { limit_pages, room_pages, reserve_pages: reserve_blocks * block };
             }
         }
         best

@@ -16,6 +16,9 @@ use crate::node::SAME_PAGE;
 use crate::place::{Placement, node_mut_in};
 use crate::space::{Moves, RETIRED_MAX, RIDERS};
 
+/// Moves that one change does for other reasons than to gain room.
+const SPARE_MOVES: u32 = 4;
+
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Collects garbage until the longest operation fits and the reserve is whole.
     pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
@@ -33,15 +36,53 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         // Each round gains a page at least; a chip's worth of rounds without success is no progress.
         let mut rounds = self.space.geometry.pages();
         while self.space.room() < pages {
-            let active = self.space.active_block();
-            let victim = self.space.blocks.victim(active).filter(|_| rounds > 0);
-            let Some(victim) = victim else {
+            let victim = if self.reserve_touched {
+                self.easiest_victim()?
+            } else {
+                self.space.blocks.victim(self.space.active_block())
+            };
+            let Some(victim) = victim.filter(|_| rounds > 0) else {
                 return Err(self.no_room());
             };
-            self.collect(victim, 0)?;
+            self.collect(victim, 0, u32::MAX)?;
             rounds -= 1;
         }
+        self.reserve_touched = false;
         Ok(())
+    }
+
+    /// The block that the fewest moves empty: its leaves count, since a leaf takes its path along. Reads
+    /// the valid pages of some blocks, which is only done when cuts have touched the reserve.
+    fn easiest_victim(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
+        let active = self.space.active_block();
+        let Some(fewest) = self.space.blocks.victim(active) else {
+            return Ok(None);
+        };
+        let path_pages = S::path_pages(self.height);
+        let mut best = (self.space.blocks.valid_in(fewest), fewest);
+        if path_pages == 1 {
+            return Ok(Some(fewest));
+        }
+        for block in self.space.blocks.all() {
+            // A move empties at most a path, so more valid pages than that cannot be fewer moves.
+            let valid = self.space.blocks.valid_in(block);
+            if best.0 == 1
+                || valid >= best.0 * path_pages
+                || !self.space.blocks.is_victim(block, active)
+            {
+                continue;
+            }
+            let mut leaves = 0;
+            for place in 0..self.space.block_pages() {
+                let page = self.space.page_at(block, place);
+                if leaves < best.0 && self.space.blocks.is_valid(page) {
+                    let header = self.space.read_raw(page, 0)?;
+                    leaves += u32::from(header.is_ok_and(|header| header.lowest == 1));
+                }
+            }
+            best = best.min((leaves.max(1), block));
+        }
+        Ok(Some(best.1))
     }
 
     fn no_room(&self) -> Fault<F::Error> {
@@ -69,7 +110,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.save(page, None)?;
         }
         if let Some(block) = self.space.blocks.failing() {
-            self.collect(block, self.floor())?;
+            self.collect(block, self.floor(), SPARE_MOVES)?;
         }
         self.space.mark_bad_blocks()
     }
@@ -78,15 +119,24 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// levelling), as far as there is room for it; the next calls go on.
     fn level_wear(&mut self) -> Result<(), Fault<F::Error>> {
         match self.space.blocks.rested(self.space.active_block()) {
-            Some(rested) => self.collect(rested, self.floor()),
+            Some(rested) => self.collect(rested, self.floor(), SPARE_MOVES),
             None => Ok(()),
         }
     }
 
-    /// Moves the valid pages of `victim`, as long as at least `floor` pages of room are left.
-    fn collect(&mut self, victim: BlockNumber, floor: u32) -> Result<(), Fault<F::Error>> {
+    /// Moves the valid pages of `victim` in at most `moves`, as long as at least `floor` pages of room are
+    /// left.
+    fn collect(
+        &mut self,
+        victim: BlockNumber,
+        floor: u32,
+        moves: u32,
+    ) -> Result<(), Fault<F::Error>> {
         self.collected_blocks += 1;
-        while let Some(page) = self.first_valid(victim) {
+        for _ in 0..moves {
+            let Some(page) = self.first_valid(victim) else {
+                break;
+            };
             let room = self.space.room();
             if room < floor {
                 break;

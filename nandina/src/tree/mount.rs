@@ -97,6 +97,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             budget: Budget::default(),
             moves: options.moves,
             in_doubt: true,
+            reserve_touched: false,
             collected_blocks: 0,
             moved_pages: 0,
             refreshed_pages: 0,
@@ -205,6 +206,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.inner_nodes = 0;
         self.find_valid_pages()?;
         self.budget = self.budget_for(self.height, self.inner_nodes);
+        self.reserve_touched = self.space.room() < self.budget.reserve_pages;
         self.in_doubt = false;
         Ok(())
     }

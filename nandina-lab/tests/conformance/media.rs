@@ -1,0 +1,238 @@
+//! Failing media: bad blocks from the factory and since, programs and erases that fail or silently do
+//! nothing, weak pages. Each fault alone, and frequent; swarms mix them.
+
+use nandina::flash::{BlockNumber, PageNumber};
+use nandina::place::Placement;
+use nandina::{Index, Options, ReadError};
+use nandina_sim::{Chip, Faults, TINY};
+
+use crate::harness::*;
+
+/// Puts, replaces and removes; then holds the index against the model, reopens it and does so again.
+struct Under {
+    faults: Faults,
+    factory_bad: u32,
+    verify: bool,
+    /// Lookups after each change.
+    lookups: u32,
+    /// What must have happened for the run to show anything.
+    shown: fn(&Chip, u64) -> bool,
+}
+
+fn case(verify: bool) -> Case {
+    let mut case = Case::new(SMALL);
+    case.profile.capabilities.bad_blocks_per_mille = 200;
+    case.profile.geometry.blocks = 40;
+    case.options.verify = verify;
+    case
+}
+
+impl Check for Under {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = case(self.verify);
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::with_seed(case.profile, seed());
+        chip.spoil_blocks(self.factory_bad);
+        chip.set_faults(self.faults);
+        let mut model = Model::new();
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        for turn in 0..6_000u32 {
+            let number = turn * 37 % 401;
+            if turn % 5 == 4 {
+                index.remove(&key(number)).map_err(|error| format!("turn {turn}: {error:?}"))?;
+                model.remove(&key(number)[..]);
+            } else {
+                index
+                    .insert(&key(number), &value(number, turn))
+                    .map_err(|error| format!("turn {turn}: {error:?}"))?;
+                model.insert(key(number).to_vec(), value(number, turn).to_vec());
+            }
+            for lookup in 0..self.lookups {
+                let number = (turn + lookup * 41) % 401;
+                let found = index.get(&key(number)).map_err(text)?;
+                if found != model.get(&key(number)[..]).map(|value| &value[..]) {
+                    return Err(format!("turn {turn}: get of {number} answers {found:?}"));
+                }
+            }
+        }
+        compare(&mut index, &model)?;
+        let statistics = index.statistics();
+        drop(index);
+        let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+        compare(&mut index, &model).map_err(|what| format!("reopened: {what}"))?;
+        if index.statistics().bad_blocks < self.factory_bad {
+            return Err("a mount forgot blocks that are bad from the factory".into());
+        }
+        drop(index);
+        let marked = chip.bad_blocks().count() as u32;
+        if marked + 1 < statistics.bad_blocks {
+            return Err(format!("{} blocks are bad, {marked} are marked", statistics.bad_blocks));
+        }
+        if !(self.shown)(&chip, statistics.refreshed_pages) {
+            return Err(format!("nothing happened: {:?}, {statistics:?}", chip.fault_counters()));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn factory_bad_blocks_are_never_touched() {
+    let faults = Faults::default();
+    for_every_system(&Under {
+        faults,
+        factory_bad: 8,
+        verify: false,
+        lookups: 0,
+        shown: |_, _| true,
+    });
+}
+
+#[test]
+fn a_block_whose_program_fails_is_given_up_without_loss() {
+    let faults = Faults { program_failures: 3_000, ..Faults::default() };
+    let shown = |chip: &Chip, _| chip.fault_counters().program_failures > 0;
+    for_every_system(&Under { faults, factory_bad: 1, verify: false, lookups: 0, shown });
+}
+
+#[test]
+fn a_block_whose_erase_fails_is_given_up_without_loss() {
+    let faults = Faults { erase_failures: 300, ..Faults::default() };
+    let shown = |chip: &Chip, _| chip.fault_counters().erase_failures > 0;
+    for_every_system(&Under { faults, factory_bad: 0, verify: false, lookups: 0, shown });
+}
+
+#[test]
+fn programs_and_erases_that_do_nothing_are_found_when_read_back() {
+    let faults = Faults { silent_programs: 4_000, silent_erases: 500, ..Faults::default() };
+    let shown = |chip: &Chip, _| chip.fault_counters().silent > 0;
+    for_every_system(&Under { faults, factory_bad: 0, verify: true, lookups: 0, shown });
+}
+
+#[test]
+fn pages_that_reads_disturb_are_refreshed_in_time() {
+    // Nothing bounds the flips: only refreshing keeps every codeword within the ECC.
+    let faults = Faults { disturbing_reads: 400, ..Faults::default() };
+    let shown = |chip: &Chip, refreshed| chip.fault_counters().flips > 50 && refreshed > 0;
+    for_every_system(&Under { faults, factory_bad: 0, verify: false, lookups: 20, shown });
+}
+
+/// Data that nobody reads rots, unless the idle index reads it.
+struct Resting {
+    patrol: bool,
+}
+
+impl Check for Resting {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = case(false);
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::with_seed(case.profile, seed());
+        chip.set_faults(Faults { retention_days: 10, ..Faults::default() });
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        for number in 0..400 {
+            index.insert(&key(number), &value(number, 0)).map_err(text)?;
+        }
+        drop(index);
+        for _ in 0..200 {
+            chip.rest(1);
+            if self.patrol {
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                for _ in 0..12 {
+                    let least = index.gc_step_least();
+                    index.gc_step(least.max(100)).map_err(text)?;
+                }
+            }
+        }
+        let lost = match Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
+            Err(_) => 400,
+            Ok(mut index) => {
+                let mut lost = 0;
+                for number in 0..400 {
+                    match index.get(&key(number)) {
+                        Ok(Some(found)) if found == value(number, 0) => {}
+                        Err(ReadError::Corrupt { .. }) => lost += 1,
+                        // Rot is told, never answered.
+                        other => return Err(format!("get of {number} answers {other:?}")),
+                    }
+                }
+                lost
+            }
+        };
+        match (self.patrol, lost) {
+            (true, 0) | (false, 1..) => Ok(()),
+            _ => Err(format!("{lost} of 400 records were lost")),
+        }
+    }
+}
+
+#[test]
+fn an_idle_index_keeps_resting_data_alive() {
+    for_every_system(&Resting { patrol: true });
+    for_every_system(&Resting { patrol: false });
+}
+
+/// A page that cannot be read costs its own records, and nothing else.
+struct OneDeadPage;
+
+impl Check for OneDeadPage {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case { options: Options::new(KEY_BYTES, VALUE_BYTES), ..Case::new(SMALL) };
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::new(case.profile);
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        for number in 0..600 {
+            index.insert(&key(number * 7 % 600), &value(number * 7 % 600, 0)).map_err(text)?;
+        }
+        drop(index);
+        let (mut dead, mut last_pages) = (0, 0);
+        for page in (0..case.profile.geometry.pages()).map(PageNumber) {
+            let mut chip = chip.clone();
+            chip.corrupt_page(page, |main, _| main.reverse());
+            let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) else {
+                continue;
+            };
+            if index.len() < 600 {
+                // The last page of all: a dead one looks like one that was torn before it was
+                // acknowledged, and the state before it is the right one to open.
+                last_pages += 1;
+                continue;
+            }
+            let mut readable = Vec::new();
+            for number in 0..600 {
+                match index.get(&key(number)) {
+                    Ok(Some(found)) if found == value(number, 0) => readable.push(number),
+                    Err(ReadError::Corrupt { .. }) => dead += 1,
+                    other => return Err(format!("{page}: get of {number} answers {other:?}")),
+                }
+            }
+            // Changes of what can be read go on for longer than the room lasts.
+            for turn in 0..400u32 {
+                let Some(&number) = readable.get(turn as usize * 7 % readable.len().max(1)) else {
+                    break;
+                };
+                index
+                    .insert(&key(number), &value(number, turn + 1))
+                    .map_err(|error| format!("{page}: change {turn}: {error:?}"))?;
+            }
+        }
+        if dead > 100 && last_pages <= 1 {
+            Ok(())
+        } else {
+            Err(format!("{dead} dead records were met, {last_pages} pages were taken for torn"))
+        }
+    }
+}
+
+#[test]
+fn a_dead_page_stops_no_change_elsewhere() {
+    for_every_system(&OneDeadPage);
+}
+
+#[test]
+fn chips_without_faults_report_none() {
+    let mut chip = Chip::new(TINY);
+    chip.spoil_blocks(2);
+    assert_eq!(chip.bad_blocks().count(), 2);
+    assert_eq!(chip.fault_counters().injected(), 0);
+    assert!((0..8).map(BlockNumber).filter(|&block| chip.is_lost(block)).count() == 2);
+}
