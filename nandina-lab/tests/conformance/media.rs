@@ -13,6 +13,7 @@ struct Under {
     faults: Faults,
     factory_bad: u32,
     verify: bool,
+    changes: u32,
     /// Lookups after each change.
     lookups: u32,
     /// What must have happened for the run to show anything.
@@ -36,7 +37,7 @@ impl Check for Under {
         chip.set_faults(self.faults);
         let mut model = Model::new();
         let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
-        for turn in 0..6_000u32 {
+        for turn in 0..self.changes {
             let number = turn * 37 % 401;
             if turn % 5 == 4 {
                 index.remove(&key(number)).map_err(|error| format!("turn {turn}: {error:?}"))?;
@@ -82,6 +83,7 @@ fn factory_bad_blocks_are_never_touched() {
         faults,
         factory_bad: 8,
         verify: false,
+        changes: 6_000,
         lookups: 0,
         shown: |_, _| true,
     });
@@ -91,29 +93,57 @@ fn factory_bad_blocks_are_never_touched() {
 fn a_block_whose_program_fails_is_given_up_without_loss() {
     let faults = Faults { program_failures: 3_000, ..Faults::default() };
     let shown = |chip: &Chip, _| chip.fault_counters().program_failures > 0;
-    for_every_system(&Under { faults, factory_bad: 1, verify: false, lookups: 0, shown });
+    for_every_system(&Under {
+        faults,
+        factory_bad: 1,
+        verify: false,
+        changes: 6_000,
+        lookups: 0,
+        shown,
+    });
 }
 
 #[test]
 fn a_block_whose_erase_fails_is_given_up_without_loss() {
     let faults = Faults { erase_failures: 300, ..Faults::default() };
     let shown = |chip: &Chip, _| chip.fault_counters().erase_failures > 0;
-    for_every_system(&Under { faults, factory_bad: 0, verify: false, lookups: 0, shown });
+    for_every_system(&Under {
+        faults,
+        factory_bad: 0,
+        verify: false,
+        changes: 6_000,
+        lookups: 0,
+        shown,
+    });
 }
 
 #[test]
 fn programs_and_erases_that_do_nothing_are_found_when_read_back() {
     let faults = Faults { silent_programs: 4_000, silent_erases: 500, ..Faults::default() };
     let shown = |chip: &Chip, _| chip.fault_counters().silent > 0;
-    for_every_system(&Under { faults, factory_bad: 0, verify: true, lookups: 0, shown });
+    for_every_system(&Under {
+        faults,
+        factory_bad: 0,
+        verify: true,
+        changes: 6_000,
+        lookups: 0,
+        shown,
+    });
 }
 
 #[test]
 fn pages_that_reads_disturb_are_refreshed_in_time() {
     // Nothing bounds the flips: only refreshing keeps every codeword within the ECC.
-    let faults = Faults { disturbing_reads: 400, ..Faults::default() };
+    let faults = Faults { disturbing_reads: 200, ..Faults::default() };
     let shown = |chip: &Chip, refreshed| chip.fault_counters().flips > 50 && refreshed > 0;
-    for_every_system(&Under { faults, factory_bad: 0, verify: false, lookups: 20, shown });
+    for_every_system(&Under {
+        faults,
+        factory_bad: 0,
+        verify: false,
+        changes: 500,
+        lookups: 300,
+        shown,
+    });
 }
 
 /// Data that nobody reads rots, unless the idle index reads it.

@@ -38,7 +38,7 @@ fn run_until_cut<S: Placement>(
         };
         match result {
             Ok(_) => apply(model, step),
-            Err(WriteError::Full { .. }) => {}
+            Err(WriteError::Full { .. } | WriteError::TooHigh { .. }) => {}
             Err(WriteError::Device(ChipError::PowerLost)) => {
                 let mut after = model.clone();
                 apply(&mut after, step);
@@ -129,14 +129,13 @@ impl Check for CutsWithoutEnd {
                 })
                 .collect();
             let cut = Cut::ALL[random.random_range(0..Cut::ALL.len())];
-            // Most cuts fall into the first few changes.
-            chip.cut_at(mounting::<S>(case, &chip)? + random.random_range(0..60), cut);
+            // Most cuts fall into the first few changes; now and then power lasts long enough to refill
+            // the reserve, whose search for a victim reads a part of the chip.
+            let window = if session % 4 == 0 { 400 } else { 60 };
+            chip.cut_at(mounting::<S>(case, &chip)? + random.random_range(0..window), cut);
             let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram)
                 .map_err(|error| format!("session {session}: {error:?}"))?;
             let at = |what| format!("session {session}: {what}");
-            if session % 300 == 299 {
-                println!("{:?}", index.statistics());
-            }
             let records = model.clone();
             let after = run_until_cut(&mut index, &mut model, &steps).map_err(at)?;
             acknowledged += usize::from(records != model);
@@ -145,7 +144,6 @@ impl Check for CutsWithoutEnd {
             let after = after.unwrap_or_else(|| model.clone());
             model = recover::<S>(case, &mut chip, model, after).map_err(at)?;
         }
-        println!("{} {:?}: {acknowledged}", S::DESCRIPTION.key, case.profile.geometry);
         if acknowledged > 500 { Ok(()) } else { Err(format!("{acknowledged} sessions got on")) }
     }
 }
