@@ -2,6 +2,7 @@
 //! cost in chip operations and modelled time. It prints nothing and knows no system by name.
 
 pub mod compare;
+pub mod hostile;
 pub mod input;
 pub mod reproduce;
 pub mod run;
