@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::torture;
+use crate::{plan, torture};
 
 /// Flash-native ordered indexes, side by side on simulated chips.
 #[derive(Parser)]
@@ -32,6 +32,8 @@ pub enum Command {
     },
     /// Runs a paper's experiments and prints its figures beside ours
     Reproduce(Reproduce),
+    /// Tells RAM, height and the most that each call can cost, for a chip and a number of records
+    Plan(plan::Arguments),
     /// Cuts power at every point and lets chips fail in every way, and demands that nothing is lost
     Torture(torture::Arguments),
 }

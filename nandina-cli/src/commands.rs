@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::arguments::{Arguments, Command, Compare, Duplicates, Paper, Reproduce};
 use crate::progress::Progress;
-use crate::{tables, torture};
+use crate::{plan, tables, torture};
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     match &arguments.command {
@@ -22,6 +22,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         Command::Systems { json } => list(*json, systems_json(), tables::systems())?,
         Command::Devices { json } => list(*json, devices_json(), tables::devices())?,
         Command::Reproduce(arguments) => run_reproduce(arguments)?,
+        Command::Plan(arguments) => plan::run(arguments)?,
         Command::Torture(arguments) => return torture::run(arguments),
     }
     Ok(ExitCode::SUCCESS)
@@ -42,7 +43,7 @@ pub fn print_json(object: &impl serde::Serialize) -> Result<(), LabError> {
     Ok(())
 }
 
-fn device(key: &str) -> Result<Profile, LabError> {
+pub fn device(key: &str) -> Result<Profile, LabError> {
     profile::find(key).copied().ok_or_else(|| {
         let known: Vec<_> = profile::PROFILES.iter().map(|profile| profile.key).collect();
         LabError(format!("there is no device '{key}': choose from {}", known.join(", ")))

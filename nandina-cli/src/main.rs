@@ -4,6 +4,7 @@
 
 mod arguments;
 mod commands;
+mod plan;
 mod progress;
 mod tables;
 mod torture;

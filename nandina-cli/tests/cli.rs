@@ -144,3 +144,38 @@ fn mistakes_get_one_line_and_exit_code_2() {
     let missing = mistake(&["compare", "--input", "no-such-file.csv", "--key", "a"]);
     assert!(missing.starts_with("no-such-file.csv: cannot be read"), "{missing}");
 }
+
+#[test]
+fn plan_tells_ram_and_bounds_and_what_does_not_fit() {
+    let plans = json(&["plan", "--device", "slc", "--records", "50000", "--json"]);
+    for plan in plans["plans"].as_array().unwrap() {
+        assert_eq!(plan["fits"], true);
+        let get = &plan["at_most"]["get"];
+        assert_eq!(get["reads"], plan["height"]);
+        assert!(
+            (get["ms"].as_f64().unwrap() / 0.0778 - get["reads"].as_f64().unwrap()).abs() < 1e-6
+        );
+        let change = |name: &str| plan["at_most"][name]["programs"].as_u64().unwrap();
+        assert!(change("change") < change("change_after_cuts"));
+    }
+    let text = String::from_utf8(nandina(&["plan", "--device", "nor"]).stdout).unwrap();
+    assert!(text.contains("NO"), "10,000 records do not fit in a tree of 256-byte pages: {text}");
+    assert!(mistake(&["plan", "--key-size", "65"]).ends_with("key_bytes must be 1 to 64"));
+}
+
+#[test]
+fn torture_counts_what_it_did_and_replays_cases_by_name() {
+    let reports = json(&["torture", "--mode", "linear", "--json"]);
+    for report in reports.as_array().unwrap() {
+        assert!(report["cuts"].as_u64().unwrap() > 500);
+        assert!(report["violations"].as_array().unwrap().is_empty());
+    }
+    let case = "exhaustive/mu/seed 1/32 x 60/100 ones/40 mixture";
+    let output = nandina(&["torture", "--case", case]);
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{case}: survived\n"));
+    assert!(mistake(&["torture", "--case", "mu/1"]).starts_with("'mu/1' is no name of a case"));
+    assert!(
+        mistake(&["torture", "--systems", "b-tree"]).starts_with("there is no system 'b-tree'")
+    );
+}

@@ -191,6 +191,32 @@ impl Chip {
         block.count_program(page);
     }
 
+    /// The bytes that a page holds in its cells, without the cost of a read.
+    pub(crate) fn cells(&self, page: PageNumber) -> Vec<u8> {
+        let (block, index) = self.place(page);
+        let geometry = &self.profile.geometry;
+        let main_bytes = geometry.page_bytes as usize;
+        match self.blocks[block].page_bytes(index) {
+            Some(bytes) => bytes[..main_bytes].to_vec(),
+            None => vec![0xFF; main_bytes],
+        }
+    }
+
+    /// The last program moved so many bytes less than a whole page.
+    pub(crate) const fn take_back_program(&mut self, bytes: usize) {
+        self.counters.bytes_programmed =
+            self.counters.bytes_programmed.saturating_sub(bytes as u64);
+        let ns = bytes as u64 * self.profile.timing.program_byte_ns;
+        self.time.program_ns = self.time.program_ns.saturating_sub(ns);
+    }
+
+    /// The last read moved so many bytes less than a whole page.
+    pub(crate) const fn take_back_read(&mut self, bytes: usize) {
+        self.counters.bytes_read = self.counters.bytes_read.saturating_sub(bytes as u64);
+        let ns = bytes as u64 * self.profile.timing.read_byte_ns;
+        self.time.read_ns = self.time.read_ns.saturating_sub(ns);
+    }
+
     /// Flips a random bit of `page` if its bounds allow it.
     pub(crate) fn flip(&mut self, page: PageNumber, random: &mut ChaCha8Rng) {
         let geometry = self.profile.geometry;

@@ -31,6 +31,7 @@ mod counters;
 mod cut;
 mod error;
 mod faults;
+mod nor;
 mod operations;
 mod rules;
 
@@ -39,6 +40,7 @@ pub use counters::{Counters, TimeSplit, Wear};
 pub use cut::{Cut, Tear};
 pub use error::{ChipError, Rule};
 pub use faults::{FaultCounters, Faults};
+pub use nor::{NorChip, NorChipError};
 
 use nandina::flash::{Capabilities, Geometry, Pairing, Profile, profile::MLC};
 

@@ -47,4 +47,6 @@ struct Readme;
 
 pub use error::{OpenError, ReadError, WriteError};
 pub use space::Moves;
-pub use tree::{Idle, Index, KeyBounds, Options, Range, Statistics, Violation, ram_needed};
+pub use tree::{
+    Cost, Idle, Index, KeyBounds, Options, Plan, Range, Statistics, Violation, plan, ram_needed,
+};

@@ -370,7 +370,7 @@ fn settle_with(
         return Ok(());
     }
     change.apply(model, value_bytes);
-    if &found == &model.get(&key(change.number())).cloned() {
+    if found == model.get(&key(change.number())).cloned() {
         return Ok(());
     }
     Err(format!("after a cut {change:?} left {found:02x?}, before it was {old:02x?}"))

@@ -4,6 +4,7 @@ use nandina::flash::PageNumber;
 use nandina::node::{HEADER_BYTES, PageLayout};
 use nandina::place::Placement;
 use nandina::{Index, OpenError};
+use nandina_lab::hostile::mount_then_use;
 use nandina_sim::Chip;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -79,6 +80,40 @@ impl Check for Damaged {
         }
         Ok(())
     }
+}
+
+/// The corpus of the fuzz target, and random changes to it.
+#[test]
+fn the_fuzz_corpus_and_mutations_of_it_never_panic() {
+    let folder =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/mount_then_use");
+    let mut corpus: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
+        .collect();
+    corpus.sort();
+    assert!(corpus.len() > 20, "the corpus is gone");
+    let mut random = ChaCha8Rng::seed_from_u64(seed());
+    let (mut used, mut refused) = (0, 0);
+    for turn in 0..30_000 {
+        let mut data = corpus[turn % corpus.len()].clone();
+        if turn >= corpus.len() {
+            for _ in 0..random.random_range(1..8) {
+                let at = random.random_range(0..=data.len());
+                match random.random_range(0..3) {
+                    0 => data.insert(at, random.random()),
+                    1 if at < data.len() => drop(data.remove(at)),
+                    _ if at < data.len() => data[at] = random.random(),
+                    _ => {}
+                }
+            }
+        }
+        match mount_then_use(&data) {
+            nandina_lab::hostile::Outcome::Used => used += 1,
+            nandina_lab::hostile::Outcome::Refused => refused += 1,
+        }
+    }
+    assert!(used > 1_000 && refused > 1_000, "{used} used, {refused} refused");
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod hostile;
 mod media;
 mod model;
 mod open;
+mod plan;
 mod power;
 mod ranges;
 mod wear;

@@ -5,10 +5,14 @@
 
 mod capabilities;
 mod geometry;
+#[cfg(feature = "embedded-storage")]
+mod nor;
 pub mod profile;
 
 pub use capabilities::{Capabilities, Missing, Needs, Pairing};
 pub use geometry::{BlockNumber, Geometry, PageNumber};
+#[cfg(feature = "embedded-storage")]
+pub use nor::{NorError, NorLayoutError, NorPages};
 pub use profile::{Profile, Timing};
 
 /// A raw flash chip, and the media contract.

@@ -31,7 +31,7 @@ use crate::node::{Medium, PageFault, PageHeader, PageLayout};
 pub(crate) const RETIRED_MAX: usize = 48;
 
 /// Pages that the ECC found weak and that wait to be written elsewhere. Others are found again.
-const WEAK_MAX: usize = 4;
+pub(crate) const WEAK_MAX: usize = 4;
 
 /// The chip, the page buffers, and the account of every block.
 pub struct Space<'b, F> {

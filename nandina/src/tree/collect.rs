@@ -17,7 +17,7 @@ use crate::place::{Placement, node_mut_in};
 use crate::space::{Moves, RETIRED_MAX, RIDERS};
 
 /// Moves that one change does for other reasons than to gain room.
-const SPARE_MOVES: u32 = 4;
+pub(super) const SPARE_MOVES: u32 = 4;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Collects garbage until the longest operation fits and the reserve is whole.
@@ -144,8 +144,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             if room < S::path_pages(self.height) {
                 return Err(self.no_room());
             }
-            // Riders take what room there is above the floor; below it there is none to spare.
-            let together = self.moves == Moves::Together && (floor == 0 || room >= floor + RIDERS);
+            // What is moved for other reasons than to gain room is moved page by page.
+            let together = self.moves == Moves::Together && floor == 0;
             if !self.save(page, together.then_some(victim))? {
                 break;
             }

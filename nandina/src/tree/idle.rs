@@ -16,21 +16,30 @@ pub struct Idle {
     pub more: bool,
 }
 
+/// Chip operations to move one page of which `riders` others are carried along.
+pub(super) fn move_cost(
+    height: u8,
+    path_pages: u32,
+    riders: u32,
+    verify: bool,
+    block_pages: u32,
+) -> u32 {
+    // The page, its way down, nodes displaced from their buffers, and the riders; then erases, and the
+    // mark on a bad block.
+    let reads = 1 + 2 * u32::from(height) + riders;
+    let programs = path_pages + riders;
+    reads + programs * (1 + u32::from(verify)) + programs / block_pages + 2
+}
+
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// The least budget with which [`gc_step`](Self::gc_step) gets on: chip operations to move one page.
     pub fn gc_step_least(&self) -> u32 {
         self.move_cost(0)
     }
 
-    /// Chip operations to move one page of which `riders` others are carried along.
     fn move_cost(&self, riders: u32) -> u32 {
-        let (height, path) = (u32::from(self.height), S::path_pages(self.height));
-        // The page, its way down, nodes displaced from their buffers, and the riders; then erases, and
-        // the mark on a bad block.
-        let reads = 1 + 2 * height + riders;
-        let verifies = if self.space.verifies() { 2 } else { 1 };
-        let programs = path + riders;
-        reads + programs * verifies + programs / self.space.block_pages() + 2
+        let path = S::path_pages(self.height);
+        move_cost(self.height, path, riders, self.space.verifies(), self.space.block_pages())
     }
 
     /// Does part of the work that is due anyway, with at most `budget` chip operations: saves pages that

@@ -8,22 +8,25 @@
 mod check;
 mod collect;
 mod descend;
+mod form;
 mod idle;
 mod mount;
 mod options;
+mod plan;
 mod range;
 mod rewrite;
 
 pub use check::Violation;
 pub use idle::Idle;
 pub use options::{Options, ram_needed};
+pub use plan::{Cost, Plan, plan};
 pub use range::{KeyBounds, Range};
 
 use crate::error::{Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash};
-use crate::node::Shape;
 use crate::place::{Level, Placement, node_in};
 use crate::space::{Budget, Moves, Space};
+use form::Form;
 use rewrite::Edit;
 
 /// The highest tree that is built.
@@ -209,7 +212,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(());
         }
         let grows = divided == u32::from(self.height);
-        if grows && !self.can_grow(self.height) {
+        if grows && !self.form().can_grow::<S>(self.height) {
             return Err(WriteError::TooHigh { height: self.height });
         }
         let height = self.height + u8::from(grows);
@@ -235,41 +238,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Budget::new(&self.space.extent(), self.moves, height, path_pages, inner_nodes)
     }
 
-    fn level_of(&self, level: u8, height: u8) -> Level {
-        let medium = &self.space.medium;
-        let key_bytes = usize::from(medium.key_bytes);
-        let shape = if level == 1 {
-            Shape { key_bytes, payload_bytes: usize::from(medium.value_bytes) }
-        } else {
-            Shape::inner(key_bytes)
-        };
-        Level { level, height, shape }
+    const fn form(&self) -> Form {
+        Form::new(&self.space.layout, &self.space.medium)
     }
 
-    fn level(&self, level: u8) -> Level {
-        self.level_of(level, self.height)
+    const fn level(&self, level: u8) -> Level {
+        self.form().level(level, self.height)
     }
 
-    fn records_that_fit(&self, level: u8, height: u8) -> usize {
-        let extent = S::extent(self.space.layout.area_bytes(), level, height);
-        self.level_of(level, height).shape.capacity(extent.len())
-    }
-
-    /// Whether a full root at level `height` can be divided and a root be put above it.
-    fn can_grow(&self, height: u8) -> bool {
-        height < HEIGHT_MAX
-            && self.records_that_fit(height, height + 1) >= 2
-            && self.records_that_fit(height + 1, height + 1) >= 2
-    }
-
-    /// Records that a node of `level` may hold. A root's halves and one record more must fit where
-    /// nodes below a root do.
     fn capacity(&self, level: u8) -> usize {
-        let fits = self.records_that_fit(level, self.height);
-        if level == self.height && self.can_grow(level) {
-            return fits.min(2 * self.records_that_fit(level, level + 1) - 1);
-        }
-        fits
+        self.form().capacity::<S>(level, self.height)
     }
 
     fn working(&self, level: u8) -> usize {

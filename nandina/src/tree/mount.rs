@@ -44,7 +44,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             Some((newest, header)) => index.last_sequence(newest, header.sequence)?,
             None => 0,
         };
-        index.space.restart(sequence as u32 + 1, sequence);
+        index.space.restart((sequence as u32).wrapping_add(1), sequence);
         index.height = 1;
         index.budget = index.budget_for(1, 0);
         index.place.begin(&mut index.space, 1);
@@ -200,6 +200,14 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         };
         if root.medium != self.space.medium || root.lowest == 0 || root.height > HEIGHT_MAX {
             return Err(Fault::Corrupt { page, reason: "it is not a root of this index" });
+        }
+        let most = u64::from(self.space.geometry.pages())
+            * self.form().records_that_fit::<S>(1, root.height.max(1)) as u64;
+        if u64::from(root.records) > most {
+            return Err(Fault::Corrupt {
+                page,
+                reason: "it claims more records than the chip holds",
+            });
         }
         self.space.restart(header.identity, sequence);
         (self.root, self.height, self.records) = (page.0, root.height, root.records);

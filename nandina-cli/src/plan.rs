@@ -1,0 +1,192 @@
+//! `nandina plan`: what an index will take on a chip, before there is one. Nothing is simulated here; that
+//! the bounds hold on the simulator is what the conformance suite shows.
+
+use clap::Args;
+use nandina::flash::Profile;
+use nandina::place::{Placement, SYSTEMS, Visitor, visit};
+use nandina::{Cost, Options, Plan};
+use nandina_lab::LabError;
+use serde_json::{Value, json};
+
+use crate::commands::{device, print_json};
+use crate::tables;
+
+#[derive(Args)]
+pub struct Arguments {
+    /// Chip; `nandina devices` lists them
+    #[arg(long, default_value = "mlc")]
+    device: String,
+    /// Blocks of the chip that the index has [default: all of the profile]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    blocks: Option<u32>,
+    /// Records to hold
+    #[arg(long, default_value_t = 10_000)]
+    records: u32,
+    /// Bytes of a key, 1 to 64
+    #[arg(long, default_value_t = 4)]
+    key_size: usize,
+    /// Bytes of a value, as long as two records fit in a leaf
+    #[arg(long, default_value_t = 4)]
+    value_size: usize,
+    /// Page buffers, at most 16 [default: what each system needs]
+    #[arg(long)]
+    page_buffers: Option<usize>,
+    /// Read each page back after its program
+    #[arg(long)]
+    verify: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), LabError> {
+    let mut profile = device(&arguments.device)?;
+    if let Some(blocks) = arguments.blocks {
+        profile = profile.with_blocks(blocks);
+    }
+    let options = Options {
+        page_buffers: arguments.page_buffers,
+        verify: arguments.verify,
+        ..Options::new(arguments.key_size, arguments.value_size)
+    };
+    let plans: Vec<_> = SYSTEMS
+        .iter()
+        .filter_map(|system| {
+            let plan = visit(system.key, OfSystem { profile, options, arguments })?;
+            Some((system.key, plan))
+        })
+        .collect();
+    if let [(system, Err(reason)), ..] = &plans[..]
+        && plans.iter().all(|(_, plan)| plan.is_err())
+    {
+        return Err(LabError(format!("{system}: {reason}")));
+    }
+    if arguments.json {
+        let plans: Vec<_> = plans.iter().map(|plan| as_json(&profile, plan)).collect();
+        return print_json(&json!({
+            "device": profile.key, "blocks": profile.geometry.blocks,
+            "records": arguments.records, "plans": plans,
+        }));
+    }
+    tables::print(&table(&profile, arguments.records, &plans));
+    Ok(())
+}
+
+struct OfSystem<'a> {
+    profile: Profile,
+    options: Options,
+    arguments: &'a Arguments,
+}
+
+impl Visitor for OfSystem<'_> {
+    type Output = Result<Plan, String>;
+
+    fn visit<S: Placement + 'static>(self) -> Self::Output {
+        let capabilities = &self.profile.capabilities;
+        if let Some(missing) = S::DESCRIPTION.needs.missing(capabilities) {
+            return Err(missing.to_string());
+        }
+        let geometry = &self.profile.geometry;
+        let records = self.arguments.records;
+        nandina::plan::<S>(geometry, capabilities, &self.options, records)
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// Milliseconds of a cost, every operation taken to be one at a random place.
+fn ms(profile: &Profile, cost: Cost) -> f64 {
+    let timing = &profile.timing;
+    let read = profile.page_read_ns() + timing.random_read_extra_ns;
+    let program = profile.page_program_ns() + timing.random_program_extra_ns;
+    (cost.reads * read + cost.programs * program + cost.erases * timing.erase_ns) as f64 / 1e6
+}
+
+/// The name of a call and its bound.
+type Call = (&'static str, fn(&Plan) -> Cost);
+
+const CALLS: [Call; 4] = [
+    ("get", |plan| plan.get),
+    ("change", |plan| plan.change),
+    ("change after cuts", |plan| plan.change_after_cuts),
+    ("open", |plan| plan.open),
+];
+
+fn as_json(profile: &Profile, (system, plan): &(&str, Result<Plan, String>)) -> Value {
+    match plan {
+        Err(reason) => json!({ "system": system, "refused": reason }),
+        Ok(plan) => {
+            let costs: serde_json::Map<_, _> = CALLS
+                .iter()
+                .map(|(call, cost)| {
+                    let cost = cost(plan);
+                    let value = json!({
+                        "reads": cost.reads, "programs": cost.programs, "erases": cost.erases,
+                        "ms": ms(profile, cost),
+                    });
+                    (call.replace(' ', "_"), value)
+                })
+                .collect();
+            json!({
+                "system": system, "ram_bytes": plan.ram_bytes, "height": plan.height,
+                "valid_pages": plan.valid_pages, "limit_pages": plan.limit_pages,
+                "fits": plan.fits,
+                "gc_step_least": plan.gc_step_least, "at_most": costs,
+            })
+        }
+    }
+}
+
+fn table(profile: &Profile, records: u32, plans: &[(&str, Result<Plan, String>)]) -> String {
+    let mut sizes = tables::table(
+        &[
+            "system",
+            "RAM bytes",
+            "height",
+            "valid pages",
+            "allowed",
+            "fits",
+            "gc_step, least budget",
+        ],
+        1,
+    );
+    let mut costs = tables::table(&["call", "system", "reads", "programs", "erases", "ms"], 2);
+    let mut refused = String::new();
+    for (system, plan) in plans {
+        match plan {
+            Err(reason) => refused += &format!("\nCannot run: {system}: {reason}"),
+            Ok(plan) => {
+                sizes.add_row([
+                    system.to_string(),
+                    plan.ram_bytes.to_string(),
+                    plan.height.to_string(),
+                    plan.valid_pages.to_string(),
+                    plan.limit_pages.to_string(),
+                    if plan.fits { "yes" } else { "NO" }.to_string(),
+                    plan.gc_step_least.to_string(),
+                ]);
+            }
+        }
+    }
+    for (call, cost) in CALLS {
+        for (system, plan) in plans {
+            if let Ok(plan) = plan {
+                let cost = cost(plan);
+                costs.add_row([
+                    call.to_string(),
+                    system.to_string(),
+                    cost.reads.to_string(),
+                    cost.programs.to_string(),
+                    cost.erases.to_string(),
+                    format!("{:.2}", ms(profile, cost)),
+                ]);
+            }
+        }
+    }
+    format!(
+        "{records} records on {}, {} blocks, nodes half full\n{sizes}\n\nThe most that one call costs on \
+         a chip whose blocks do not fail\n{costs}{refused}\n\nRAM is the buffer; the index struct comes on \
+         top. A change is an insert, a replacement or a remove with the garbage collection due; after cuts: \
+         when cuts have used up the reserve. Time is modelled, each operation at a random place.",
+        profile.key, profile.geometry.blocks
+    )
+}

@@ -1,0 +1,226 @@
+//! What `plan` promises holds on the simulator: RAM, height, and the most chip operations that one call can
+//! cost, on full chips, after cuts, with garbage collection at its worst; and steps of idle collection keep to
+//! their budget and spare the changes behind them.
+
+use nandina::place::Placement;
+use nandina::{Cost, Index, Moves, OpenError, Plan, WriteError, plan};
+use nandina_sim::{Chip, Counters, Cut, TINY};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::*;
+
+fn within(taken: Counters, bound: Cost, what: &str) -> Outcome {
+    let bound_pairs = [
+        ("reads", taken.reads, bound.reads),
+        ("programs", taken.programs, bound.programs),
+        ("erases", taken.erases, bound.erases),
+    ];
+    match bound_pairs.into_iter().find(|(_, taken, bound)| taken > bound) {
+        Some((kind, taken, bound)) => Err(format!("{what} took {taken} {kind}, {bound} planned")),
+        None => Ok(()),
+    }
+}
+
+fn planned<S: Placement>(case: &Case, records: u32) -> Result<Plan, String> {
+    plan::<S>(&case.profile.geometry, &case.profile.capabilities, &case.options, records)
+        .map_err(text)
+}
+
+/// The plan for the tree that an index really is: of its height and inner nodes at least.
+fn plan_for<S: Placement>(case: &Case, index: &Index<'_, &mut Chip, S>) -> Result<Plan, String> {
+    let statistics = index.statistics();
+    let mut records = 1;
+    loop {
+        let plan = planned::<S>(case, records)?;
+        if plan.height >= statistics.height && plan.valid_pages >= statistics.valid_pages {
+            return Ok(plan);
+        }
+        records += records / 4 + 1;
+    }
+}
+
+#[derive(Default, Debug)]
+struct Most {
+    change: Counters,
+    planned: Option<Cost>,
+}
+
+impl Most {
+    fn note(&mut self, taken: Counters, bound: Cost) {
+        self.change.reads = self.change.reads.max(taken.reads);
+        self.change.programs = self.change.programs.max(taken.programs);
+        self.change.erases = self.change.erases.max(taken.erases);
+        self.planned = Some(bound);
+    }
+}
+
+struct WorstChange {
+    case: Case,
+    cuts: bool,
+}
+
+impl Check for WorstChange {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = self.case;
+        let mut random = ChaCha8Rng::seed_from_u64(seed());
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::with_seed(case.profile, seed());
+        drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
+        let mut most = Most::default();
+        for session in 0..120 {
+            if self.cuts {
+                let cut = Cut::ALL[random.random_range(0..Cut::ALL.len())];
+                chip.cut_at(random.random_range(0..2_000), cut);
+            }
+            let start = chip.counters();
+            let opened = Index::<_, S>::open(&mut chip, &case.options, &mut ram);
+            let Ok(mut index) = opened else {
+                chip.restore_power();
+                continue;
+            };
+            let opening = index.flash().counters() - start;
+            let plan = plan_for::<S>(&case, &index)?;
+            if !self.cuts {
+                within(opening, plan.open, "opening")?;
+            }
+            for turn in 0..200u32 {
+                let number = random.random_range(0..3_000);
+                let plan = plan_for::<S>(&case, &index)?;
+                let before = index.flash().counters();
+                index.get(&key(number)).ok();
+                within(index.flash().counters() - before, plan.get, "a lookup")?;
+                let before = index.flash().counters();
+                let result = if turn % 4 == 0 {
+                    index.remove(&key(number)).map(drop)
+                } else {
+                    index.insert(&key(number), &value(number, turn)).map(drop)
+                };
+                let taken = index.flash().counters() - before;
+                let bound = if self.cuts { plan.change_after_cuts } else { plan.change };
+                within(taken, bound, &format!("session {session}: a change"))?;
+                most.note(taken, bound);
+                match result {
+                    Ok(()) | Err(WriteError::Full { .. } | WriteError::TooHigh { .. }) => {}
+                    Err(WriteError::Device(_)) => break,
+                    Err(error) => return Err(text(error)),
+                }
+            }
+            drop(index);
+            chip.restore_power();
+        }
+        println!("{} cuts {}: {most:?}", S::DESCRIPTION.key, self.cuts);
+        Ok(())
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = vec![Case::new(TINY), Case::new(SMALL), Case::new(LONG)];
+    let mut lean = Case::new(SMALL);
+    lean.options.page_buffers = Some(2);
+    lean.options.moves = Moves::Alone;
+    let mut verify = Case::new(LONG);
+    verify.options.verify = true;
+    cases.extend([lean, verify]);
+    cases
+}
+
+#[test]
+fn no_change_costs_more_than_planned() {
+    for case in cases() {
+        for_every_system(&WorstChange { case, cuts: false });
+    }
+}
+
+#[test]
+fn no_change_after_cuts_costs_more_than_planned() {
+    for case in cases() {
+        for_every_system(&WorstChange { case, cuts: true });
+    }
+}
+
+struct RamAndHeight;
+
+impl Check for RamAndHeight {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        for case in cases() {
+            if planned::<S>(&case, 1)?.ram_bytes != case.ram::<S>().len() {
+                return Err("the planned RAM is not what the index takes".into());
+            }
+            with_index::<S, _>(&case, |index| {
+                let mut height = 1;
+                for number in 0..4_000u32 {
+                    let spread = number.wrapping_mul(2_654_435_761);
+                    if index.insert(&key(spread), &value(number, 0)).is_err() {
+                        break;
+                    }
+                    let plan = planned::<S>(&case, number + 1)?;
+                    if index.statistics().height > plan.height {
+                        return Err(format!("{number} records are higher than planned: {plan:?}"));
+                    }
+                    height = height.max(index.statistics().height);
+                }
+                if height > 1 { Ok(()) } else { Err("the tree never grew".into()) }
+            })?;
+        }
+        let mut tiny = Case::new(TINY);
+        tiny.profile.geometry.blocks = 2;
+        match plan::<S>(&tiny.profile.geometry, &tiny.profile.capabilities, &tiny.options, 1) {
+            Err(OpenError::ChipTooSmall { .. }) => Ok(()),
+            other => Err(format!("a chip of two blocks was planned: {other:?}")),
+        }
+    }
+}
+
+#[test]
+fn ram_and_height_are_as_planned() {
+    for_every_system(&RamAndHeight);
+}
+
+/// Between changes there is time: with idle steps no change meets garbage collection.
+struct IdleSteps;
+
+impl Check for IdleSteps {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(LONG);
+        let (mut with, mut without) = (0, 0);
+        for idle in [false, true] {
+            with_index::<S, _>(&case, |index| {
+                let mut random = ChaCha8Rng::seed_from_u64(seed());
+                let mut model = Model::new();
+                let mut steps = 0;
+                for turn in 0..8_000u32 {
+                    let number = random.random_range(0..1_200);
+                    index.insert(&key(number), &value(number, turn)).map_err(text)?;
+                    model.insert(key(number).to_vec(), value(number, turn).to_vec());
+                    let moved = index.statistics().moved_pages;
+                    for _ in 0..if idle { 8 } else { 0 } {
+                        let budget = random.random_range(0..3 * index.gc_step_least());
+                        let before = index.flash().counters().operations();
+                        let done = index.gc_step(budget).map_err(text)?;
+                        let taken = index.flash().counters().operations() - before;
+                        if taken > budget.into() || taken != u64::from(done.operations) {
+                            return Err(format!("{taken} of {budget} operations: {done:?}"));
+                        }
+                        steps += u64::from(index.statistics().moved_pages > moved);
+                    }
+                    let foreground = if idle { &mut with } else { &mut without };
+                    *foreground = (*foreground).max(index.flash().counters().erases);
+                }
+                if idle && steps == 0 {
+                    return Err("no idle step ever moved a page".into());
+                }
+                compare(index, &model)
+            })?;
+        }
+        if with == 0 || without == 0 {
+            return Err("nothing was collected".into());
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn idle_steps_keep_to_their_budget() {
+    for_every_system(&IdleSteps);
+}

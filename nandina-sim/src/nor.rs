@@ -1,0 +1,146 @@
+//! A simulated NOR chip as a `NorFlash` of the crate `embedded-storage`, so that other crates run on this
+//! simulator: its rules, its clock, its cuts and its faults.
+
+use embedded_storage::nor_flash::{
+    ErrorType, MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
+    check_erase, check_read, check_write,
+};
+use nandina::flash::{BlockNumber, Flash, PageNumber};
+
+use crate::{Chip, ChipError};
+
+/// A simulated chip with sectors of 4 KiB and no spare area whose pages may be programmed any number of
+/// times, byte by byte: the profile `nor`, of any number of blocks.
+///
+/// A write is one program for each page that it touches and takes the time of the bytes written; a read is
+/// one read for each page.
+#[derive(Clone, Debug)]
+pub struct NorChip {
+    chip: Chip,
+}
+
+impl NorChip {
+    /// The chip as a `NorFlash`, if it is of that class.
+    pub fn new(chip: Chip) -> Option<Self> {
+        let profile = chip.profile();
+        let geometry = profile.geometry;
+        let sector = (geometry.page_bytes * geometry.pages_per_block) as usize;
+        let is_nor =
+            profile.capabilities.programs_per_page.is_none() && !profile.capabilities.in_order;
+        let fits = sector == Self::ERASE_SIZE && geometry.spare_bytes == 0 && is_nor;
+        fits.then_some(Self { chip })
+    }
+
+    /// The chip, to look at.
+    pub const fn chip(&self) -> &Chip {
+        &self.chip
+    }
+
+    /// The chip, to tamper with.
+    pub const fn chip_mut(&mut self) -> &mut Chip {
+        &mut self.chip
+    }
+
+    /// The parts of `length` bytes from `offset` on: page, first byte in it, and range of the whole.
+    fn parts(
+        &self,
+        offset: u32,
+        length: usize,
+    ) -> Vec<(PageNumber, usize, std::ops::Range<usize>)> {
+        let page_bytes = self.chip.geometry().page_bytes as usize;
+        let mut parts = Vec::new();
+        let (mut at, mut done) = (offset as usize, 0);
+        while done < length {
+            let within = at % page_bytes;
+            let count = (page_bytes - within).min(length - done);
+            parts.push((PageNumber((at / page_bytes) as u32), within, done..done + count));
+            at += count;
+            done += count;
+        }
+        parts
+    }
+}
+
+/// What the chip answered, or a call that breaks the rules of `NorFlash`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NorChipError {
+    /// The chip's own error.
+    Chip(ChipError),
+    /// Not aligned or out of bounds.
+    Call(NorFlashErrorKind),
+}
+
+impl std::fmt::Display for NorChipError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Chip(error) => error.fmt(f),
+            Self::Call(kind) => kind.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NorChipError {}
+
+impl NorFlashError for NorChipError {
+    fn kind(&self) -> NorFlashErrorKind {
+        match self {
+            Self::Chip(_) => NorFlashErrorKind::Other,
+            Self::Call(kind) => *kind,
+        }
+    }
+}
+
+impl ErrorType for NorChip {
+    type Error = NorChipError;
+}
+
+impl ReadNorFlash for NorChip {
+    const READ_SIZE: usize = 1;
+
+    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), NorChipError> {
+        check_read(self, offset, bytes.len()).map_err(NorChipError::Call)?;
+        let mut main = vec![0; self.chip.geometry().page_bytes as usize];
+        for (page, within, part) in self.parts(offset, bytes.len()) {
+            let count = part.len();
+            Flash::read(&mut self.chip, page, &mut main, &mut []).map_err(NorChipError::Chip)?;
+            self.chip.take_back_read(main.len() - count);
+            bytes[part].copy_from_slice(&main[within..within + count]);
+        }
+        Ok(())
+    }
+
+    fn capacity(&self) -> usize {
+        self.chip.geometry().bytes() as usize
+    }
+}
+
+impl NorFlash for NorChip {
+    const WRITE_SIZE: usize = 1;
+    const ERASE_SIZE: usize = 4096;
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), NorChipError> {
+        check_erase(self, from, to).map_err(NorChipError::Call)?;
+        let sectors = from / Self::ERASE_SIZE as u32..to / Self::ERASE_SIZE as u32;
+        for sector in sectors {
+            Flash::erase(&mut self.chip, BlockNumber(sector)).map_err(NorChipError::Chip)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), NorChipError> {
+        check_write(self, offset, bytes.len()).map_err(NorChipError::Call)?;
+        for (page, within, part) in self.parts(offset, bytes.len()) {
+            // The bytes beside the part keep what they hold, and bits only fall.
+            let mut main = self.chip.cells(page);
+            for (old, new) in main[within..].iter_mut().zip(&bytes[part.clone()]) {
+                *old &= new;
+            }
+            let result = self.chip.program(page, &main, &[]);
+            self.chip.take_back_program(main.len() - part.len());
+            result.map_err(NorChipError::Chip)?;
+        }
+        Ok(())
+    }
+}
+
+impl MultiwriteNorFlash for NorChip {}

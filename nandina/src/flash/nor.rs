@@ -1,0 +1,144 @@
+//! Any `NorFlash` of the crate `embedded-storage` as a chip that carries an index (feature
+//! `embedded-storage`). No byte is written twice between erases, so plain `NorFlash` suffices.
+
+use embedded_storage::nor_flash::NorFlash;
+
+use super::{
+    BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber, Pairing, Reading,
+};
+
+/// A `NorFlash`, cut into pages of a size that the caller chooses.
+///
+/// A block is an erase unit, [`NorFlash::ERASE_SIZE`] bytes; what is left of the capacity behind the last
+/// whole block is not used. There is no spare area. A page may be larger than what the part programs at
+/// once: a page that power cut half way is told by its checksum.
+pub struct NorPages<F> {
+    flash: F,
+    page_bytes: u32,
+}
+
+/// Why a `NorFlash` cannot be cut into such pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NorLayoutError {
+    /// A page must be a multiple of what can be read and written at once.
+    Unit {
+        /// Bytes read or written at once.
+        unit_bytes: u32,
+    },
+    /// An erase unit must hold at least two whole pages and nothing else.
+    Block {
+        /// Bytes of an erase unit.
+        block_bytes: u32,
+    },
+}
+
+impl core::fmt::Display for NorLayoutError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Unit { unit_bytes } => {
+                write!(f, "a page must be a multiple of {unit_bytes} bytes")
+            }
+            Self::Block { block_bytes } => {
+                write!(f, "a block of {block_bytes} bytes must hold two or more whole pages")
+            }
+        }
+    }
+}
+
+impl core::error::Error for NorLayoutError {}
+
+impl<F: NorFlash> NorPages<F> {
+    /// Pages of `page_bytes` on `flash`. Smaller pages cost less RAM, larger ones carry higher trees:
+    /// 512 to 4096 bytes are usual.
+    pub fn new(flash: F, page_bytes: u32) -> Result<Self, NorLayoutError> {
+        for unit_bytes in [F::READ_SIZE as u32, F::WRITE_SIZE as u32] {
+            if page_bytes == 0 || !page_bytes.is_multiple_of(unit_bytes) {
+                return Err(NorLayoutError::Unit { unit_bytes });
+            }
+        }
+        let block_bytes = F::ERASE_SIZE as u32;
+        if !block_bytes.is_multiple_of(page_bytes) || block_bytes / page_bytes < 2 {
+            return Err(NorLayoutError::Block { block_bytes });
+        }
+        Ok(Self { flash, page_bytes })
+    }
+
+    /// The flash again.
+    pub fn into_inner(self) -> F {
+        self.flash
+    }
+
+    const fn offset(&self, page: PageNumber) -> u32 {
+        page.0 * self.page_bytes
+    }
+}
+
+/// What a `NorFlash` answered, or a call that it has no answer to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NorError<E> {
+    /// The flash's own error.
+    Flash(E),
+    /// NOR flash cannot replace a page in place.
+    NoRewrite,
+}
+
+impl<E: core::fmt::Debug> core::fmt::Display for NorError<E> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Flash(error) => write!(f, "{error:?}"),
+            Self::NoRewrite => f.write_str("NOR flash cannot replace a page in place"),
+        }
+    }
+}
+
+impl<E: core::fmt::Debug> FlashError for NorError<E> {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Other
+    }
+}
+
+impl<F: NorFlash> Flash for NorPages<F> {
+    type Error = NorError<F::Error>;
+
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            page_bytes: self.page_bytes,
+            spare_bytes: 0,
+            pages_per_block: F::ERASE_SIZE as u32 / self.page_bytes,
+            blocks: (self.flash.capacity() / F::ERASE_SIZE) as u32,
+        }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            programs_per_page: Some(1),
+            in_order: false,
+            pairing: Pairing::None,
+            rewrite: false,
+            bad_blocks_per_mille: 0,
+        }
+    }
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        _spare: &mut [u8],
+    ) -> Result<Reading, Self::Error> {
+        self.flash.read(self.offset(page), main).map_err(NorError::Flash)?;
+        Ok(Reading::Clean)
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], _spare: &[u8]) -> Result<(), Self::Error> {
+        self.flash.write(self.offset(page), main).map_err(NorError::Flash)
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), Self::Error> {
+        let start = block.0 * F::ERASE_SIZE as u32;
+        self.flash.erase(start, start + F::ERASE_SIZE as u32).map_err(NorError::Flash)
+    }
+
+    fn rewrite(&mut self, _: PageNumber, _: &[u8], _: &[u8]) -> Result<(), Self::Error> {
+        Err(NorError::NoRewrite)
+    }
+}

@@ -1,0 +1,55 @@
+//! How many records the nodes of a tree hold, level by level. Nothing here touches a medium.
+
+use super::HEIGHT_MAX;
+use crate::node::{Medium, PageLayout, Shape};
+use crate::place::{Level, Placement};
+
+/// The sizes that decide how a tree grows.
+#[derive(Clone, Copy)]
+pub struct Form {
+    area_bytes: usize,
+    key_bytes: usize,
+    value_bytes: usize,
+}
+
+impl Form {
+    pub const fn new(layout: &PageLayout, medium: &Medium) -> Self {
+        Self {
+            area_bytes: layout.area_bytes(),
+            key_bytes: medium.key_bytes as usize,
+            value_bytes: medium.value_bytes as usize,
+        }
+    }
+
+    pub const fn level(&self, level: u8, height: u8) -> Level {
+        let shape = if level == 1 {
+            Shape { key_bytes: self.key_bytes, payload_bytes: self.value_bytes }
+        } else {
+            Shape::inner(self.key_bytes)
+        };
+        Level { level, height, shape }
+    }
+
+    /// Records for which a node of `level` has bytes.
+    pub fn records_that_fit<S: Placement>(&self, level: u8, height: u8) -> usize {
+        let extent = S::extent(self.area_bytes, level, height);
+        self.level(level, height).shape.capacity(extent.len())
+    }
+
+    /// Whether a full root at level `height` can be divided and a root be put above it.
+    pub fn can_grow<S: Placement>(&self, height: u8) -> bool {
+        height < HEIGHT_MAX
+            && self.records_that_fit::<S>(height, height + 1) >= 2
+            && self.records_that_fit::<S>(height + 1, height + 1) >= 2
+    }
+
+    /// Records that a node of `level` may hold. A root's halves and one record more must fit where nodes
+    /// below a root do.
+    pub fn capacity<S: Placement>(&self, level: u8, height: u8) -> usize {
+        let fits = self.records_that_fit::<S>(level, height);
+        if level == height && self.can_grow::<S>(level) {
+            return fits.min(2 * self.records_that_fit::<S>(level, level + 1) - 1);
+        }
+        fits
+    }
+}

@@ -1,0 +1,175 @@
+//! What an index will cost, before there is one: RAM, and bounds on the chip operations of each kind of call.
+//!
+//! The bounds hold for every state that an index can get into on a chip none of whose blocks fails: full,
+//! worn, just mounted. Each block that fails costs one program or erase more, and one page move for each
+//! page that it held.
+
+use super::form::Form;
+use super::options::Options;
+use super::{HEIGHT_MAX, collect};
+use crate::error::OpenError;
+use crate::flash::{Capabilities, Geometry};
+use crate::node::{Medium, PageLayout};
+use crate::place::Placement;
+use crate::space::{Budget, Extent, Frames, WEAK_MAX};
+
+/// Chip operations of one call, at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cost {
+    /// Page reads.
+    pub reads: u64,
+    /// Page programs.
+    pub programs: u64,
+    /// Block erases.
+    pub erases: u64,
+}
+
+/// What [`plan`] answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Bytes of the buffer that the index needs.
+    pub ram_bytes: usize,
+    /// Height of a tree of so many records whose nodes are half full.
+    pub height: u8,
+    /// Pages that are valid then.
+    pub valid_pages: u32,
+    /// Valid pages that are allowed then.
+    pub limit_pages: u32,
+    /// The records fit: their pages are allowed, and the pages have room for nodes of that many levels.
+    pub fits: bool,
+    /// Opening the index, after a cut or a clean end. For each block whose erase was cut and that was not
+    /// written since, twice its pages come on top.
+    pub open: Cost,
+    /// A lookup.
+    pub get: Cost,
+    /// An insert, a replacement or a remove, the garbage collection due included, as long as power was not
+    /// cut during garbage collection since it last caught up.
+    pub change: Cost,
+    /// The same after any number of cuts during garbage collection.
+    pub change_after_cuts: Cost,
+    /// The least budget with which `gc_step` gets on.
+    pub gc_step_least: u32,
+}
+
+/// Plans an index of system `S` with `records` records on a chip of this geometry.
+///
+/// Fails as [`Index::format`](crate::Index::format) would.
+pub fn plan<S: Placement>(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    options: &Options,
+    records: u32,
+) -> Result<Plan, OpenError<core::convert::Infallible>> {
+    options.check::<S, _>(geometry, usize::MAX)?;
+    let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
+    let medium = Medium {
+        system: S::DESCRIPTION.code,
+        key_bytes: options.key_bytes as u16,
+        value_bytes: options.value_bytes as u16,
+        blocks: geometry.blocks,
+        pages_per_block: geometry.pages_per_block as u16,
+    };
+    let tree = Tree::of::<S>(&Form::new(&layout, &medium), records);
+    let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
+    let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
+    let extent = Extent { block_pages, blocks: geometry.blocks - reserve };
+    let path = S::path_pages(tree.height);
+    let budget = Budget::new(&extent, options.moves, tree.height, path, tree.inner_nodes);
+    if budget.limit_pages < 3 {
+        return Err(OpenError::ChipTooSmall { limit_pages: budget.limit_pages });
+    }
+    // A system that puts a whole path in one page has as many pages as leaves.
+    let valid_pages = if path == 1 { tree.leaves } else { tree.leaves + tree.inner_nodes };
+    let bounds = Bounds { extent, budget, path, height: tree.height, options };
+    let shared = Frames::COUNT_MAX.min(options.buffers::<S>()) <= usize::from(tree.height);
+    let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };
+    let spanned = u64::from((budget.room_pages - budget.reserve_pages).div_ceil(block_pages));
+    Ok(Plan {
+        ram_bytes: super::ram_needed::<S>(geometry, options),
+        height: tree.height,
+        valid_pages,
+        limit_pages: budget.limit_pages,
+        fits: !tree.too_high && valid_pages <= budget.limit_pages,
+        // Every block twice, and once more for each block that an operation which was cut may span; the
+        // pages of those blocks; and the inner nodes.
+        open: Cost {
+            reads: (2 + spanned) * u64::from(geometry.blocks)
+                + (2 + spanned) * u64::from(block_pages)
+                + inner_reads
+                + u64::from(tree.height),
+            programs: 0,
+            erases: 0,
+        },
+        get: Cost { reads: tree.height.into(), programs: 0, erases: 0 },
+        change: bounds.change(budget.room_pages - budget.reserve_pages, false),
+        change_after_cuts: bounds.change(budget.room_pages, true),
+        gc_step_least: super::idle::move_cost(tree.height, path, 0, options.verify, block_pages),
+    })
+}
+
+/// A tree whose nodes are half full, as inserts in random order leave them at worst.
+struct Tree {
+    height: u8,
+    leaves: u32,
+    inner_nodes: u32,
+    /// The pages have no room for the levels that are missing.
+    too_high: bool,
+}
+
+impl Tree {
+    fn of<S: Placement>(form: &Form, records: u32) -> Self {
+        let mut tree = Self { height: 1, leaves: 1, inner_nodes: 0, too_high: false };
+        while tree.height < HEIGHT_MAX {
+            let fill = |level| {
+                let capacity = form.capacity::<S>(level, tree.height) as u32;
+                if level == tree.height { capacity.max(1) } else { capacity.div_ceil(2).max(1) }
+            };
+            let mut nodes = records.div_ceil(fill(1)).max(1);
+            (tree.leaves, tree.inner_nodes) = (nodes, 0);
+            for level in 2..=tree.height {
+                nodes = nodes.div_ceil(fill(level));
+                tree.inner_nodes += nodes;
+            }
+            tree.too_high = nodes > 1;
+            if nodes == 1 || !form.can_grow::<S>(tree.height) {
+                break;
+            }
+            tree.height += 1;
+        }
+        tree
+    }
+}
+
+struct Bounds<'p> {
+    extent: Extent,
+    budget: Budget,
+    path: u32,
+    height: u8,
+    options: &'p Options,
+}
+
+impl Bounds<'_> {
+    /// A change that finds `short_pages` too few, and perhaps the reserve touched.
+    fn change(&self, short_pages: u32, reserve_touched: bool) -> Cost {
+        let height = u64::from(self.height);
+        let path = u64::from(self.path);
+        let gain = self.extent.gain();
+        let victims = u64::from((short_pages + self.path).div_ceil(gain));
+        let moved = victims * u64::from(self.extent.block_pages - gain);
+        let spare_moves = 2 * u64::from(collect::SPARE_MOVES) + WEAK_MAX as u64;
+        let operation = path + height + 1;
+        let programs = moved + spare_moves * path + operation;
+        // Each move reads its page, goes down to it, and may find nodes displaced from their buffers. Once
+        // the reserve is touched, a victim is looked for among all valid pages.
+        let by_move = 1 + 2 * height;
+        let search = if reserve_touched && path > 1 {
+            victims * u64::from(self.budget.limit_pages)
+        } else {
+            0
+        };
+        let verifies = if self.options.verify { programs } else { 0 };
+        let reads = (moved + spare_moves) * by_move + 3 * height + search + verifies;
+        let erases = programs.div_ceil(self.extent.block_pages.into());
+        Cost { reads, programs, erases }
+    }
+}
