@@ -38,6 +38,7 @@ pub mod flash;
 pub mod key;
 pub mod node;
 pub mod place;
+mod plan;
 pub mod space;
 pub mod tree;
 
@@ -46,7 +47,6 @@ pub mod tree;
 struct Readme;
 
 pub use error::{OpenError, ReadError, WriteError};
+pub use plan::{Cost, Plan, plan};
 pub use space::Moves;
-pub use tree::{
-    Cost, Idle, Index, KeyBounds, Options, Plan, Range, Statistics, Violation, plan, ram_needed,
-};
+pub use tree::{Idle, Index, KeyBounds, Options, Range, Statistics, Violation, ram_needed};

@@ -17,7 +17,7 @@ use crate::place::{Placement, node_mut_in};
 use crate::space::{Moves, RETIRED_MAX, RIDERS};
 
 /// Moves that one change does for other reasons than to gain room.
-pub(super) const SPARE_MOVES: u32 = 4;
+pub(crate) const SPARE_MOVES: u32 = 4;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Collects garbage until the longest operation fits and the reserve is whole.

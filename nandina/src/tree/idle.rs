@@ -17,7 +17,7 @@ pub struct Idle {
 }
 
 /// Chip operations to move one page of which `riders` others are carried along.
-pub(super) fn move_cost(
+pub(crate) fn move_cost(
     height: u8,
     path_pages: u32,
     riders: u32,

@@ -12,21 +12,21 @@ mod form;
 mod idle;
 mod mount;
 mod options;
-mod plan;
 mod range;
 mod rewrite;
 
 pub use check::Violation;
+pub(crate) use collect::SPARE_MOVES;
+pub(crate) use form::Form;
 pub use idle::Idle;
+pub(crate) use idle::move_cost;
 pub use options::{Options, ram_needed};
-pub use plan::{Cost, Plan, plan};
 pub use range::{KeyBounds, Range};
 
 use crate::error::{Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash};
 use crate::place::{Level, Placement, node_in};
 use crate::space::{Budget, Moves, Space};
-use form::Form;
 use rewrite::Edit;
 
 /// The highest tree that is built.

@@ -31,11 +31,11 @@ impl Options {
         Self { key_bytes, value_bytes, page_buffers: None, moves: Moves::Together, verify: false }
     }
 
-    pub(super) fn buffers<S: Placement>(&self) -> usize {
+    pub(crate) fn buffers<S: Placement>(&self) -> usize {
         self.page_buffers.unwrap_or(S::DESCRIPTION.buffers_default)
     }
 
-    pub(super) fn check<S: Placement, E>(
+    pub(crate) fn check<S: Placement, E>(
         &self,
         geometry: &Geometry,
         ram_bytes: usize,

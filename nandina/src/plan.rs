@@ -4,14 +4,12 @@
 //! worn, just mounted. Each block that fails costs one program or erase more, and one page move for each
 //! page that it held.
 
-use super::form::Form;
-use super::options::Options;
-use super::{HEIGHT_MAX, collect};
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
 use crate::node::{Medium, PageLayout};
 use crate::place::Placement;
 use crate::space::{Budget, Extent, Frames, WEAK_MAX};
+use crate::tree::{Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, ram_needed};
 
 /// Chip operations of one call, at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,7 +83,7 @@ pub fn plan<S: Placement>(
     let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };
     let spanned = u64::from((budget.room_pages - budget.reserve_pages).div_ceil(block_pages));
     Ok(Plan {
-        ram_bytes: super::ram_needed::<S>(geometry, options),
+        ram_bytes: ram_needed::<S>(geometry, options),
         height: tree.height,
         valid_pages,
         limit_pages: budget.limit_pages,
@@ -103,7 +101,7 @@ pub fn plan<S: Placement>(
         get: Cost { reads: tree.height.into(), programs: 0, erases: 0 },
         change: bounds.change(budget.room_pages - budget.reserve_pages, false),
         change_after_cuts: bounds.change(budget.room_pages, true),
-        gc_step_least: super::idle::move_cost(tree.height, path, 0, options.verify, block_pages),
+        gc_step_least: move_cost(tree.height, path, 0, options.verify, block_pages),
     })
 }
 
@@ -156,7 +154,7 @@ impl Bounds<'_> {
         let gain = self.extent.gain();
         let victims = u64::from((short_pages + self.path).div_ceil(gain));
         let moved = victims * u64::from(self.extent.block_pages - gain);
-        let spare_moves = 2 * u64::from(collect::SPARE_MOVES) + WEAK_MAX as u64;
+        let spare_moves = 2 * u64::from(SPARE_MOVES) + WEAK_MAX as u64;
         let operation = path + height + 1;
         let programs = moved + spare_moves * path + operation;
         // Each move reads its page, goes down to it, and may find nodes displaced from their buffers. Once
