@@ -8,6 +8,7 @@
 mod check;
 mod collect;
 mod descend;
+mod identify;
 mod idle;
 mod mount;
 mod options;
@@ -15,6 +16,7 @@ mod range;
 mod rewrite;
 
 pub use check::Violation;
+pub use identify::{identify, ram_to_identify};
 pub use idle::Idle;
 pub use options::{Options, ram_needed};
 pub use range::{KeyBounds, Range};
