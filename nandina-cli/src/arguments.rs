@@ -30,6 +30,15 @@ pub enum Command {
     },
     /// Runs a paper's experiments and prints its figures beside ours
     Reproduce(Reproduce),
+    /// Keeps records in a chip image: a file that is a simulated chip
+    #[command(subcommand)]
+    Image(crate::image::Image),
+    /// Looks into a chip image, whatever it holds; writes nothing
+    Inspect(crate::inspect::Inspect),
+    /// Checks every invariant of the index in a chip image; exit code 1 if one does not hold
+    Check(crate::check::Check),
+    /// Says how worn the chip of an image is, and how long it will last
+    Wear(crate::wear::Wear),
 }
 
 #[derive(Args)]

@@ -1,5 +1,7 @@
 //! What each command does: from arguments to the lab and from its answer to the screen.
 
+use std::process::ExitCode;
+
 use nandina::Options;
 use nandina::flash::profile::{self, Profile};
 use nandina::place::SYSTEMS;
@@ -14,13 +16,18 @@ use crate::arguments::{Arguments, Command, Compare, Duplicates, Paper, Reproduce
 use crate::progress::Progress;
 use crate::tables;
 
-pub fn run(arguments: &Arguments) -> Result<(), LabError> {
+pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     match &arguments.command {
         Command::Compare(arguments) => run_compare(arguments),
         Command::Systems { json } => list(*json, systems_json(), tables::systems()),
         Command::Devices { json } => list(*json, devices_json(), tables::devices()),
         Command::Reproduce(arguments) => run_reproduce(arguments),
-    }
+        Command::Image(arguments) => return arguments.run(),
+        Command::Inspect(arguments) => arguments.run(),
+        Command::Check(arguments) => return arguments.run(),
+        Command::Wear(arguments) => arguments.run(),
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn list(json: bool, object: serde_json::Value, table: String) -> Result<(), LabError> {
@@ -32,13 +39,13 @@ fn list(json: bool, object: serde_json::Value, table: String) -> Result<(), LabE
     }
 }
 
-fn print_json(object: &impl serde::Serialize) -> Result<(), LabError> {
+pub fn print_json(object: &impl serde::Serialize) -> Result<(), LabError> {
     let text = serde_json::to_string_pretty(object).map_err(|error| LabError(error.to_string()))?;
     tables::print(&text);
     Ok(())
 }
 
-fn device(key: &str) -> Result<Profile, LabError> {
+pub fn device(key: &str) -> Result<Profile, LabError> {
     profile::find(key).copied().ok_or_else(|| {
         let known: Vec<_> = profile::PROFILES.iter().map(|profile| profile.key).collect();
         LabError(format!("there is no device '{key}': choose from {}", known.join(", ")))

@@ -1,11 +1,15 @@
 //! The program `nandina`: reads the command line, shows progress, prints what the lab measured.
 //!
-//! Exit codes: 0 done; 2 the user's mistake, in one line on standard error that says what to do.
+//! Exit codes: 0 done; 1 what was asked for is not so (a key is absent, an invariant does not hold); 2 the user's mistake, in one line on standard error that says what to do.
 
 mod arguments;
+mod check;
 mod commands;
+mod image;
+mod inspect;
 mod progress;
 mod tables;
+mod wear;
 
 use std::process::ExitCode;
 
@@ -14,7 +18,7 @@ use clap::Parser;
 fn main() -> ExitCode {
     let arguments = arguments::Arguments::parse();
     match commands::run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("nandina: {error}");
             ExitCode::from(2)

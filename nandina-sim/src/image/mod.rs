@@ -110,6 +110,9 @@ fn read(path: &Path) -> Result<(Chip, Labels), ImageError> {
 /// Writes a temporary file beside `path` and renames it over the old one.
 fn replace(path: &Path, chip: &Chip, labels: &Labels, is_new: bool) -> Result<(), ImageError> {
     let failed = |error| ImageErrorKind::Io(error).of(path);
+    if let Some(what) = profile::ProfileFields::from(chip.profile()).fault() {
+        return Err(ImageErrorKind::Geometry(what).of(path));
+    }
     // A link to an image goes on being one.
     let target = if is_new { None } else { fs::canonicalize(path).ok() };
     let target = target.as_deref().unwrap_or(path);

@@ -14,6 +14,8 @@ const BLOCKS_MAX: u32 = 1 << 20;
 const PAGE_BYTES_MAX: u32 = 1 << 20;
 /// The most bytes of a block, spare areas included.
 const BLOCK_BYTES_MAX: u64 = 256 << 20;
+/// The most pages of a chip.
+const PAGES_MAX: u64 = 1 << 24;
 /// The longest time of an operation's part: an hour.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
 
@@ -115,28 +117,26 @@ impl ProfileFields {
             timing.random_read_extra_ns,
             timing.random_program_extra_ns,
         ];
+        let pages = u64::from(pages_per_block) * u64::from(blocks);
+        let longest = times.into_iter().max().unwrap_or(0);
+        let word_line = u64::from(self.capabilities.pairing != Pairing::WordLines(0));
+        let programs = self.capabilities.programs_per_page.unwrap_or(1).into();
         let checks = [
-            ((1..=PAGE_BYTES_MAX).contains(&page_bytes), "page_bytes", u64::from(page_bytes)),
-            (spare_bytes <= PAGE_BYTES_MAX, "spare_bytes", spare_bytes.into()),
-            ((1..=BLOCKS_MAX).contains(&blocks), "blocks", blocks.into()),
-            (pages_per_block > 0, "pages_per_block", pages_per_block.into()),
-            (block_bytes <= BLOCK_BYTES_MAX, "bytes of a block", block_bytes),
-            (
-                u64::from(pages_per_block) * u64::from(blocks) < u64::from(u32::MAX),
-                "pages of the chip",
-                u64::from(pages_per_block) * u64::from(blocks),
-            ),
-            (self.capabilities.programs_per_page != Some(0), "programs_per_page", 0),
-            (self.capabilities.pairing != Pairing::WordLines(0), "pages of a word line", 0),
-            (self.ecc.codeword_bytes > 0, "codeword_bytes", 0),
-            (
-                times.iter().all(|&time| time <= TIME_MAX_NS),
-                "a time in nanoseconds",
-                times.into_iter().max().unwrap_or(0),
-            ),
+            ("page_bytes", u64::from(page_bytes), 1, u64::from(PAGE_BYTES_MAX)),
+            ("spare_bytes", spare_bytes.into(), 0, PAGE_BYTES_MAX.into()),
+            ("the number of blocks", blocks.into(), 1, BLOCKS_MAX.into()),
+            ("the bytes of a block", block_bytes, 1, BLOCK_BYTES_MAX),
+            ("the number of pages", pages, 1, PAGES_MAX),
+            ("programs_per_page", programs, 1, 255),
+            ("the pages of a word line", word_line, 1, 255),
+            ("codeword_bytes", self.ecc.codeword_bytes.into(), 1, u32::MAX.into()),
+            ("a time in nanoseconds", longest, 0, TIME_MAX_NS),
         ];
-        let fault = checks.into_iter().find(|(holds, ..)| !holds);
-        fault.map(|(_, what, value)| format!("{what} is {value}, which is out of its range"))
+        checks.into_iter().find(|(_, value, least, most)| !(least..=most).contains(&value)).map(
+            |(what, value, least, most)| {
+                format!("{what} is {value}, {least} to {most} was expected")
+            },
+        )
     }
 
     /// The datasheet. There is no fault in it.
