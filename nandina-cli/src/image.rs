@@ -240,11 +240,15 @@ impl Scan {
         }
         // A reader that has seen enough ends the scan, and is no error.
         let mut writer = csv::Writer::from_writer(std::io::stdout().lock());
-        let mut open = writer.write_record(["key", "value"]).is_ok();
+        let header = ["key", "value"];
+        let mut begun = false;
         store.scan(&range, &mut |key, value| {
-            open = open && writer.write_record([key.to_string(), value.to_string()]).is_ok();
-            open
+            begun = begun || writer.write_record(header).is_ok();
+            begun && writer.write_record([key.to_string(), value.to_string()]).is_ok()
         })?;
+        if !begun {
+            let _ = writer.write_record(header);
+        }
         let _ = writer.flush();
         Ok(ExitCode::SUCCESS)
     }

@@ -67,6 +67,13 @@ fn text(inspection: &Inspection) -> String {
     }
     if let Some(tree) = &inspection.tree {
         text += &format!("\n\nTree of the newest root\n{}", tree_text(tree));
+        if inspection.damaged_behind_root > 1 {
+            text += &format!(
+                "\n{} damaged pages stand behind the newest root that can be read. A cut leaves one at most: \
+                 newer changes are lost.",
+                inspection.damaged_behind_root
+            );
+        }
     } else if inspection.medium.is_some() {
         text += "\n\nNo root of the index can be read.";
     }

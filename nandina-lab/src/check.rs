@@ -7,7 +7,7 @@ use nandina_sim::Chip;
 use serde::Serialize;
 
 use crate::LabError;
-use crate::inspect::{Pages, TreeFacts, walk};
+use crate::inspect::{Pages, TreeFacts, damaged_behind, walk};
 use crate::opened::{Job, copy_to_look_at, medium_of, with_index};
 
 /// What a check found.
@@ -61,6 +61,13 @@ pub fn check(chip: &Chip) -> Result<Check, LabError> {
     for loss in tree.iter().flat_map(|tree| &tree.losses) {
         let what = format!("page {}, level {}: {}", loss.page, loss.level, loss.reason);
         check.violations.push(what);
+    }
+    let behind = root.map_or(0, |root| damaged_behind(chip, &pages, root));
+    if behind > 1 {
+        check.violations.push(format!(
+            "{behind} damaged pages stand behind the newest root, a cut leaves one at most: newer changes \
+             are lost"
+        ));
     }
     check.holds = check.violations.is_empty();
     Ok(check)

@@ -120,6 +120,9 @@ pub struct Inspection {
     pub medium: Option<MediumFacts>,
     /// The tree below the newest root.
     pub tree: Option<TreeFacts>,
+    /// Damaged and unreadable pages behind that root in its block. A cut leaves one at most: if there are
+    /// more, newer roots were damaged later, and the changes that they committed are lost.
+    pub damaged_behind_root: u32,
     /// If that is not whole: the newest older tree that is, else the one with the most records.
     pub older_tree: Option<TreeFacts>,
     /// Pages by what they are.
@@ -166,6 +169,7 @@ pub fn inspect(chip: &Chip) -> Result<Inspection, LabError> {
         state,
         refusal,
         medium: newest.map(|newest| facts_of(&newest)),
+        damaged_behind_root: roots.first().map_or(0, |&root| damaged_behind(chip, &pages, root)),
         tree: newest_walk.map(|walk| walk.facts),
         older_tree,
         pages: counts,
@@ -173,6 +177,17 @@ pub fn inspect(chip: &Chip) -> Result<Inspection, LabError> {
         bad_blocks: chip.bad_blocks().map(|block| block.0).collect(),
         wear: Spread::of(chip),
     })
+}
+
+/// Damaged and unreadable pages behind `root` in its block.
+pub(crate) fn damaged_behind(chip: &Chip, pages: &Pages, root: PageNumber) -> u32 {
+    let geometry = chip.profile().geometry;
+    let end = geometry.page_in(geometry.block_of(root), geometry.pages_per_block);
+    let behind = &pages.found[root.0 as usize + 1..end.0 as usize];
+    let damaged = |found: &&Result<_, PageFault>| {
+        matches!(found, Err(PageFault::Damaged | PageFault::Unreadable))
+    };
+    behind.iter().filter(damaged).count() as u32
 }
 
 /// Of the trees below `roots`, the first that is whole, else the one that keeps most records.
