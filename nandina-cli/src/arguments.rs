@@ -36,6 +36,15 @@ pub enum Command {
     Plan(plan::Arguments),
     /// Cuts power at every point and lets chips fail in every way, and demands that nothing is lost
     Torture(torture::Arguments),
+    /// Keeps records in a chip image: a file that is a simulated chip
+    #[command(subcommand)]
+    Image(crate::image::Image),
+    /// Looks into a chip image, whatever it holds; writes nothing
+    Inspect(crate::inspect::Inspect),
+    /// Checks every invariant of the index in a chip image; exit code 1 if one does not hold
+    Check(crate::check::Check),
+    /// Says how worn the chip of an image is, and how long it will last
+    Wear(crate::wear::Wear),
 }
 
 #[derive(Args)]

@@ -18,13 +18,17 @@ use crate::{plan, tables, torture};
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     match &arguments.command {
-        Command::Compare(arguments) => run_compare(arguments)?,
-        Command::Systems { json } => list(*json, systems_json(), tables::systems())?,
-        Command::Devices { json } => list(*json, devices_json(), tables::devices())?,
-        Command::Reproduce(arguments) => run_reproduce(arguments)?,
-        Command::Plan(arguments) => plan::run(arguments)?,
+        Command::Compare(arguments) => run_compare(arguments),
+        Command::Systems { json } => list(*json, systems_json(), tables::systems()),
+        Command::Devices { json } => list(*json, devices_json(), tables::devices()),
+        Command::Reproduce(arguments) => run_reproduce(arguments),
+        Command::Plan(arguments) => plan::run(arguments),
         Command::Torture(arguments) => return torture::run(arguments),
-    }
+        Command::Image(arguments) => return arguments.run(),
+        Command::Inspect(arguments) => arguments.run(),
+        Command::Check(arguments) => return arguments.run(),
+        Command::Wear(arguments) => arguments.run(),
+    }?;
     Ok(ExitCode::SUCCESS)
 }
 

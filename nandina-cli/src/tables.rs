@@ -15,6 +15,7 @@ pub fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
+/// An empty table whose first columns are text and whose others are figures.
 pub fn table(header: &[&str], text_columns: usize) -> Table {
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN).set_header(header);

@@ -4,6 +4,20 @@
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LabError(pub String);
 
+impl LabError {
+    /// No system of the registry is named `key`.
+    pub(crate) fn no_system(key: &str) -> Self {
+        let known: Vec<_> = nandina::place::SYSTEMS.iter().map(|system| system.key).collect();
+        Self(format!("there is no system '{key}': choose from {}", known.join(", ")))
+    }
+}
+
+impl From<nandina_sim::ImageError> for LabError {
+    fn from(error: nandina_sim::ImageError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl std::fmt::Display for LabError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)

@@ -110,10 +110,8 @@ pub fn run(
     work: &Work,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<SystemRun, LabError> {
-    nandina::place::visit(system, Run { setup, work, progress }).unwrap_or_else(|| {
-        let known: Vec<_> = nandina::place::SYSTEMS.iter().map(|system| system.key).collect();
-        Err(LabError(format!("there is no system '{system}': choose from {}", known.join(", "))))
-    })
+    nandina::place::visit(system, Run { setup, work, progress })
+        .unwrap_or_else(|| Err(LabError::no_system(system)))
 }
 
 struct Run<'r> {

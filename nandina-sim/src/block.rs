@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 
 use nandina::flash::PageNumber;
+use serde::{Deserialize, Serialize};
 
 /// What keeps a page from reading as it was programmed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Damage {
     /// No ECC can read it: its program or erase was torn.
     pub unreadable: bool,
@@ -49,6 +51,33 @@ impl Block {
             failing: false,
             damage: BTreeMap::new(),
         }
+    }
+
+    /// As [`Block::new`] made it.
+    pub fn is_new(&self) -> bool {
+        self.erase_count == 0
+            && self.next_in_order == 0
+            && !self.bad
+            && !self.failing
+            && self.damage.is_empty()
+            && self.programs.iter().all(|&programs| programs == 0)
+            && !self.written.contains(&true)
+    }
+
+    /// How often each page was programmed since the erase; 255: it must be erased first.
+    pub fn programs_of_pages(&self) -> &[u8] {
+        &self.programs
+    }
+
+    /// Which pages have cells that are not all ones.
+    pub fn written_pages(&self) -> &[bool] {
+        &self.written
+    }
+
+    /// Puts back how often each page was programmed. There is one number for each page.
+    pub fn set_programs(&mut self, programs: Vec<u8>) {
+        debug_assert_eq!(programs.len(), self.programs.len());
+        self.programs = programs;
     }
 
     /// How often `page` was programmed since the erase.

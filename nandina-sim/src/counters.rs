@@ -2,8 +2,11 @@
 
 use std::ops::Sub;
 
+use serde::{Deserialize, Serialize};
+
 /// Operations and bytes since the chip was made. Refused operations are not counted; one that was cut is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Counters {
     /// Page reads.
     pub reads: u64,
@@ -42,7 +45,8 @@ impl Sub for Counters {
 }
 
 /// Modelled time by kind of operation, in nanoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TimeSplit {
     /// Spent in page reads.
     pub read_ns: u64,

@@ -3,12 +3,14 @@
 use nandina::flash::PageNumber;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 use crate::block::Block;
 use nandina::flash::profile::Ecc;
 
 /// The faults of a chip. A frequency is given as *one in so many*; 0 is never.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Faults {
     /// Programs that the chip reports as failed. The block fails for ever afterwards (rule 11).
     pub program_failures: u32,
@@ -42,7 +44,8 @@ impl Faults {
 }
 
 /// Exact counts of what was done to a chip.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FaultCounters {
     /// Cuts of power.
     pub cuts: u64,

@@ -9,6 +9,8 @@
 //! damage, and the ECC of the chip's profile decides what of it a read can see. Every damage comes from
 //! the chip's seed.
 //!
+//! A chip can be kept in a file ([`Image`], [`Chip::save`]); only `image` knows of files.
+//!
 //! ```
 //! use nandina::flash::{Flash, PageNumber};
 //! use nandina_sim::{Chip, ChipError, Cut, TINY};
@@ -31,6 +33,7 @@ mod counters;
 mod cut;
 mod error;
 mod faults;
+mod image;
 mod nor;
 mod operations;
 mod rules;
@@ -40,6 +43,7 @@ pub use counters::{Counters, TimeSplit, Wear};
 pub use cut::{Cut, Tear};
 pub use error::{ChipError, Rule};
 pub use faults::{FaultCounters, Faults};
+pub use image::{Image, ImageError, ImageErrorKind, Labels};
 pub use nor::{NorChip, NorChipError};
 
 use nandina::flash::{Capabilities, Geometry, Pairing, Profile, profile::MLC};

@@ -159,7 +159,8 @@ pub fn read(
 /// The first bytes of a zstd frame.
 const ZSTD_MAGIC: [u8; 4] = 0xFD2F_B528u32.to_le_bytes();
 
-fn decompress(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+/// The bytes, or what they decompress to.
+pub(crate) fn decompress(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     if !bytes.starts_with(&ZSTD_MAGIC) {
         return Ok(bytes);
     }

@@ -11,7 +11,7 @@ mod registry;
 mod wandering;
 
 pub use mu::Mu;
-pub use registry::{SYSTEMS, Visitor, visit};
+pub use registry::{SYSTEMS, Visitor, key_of, visit};
 pub use wandering::Wandering;
 
 use core::ops::Range;

@@ -26,4 +26,9 @@ macro_rules! registry {
     };
 }
 
+/// The name of the system with this number on the medium ([`Description::code`]), if there is one.
+pub fn key_of(code: u8) -> Option<&'static str> {
+    SYSTEMS.iter().find(|system| system.code == code).map(|system| system.key)
+}
+
 registry![Wandering, Mu];

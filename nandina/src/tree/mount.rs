@@ -18,10 +18,22 @@ use crate::space::{Budget, Space};
 
 /// What the first pages of all blocks say.
 #[derive(Default)]
-struct Survey {
+pub(super) struct Survey {
     newest: Option<(BlockNumber, PageHeader)>,
     any_written: bool,
     other_version: Option<u8>,
+}
+
+impl Survey {
+    /// The first readable page of the newest block, or why there is no index.
+    pub(super) fn newest_page<E>(&self) -> Result<PageHeader, OpenError<E>> {
+        match (&self.newest, self.other_version) {
+            (Some((_, header)), _) => Ok(*header),
+            (None, Some(found)) => Err(OpenError::Version { found }),
+            (None, None) if self.any_written => Err(OpenError::NotNandina),
+            (None, None) => Err(OpenError::Blank),
+        }
+    }
 }
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
@@ -40,7 +52,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         if limit_pages < 3 {
             return Err(OpenError::ChipTooSmall { limit_pages });
         }
-        let sequence = match index.survey(u64::MAX)?.newest {
+        let sequence = match survey(&mut index.space, u64::MAX)?.newest {
             Some((newest, header)) => index.last_sequence(newest, header.sequence)?,
             None => 0,
         };
@@ -64,15 +76,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         ram: &'b mut [u8],
     ) -> Result<Self, OpenError<F::Error>> {
         let mut index = Self::new(flash, options, ram)?;
-        let survey = index.survey(u64::MAX)?;
-        let Some((_, header)) = survey.newest else {
-            return Err(match survey.other_version {
-                Some(found) => OpenError::Version { found },
-                None if survey.any_written => OpenError::NotNandina,
-                None => OpenError::Blank,
-            });
-        };
-        index.check_medium(&header.medium)?;
+        let newest = survey(&mut index.space, u64::MAX)?.newest_page()?;
+        index.check_medium(&newest.medium)?;
         index.mount()?;
         Ok(index)
     }
@@ -122,49 +127,6 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
     }
 
-    /// Reads the first readable page of each block: erase counts, and the newest block whose sequence
-    /// number is below `before`.
-    fn survey(&mut self, before: u64) -> Result<Survey, Fault<F::Error>> {
-        let mut survey = Survey::default();
-        let (mut known, mut sum) = (0u64, 0u64);
-        self.space.blocks.clear();
-        self.space.find_bad_blocks()?;
-        for block in self.space.blocks.all() {
-            // A first page that is damaged must not hide those behind it.
-            for place in 0..self.space.block_pages() {
-                match self.space.read_raw(self.space.page_at(block, place), 0)? {
-                    Ok(header) => {
-                        survey.any_written = true;
-                        known += 1;
-                        sum += u64::from(header.erase_count);
-                        self.space.blocks.set_erase_count(block, header.erase_count);
-                        let newest = survey.newest.map_or(0, |(_, newest)| newest.sequence);
-                        if header.sequence < before && header.sequence > newest {
-                            survey.newest = Some((block, header));
-                        }
-                        break;
-                    }
-                    Err(PageFault::Erased) => break,
-                    Err(PageFault::Damaged | PageFault::Unreadable) => survey.any_written = true,
-                    Err(PageFault::Version(found)) => {
-                        survey.other_version = Some(found);
-                        break;
-                    }
-                }
-            }
-        }
-        // A block whose count was lost in a cut is taken to be as worn as the others; one that was
-        // never erased shares that guess, which only delays its first use.
-        if let Some(mean) = sum.checked_div(known) {
-            for block in self.space.blocks.all() {
-                if self.space.blocks.erase_count(block) == 0 {
-                    self.space.blocks.set_erase_count(block, mean as u32);
-                }
-            }
-        }
-        Ok(survey)
-    }
-
     /// The highest sequence number in `block`, whose first page has `first`.
     fn last_sequence(&mut self, block: BlockNumber, first: u64) -> Result<u64, Fault<F::Error>> {
         let mut last = first;
@@ -182,7 +144,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Finds the last committed root and rebuilds all that RAM holds.
     pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
         self.in_doubt = true;
-        let newest = self.survey(u64::MAX)?.newest;
+        let newest = survey(&mut self.space, u64::MAX)?.newest;
         let Some((newest, header)) = newest else {
             return Err(self.corrupt("no page of the index is readable"));
         };
@@ -196,7 +158,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             if let Some(found) = self.last_root(block, header.identity)? {
                 break found;
             }
-            candidate = self.survey(first.sequence)?.newest;
+            candidate = survey(&mut self.space, first.sequence)?.newest;
         };
         if root.medium != self.space.medium || root.lowest == 0 || root.height > HEIGHT_MAX {
             return Err(Fault::Corrupt { page, reason: "it is not a root of this index" });
@@ -286,4 +248,50 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             }
         }
     }
+}
+
+/// Reads the first readable page of each block: erase counts, and the newest block whose sequence
+/// number is below `before`.
+pub(super) fn survey<F: Flash>(
+    space: &mut Space<'_, F>,
+    before: u64,
+) -> Result<Survey, Fault<F::Error>> {
+    let mut survey = Survey::default();
+    let (mut known, mut sum) = (0u64, 0u64);
+    space.blocks.clear();
+    space.find_bad_blocks()?;
+    for block in space.blocks.all() {
+        // A first page that is damaged must not hide those behind it.
+        for place in 0..space.block_pages() {
+            match space.read_raw(space.page_at(block, place), 0)? {
+                Ok(header) => {
+                    survey.any_written = true;
+                    known += 1;
+                    sum += u64::from(header.erase_count);
+                    space.blocks.set_erase_count(block, header.erase_count);
+                    let newest = survey.newest.map_or(0, |(_, newest)| newest.sequence);
+                    if header.sequence < before && header.sequence > newest {
+                        survey.newest = Some((block, header));
+                    }
+                    break;
+                }
+                Err(PageFault::Erased) => break,
+                Err(PageFault::Damaged | PageFault::Unreadable) => survey.any_written = true,
+                Err(PageFault::Version(found)) => {
+                    survey.other_version = Some(found);
+                    break;
+                }
+            }
+        }
+    }
+    // A block whose count was lost in a cut is taken to be as worn as the others; one that was
+    // never erased shares that guess, which only delays its first use.
+    if let Some(mean) = sum.checked_div(known) {
+        for block in space.blocks.all() {
+            if space.blocks.erase_count(block) == 0 {
+                space.blocks.set_erase_count(block, mean as u32);
+            }
+        }
+    }
+    Ok(survey)
 }

@@ -1,0 +1,45 @@
+//! `nandina check`: the list of invariants that do not hold, and an exit code for scripts. Nothing is written.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use nandina_lab::LabError;
+use nandina_lab::check::check;
+use nandina_lab::store::look;
+
+use crate::commands::print_json;
+use crate::tables::print;
+
+#[derive(Args)]
+pub struct Check {
+    /// The image
+    image: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Check {
+    pub fn run(&self) -> Result<ExitCode, LabError> {
+        let (chip, _) = look(&self.image)?;
+        let image = self.image.display();
+        let found = check(&chip).map_err(|error| LabError(format!("{image}: {error}")))?;
+        if self.json {
+            print_json(&found)?;
+        } else if found.holds {
+            print(&format!(
+                "{image}: every invariant holds: {}, {} records in {} valid pages; {} pages were read",
+                found.system.unwrap_or("-"),
+                found.records.unwrap_or(0),
+                found.valid_pages.unwrap_or(0),
+                found.pages_read
+            ));
+        } else {
+            for violation in &found.violations {
+                print(&format!("{image}: {violation}"));
+            }
+        }
+        Ok(ExitCode::from(u8::from(!found.holds)))
+    }
+}

@@ -1,0 +1,260 @@
+//! Images as a user meets them: whole round trips through the program, each mistake in one line, exit codes,
+//! JSON, and that looking changes nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Runs the program in this folder.
+    fn run(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nandina"));
+        command.current_dir(self.0.path()).args(line.split_whitespace()).output().unwrap()
+    }
+
+    /// What it prints, with this exit code.
+    fn text(&self, code: i32, line: &str) -> String {
+        let output = self.run(line);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{line}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn ok(&self, line: &str) -> String {
+        self.text(0, line)
+    }
+
+    fn json(&self, code: i32, line: &str) -> Value {
+        serde_json::from_str(&self.text(code, &format!("{line} --json"))).unwrap()
+    }
+
+    /// The one line on standard error, with exit code 2.
+    fn mistake(&self, line: &str) -> String {
+        let output = self.run(line);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), text.lines().count()), (Some(2), 1), "{line}: {text}");
+        assert!(output.stdout.is_empty());
+        text.trim_start_matches("nandina: ").trim_end().to_string()
+    }
+
+    fn create(&self, system: &str, key: &str, value: &str) {
+        let image = "image create a.img --device slc --blocks 32";
+        self.ok(&format!("{image} --system {system} --key {key} --value {value}"));
+    }
+}
+
+fn state(path: &Path) -> (Vec<u8>, std::time::SystemTime) {
+    (fs::read(path).unwrap(), fs::metadata(path).unwrap().modified().unwrap())
+}
+
+fn systems(folder: &Folder) -> Vec<String> {
+    let listed = folder.json(0, "systems");
+    let keys = listed.as_array().unwrap().iter();
+    keys.map(|system| system["key"].as_str().unwrap().to_string()).collect()
+}
+
+#[test]
+fn records_live_in_an_image_of_every_system() {
+    let folder = Folder::new();
+    for system in systems(&folder) {
+        let _ = fs::remove_file(folder.path("a.img"));
+        folder.create(&system, "i32", "text:12");
+        assert_eq!(folder.json(0, "image put a.img -5 minus"), json!({ "new": true }));
+        assert_eq!(folder.ok("image put a.img 7 seven"), "put\n");
+        assert_eq!(folder.ok("image put a.img 7 SEVEN"), "replaced\n");
+        assert_eq!(folder.ok("image get a.img 7"), "SEVEN\n");
+        assert_eq!(folder.json(0, "image get a.img -5"), json!({ "value": "minus" }));
+        assert_eq!(folder.json(1, "image get a.img 8"), json!({ "value": null }));
+        assert_eq!(folder.ok("image scan a.img"), "key,value\n-5,minus\n7,SEVEN\n");
+        assert_eq!(folder.ok("image remove a.img -5"), "removed\n");
+        let before = state(&folder.path("a.img"));
+        assert_eq!(folder.json(1, "image remove a.img -5"), json!({ "removed": false }));
+        assert_eq!(folder.text(1, "image get a.img -5"), "");
+        assert_eq!(state(&folder.path("a.img")), before);
+
+        let rows = (0..3000).map(|row| format!("x,{},\"row, {row}\"\n", row * 7919 % 3001 - 1500));
+        let csv = format!("a,id,name\n{}", rows.collect::<String>());
+        fs::write(folder.path("rows.csv"), csv).unwrap();
+        let loaded = folder.json(0, "image load a.img rows.csv --key id --value name");
+        assert_eq!(loaded, json!({ "rows": 3000, "new": 2999, "replaced": 1, "records": 3000 }));
+        assert_eq!(folder.ok("image get a.img 1500"), "row, 2272\n".replace("2272", &row_of(1500)));
+        let scan = folder.json(0, "image scan a.img --from -3 --to 1");
+        let keys: Vec<_> = scan.as_array().unwrap().iter().map(|row| &row["key"]).collect();
+        assert_eq!(keys, [-3, -2, -1, 0, 1]);
+        let down = folder.ok("image scan a.img --down --to 1 --limit 2");
+        assert_eq!(
+            down,
+            format!("key,value\n1,\"row, {}\"\n0,\"row, {}\"\n", row_of(1), row_of(0))
+        );
+        assert_eq!(folder.ok("image scan a.img --from 5 --to 4"), "key,value\n");
+        assert_eq!(folder.ok("image scan a.img").lines().count(), 3001);
+
+        let inspection = folder.json(0, "inspect a.img");
+        assert_eq!(inspection["state"], "whole");
+        assert_eq!(inspection["medium"]["system"], system);
+        assert_eq!(inspection["tree"]["records_reached"], 3000);
+        let check = folder.json(0, "check a.img");
+        assert_eq!((&check["holds"], &check["records"]), (&json!(true), &json!(3000)));
+        let wear = folder.json(0, "wear a.img");
+        assert_eq!(wear["erase_counts"].as_array().unwrap().len(), 32);
+        // Three records were put, one was removed, 3,000 were loaded.
+        assert_eq!(wear["forecast"]["observed"], 3004.0);
+        assert!(
+            wear["forecast"]["until_mean"].as_f64() >= wear["forecast"]["until_most_worn"].as_f64()
+        );
+        let days = folder.json(0, "wear a.img --days-observed 0.5");
+        assert_eq!(
+            (&days["forecast"]["unit"], &days["forecast"]["observed"]),
+            (&json!("days"), &json!(0.5))
+        );
+    }
+}
+
+/// The last row whose number gave `key` in the file above.
+fn row_of(key: i32) -> String {
+    (0..3000).rfind(|row| row * 7919 % 3001 - 1500 == key).unwrap().to_string()
+}
+
+#[test]
+fn looking_prints_tables_and_writes_nothing() {
+    let folder = Folder::new();
+    folder.create("mu", "u64", "hex:4");
+    folder.ok("image put a.img 18446744073709551615 00ff7a01");
+    let before = state(&folder.path("a.img"));
+    let text = folder.ok("inspect a.img");
+    for part in ["slc, 32 blocks of 64 pages", "mu, keys of 8 bytes", "| level | nodes |", "erased"]
+    {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(folder.ok("check a.img").contains("every invariant holds: mu, 1 records"));
+    assert!(folder.ok("wear a.img").contains("100000 erases of each block are promised"));
+    folder.ok("wear a.img --days-observed 30");
+    assert_eq!(folder.ok("image scan a.img"), "key,value\n18446744073709551615,00ff7a01\n");
+    folder.ok("image get a.img 18446744073709551615");
+    assert_eq!(state(&folder.path("a.img")), before, "looking wrote to the image");
+    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1, "a temporary file is left");
+}
+
+#[test]
+fn a_damaged_image_is_inspected_and_its_violations_are_listed() {
+    let folder = Folder::new();
+    folder.create("mu", "u32", "u32");
+    let rows: String = (0..2000).map(|row| format!("{row},{row}\n")).collect();
+    fs::write(folder.path("rows.csv"), format!("key,value\n{rows}")).unwrap();
+    folder.ok("image load a.img rows.csv");
+    let whole = folder.json(0, "inspect a.img");
+    // Damages pages before the newest root in the file: some of them have leaves that it needs.
+    let mut bytes = fs::read(folder.path("a.img")).unwrap();
+    let pages_at = bytes.len() - 32 * 64 * (2048 + 64);
+    let root = whole["tree"]["root_page"].as_u64().unwrap() as usize;
+    for page in root - 200..root {
+        bytes[pages_at + page * (2048 + 64) + 100] ^= 1;
+    }
+    fs::write(folder.path("a.img"), &bytes).unwrap();
+    let found = folder.json(0, "inspect a.img");
+    assert_eq!((&found["state"], &found["pages"]["damaged"]), (&json!("damaged"), &json!(200)));
+    assert!(!found["tree"]["losses"].as_array().unwrap().is_empty());
+    assert!(folder.ok("inspect a.img").contains("The index is DAMAGED."));
+    let violations = folder.text(1, "check a.img");
+    assert!(violations.lines().all(|line| line.starts_with("a.img: ")), "{violations}");
+    assert!(violations.contains("its checksum does not match"), "{violations}");
+    assert_eq!(folder.json(1, "check a.img")["holds"], json!(false));
+    folder.ok("wear a.img");
+    assert_eq!(fs::read(folder.path("a.img")).unwrap(), bytes);
+
+    // Only the newest roots are gone: an older tree takes their place, and the inspector says so.
+    for page in root - 200..root - 2 {
+        bytes[pages_at + page * (2048 + 64) + 100] ^= 1;
+    }
+    bytes[pages_at + root * (2048 + 64) + 100] ^= 1;
+    fs::write(folder.path("a.img"), &bytes).unwrap();
+    let found = folder.json(0, "inspect a.img");
+    assert_eq!((&found["state"], &found["damaged_behind_root"]), (&json!("whole"), &json!(3)));
+    assert!(folder.ok("inspect a.img").contains("3 damaged pages stand behind the newest root"));
+    assert!(folder.text(1, "check a.img").contains("newer changes are lost"));
+}
+
+#[test]
+fn mistakes_get_one_line_exit_code_2_and_leave_the_image() {
+    let folder = Folder::new();
+    folder.create("mu", "u32", "text:4");
+    let before = state(&folder.path("a.img"));
+    let write = |name: &str, text: &str| fs::write(folder.path(name), text).unwrap();
+    write("cell.csv", "id,name\n1,one\n2,toolong\n");
+    write("ragged.csv", "id,name\n1,one\n2,two,too\n");
+    write("empty.csv", "");
+    write("one.csv", "id\n1\n");
+    let rows: String = (0..400_000).map(|row| format!("{row},x\n")).collect();
+    write("large.csv", &format!("id,name\n{rows}"));
+    let create = "image create b.img --device slc --system mu --key u32";
+    for (line, parts) in [
+        ("image put a.img abc x", &["KEY: 'abc' is not u32", "0 to 4294967295"][..]),
+        ("image put a.img 1 toolong", &["VALUE: 'toolong' is not text:4", "at most 4"]),
+        ("image get a.img -1", &["KEY: '-1' is not u32"]),
+        ("image scan a.img --from x", &["--from: 'x' is not u32"]),
+        ("image load a.img cell.csv", &["cell.csv: line 3, column name: 'toolong'", "at most 4"]),
+        ("image load a.img ragged.csv", &["ragged.csv: line 3: 3 fields, 2 were expected"]),
+        ("image load a.img empty.csv", &["empty.csv: line 1: a header"]),
+        ("image load a.img one.csv", &["one.csv: line 1: two columns"]),
+        ("image load a.img none.csv", &["none.csv: cannot be read"]),
+        ("image load a.img cell.csv --key no", &["cell.csv: there is no column 'no'", "id, name"]),
+        ("image load a.img large.csv", &["a.img: at large.csv, line ", "the device is full"]),
+        (
+            "image create a.img --device slc --system mu --key u32 --value u32",
+            &["a.img: there is a file"],
+        ),
+        (&format!("{create} --value u16"), &["--value u16: choose u32, i32"]),
+        (&format!("{create} --value text:4000"), &["can never fit"]),
+        (&format!("{create} --value u32 --blocks 2"), &["the chip is too small"]),
+        (
+            "image create b.img --device slc --system no --key u32 --value u32",
+            &["there is no system 'no'"],
+        ),
+        (
+            "image create b.img --device no --system mu --key u32 --value u32",
+            &["there is no device 'no'"],
+        ),
+        (
+            "image create b.img --device slc --system mu --key text:65 --value u32",
+            &["1 to 64 bytes"],
+        ),
+        ("image create no/b.img --device slc --system mu --key u32 --value u32", &["no/b.img: "]),
+        ("image get none.img 1", &["none.img: "]),
+        ("inspect cell.csv", &["cell.csv: this is no chip image"]),
+        ("check none.img", &["none.img: "]),
+        ("wear a.img --days-observed 0", &["--days-observed 0: a number of days above 0"]),
+    ] {
+        let text = folder.mistake(line);
+        assert!(parts.iter().all(|part| text.contains(part)), "{line}: {text}");
+    }
+    assert_eq!(state(&folder.path("a.img")), before);
+    assert!(!folder.path("b.img").exists());
+    write("cut.img", "");
+    fs::write(folder.path("cut.img"), &before.0[..9000]).unwrap();
+    assert!(folder.mistake("inspect cut.img").contains("bytes, "));
+}
+
+#[test]
+fn a_file_may_be_loaded_by_its_first_two_columns() {
+    let folder = Folder::new();
+    folder.create("wandering", "text:8", "i64");
+    fs::write(folder.path("rows.csv"), "name , n\nzwölf,12\nminus,-1\n\"\",0\n").unwrap();
+    folder.ok("image load a.img rows.csv");
+    assert_eq!(folder.ok("image scan a.img"), "key,value\n,0\nminus,-1\nzwölf,12\n");
+    folder.ok("image load a.img rows.csv --key name --value n");
+    fs::write(folder.path("turned.csv"), "n,name\n7,minus\n").unwrap();
+    folder.ok("image load a.img turned.csv --value n");
+    assert_eq!(folder.ok("image get a.img minus"), "7\n");
+}

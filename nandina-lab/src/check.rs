@@ -1,0 +1,131 @@
+//! Checks every invariant of the index on a chip, by the index's own check and by a walk that shares no code
+//! with it. It works on a copy: nothing is written or mended.
+
+use nandina::place::{Placement, key_of};
+use nandina::{Index, Violation};
+use nandina_sim::Chip;
+use serde::Serialize;
+
+use crate::LabError;
+use crate::inspect::{Pages, TreeFacts, damaged_behind, walk};
+use crate::opened::{Job, copy_to_look_at, medium_of, with_index};
+
+/// What a check found.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Check {
+    /// Whether everything holds.
+    pub holds: bool,
+    /// Key of the system, if the chip says one that is known.
+    pub system: Option<&'static str>,
+    /// Records in the index, as it says itself.
+    pub records: Option<u32>,
+    /// Pages that it counts as valid.
+    pub valid_pages: Option<u32>,
+    /// Pages of the chip that were read.
+    pub pages_read: u32,
+    /// Each thing that does not hold, with its page.
+    pub violations: Vec<String>,
+}
+
+/// Checks the newest index on `chip`. A chip without an index is a violation too.
+pub fn check(chip: &Chip) -> Result<Check, LabError> {
+    let mut check = Check {
+        holds: false,
+        system: None,
+        records: None,
+        valid_pages: None,
+        pages_read: 0,
+        violations: Vec::new(),
+    };
+    let medium = match medium_of(chip) {
+        Ok(medium) => medium,
+        Err(error) => {
+            check.violations.push(error.to_string());
+            return Ok(check);
+        }
+    };
+    check.system = key_of(medium.system);
+    let mut pages = Pages::read(chip)?;
+    check.pages_read = pages.found.len() as u32;
+    let root = pages.newest().and_then(|newest| pages.roots(&newest).first().copied());
+    let tree = root.map(|root| walk(&mut pages, root)).transpose()?.map(|walk| walk.facts);
+    match with_index(&mut copy_to_look_at(chip), &medium, Own) {
+        Ok(own) => {
+            check.records = Some(own.records);
+            check.valid_pages = Some(own.valid_pages);
+            check.violations.extend(own.violations.iter().cloned());
+            compare(&own, tree.as_ref(), &mut check.violations);
+        }
+        Err(error) => check.violations.push(format!("the index does not open: {error}")),
+    }
+    for loss in tree.iter().flat_map(|tree| &tree.losses) {
+        let what = format!("page {}, level {}: {}", loss.page, loss.level, loss.reason);
+        check.violations.push(what);
+    }
+    let behind = root.map_or(0, |root| damaged_behind(chip, &pages, root));
+    if behind > 1 {
+        check.violations.push(format!(
+            "{behind} damaged pages stand behind the newest root, a cut leaves one at most: newer changes \
+             are lost"
+        ));
+    }
+    check.holds = check.violations.is_empty();
+    Ok(check)
+}
+
+/// What the index says of itself.
+struct Answer {
+    records: u32,
+    scanned: Result<u32, String>,
+    valid_pages: u32,
+    violations: Vec<String>,
+}
+
+struct Own;
+
+impl Job for Own {
+    type Output = Answer;
+
+    fn run<S: Placement>(self, index: &mut Index<'_, &mut Chip, S>) -> Answer {
+        let mut violations = Vec::new();
+        let checked = index.check(|violation: Violation| violations.push(violation.to_string()));
+        if let Err(error) = checked {
+            violations.push(format!("the check came to an end: {error}"));
+        }
+        let scanned = index.range(..).and_then(nandina::Range::count);
+        Answer {
+            records: index.len(),
+            scanned: scanned.map_err(|error| error.to_string()),
+            valid_pages: index.statistics().valid_pages,
+            violations,
+        }
+    }
+}
+
+/// Compares what the index says with what was found on the chip without it.
+fn compare(own: &Answer, tree: Option<&TreeFacts>, violations: &mut Vec<String>) {
+    match &own.scanned {
+        Ok(scanned) if *scanned == own.records => {}
+        Ok(scanned) => violations.push(format!(
+            "a scan finds {scanned} records, the index says that it has {}",
+            own.records
+        )),
+        Err(error) => violations.push(format!("a scan came to an end: {error}")),
+    }
+    let Some(tree) = tree else {
+        violations.push("the index opens, but no root was found on the chip".into());
+        return;
+    };
+    if tree.records_reached != u64::from(own.records) {
+        violations.push(format!(
+            "the leaves hold {} records, the index says that it has {}",
+            tree.records_reached, own.records
+        ));
+    }
+    if tree.valid_pages != own.valid_pages {
+        violations.push(format!(
+            "{} pages hold readable nodes, the index counts {} as valid",
+            tree.valid_pages, own.valid_pages
+        ));
+    }
+}

@@ -1,0 +1,281 @@
+//! Looks into any chip and tells what stands on it: healthy, torn, damaged, blank or foreign. It works on a
+//! copy and never writes; where the newest tree is broken it goes on with whatever can be decoded.
+
+mod pages;
+mod walk;
+
+pub use walk::{LevelFacts, Loss, TreeFacts};
+
+use std::collections::BTreeMap;
+
+use nandina::flash::PageNumber;
+use nandina::node::{PageFault, PageHeader};
+use nandina::place::{Placement, key_of};
+use nandina::{Index, OpenError};
+use nandina_sim::{Chip, ChipError};
+use serde::Serialize;
+
+use crate::LabError;
+use crate::opened::{Job, copy_to_look_at, medium_of, with_index};
+use crate::wear::Spread;
+pub(crate) use pages::Pages;
+pub(crate) use walk::{Walk, walk};
+
+/// Older roots that are tried when the newest tree is not whole.
+const OLDER_ROOTS_MAX: usize = 64;
+
+/// What a chip holds, in a word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// An index opens, and every node of its tree can be read.
+    Whole,
+    /// There are pages of an index, but it does not open, or nodes of its tree cannot be read.
+    Damaged,
+    /// Every page is erased.
+    Blank,
+    /// There are bytes, but no readable page of an index.
+    Foreign,
+    /// There are pages of another format version only.
+    OtherVersion,
+}
+
+/// What the newest page says of the index that it belongs to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct MediumFacts {
+    /// Key of the system, if it is known.
+    pub system: Option<&'static str>,
+    /// Number of the system on the medium.
+    pub system_code: u8,
+    /// Bytes of a key.
+    pub key_bytes: u16,
+    /// Bytes of a value.
+    pub value_bytes: u16,
+    /// Blocks of the chip that it was made for.
+    pub blocks: u32,
+    /// Pages of a block of that chip.
+    pub pages_per_block: u16,
+    /// Which formatting of the medium it is.
+    pub identity: u32,
+    /// The highest sequence number: programs over the life of the medium.
+    pub sequence: u64,
+}
+
+/// How many pages are what. All but `total` and `corrected` add up to `total`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct PageCounts {
+    /// Pages of the chip.
+    pub total: u32,
+    /// They hold a node of the newest tree.
+    pub valid: u32,
+    /// They held one, and were superseded.
+    pub stale: u32,
+    /// Written after the newest root, by an operation that was cut.
+    pub unfinished: u32,
+    /// Of another index: one that was on the chip before.
+    pub other_index: u32,
+    /// Erased.
+    pub erased: u32,
+    /// Erased, and never programmed by an index, because they share cells with other pages.
+    pub skipped: u32,
+    /// Their checksum does not match, or they are no page of an index.
+    pub damaged: u32,
+    /// They have more wrong bits than the ECC corrects.
+    pub unreadable: u32,
+    /// Of another format version.
+    pub other_version: u32,
+    /// Readable, but the ECC had so much to correct that they should be written anew.
+    pub corrected: u32,
+}
+
+/// Pages of the index that can be decoded, by the lowest level in them: what is left, whatever the tree is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Decodable {
+    /// Lowest level of the nodes in these pages.
+    pub level: u8,
+    /// Pages, valid or not.
+    pub pages: u32,
+    /// How many of them hold a root.
+    pub roots: u32,
+}
+
+/// What stands on a chip.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Inspection {
+    /// Key of the chip's profile.
+    pub device: &'static str,
+    /// Bytes of main data in a page.
+    pub page_bytes: u32,
+    /// Bytes of spare area beside it.
+    pub spare_bytes: u32,
+    /// Pages in a block.
+    pub pages_per_block: u32,
+    /// Blocks of the chip.
+    pub blocks: u32,
+    /// In a word.
+    pub state: State,
+    /// Why the index does not open.
+    pub refusal: Option<String>,
+    /// The index of the newest page.
+    pub medium: Option<MediumFacts>,
+    /// The tree below the newest root.
+    pub tree: Option<TreeFacts>,
+    /// Damaged and unreadable pages behind that root in its block. A cut leaves one at most: if there are
+    /// more, newer roots were damaged later, and the changes that they committed are lost.
+    pub damaged_behind_root: u32,
+    /// If that is not whole: the newest older tree that is, else the one with the most records.
+    pub older_tree: Option<TreeFacts>,
+    /// Pages by what they are.
+    pub pages: PageCounts,
+    /// Pages of the index by level, the highest first.
+    pub decodable: Vec<Decodable>,
+    /// Blocks that are marked as bad.
+    pub bad_blocks: Vec<u32>,
+    /// How often blocks were erased.
+    pub wear: Spread,
+}
+
+/// Looks at `chip`, of which nothing changes.
+pub fn inspect(chip: &Chip) -> Result<Inspection, LabError> {
+    let mut pages = Pages::read(chip)?;
+    let newest = pages.newest();
+    let roots = newest.map_or_else(Vec::new, |newest| pages.roots(&newest));
+    let mut newest_walk = None;
+    let mut older_tree = None;
+    if let Some((&root, older)) = roots.split_first() {
+        let tree = walk(&mut pages, root)?;
+        if !tree.facts.losses.is_empty() {
+            older_tree = best_of(&mut pages, older)?;
+        }
+        newest_walk = Some(tree);
+    }
+    let refusal = refusal(chip).err();
+    let whole = newest_walk.as_ref().is_some_and(|walk| walk.facts.losses.is_empty());
+    let counts = count(chip, &pages, newest.as_ref(), newest_walk.as_ref());
+    let state = match &refusal {
+        _ if newest.is_some() && !(whole && refusal.is_none()) => State::Damaged,
+        _ if newest.is_some() => State::Whole,
+        _ if counts.erased + counts.skipped == counts.total => State::Blank,
+        _ if counts.other_version > 0 => State::OtherVersion,
+        _ => State::Foreign,
+    };
+    let geometry = chip.profile().geometry;
+    Ok(Inspection {
+        device: chip.profile().key,
+        page_bytes: geometry.page_bytes,
+        spare_bytes: geometry.spare_bytes,
+        pages_per_block: geometry.pages_per_block,
+        blocks: geometry.blocks,
+        state,
+        refusal,
+        medium: newest.map(|newest| facts_of(&newest)),
+        damaged_behind_root: roots.first().map_or(0, |&root| damaged_behind(chip, &pages, root)),
+        tree: newest_walk.map(|walk| walk.facts),
+        older_tree,
+        pages: counts,
+        decodable: newest.map_or_else(Vec::new, |newest| decodable(&pages, &newest)),
+        bad_blocks: chip.bad_blocks().map(|block| block.0).collect(),
+        wear: Spread::of(chip),
+    })
+}
+
+/// Damaged and unreadable pages behind `root` in its block.
+pub(crate) fn damaged_behind(chip: &Chip, pages: &Pages, root: PageNumber) -> u32 {
+    let geometry = chip.profile().geometry;
+    let end = geometry.page_in(geometry.block_of(root), geometry.pages_per_block);
+    let behind = &pages.found[root.0 as usize + 1..end.0 as usize];
+    let damaged = |found: &&Result<_, PageFault>| {
+        matches!(found, Err(PageFault::Damaged | PageFault::Unreadable))
+    };
+    behind.iter().filter(damaged).count() as u32
+}
+
+/// Of the trees below `roots`, the first that is whole, else the one that keeps most records.
+fn best_of(pages: &mut Pages, roots: &[PageNumber]) -> Result<Option<TreeFacts>, LabError> {
+    let mut best: Option<TreeFacts> = None;
+    for &root in roots.iter().take(OLDER_ROOTS_MAX) {
+        let facts = walk(pages, root)?.facts;
+        if facts.losses.is_empty() {
+            return Ok(Some(facts));
+        }
+        if best.as_ref().is_none_or(|best| facts.records_reached > best.records_reached) {
+            best = Some(facts);
+        }
+    }
+    Ok(best)
+}
+
+/// Why the index on a copy of `chip` does not open.
+fn refusal(chip: &Chip) -> Result<(), String> {
+    struct Nothing;
+    impl Job for Nothing {
+        type Output = ();
+        fn run<S: Placement>(self, _: &mut Index<'_, &mut Chip, S>) {}
+    }
+    let medium = medium_of(chip).map_err(|error: OpenError<ChipError>| error.to_string())?;
+    with_index(&mut copy_to_look_at(chip), &medium, Nothing).map_err(|error| error.0)
+}
+
+fn facts_of(newest: &PageHeader) -> MediumFacts {
+    let medium = &newest.medium;
+    MediumFacts {
+        system: key_of(medium.system),
+        system_code: medium.system,
+        key_bytes: medium.key_bytes,
+        value_bytes: medium.value_bytes,
+        blocks: medium.blocks,
+        pages_per_block: medium.pages_per_block,
+        identity: newest.identity,
+        sequence: newest.sequence,
+    }
+}
+
+fn count(
+    chip: &Chip,
+    pages: &Pages,
+    newest: Option<&PageHeader>,
+    tree: Option<&Walk>,
+) -> PageCounts {
+    let geometry = chip.profile().geometry;
+    let pairing = chip.profile().capabilities.pairing;
+    let in_block = geometry.pages_per_block;
+    let safe: Vec<u32> =
+        (0..pairing.safe_pages(in_block)).map(|place| pairing.safe_page(place)).collect();
+    let mut counts =
+        PageCounts { total: geometry.pages(), corrected: pages.corrected, ..PageCounts::default() };
+    for (page, found) in (0u32..).zip(&pages.found) {
+        let counter = match found {
+            Err(PageFault::Erased) if safe.binary_search(&(page % in_block)).is_err() => {
+                &mut counts.skipped
+            }
+            Err(PageFault::Erased) => &mut counts.erased,
+            Err(PageFault::Damaged) => &mut counts.damaged,
+            Err(PageFault::Unreadable) => &mut counts.unreadable,
+            Err(PageFault::Version(_)) => &mut counts.other_version,
+            Ok(_) if tree.is_some_and(|tree| tree.valid.contains(&page)) => &mut counts.valid,
+            Ok(header) if newest.is_none_or(|newest| header.identity != newest.identity) => {
+                &mut counts.other_index
+            }
+            Ok(header) if tree.is_none_or(|tree| header.sequence > tree.facts.sequence) => {
+                &mut counts.unfinished
+            }
+            Ok(_) => &mut counts.stale,
+        };
+        *counter += 1;
+    }
+    counts
+}
+
+fn decodable(pages: &Pages, newest: &PageHeader) -> Vec<Decodable> {
+    let mut levels = BTreeMap::new();
+    for (_, header) in pages.readable().filter(|(_, header)| header.identity == newest.identity) {
+        let level = levels.entry(header.lowest).or_insert(Decodable {
+            level: header.lowest,
+            pages: 0,
+            roots: 0,
+        });
+        level.pages += 1;
+        level.roots += u32::from(header.height > 0);
+    }
+    levels.into_values().rev().collect()
+}

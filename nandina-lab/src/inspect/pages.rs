@@ -1,0 +1,100 @@
+//! Every page of a chip, read once and told apart. No page is taken for granted because another names it,
+//! and no tree is walked here.
+
+use nandina::flash::{Flash, FlashError, PageNumber, Reading};
+use nandina::node::{HEADER_BYTES, PageFault, PageHeader, PageLayout};
+use nandina_sim::Chip;
+
+use crate::LabError;
+use crate::opened::copy_to_look_at;
+
+/// All pages of a chip.
+pub struct Pages {
+    chip: Chip,
+    pub layout: PageLayout,
+    /// What each page is, by its number.
+    pub found: Vec<Result<PageHeader, PageFault>>,
+    /// Pages that the ECC had so much to correct in that they should be written anew.
+    pub corrected: u32,
+    frame: Vec<u8>,
+    held: Option<PageNumber>,
+}
+
+impl Pages {
+    /// Reads every page of a copy of `chip`.
+    pub fn read(chip: &Chip) -> Result<Self, LabError> {
+        let geometry = chip.profile().geometry;
+        let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
+        if layout.frame_bytes() < HEADER_BYTES {
+            let what = format!(
+                "its pages have {} bytes, {HEADER_BYTES} are the least",
+                geometry.page_bytes
+            );
+            return Err(LabError(what));
+        }
+        let mut pages = Self {
+            chip: copy_to_look_at(chip),
+            layout,
+            found: Vec::with_capacity(geometry.pages() as usize),
+            corrected: 0,
+            frame: vec![0; layout.frame_bytes()],
+            held: None,
+        };
+        for page in (0..geometry.pages()).map(PageNumber) {
+            let found = match pages.sense(page)? {
+                Some(reading) => {
+                    let found = pages.layout.open(&pages.frame);
+                    pages.corrected += u32::from(found.is_ok() && reading == Reading::Corrected);
+                    found
+                }
+                None => Err(PageFault::Unreadable),
+            };
+            pages.found.push(found);
+        }
+        Ok(pages)
+    }
+
+    /// Reads `page` into the frame; nothing if the ECC cannot.
+    fn sense(&mut self, page: PageNumber) -> Result<Option<Reading>, LabError> {
+        self.held = None;
+        let (main, spare) = self.frame.split_at_mut(self.layout.page_bytes());
+        match self.chip.read(page, main, spare) {
+            Ok(reading) => {
+                self.held = Some(page);
+                Ok(Some(reading))
+            }
+            Err(error) if error.kind() == nandina::flash::ErrorKind::Uncorrectable => Ok(None),
+            Err(error) => Err(LabError(error.to_string())),
+        }
+    }
+
+    /// The bytes of a page that was found to be readable.
+    pub fn bytes(&mut self, page: PageNumber) -> Result<&[u8], LabError> {
+        if self.held != Some(page) && self.sense(page)?.is_none() {
+            return Err(LabError(format!("{page} could be read before and cannot any more")));
+        }
+        Ok(&self.frame)
+    }
+
+    /// The readable pages and their headers.
+    pub fn readable(&self) -> impl Iterator<Item = (PageNumber, &PageHeader)> {
+        let numbered = (0..).map(PageNumber).zip(&self.found);
+        numbered.filter_map(|(page, found)| Some((page, found.as_ref().ok()?)))
+    }
+
+    /// The newest readable page of all: it says which index is on the chip.
+    pub fn newest(&self) -> Option<PageHeader> {
+        self.readable().map(|(_, header)| *header).max_by_key(|header| header.sequence)
+    }
+
+    /// The roots of the index that `newest` belongs to, the newest first.
+    pub fn roots(&self, newest: &PageHeader) -> Vec<PageNumber> {
+        let mut roots: Vec<_> = self
+            .readable()
+            .filter(|(_, header)| header.height > 0 && header.identity == newest.identity)
+            .map(|(page, header)| (header.sequence, page))
+            .collect();
+        roots.sort_unstable_by(|one, other| other.cmp(one));
+        roots.into_iter().map(|(_, page)| page).collect()
+    }
+}

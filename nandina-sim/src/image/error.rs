@@ -1,0 +1,105 @@
+//! Why a chip could not be read from a file or written to one: which file, what is wrong with it, and what
+//! was expected. Nothing here reads or writes.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a chip image could not be used.
+#[derive(Debug)]
+pub struct ImageError {
+    /// The image.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub kind: ImageErrorKind,
+}
+
+/// What is wrong with a chip image.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ImageErrorKind {
+    /// The operating system refuses.
+    Io(io::Error),
+    /// An image is to be created where a file is already.
+    Exists,
+    /// The file does not begin as a chip image does.
+    NotAnImage,
+    /// An image of another version.
+    Version {
+        /// Version of the file.
+        found: u32,
+    },
+    /// The file is not as long as its chip.
+    Length {
+        /// Bytes that it must have; at least so many, if the chip cannot be read.
+        expected: u64,
+        /// Bytes that it has.
+        found: u64,
+    },
+    /// The checksum of the chip's description does not match.
+    Checksum {
+        /// As it was computed.
+        computed: u32,
+        /// As it stands in the file.
+        stored: u32,
+    },
+    /// The description has a right checksum, but it does not describe a chip.
+    Description(String),
+    /// The chip has impossible sizes or capabilities.
+    Geometry(String),
+    /// A block or a page is in an impossible state.
+    State(String),
+}
+
+impl ImageErrorKind {
+    pub(super) fn of(self, path: &Path) -> ImageError {
+        ImageError { path: path.to_path_buf(), kind: self }
+    }
+}
+
+impl From<io::Error> for ImageErrorKind {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl fmt::Display for ImageErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "{error}"),
+            Self::Exists => f.write_str("there is a file already: choose another name"),
+            Self::NotAnImage => {
+                f.write_str("this is no chip image: it does not begin with the bytes of one")
+            }
+            Self::Version { found } => {
+                write!(f, "the image has version {found}, version {} was expected", super::VERSION)
+            }
+            Self::Length { expected, found } => {
+                write!(f, "the image has {found} bytes, {expected} were expected")
+            }
+            Self::Checksum { computed, stored } => write!(
+                f,
+                "the description of the chip is damaged: its checksum is {computed:08x}, {stored:08x} \
+                 was expected"
+            ),
+            Self::Description(what) => write!(f, "the description of the chip: {what}"),
+            Self::Geometry(what) => write!(f, "the image describes no possible chip: {what}"),
+            Self::State(what) => write!(f, "the image describes an impossible state: {what}"),
+        }
+    }
+}
+
+impl fmt::Display for ImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.kind)
+    }
+}
+
+impl std::error::Error for ImageError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            ImageErrorKind::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Which index a chip holds, read from its pages, so that a medium can be opened by someone who does not
+//! know its settings. Nothing is written, and no tree is walked.
+
+use super::mount::survey;
+use crate::error::OpenError;
+use crate::flash::{Flash, Geometry};
+use crate::node::{HEADER_BYTES, Medium, PageLayout};
+use crate::space::{self, PAGES_MAX, Space};
+
+/// What the newest index on the chip is made for: its system ([`crate::place::key_of`]), its sizes, and the
+/// counts of the chip that it was formatted on, which may be another than this one.
+///
+/// An index of these settings is not promised to open: the pages that it needs may be damaged.
+///
+/// Cost: one read for each block; where its first pages are damaged, one for each page up to the first
+/// that is not. `ram` has at least [`ram_to_identify`] bytes.
+///
+/// ```
+/// use nandina::place::{Mu, key_of};
+/// use nandina::{Index, Options, identify, ram_needed, ram_to_identify};
+/// use nandina_sim::{Chip, TINY};
+///
+/// let mut chip = Chip::new(TINY);
+/// let options = Options::new(4, 8);
+/// let mut ram = vec![0; ram_needed::<Mu>(&TINY.geometry, &options)];
+/// Index::<_, Mu>::format(&mut chip, &options, &mut ram).unwrap();
+///
+/// let mut ram = vec![0; ram_to_identify(&TINY.geometry)];
+/// let medium = identify(&mut chip, &mut ram).unwrap();
+/// assert_eq!((medium.key_bytes, medium.value_bytes), (4, 8));
+/// assert_eq!(key_of(medium.system), Some("mu"));
+/// ```
+pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<F::Error>> {
+    let geometry = flash.geometry();
+    if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
+        return Err(OpenError::BadOption { reason: "a block must have 2 to 16383 pages" });
+    }
+    if layout(&geometry).frame_bytes() < HEADER_BYTES {
+        return Err(OpenError::BadOption { reason: "a page must have at least 40 bytes" });
+    }
+    let (needed, given) = (ram_to_identify(&geometry), ram.len());
+    if given < needed {
+        return Err(OpenError::RamTooSmall { needed, given });
+    }
+    // The survey compares nothing with the settings of the caller.
+    let unknown = Medium { system: 0, key_bytes: 0, value_bytes: 0, blocks: 0, pages_per_block: 0 };
+    let mut space = Space::new(flash, unknown, 1, false, ram);
+    Ok(survey(&mut space, u64::MAX)?.newest_page()?.medium)
+}
+
+/// Bytes of the buffer that [`identify`] needs on a chip of this geometry: one page buffer, one bit for each
+/// page and six bytes for each block. What any index needs suffices too.
+pub fn ram_to_identify(geometry: &Geometry) -> usize {
+    space::ram_needed(geometry, &layout(geometry), 1, false)
+}
+
+const fn layout(geometry: &Geometry) -> PageLayout {
+    PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize)
+}
