@@ -188,6 +188,9 @@ impl BlockFields {
             if page >= pages {
                 return Err(format!("page {page} is damaged, it has {pages} pages"));
             }
+            if damage.flips.len() as u64 > bits {
+                return Err(format!("page {page} has more wrong bits than bits"));
+            }
             if let Some(flip) = damage.flips.iter().find(|&&flip| u64::from(flip) >= bits) {
                 return Err(format!("bit {flip} of page {page} is wrong, a page has {bits} bits"));
             }
