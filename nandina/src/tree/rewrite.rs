@@ -165,7 +165,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         right_edge: bool,
         separator: &mut Separator,
     ) -> Result<bool, Fault<F::Error>> {
+        let fault = self.corrupt("a node is not what it was on the way down");
         let mut node = self.working_node(level)?;
+        if slot >= node.count() {
+            return Err(fault);
+        }
         match child {
             Child::Gone => node.remove(slot),
             Child::Moved(pointer) => node.set_payload(slot, &pointer.to_le_bytes()),
@@ -198,6 +202,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if count < capacity {
             node.insert(index, key, payload);
             return Ok(false);
+        }
+        // The halves of a larger node would not fit where they go.
+        if count > capacity {
+            return Err(self.corrupt("a node has more records than it may"));
         }
         let is_root = level == self.height;
         let area_bytes = self.space.layout.area_bytes();
