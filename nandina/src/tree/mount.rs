@@ -206,6 +206,17 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(last)
     }
 
+    /// Marks a page as valid. A page that two nodes refer to would make a walk of the tree as long as the
+    /// number of its ways, which has no bound worth the name.
+    fn claim(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
+        let page = PageNumber(page);
+        if self.space.blocks.is_valid(page) {
+            return Err(Fault::Corrupt { page, reason: "two nodes refer to it" });
+        }
+        self.space.blocks.set_valid(page, true);
+        Ok(())
+    }
+
     /// Walks the inner nodes and marks every page that holds a reachable node.
     fn find_valid_pages(&mut self) -> Result<(), Fault<F::Error>> {
         let mut path = Path::new();
@@ -216,8 +227,13 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             let frame = self.visit(page, level)?;
             let slot = path.slot(level);
             if slot == 0 {
-                if self.space.header(frame).lowest == level {
-                    self.space.blocks.set_valid(PageNumber(page), true);
+                let lowest = self.space.header(frame).lowest;
+                let below = level > 1 && self.node(frame, level)?.slot_of(SAME_PAGE).is_some();
+                if lowest == level {
+                    self.claim(page)?;
+                } else if lowest > level || !below {
+                    let reason = "it lacks a node that its header tells of";
+                    return Err(Fault::Corrupt { page: PageNumber(page), reason });
                 }
                 self.inner_nodes += u32::from(level > 1);
             }
@@ -239,7 +255,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             }
             if level == 2 {
                 // A leaf is the lowest node of its page: it need not be read to be known.
-                self.space.blocks.set_valid(PageNumber(child), true);
+                self.claim(child)?;
                 path.set_slot(level, slot + 1);
             } else {
                 level -= 1;
