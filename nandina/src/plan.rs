@@ -6,7 +6,7 @@
 
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
-use crate::node::{Medium, PageLayout};
+use crate::node::PageLayout;
 use crate::place::Placement;
 use crate::space::{Budget, Extent, Frames, WEAK_MAX};
 use crate::tree::{Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, ram_needed};
@@ -60,13 +60,7 @@ pub fn plan<S: Placement>(
 ) -> Result<Plan, OpenError<core::convert::Infallible>> {
     options.check::<S, _>(geometry, usize::MAX)?;
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
-    let medium = Medium {
-        system: S::DESCRIPTION.code,
-        key_bytes: options.key_bytes as u16,
-        value_bytes: options.value_bytes as u16,
-        blocks: geometry.blocks,
-        pages_per_block: geometry.pages_per_block as u16,
-    };
+    let medium = options.medium::<S>(geometry);
     let tree = Tree::of::<S>(&Form::new(&layout, &medium), records);
     let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);

@@ -84,16 +84,33 @@ pub struct Done {
     height: u8,
 }
 
-struct Runner<'r, D> {
+struct Runner<D> {
     device: D,
     run: CutRun,
-    ram: &'r mut [u8],
+    ram: Vec<u8>,
     model: Model,
-    changes: &'r [Change],
+    changes: Vec<Change>,
     done: Done,
 }
 
-impl<D: Device> Runner<'_, D> {
+impl<D: Device> Runner<D> {
+    /// Formats the device for the run.
+    fn new<S: Placement>(mut device: D, run: CutRun) -> Result<Self, String> {
+        let options = run.options();
+        let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
+        drop(Index::<_, S>::format(&mut device, &options, &mut ram).map_err(text)?);
+        let changes = run.changes();
+        Ok(Self { device, run, ram, model: Model::new(), changes, done: Done::default() })
+    }
+
+    /// Opens the index once more and holds it against the model.
+    fn compare<S: Placement>(&mut self) -> Result<(), String> {
+        let options = self.run.options();
+        let mut index =
+            Index::<_, S>::open(&mut self.device, &options, &mut self.ram).map_err(text)?;
+        compare(&mut index, &self.model)
+    }
+
     /// Opens the index and does the changes from `first` on, at most `count`, until power goes.
     fn session<S: Placement>(
         &mut self,
@@ -107,7 +124,7 @@ impl<D: Device> Runner<'_, D> {
         }
         let mut session = Session { cut: None, chip_operations: 0, changes_done: 0 };
         let options = self.run.options();
-        let mut index = match Index::<_, S>::open(&mut self.device, &options, self.ram) {
+        let mut index = match Index::<_, S>::open(&mut self.device, &options, &mut self.ram) {
             Ok(index) => index,
             Err(nandina::OpenError::Device(ChipError::PowerLost)) => {
                 session.cut = Some(self.model.clone());
@@ -152,7 +169,7 @@ impl<D: Device> Runner<'_, D> {
     fn recover<S: Placement>(&mut self, after: Model) -> Result<(), String> {
         let mut device = self.device.clone();
         let options = self.run.options();
-        let mut index = Index::<_, S>::open(&mut device, &options, self.ram)
+        let mut index = Index::<_, S>::open(&mut device, &options, &mut self.ram)
             .map_err(|error| format!("opening after the cut: {error:?}"))?;
         let Err(old) = compare(&mut index, &self.model) else {
             return Ok(());
@@ -173,23 +190,12 @@ pub fn cut_once<S: Placement, D: Device>(
     run: CutRun,
     cuts: &[CutPoint],
 ) -> Result<Done, String> {
-    let options = run.options();
-    let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
-    let changes = run.changes();
-    let mut device = device;
-    drop(Index::<_, S>::format(&mut device, &options, &mut ram).map_err(text)?);
-    let mut runner = Runner {
-        device,
-        run,
-        ram: &mut ram,
-        model: Model::new(),
-        changes: &changes,
-        done: Done::default(),
-    };
+    let mut runner = Runner::new::<S>(device, run)?;
+    let whole = runner.changes.len();
     let mut first = 0;
     for &point in cuts {
         let torn = runner.device.chip().fault_counters().torn;
-        let session = runner.session::<S>(Some(point), first, changes.len())?;
+        let session = runner.session::<S>(Some(point), first, whole)?;
         runner.done.tore = runner.device.chip().fault_counters().torn > torn;
         first += session.changes_done;
         let Some(after) = session.cut else {
@@ -204,9 +210,7 @@ pub fn cut_once<S: Placement, D: Device>(
     probe.done.next_session = probe.session::<S>(None, first, CHANGES_BETWEEN)?.chip_operations;
     let session = probe.session::<S>(None, first + CHANGES_BETWEEN, CHANGES_AFTER)?;
     debug_assert!(session.cut.is_none());
-    let mut index = Index::<_, S>::open(&mut probe.device, &options, probe.ram).map_err(text)?;
-    compare(&mut index, &probe.model)?;
-    drop(index);
+    probe.compare::<S>()?;
     probe.done.faults = probe.device.chip().fault_counters();
     probe.done.chip_operations = probe.device.chip().counters().operations();
     Ok(probe.done)
@@ -286,20 +290,9 @@ pub fn cut_everywhere<S: Placement, D: Device>(
 /// Does the whole run without a cut, checks that it has all that it should, and answers how many chip
 /// operations it takes.
 fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<u64, String> {
-    let options = run.options();
-    let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
-    let changes = run.changes();
-    let mut device = device;
-    drop(Index::<_, S>::format(&mut device, &options, &mut ram).map_err(text)?);
-    let mut runner = Runner {
-        device,
-        run,
-        ram: &mut ram,
-        model: Model::new(),
-        changes: &changes,
-        done: Done::default(),
-    };
-    let session = runner.session::<S>(None, 0, changes.len())?;
+    let mut runner = Runner::new::<S>(device, run)?;
+    let whole = runner.changes.len();
+    let session = runner.session::<S>(None, 0, whole)?;
     let Done { collected, height, .. } = runner.done;
     if !collected || height < 2 || !runner.model.is_empty() {
         return Err(format!(
@@ -307,7 +300,6 @@ fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<u64, String>
             runner.model.len()
         ));
     }
-    let mut index = Index::<_, S>::open(&mut runner.device, &options, runner.ram).map_err(text)?;
-    compare(&mut index, &runner.model)?;
+    runner.compare::<S>()?;
     Ok(session.chip_operations)
 }

@@ -85,13 +85,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Result<Self, OpenError<F::Error>> {
         let geometry = flash.geometry();
         options.check::<S, F::Error>(&geometry, ram.len())?;
-        let medium = Medium {
-            system: S::DESCRIPTION.code,
-            key_bytes: options.key_bytes as u16,
-            value_bytes: options.value_bytes as u16,
-            blocks: geometry.blocks,
-            pages_per_block: geometry.pages_per_block as u16,
-        };
+        let medium = options.medium::<S>(&geometry);
         Ok(Self {
             space: Space::new(flash, medium, options.buffers::<S>(), options.verify, ram),
             place: S::default(),

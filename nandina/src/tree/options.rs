@@ -3,7 +3,7 @@
 use super::{HEIGHT_MAX, KEY_BYTES_MAX};
 use crate::error::OpenError;
 use crate::flash::Geometry;
-use crate::node::{PageLayout, Shape};
+use crate::node::{Medium, PageLayout, Shape};
 use crate::place::Placement;
 use crate::space::{self, Frames, Moves, PAGES_MAX};
 
@@ -33,6 +33,17 @@ impl Options {
 
     pub(crate) fn buffers<S: Placement>(&self) -> usize {
         self.page_buffers.unwrap_or(S::DESCRIPTION.buffers_default)
+    }
+
+    /// What pages of such an index say that they are for.
+    pub(crate) const fn medium<S: Placement>(&self, geometry: &Geometry) -> Medium {
+        Medium {
+            system: S::DESCRIPTION.code,
+            key_bytes: self.key_bytes as u16,
+            value_bytes: self.value_bytes as u16,
+            blocks: geometry.blocks,
+            pages_per_block: geometry.pages_per_block as u16,
+        }
     }
 
     pub(crate) fn check<S: Placement, E>(
