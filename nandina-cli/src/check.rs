@@ -8,8 +8,8 @@ use nandina_lab::LabError;
 use nandina_lab::check::check;
 use nandina_lab::store::look;
 
-use crate::commands::print_json;
 use crate::tables::print;
+use crate::tables::print_json;
 
 #[derive(Args)]
 pub struct Check {

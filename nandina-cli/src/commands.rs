@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use nandina::Options;
-use nandina::flash::profile::{self, Profile};
+use nandina::flash::profile;
 use nandina::place::SYSTEMS;
 use nandina_lab::compare::compare;
 use nandina_lab::reproduce::mu_tree;
@@ -13,7 +13,9 @@ use nandina_lab::{LabError, input};
 use serde_json::json;
 
 use crate::arguments::{Arguments, Command, Compare, Duplicates, Paper, Reproduce};
+use crate::choose::device;
 use crate::progress::Progress;
+use crate::tables::print_json;
 use crate::{plan, tables, torture};
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
@@ -39,19 +41,6 @@ fn list(json: bool, object: serde_json::Value, table: String) -> Result<(), LabE
         tables::print(&table);
         Ok(())
     }
-}
-
-pub fn print_json(object: &impl serde::Serialize) -> Result<(), LabError> {
-    let text = serde_json::to_string_pretty(object).map_err(|error| LabError(error.to_string()))?;
-    tables::print(&text);
-    Ok(())
-}
-
-pub fn device(key: &str) -> Result<Profile, LabError> {
-    profile::find(key).copied().ok_or_else(|| {
-        let known: Vec<_> = profile::PROFILES.iter().map(|profile| profile.key).collect();
-        LabError(format!("there is no device '{key}': choose from {}", known.join(", ")))
-    })
 }
 
 fn run_compare(arguments: &Compare) -> Result<(), LabError> {

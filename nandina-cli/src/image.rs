@@ -9,9 +9,10 @@ use nandina_lab::LabError;
 use nandina_lab::store::{Cell, Kind, Rows, ScanRange, Store};
 use serde_json::json;
 
-use crate::commands::{device, print_json};
+use crate::choose::device;
 use crate::progress::Progress;
 use crate::tables;
+use crate::tables::print_json;
 
 /// KIND is u32, i32, u64, i64, text:N (UTF-8, padded with zero bytes to N) or hex:N (just N bytes).
 #[derive(Subcommand)]

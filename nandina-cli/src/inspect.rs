@@ -8,7 +8,7 @@ use nandina_lab::LabError;
 use nandina_lab::inspect::{Inspection, State, TreeFacts, inspect};
 use nandina_lab::store::look;
 
-use crate::commands::print_json;
+use crate::tables::print_json;
 use crate::tables::{print, table};
 use crate::wear::histogram;
 

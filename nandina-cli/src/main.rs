@@ -5,6 +5,7 @@
 
 mod arguments;
 mod check;
+mod choose;
 mod commands;
 mod image;
 mod inspect;

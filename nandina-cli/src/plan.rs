@@ -8,8 +8,9 @@ use nandina::{Cost, Options, Plan};
 use nandina_lab::LabError;
 use serde_json::{Value, json};
 
-use crate::commands::{device, print_json};
+use crate::choose::device;
 use crate::tables;
+use crate::tables::print_json;
 
 #[derive(Args)]
 pub struct Arguments {

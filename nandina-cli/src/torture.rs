@@ -9,9 +9,9 @@ use nandina::place::SYSTEMS;
 use nandina_lab::LabError;
 use nandina_lab::torture::{CutRun, Mode, Report, Torture, replay, torture};
 
-use crate::commands::print_json;
 use crate::progress::Progress;
 use crate::tables;
+use crate::tables::print_json;
 
 #[derive(Args)]
 pub struct Arguments {

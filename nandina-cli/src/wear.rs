@@ -8,7 +8,7 @@ use nandina_lab::LabError;
 use nandina_lab::store::look;
 use nandina_lab::wear::{Observed, Spread, wear};
 
-use crate::commands::print_json;
+use crate::tables::print_json;
 use crate::tables::{print, table};
 
 /// Blocks in a row of the table of erase counts.
