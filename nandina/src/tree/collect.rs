@@ -80,7 +80,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     leaves += u32::from(header.is_ok_and(|header| header.lowest == 1));
                 }
             }
-            best = best.min((leaves.max(1), block));
+            // Counting ends at the best so far: what is no better is not known any closer.
+            if leaves.max(1) < best.0 {
+                best = (leaves.max(1), block);
+            }
         }
         Ok(Some(best.1))
     }
