@@ -179,3 +179,21 @@ fn torture_counts_what_it_did_and_replays_cases_by_name() {
         mistake(&["torture", "--systems", "b-tree"]).starts_with("there is no system 'b-tree'")
     );
 }
+
+#[test]
+fn compare_lists_the_systems_that_cannot_run_and_why() {
+    let arguments = ["compare", "--device", "nor", "--records", "3000"];
+    let object = json(&[&arguments[..], &["--json"]].concat());
+    let refused = object["refused"].as_array().unwrap();
+    assert_eq!(refused[0]["system"], "mu");
+    let reason = refused[0]["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("cannot hold a tree higher than 4: choose a --device with larger pages")
+    );
+    assert_eq!(object["systems"].as_array().unwrap().len(), 1, "the others run all the same");
+    let text = String::from_utf8(nandina(&arguments).stdout).unwrap();
+    assert!(text.contains(&format!("Cannot run: mu: {reason}")), "{text}");
+    // If none can, that is the answer.
+    let none = mistake(&["compare", "--device", "nor", "--value-size", "200"]);
+    assert!(none.contains("can never fit twice in a leaf"), "{none}");
+}

@@ -163,6 +163,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_chip_lacks_is_told() {
+        use crate::flash::profile::{DATAFLASH, MLC, NOR, SLC};
+        let partial = Needs { programs_per_page: 4, rewrite: false };
+        let in_place = Needs { programs_per_page: 1, rewrite: true };
+        for profile in [MLC, SLC, NOR, DATAFLASH] {
+            assert_eq!(Needs::NOTHING.missing(&profile.capabilities), None);
+        }
+        let programs = Some(Missing::Programs { needed: 4, allowed: 1 });
+        assert_eq!(partial.missing(&MLC.capabilities), programs);
+        assert_eq!(partial.missing(&SLC.capabilities), None);
+        assert_eq!(partial.missing(&NOR.capabilities), None);
+        assert_eq!(in_place.missing(&NOR.capabilities), Some(Missing::Rewrite));
+        assert_eq!(in_place.missing(&DATAFLASH.capabilities), None);
+    }
+
+    #[test]
     fn upper_pages_of_mlc_pair_with_lower_pages() {
         let endangers = |index| Pairing::DistanceThree.endangers(index, 128);
         assert_eq!((endangers(0), endangers(1), endangers(125)), (0..0, 0..0, 0..0));
