@@ -63,7 +63,7 @@ const CHANGES_BETWEEN: usize = 2;
 struct Session {
     /// What the change that was cut would have made of the model, if one was cut.
     cut: Option<Model>,
-    /// Chip operations of the session.
+    /// Chip operations since power came back.
     chip_operations: u64,
     changes_done: usize,
 }
@@ -78,7 +78,7 @@ pub struct Done {
     faults: FaultCounters,
     operations: u64,
     chip_operations: u64,
-    /// Chip operations of the session after the last cut, in which a further cut could come.
+    /// Chip operations after the last cut, in which a further one could come.
     next_session: u64,
     collected: bool,
     height: u8,

@@ -248,7 +248,7 @@ impl Life<'_> {
         settle_with(&mut self.model, change, found, self.settings.options.value_bytes)
     }
 
-    /// Works until power goes or the session is over.
+    /// Works until power goes or enough is done.
     fn session<S: Placement>(&mut self) -> Result<End, String> {
         let value_bytes = self.settings.options.value_bytes;
         self.operations += 1;
