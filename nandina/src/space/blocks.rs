@@ -31,6 +31,8 @@ pub struct Blocks<'b> {
     /// Good blocks without a valid page, the active one included.
     empty_blocks: u32,
     bad_blocks: u32,
+    /// Valid pages on bad blocks.
+    endangered_pages: u32,
     most_erased: u32,
 }
 
@@ -51,6 +53,7 @@ impl<'b> Blocks<'b> {
             valid_pages: 0,
             empty_blocks: 0,
             bad_blocks: 0,
+            endangered_pages: 0,
             most_erased: 0,
         };
         blocks.clear();
@@ -64,6 +67,7 @@ impl<'b> Blocks<'b> {
         self.valid_pages = 0;
         self.empty_blocks = self.blocks;
         self.bad_blocks = 0;
+        self.endangered_pages = 0;
         self.most_erased = 0;
     }
 
@@ -111,6 +115,7 @@ impl<'b> Blocks<'b> {
         if !self.is_bad(block) {
             self.empty_blocks -= u32::from(self.valid_in(block) == 0);
             self.bad_blocks += 1;
+            self.endangered_pages += self.valid_in(block);
             self.set_state(block, self.state(block) | BAD);
         }
     }
@@ -144,10 +149,12 @@ impl<'b> Blocks<'b> {
         if valid {
             self.set_state(block, state + 1);
             self.valid_pages += 1;
+            self.endangered_pages += u32::from(!good);
             self.empty_blocks -= u32::from(good && before == 0);
         } else {
             self.set_state(block, state - 1);
             self.valid_pages -= 1;
+            self.endangered_pages -= u32::from(!good);
             self.empty_blocks += u32::from(good && before == 1);
         }
     }
@@ -194,7 +201,7 @@ impl<'b> Blocks<'b> {
 
     /// A bad block that still holds valid pages.
     pub fn failing(&self) -> Option<BlockNumber> {
-        if self.bad_blocks == 0 {
+        if self.endangered_pages == 0 {
             return None;
         }
         self.all()
