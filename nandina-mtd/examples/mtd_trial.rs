@@ -1,123 +1,203 @@
 //! Puts every system of the registry on an MTD device and holds it against a model: records put, replaced,
-//! removed, read, scanned, reopened, checked. All that was on the device is lost.
+//! removed, got, scanned both ways, reopened, checked. All that was on the device is lost; no other is touched.
 //!
-//! `mtd_trial DEVICE [bad]`: with `bad` a block is marked as bad half way. Exit code 1 if anything is wrong.
+//! `mtd_trial DEVICE [WORD...]`; `mtd_trial systems` lists the systems. Exit code 1 if anything is wrong. Words:
+//! `only=SYSTEM`; `spare`: with the spare area; `mark`: mark an erased block as bad half way; `worn`: blocks of
+//! the device are known to fail, and must be found and marked; `flips`: reads are known to flip bits, and some
+//! must be reported; `uncorrectable=PAGE`: no system, but a page that is known to be unreadable must say so.
+//! With MTD_TRIAL_LIES in the environment the trial expects a record that was never put, and must fail.
+
+mod support;
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::process::ExitCode;
 
-use nandina::flash::{BlockNumber, Flash};
+use nandina::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
 use nandina::place::{Placement, SYSTEMS, Visitor, visit};
 use nandina::{Index, Options, ram_needed};
 use nandina_mtd::Mtd;
 
-type Outcome = Result<String, Box<dyn std::error::Error>>;
+use support::Counted;
 
 const KEY_BYTES: usize = 4;
 const VALUE_BYTES: usize = 12;
+const ROUNDS: u32 = 3;
+
+type Model = BTreeMap<[u8; KEY_BYTES], [u8; VALUE_BYTES]>;
 
 struct Trial<'a> {
     device: &'a str,
-    marks_bad: bool,
-    /// Set in the environment to see that a wrong answer fails the trial.
-    lies: bool,
+    words: &'a [String],
+}
+
+impl Trial<'_> {
+    fn has(&self, word: &str) -> bool {
+        self.words.iter().any(|given| given == word)
+    }
+
+    fn open(&self) -> Result<Mtd, Box<dyn Error>> {
+        let mtd = Mtd::open(self.device)?;
+        Ok(if self.has("spare") { mtd.with_spare()? } else { mtd })
+    }
+
+    /// Blocks that the kernel, asked anew, calls bad.
+    fn bad_blocks(&self) -> Result<u32, Box<dyn Error>> {
+        let mut mtd = Mtd::open_read_only(self.device)?;
+        let mut bad = 0;
+        for block in 0..mtd.geometry().blocks {
+            bad += u32::from(mtd.is_bad(BlockNumber(block))?);
+        }
+        Ok(bad)
+    }
 }
 
 impl Visitor for Trial<'_> {
-    type Output = Outcome;
+    type Output = Result<String, Box<dyn Error>>;
 
-    fn visit<S: Placement + 'static>(self) -> Outcome {
-        let mut mtd = Mtd::open(self.device)?;
+    fn visit<S: Placement + 'static>(self) -> Self::Output {
+        let bad_before = self.bad_blocks()?;
+        let mtd = Counted::new(self.open()?);
         let geometry = mtd.geometry();
-        let blocks = (0..geometry.blocks).map(BlockNumber);
-        let bad = blocks.filter(|&block| mtd.is_bad(block).unwrap_or(true)).count();
         let options = Options::new(KEY_BYTES, VALUE_BYTES);
         let mut ram = vec![0; ram_needed::<S>(&geometry, &options)];
-        let mut model = BTreeMap::new();
+        let mut model = Model::new();
         let mut index = Index::<_, S>::format(mtd, &options, &mut ram)?;
-        for round in 0..3u32 {
-            for turn in 0..4_000u32 {
-                let number = turn.wrapping_mul(2_654_435_761) % 3_000;
-                let key = number.to_be_bytes();
-                if turn % 5 == 4 {
-                    if index.remove(&key)? != model.remove(&key).is_some() {
-                        return Err(format!("remove of {number} answered wrongly").into());
-                    }
-                } else {
-                    let mut value = [round as u8; VALUE_BYTES];
-                    value[..4].copy_from_slice(&turn.to_le_bytes());
-                    index.insert(&key, &value)?;
-                    model.insert(key, value);
-                }
-            }
+        for round in 0..ROUNDS {
+            change(&mut index, &mut model, round)?;
             compare(&mut index, &model)?;
             let mut mtd = index.close();
-            if self.marks_bad && round == 1 {
-                // A block that goes bad while it holds data: what it holds can still be read.
-                let good = (0..geometry.blocks).map(BlockNumber);
-                if let Some(block) = good.rev().find(|&block| !mtd.is_bad(block).unwrap_or(true)) {
-                    mtd.mark_bad(block)?;
-                }
+            if self.has("mark") && round == 1 {
+                support::mark_an_erased_block(&mut mtd)?;
             }
+            // Opened anew, so that nothing is left in RAM of what the last round knew.
+            let mtd = Counted { chip: self.open()?, ..mtd };
             index = Index::<_, S>::open(mtd, &options, &mut ram)?;
             compare(&mut index, &model)?;
         }
-        if self.lies {
+        if std::env::var_os("MTD_TRIAL_LIES").is_some() {
             model.insert([0xFF; KEY_BYTES], [0; VALUE_BYTES]);
             compare(&mut index, &model)?;
         }
         let statistics = index.statistics();
+        let mtd = index.close();
+        let (bad_after, counts) = (self.bad_blocks()?, mtd.counts);
+        if statistics.bad_blocks != bad_after {
+            let told = statistics.bad_blocks;
+            return Err(format!("the index knows {told} bad blocks, the kernel {bad_after}").into());
+        }
+        let marked = bad_after - bad_before;
+        let expected = u32::from(self.has("mark")) + counts.failed_blocks();
+        if marked != expected || (self.has("worn") && counts.failed_blocks() == 0) {
+            return Err(format!("{marked} blocks were marked, not {expected}: {counts}").into());
+        }
+        if self.has("flips") && counts.corrected == 0 {
+            return Err("no read told of flipped bits".into());
+        }
         Ok(format!(
-            "{} records, height {}, pages of {} + {} bytes, {} blocks, {bad} bad before, {} after",
+            "{} records, height {}, pages of {} + {} bytes, {} blocks, {bad_before} bad before, {bad_after} \
+             after; {counts}",
             statistics.records,
             statistics.height,
             geometry.page_bytes,
             geometry.spare_bytes,
             geometry.blocks,
-            statistics.bad_blocks
         ))
     }
 }
 
+fn change<S: Placement>(
+    index: &mut Index<'_, Counted, S>,
+    model: &mut Model,
+    round: u32,
+) -> Result<(), Box<dyn Error>> {
+    for turn in 0..4_000u32 {
+        let number = turn.wrapping_mul(2_654_435_761) % 3_000;
+        let key = number.to_be_bytes();
+        if turn % 5 == 4 {
+            if index.remove(&key)? != model.remove(&key).is_some() {
+                return Err(format!("remove of {number} answered wrongly").into());
+            }
+        } else {
+            let mut value = [round as u8; VALUE_BYTES];
+            value[..4].copy_from_slice(&turn.to_le_bytes());
+            index.insert(&key, &value)?;
+            model.insert(key, value);
+        }
+        if index.get(&key)? != model.get(&key).map(|value| &value[..]) {
+            return Err(format!("get of {number} answered wrongly").into());
+        }
+    }
+    Ok(())
+}
+
 fn compare<S: Placement>(
-    index: &mut Index<'_, Mtd, S>,
-    model: &BTreeMap<[u8; KEY_BYTES], [u8; VALUE_BYTES]>,
-) -> Result<(), Box<dyn std::error::Error>> {
+    index: &mut Index<'_, Counted, S>,
+    model: &Model,
+) -> Result<(), Box<dyn Error>> {
     let mut violations = Vec::new();
     index.check(|violation| violations.push(violation.to_string()))?;
     if !violations.is_empty() {
         return Err(violations.join("; ").into());
     }
-    let mut range = index.range(..)?;
+    let mut up = index.range(..)?;
     for (key, value) in model {
-        if range.next()? != Some((&key[..], &value[..])) {
+        if up.next()? != Some((&key[..], &value[..])) {
             return Err(format!("the scan differs at {key:02x?}").into());
         }
     }
-    if range.next()?.is_some() {
+    if up.next()?.is_some() {
         return Err("the scan goes on after the last record".into());
+    }
+    let mut down = index.range_down(..)?;
+    for (key, value) in model.iter().rev() {
+        if down.next()? != Some((&key[..], &value[..])) {
+            return Err(format!("the scan down differs at {key:02x?}").into());
+        }
+    }
+    if down.next()?.is_some() {
+        return Err("the scan down goes on after the first record".into());
     }
     Ok(())
 }
 
+/// A page that the device is known not to read must answer so, and must not give bytes.
+fn unreadable(device: &str, page: &str) -> Result<String, Box<dyn Error>> {
+    let (mut mtd, page) = (Mtd::open(device)?, PageNumber(page.parse()?));
+    let geometry = mtd.geometry();
+    let mut main = vec![0x5A; geometry.page_bytes as usize];
+    mtd.erase(geometry.block_of(page))?;
+    mtd.program(page, &main, &[])?;
+    match mtd.read(page, &mut main, &mut []) {
+        Err(error) if error.kind() == ErrorKind::Uncorrectable => Ok(error.to_string()),
+        other => Err(format!("{page} answered {other:?}").into()),
+    }
+}
+
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    let (Some(device), extra) = (arguments.get(1), arguments.get(2).map(String::as_str)) else {
-        eprintln!("mtd_trial: name a device: mtd_trial /dev/mtdN [bad]");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((device, words)) = arguments.split_first() else {
+        eprintln!("mtd_trial: name a device: mtd_trial /dev/mtdN [WORD...]");
         return ExitCode::from(2);
     };
-    let mut failed = false;
-    for system in SYSTEMS {
-        let marks_bad = extra == Some("bad");
-        let lies = std::env::var_os("MTD_TRIAL_LIES").is_some();
-        match visit(system.key, Trial { device, marks_bad, lies }) {
-            Some(Ok(what)) => println!("PASS {device} {}: {what}", system.key),
-            Some(Err(error)) => {
-                println!("FAIL {device} {}: {error}", system.key);
-                failed = true;
-            }
-            None => failed = true,
+    if device == "systems" {
+        SYSTEMS.iter().for_each(|system| println!("{}", system.key));
+        return ExitCode::SUCCESS;
+    }
+    let value = |name| words.iter().find_map(|word| word.strip_prefix(name));
+    if let Some(page) = value("uncorrectable=") {
+        return support::tell(device, "uncorrectable", unreadable(device, page));
+    }
+    let only = value("only=");
+    let mut code = ExitCode::SUCCESS;
+    let mut ran = 0;
+    for system in SYSTEMS.iter().filter(|system| only.is_none_or(|only| only == system.key)) {
+        ran += 1;
+        let outcome = visit(system.key, Trial { device, words });
+        let outcome = outcome.unwrap_or_else(|| Err("no such system".into()));
+        if support::tell(device, system.key, outcome) != ExitCode::SUCCESS {
+            code = ExitCode::FAILURE;
         }
     }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if ran == 0 { ExitCode::from(2) } else { code }
 }

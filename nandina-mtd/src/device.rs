@@ -1,27 +1,35 @@
 //! An MTD device as a chip: geometry and capabilities from what the kernel says, pages and blocks by offset.
+//! Nothing is cached but the table of bad blocks.
 
 use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Reading};
 
 use crate::MtdError;
-use crate::kernel::{self, ERASE, Info, PROGRAM};
+use crate::kernel::{self, ERASE, Info, MARK, PROGRAM};
 
 /// Bytes of a page on devices that can be written byte by byte.
 const PAGE_BYTES_DEFAULT: u32 = 512;
 
 /// An open MTD device.
 ///
-/// On NAND a page is what the kernel writes at once, with the bytes of the spare area that the ECC leaves
-/// free; a block is what it erases. On NOR and RAM the page size is chosen. All of the device is used: to keep
-/// a part of it, let the kernel partition it.
+/// On NAND a page is what the kernel writes at once, a block is what it erases. On NOR and RAM the page size is
+/// chosen. All of the device is used: to keep a part of it, let the kernel partition it.
+///
+/// The spare area is left alone unless [`with_spare`](Self::with_spare) asks for it: with most controllers the
+/// ECC does not cover its free bytes, so that a bit that flips there is neither corrected nor reported.
+///
+/// The kernel erases a block before it marks it as bad, so only blocks that hold nothing of worth may be
+/// marked. An index keeps to that.
 #[derive(Debug)]
 pub struct Mtd {
     file: File,
     path: PathBuf,
     geometry: Geometry,
     capabilities: Capabilities,
+    is_nand: bool,
     /// Wrong bits in a codeword from which a page should be refreshed.
     refresh_bits: u32,
     writable: bool,
@@ -50,6 +58,28 @@ impl Mtd {
         self
     }
 
+    /// The same NAND device, with the free bytes of its spare area (`oobavail`) beside each page.
+    ///
+    /// Only where the ECC covers these bytes as it covers the page: otherwise rule 12 of
+    /// [`Flash`](nandina::flash::Flash) is broken, and a single flipped bit there loses a page. Linux 6.1 or
+    /// later is needed. An index that was formatted with the spare area is opened with it.
+    pub fn with_spare(mut self) -> Result<Self, MtdError> {
+        if !self.is_nand {
+            return Err(self.unsuitable("only NAND has a spare area"));
+        }
+        let spare_bytes = attribute(&self.file, "oobavail").unwrap_or(0) as u32;
+        let (mut main, mut spare) =
+            (vec![0; self.geometry.page_bytes as usize], vec![0; spare_bytes as usize]);
+        kernel::read(&self.file, 0, &mut main, &mut spare)
+            .map_err(self.failed("reading a page with its spare area"))?;
+        self.geometry.spare_bytes = spare_bytes;
+        Ok(self)
+    }
+
+    fn unsuitable(&self, reason: &str) -> MtdError {
+        MtdError::Unsuitable { path: self.path.clone(), reason: reason.into() }
+    }
+
     fn open_with(path: &Path, writable: bool, page_bytes: u32) -> Result<Self, MtdError> {
         let call = |what, error| MtdError::Call { path: path.into(), what, error };
         let file = OpenOptions::new()
@@ -58,15 +88,18 @@ impl Mtd {
             .open(path)
             .map_err(|error| call("opening", error))?;
         let info = kernel::info(&file).map_err(|error| call("asking for its sizes", error))?;
-        let (geometry, capabilities) = shape(path, &info, page_bytes)
+        // The ioctl cuts the size to 32 bits.
+        let size = attribute(&file, "size").unwrap_or_else(|| u64::from(info.size));
+        let (geometry, capabilities) = shape(&info, size, page_bytes)
             .map_err(|reason| MtdError::Unsuitable { path: path.into(), reason })?;
         let block_bytes = u64::from(info.erase_bytes);
         let bad = (0..u64::from(geometry.blocks))
             .map(|block| kernel::is_bad(&file, block * block_bytes))
             .collect::<Result<_, _>>()
             .map_err(|error| call("asking for bad blocks", error))?;
-        let refresh_bits = attribute(path, "bitflip_threshold").unwrap_or(1).max(1);
-        Ok(Self { file, path: path.into(), geometry, capabilities, refresh_bits, writable, bad })
+        let refresh_bits = attribute(&file, "bitflip_threshold").unwrap_or(1).max(1) as u32;
+        let (path, is_nand) = (path.into(), is_nand(&info));
+        Ok(Self { file, path, geometry, capabilities, is_nand, refresh_bits, writable, bad })
     }
 
     fn page_offset(&self, page: PageNumber) -> u64 {
@@ -87,35 +120,44 @@ impl Mtd {
     }
 }
 
-/// A number that the kernel tells of the device beside its ioctls.
-fn attribute(path: &Path, name: &str) -> Option<u32> {
-    let device = path.file_name()?.to_str()?;
-    let text = fs::read_to_string(format!("/sys/class/mtd/{device}/{name}")).ok()?;
+/// A number that the kernel tells of the device beside its ioctls. It is found by the device's number, so that
+/// links and read-only nodes (`/dev/mtd0ro`: odd numbers) lead to it too.
+fn attribute(file: &File, name: &str) -> Option<u64> {
+    let device = libc::minor(file.metadata().ok()?.rdev()) / 2;
+    let text = fs::read_to_string(format!("/sys/class/mtd/mtd{device}/{name}")).ok()?;
     text.trim().parse().ok()
 }
 
-/// The geometry and capabilities of a device, or why it cannot carry an index.
-fn shape(path: &Path, info: &Info, page_bytes: u32) -> Result<(Geometry, Capabilities), String> {
-    let is_nand = matches!(info.kind, kernel::NAND | kernel::MLC_NAND);
+const fn is_nand(info: &Info) -> bool {
+    matches!(info.kind, kernel::NAND | kernel::MLC_NAND)
+}
+
+/// The geometry and capabilities of a device of `size` bytes, or why it cannot carry an index.
+fn shape(info: &Info, size: u64, page_bytes: u32) -> Result<(Geometry, Capabilities), String> {
+    let is_nand = is_nand(info);
     if !is_nand && !matches!(info.kind, kernel::NOR | kernel::RAM | kernel::DATAFLASH) {
         return Err(format!("MTD kind {} is neither NAND, NOR, DataFlash nor RAM", info.kind));
     }
-    let page_bytes = if info.write_bytes > 1 { info.write_bytes } else { page_bytes };
-    let whole = page_bytes > 0 && info.erase_bytes.is_multiple_of(page_bytes);
+    let fixed = is_nand || info.kind == kernel::DATAFLASH;
+    let page_bytes = if fixed { info.write_bytes } else { page_bytes };
+    let whole = page_bytes > 0
+        && page_bytes.is_multiple_of(info.write_bytes.max(1))
+        && info.erase_bytes.is_multiple_of(page_bytes);
     if !whole || info.erase_bytes / page_bytes < 2 {
         return Err(format!(
-            "a block of {} bytes does not hold two or more pages of {page_bytes}",
-            info.erase_bytes
+            "a block of {} bytes, written in units of {}, does not hold two or more pages of {page_bytes}",
+            info.erase_bytes, info.write_bytes
         ));
     }
-    let geometry = Geometry {
-        page_bytes,
-        spare_bytes: if is_nand { attribute(path, "oobavail").unwrap_or(0) } else { 0 },
-        pages_per_block: info.erase_bytes / page_bytes,
-        blocks: info.size / info.erase_bytes,
+    let blocks = size / u64::from(info.erase_bytes);
+    let pages_per_block = info.erase_bytes / page_bytes;
+    let (1.., Ok(_)) = (blocks, u32::try_from(blocks * u64::from(pages_per_block))) else {
+        return Err(format!("{blocks} blocks of {pages_per_block} pages are none or too many"));
     };
+    let geometry = Geometry { page_bytes, spare_bytes: 0, pages_per_block, blocks: blocks as u32 };
+    let bits_writable = !is_nand && info.flags & kernel::BITS_WRITABLE != 0;
     let capabilities = Capabilities {
-        programs_per_page: if is_nand { Some(1) } else { None },
+        programs_per_page: if bits_writable { None } else { Some(1) },
         in_order: is_nand,
         pairing: Pairing::None,
         rewrite: false,
@@ -171,12 +213,15 @@ impl Flash for Mtd {
 
     fn mark_bad(&mut self, block: BlockNumber) -> Result<(), MtdError> {
         self.check_writable()?;
-        kernel::mark_bad(&self.file, self.block_offset(block))
-            .map_err(self.failed("marking a block as bad"))?;
+        // Also if the mark fails: as long as the device is open, the block is not tried again.
         if let Some(bad) = self.bad.get_mut(block.0 as usize) {
             *bad = true;
         }
-        Ok(())
+        match kernel::mark_bad(&self.file, self.block_offset(block)) {
+            // NOR and RAM have no such marks.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+            marked => marked.map_err(self.failed(MARK)),
+        }
     }
 }
 
@@ -194,28 +239,36 @@ mod tests {
 
     #[test]
     fn devices_are_shaped_by_their_kind() {
-        let path = Path::new("/dev/mtd-none");
-        let nand = Info {
-            kind: kernel::NAND,
-            size: 1 << 28,
-            erase_bytes: 1 << 17,
-            write_bytes: 2048,
-            ..Info::default()
-        };
-        let (geometry, capabilities) = shape(path, &nand, 512).unwrap();
+        let nand =
+            Info { kind: kernel::NAND, erase_bytes: 1 << 17, write_bytes: 2048, ..Info::default() };
+        let (geometry, capabilities) = shape(&nand, 1 << 28, 512).unwrap();
         assert_eq!(
             (geometry.page_bytes, geometry.pages_per_block, geometry.blocks),
             (2048, 64, 2048)
         );
         assert!(capabilities.in_order && capabilities.programs_per_page == Some(1));
-        let ram = Info { kind: kernel::RAM, write_bytes: 1, erase_bytes: 4096, ..nand };
-        let (geometry, capabilities) = shape(path, &ram, 512).unwrap();
+        let flags = kernel::BITS_WRITABLE;
+        let nor = Info { kind: kernel::NOR, flags, write_bytes: 1, erase_bytes: 4096, ..nand };
+        let (geometry, capabilities) = shape(&nor, 1 << 20, 512).unwrap();
         assert_eq!(
             (geometry.page_bytes, geometry.pages_per_block, geometry.spare_bytes),
             (512, 8, 0)
         );
         assert_eq!(capabilities.programs_per_page, None);
-        assert!(shape(path, &ram, 1000).is_err() && shape(path, &ram, 0).is_err());
-        assert!(shape(path, &Info { kind: 0, ..nand }, 512).is_err());
+        assert!(shape(&nor, 1 << 20, 1000).is_err() && shape(&nor, 1 << 20, 0).is_err());
+        assert!(shape(&Info { kind: 0, ..nand }, 1 << 28, 512).is_err());
+        // NOR with an ECC of its own: units of 16 bytes, each written once.
+        let coded = Info { write_bytes: 16, flags: 0, ..nor };
+        let (geometry, capabilities) = shape(&coded, 1 << 20, 512).unwrap();
+        assert_eq!((geometry.page_bytes, capabilities.programs_per_page), (512, Some(1)));
+        assert!(shape(&coded, 1 << 20, 8).is_err());
+    }
+
+    #[test]
+    fn large_devices_keep_their_size_and_too_large_ones_are_refused() {
+        let nand =
+            Info { kind: kernel::NAND, erase_bytes: 1 << 18, write_bytes: 4096, ..Info::default() };
+        assert_eq!(shape(&nand, 1 << 33, 512).unwrap().0.blocks, 1 << 15);
+        assert!(shape(&nand, 1 << 44, 512).is_err() && shape(&nand, 0, 512).is_err());
     }
 }

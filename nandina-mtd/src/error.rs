@@ -1,10 +1,12 @@
-//! What can go wrong with an MTD device, and what it means for an index.
+//! What can go wrong with an MTD device, and what it means for an index. Nothing is retried here.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use nandina::flash::{ErrorKind, FlashError, PageNumber};
+
+use crate::kernel::{ERASE, MARK, PROGRAM};
 
 /// An error of an MTD device.
 #[derive(Debug)]
@@ -53,18 +55,40 @@ impl FlashError for MtdError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Uncorrectable(_) => ErrorKind::Uncorrectable,
-            // EIO is how a driver says that the chip could not do it.
-            Self::Call { what: crate::kernel::PROGRAM, error, .. }
+            // EIO is how a driver says that the chip could not do it. A bad-block mark is a program too, and
+            // a worn block often refuses it.
+            Self::Call { what: PROGRAM | MARK, error, .. }
                 if error.raw_os_error() == Some(libc::EIO) =>
             {
                 ErrorKind::ProgramFailed
             }
-            Self::Call { what: crate::kernel::ERASE, error, .. }
-                if error.raw_os_error() == Some(libc::EIO) =>
-            {
+            Self::Call { what: ERASE, error, .. } if error.raw_os_error() == Some(libc::EIO) => {
                 ErrorKind::EraseFailed
             }
             _ => ErrorKind::Other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_answers_has_a_meaning() {
+        let kind = |what, errno| {
+            let error = io::Error::from_raw_os_error(errno);
+            MtdError::Call { path: "/dev/mtd0".into(), what, error }.kind()
+        };
+        assert_eq!(kind(PROGRAM, libc::EIO), ErrorKind::ProgramFailed);
+        assert_eq!(kind(MARK, libc::EIO), ErrorKind::ProgramFailed);
+        assert_eq!(kind(ERASE, libc::EIO), ErrorKind::EraseFailed);
+        assert_eq!(kind(ERASE, libc::EROFS), ErrorKind::Other);
+        assert_eq!(kind("reading a page", libc::EIO), ErrorKind::Other);
+        assert_eq!(MtdError::Uncorrectable(PageNumber(1)).kind(), ErrorKind::Uncorrectable);
+        assert_eq!(
+            (MtdError::ReadOnly.kind(), MtdError::NoRewrite.kind()),
+            (ErrorKind::Other, ErrorKind::Other)
+        );
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 
 pub const PROGRAM: &str = "programming a page";
 pub const ERASE: &str = "erasing a block";
+pub const MARK: &str = "marking a block as bad";
 
 /// Kinds of devices.
 pub const RAM: u8 = 1;
@@ -15,6 +16,9 @@ pub const NOR: u8 = 3;
 pub const NAND: u8 = 4;
 pub const DATAFLASH: u8 = 6;
 pub const MLC_NAND: u8 = 8;
+
+/// A flag of devices whose bits can be written one by one, as often as wanted, from 1 to 0.
+pub const BITS_WRITABLE: u32 = 0x800;
 
 /// The free bytes of the spare area, one after another, wherever the ECC leaves them.
 const AUTO_OOB: u8 = 1;
@@ -74,17 +78,24 @@ pub struct Health {
     pub most: u32,
 }
 
-/// A request number: direction (1: to the kernel, 2: from it), `M`, the number, the size of the struct.
-const fn request<T>(direction: u64, number: u64) -> libc::Ioctl {
-    (direction << 30 | (size_of::<T>() as u64) << 16 | (b'M' as u64) << 8 | number) as libc::Ioctl
+/// What the ECC had to do since the device was attached (`struct mtd_ecc_stats`).
+#[repr(C)]
+#[derive(Default, Clone, Copy, Debug)]
+struct Totals {
+    corrected: u32,
+    uncorrectable: u32,
+    bad_blocks: u32,
+    table_blocks: u32,
 }
 
-const MEMGETINFO: libc::Ioctl = request::<Info>(2, 1);
-const MEMGETBADBLOCK: libc::Ioctl = request::<i64>(1, 11);
-const MEMSETBADBLOCK: libc::Ioctl = request::<i64>(1, 12);
-const MEMERASE64: libc::Ioctl = request::<Range>(1, 20);
-const MEMWRITE: libc::Ioctl = request::<WriteRequest>(3, 24);
-const MEMREAD: libc::Ioctl = request::<ReadRequest>(3, 26);
+const GROUP: u32 = b'M' as u32;
+const MEMGETINFO: libc::Ioctl = libc::_IOR::<Info>(GROUP, 1);
+const MEMGETBADBLOCK: libc::Ioctl = libc::_IOW::<i64>(GROUP, 11);
+const MEMSETBADBLOCK: libc::Ioctl = libc::_IOW::<i64>(GROUP, 12);
+const ECCGETSTATS: libc::Ioctl = libc::_IOR::<Totals>(GROUP, 18);
+const MEMERASE64: libc::Ioctl = libc::_IOW::<Range>(GROUP, 20);
+const MEMWRITE: libc::Ioctl = libc::_IOWR::<WriteRequest>(GROUP, 24);
+const MEMREAD: libc::Ioctl = libc::_IOWR::<ReadRequest>(GROUP, 26);
 
 fn answer(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -159,36 +170,73 @@ pub fn read(file: &File, start: u64, main: &mut [u8], oob: &mut [u8]) -> io::Res
     };
     // SAFETY: the request reads and writes one `ReadRequest`, and through it writes just the bytes of `main`
     // and `oob`, which are borrowed for as long as the call.
-    let result = answer(unsafe { libc::ioctl(file.as_raw_fd(), MEMREAD, &raw mut request) });
-    match result.map_err(|error| (error.raw_os_error(), error)) {
-        Ok(_) => Ok(request.health),
-        // The bytes were read and corrected; or they were read and are wrong, as the health says.
-        Err((Some(libc::EUCLEAN | libc::EBADMSG), _)) => Ok(request.health),
-        // Kernels before 6.1 have no such request: bytes without a word on their health.
-        Err((Some(libc::ENOTTY | libc::EOPNOTSUPP), _)) if oob.is_empty() => {
-            file.read_exact_at(main, start).map(|()| Health::default())
-        }
-        Err((_, error)) => Err(error),
+    let Err(error) = answer(unsafe { libc::ioctl(file.as_raw_fd(), MEMREAD, &raw mut request) })
+    else {
+        return Ok(request.health);
+    };
+    let health = request.health;
+    match error.raw_os_error() {
+        // The bytes were read and corrected.
+        Some(libc::EUCLEAN) => Ok(health),
+        // The bytes were read and are wrong.
+        Some(libc::EBADMSG) => Ok(Health { uncorrectable: health.uncorrectable.max(1), ..health }),
+        // Kernels before 6.1 do not know the request, drivers without a spare area do not serve it.
+        Some(libc::ENOTTY | libc::EOPNOTSUPP) if oob.is_empty() => read_main(file, start, main),
+        _ => Err(error),
     }
+}
+
+fn totals(file: &File) -> io::Result<Totals> {
+    let mut totals = Totals::default();
+    // SAFETY: the request writes one `Totals`, which is what the pointer leads to, and keeps no pointer.
+    answer(unsafe { libc::ioctl(file.as_raw_fd(), ECCGETSTATS, &raw mut totals) })?;
+    Ok(totals)
+}
+
+/// Reads main data in the way that every kernel knows. It returns wrong bytes without an error, so the
+/// totals before and after tell. They are of the whole device and do not say how the flipped bits spread
+/// over the codewords: all are taken to be in one, so a page is refreshed early, never late.
+fn read_main(file: &File, start: u64, main: &mut [u8]) -> io::Result<Health> {
+    let before = totals(file)?;
+    file.read_exact_at(main, start)?;
+    let after = totals(file)?;
+    let corrected = after.corrected.wrapping_sub(before.corrected);
+    let uncorrectable = after.uncorrectable.wrapping_sub(before.uncorrectable);
+    Ok(Health { uncorrectable, corrected, most: corrected })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::mem::offset_of;
+
     use super::*;
 
-    /// The numbers that the kernel's headers give on 64-bit machines.
+    /// The numbers that the kernel's headers give on most 64-bit machines; MIPS and PowerPC have others.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
     #[test]
     fn requests_have_the_kernels_numbers() {
         let numbers = [
             (MEMGETINFO, 0x8020_4D01u64),
             (MEMGETBADBLOCK, 0x4008_4D0B),
             (MEMSETBADBLOCK, 0x4008_4D0C),
+            (ECCGETSTATS, 0x8010_4D12),
             (MEMERASE64, 0x4010_4D14),
             (MEMWRITE, 0xC030_4D18),
             (MEMREAD, 0xC040_4D1A),
         ];
         for (ours, kernels) in numbers {
-            assert_eq!(ours, kernels, "{kernels:x}");
+            // Its width differs between C libraries; its 32 bits do not.
+            assert_eq!(ours as u32, kernels as u32, "{kernels:x}");
         }
+    }
+
+    #[test]
+    fn structs_are_laid_out_as_the_kernels() {
+        assert_eq!((size_of::<Info>(), size_of::<Range>(), size_of::<Totals>()), (32, 16, 16));
+        assert_eq!((offset_of!(Info, flags), offset_of!(Info, size)), (4, 8));
+        assert_eq!((offset_of!(Info, write_bytes), offset_of!(Info, padding)), (16, 24));
+        assert_eq!((offset_of!(WriteRequest, mode), size_of::<WriteRequest>()), (40, 48));
+        assert_eq!((offset_of!(ReadRequest, mode), offset_of!(ReadRequest, health)), (40, 48));
+        assert_eq!((offset_of!(Totals, uncorrectable), offset_of!(Health, most)), (4, 8));
     }
 }
