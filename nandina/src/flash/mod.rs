@@ -41,7 +41,8 @@ pub use profile::{Profile, Timing};
 ///     rule 6 does, one erase ([`ErrorKind::EraseFailed`]) its block as rule 7 does; the chip lives on.
 /// 12. **Flipped bits.** A read gives the bytes that were programmed and says whether the ECC had to
 ///     correct so many bits that the page should be refreshed ([`Reading`]); or it fails with
-///     [`ErrorKind::Uncorrectable`], which concerns that page alone.
+///     [`ErrorKind::Uncorrectable`], which concerns that page alone. This holds for the spare bytes too: a
+///     driver whose ECC does not cover them has a [`Geometry::spare_bytes`] of 0.
 /// 13. **Shared cells.** A cut during a program may also damage the pages that [`Pairing::endangers`]
 ///     names.
 /// 14. **Rewrite.** Where [`Capabilities::rewrite`] is set, a page may be replaced whatever it holds. A
