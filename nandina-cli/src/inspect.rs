@@ -67,11 +67,10 @@ fn text(inspection: &Inspection) -> String {
     }
     if let Some(tree) = &inspection.tree {
         text += &format!("\n\nTree of the newest root\n{}", tree_text(tree));
-        if inspection.damaged_behind_root > 1 {
+        if let Some(pages @ 1..) = inspection.unexplained_pages {
             text += &format!(
-                "\n{} damaged pages stand behind the newest root that can be read. A cut leaves one at most: \
-                 newer changes are lost.",
-                inspection.damaged_behind_root
+                "\n{pages} damaged pages are newer than the newest root that can be read, and no power cut \
+                 explains them: newer changes may be lost."
             );
         }
     } else if inspection.medium.is_some() {

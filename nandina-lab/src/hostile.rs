@@ -143,7 +143,10 @@ impl Use<'_> {
                     2 => header.lowest = self.bytes.next() % 6,
                     3 => header.height = self.bytes.next() % 14,
                     4 => header.records = self.bytes.next_u32(),
-                    5 => header.sequence = self.bytes.next_u32().into(),
+                    5 => {
+                        let high = u64::from(self.bytes.next_u16());
+                        header.sequence = high << 32 | u64::from(self.bytes.next_u32());
+                    }
                     6 => header.identity = self.bytes.next().into(),
                     _ => frame.fill(self.bytes.next()),
                 }

@@ -52,7 +52,9 @@ impl Mtd {
         Self::open_with(path.as_ref(), true, page_bytes)
     }
 
-    /// The same device, whose pages share cells as `pairing` says; the kernel does not tell. Default: none do.
+    /// The same device, whose pages share cells as `pairing` says; the kernel does not tell. Default: none do,
+    /// and on what the kernel calls MLC NAND pages three apart do, as on most such chips; look into the
+    /// datasheet.
     pub const fn with_pairing(mut self, pairing: Pairing) -> Self {
         self.capabilities.pairing = pairing;
         self
@@ -159,7 +161,7 @@ fn shape(info: &Info, size: u64, page_bytes: u32) -> Result<(Geometry, Capabilit
     let capabilities = Capabilities {
         programs_per_page: if bits_writable { None } else { Some(1) },
         in_order: is_nand,
-        pairing: Pairing::None,
+        pairing: if info.kind == kernel::MLC_NAND { Pairing::DistanceThree } else { Pairing::None },
         rewrite: false,
         bad_blocks_per_mille: if is_nand { 20 } else { 0 },
     };
@@ -247,6 +249,9 @@ mod tests {
             (2048, 64, 2048)
         );
         assert!(capabilities.in_order && capabilities.programs_per_page == Some(1));
+        assert_eq!(capabilities.pairing, Pairing::None);
+        let cells_shared = shape(&Info { kind: kernel::MLC_NAND, ..nand }, 1 << 28, 512).unwrap().1;
+        assert_eq!(cells_shared.pairing, Pairing::DistanceThree);
         let flags = kernel::BITS_WRITABLE;
         let nor = Info { kind: kernel::NOR, flags, write_bytes: 1, erase_bytes: 4096, ..nand };
         let (geometry, capabilities) = shape(&nor, 1 << 20, 512).unwrap();

@@ -4,8 +4,8 @@ use embedded_storage::nor_flash::{NorFlash, NorFlashErrorKind, ReadNorFlash};
 use nandina::flash::NorPages;
 use nandina::flash::profile::{MLC, NOR};
 use nandina::place::{Mu, Placement, Wandering};
-use nandina::{Index, Options, key, ram_needed};
-use nandina_sim::{Chip, ChipError, Cut, NorChip, NorChipError, Tear};
+use nandina::{Index, Options, WriteError, key, ram_needed};
+use nandina_sim::{Chip, ChipError, Cut, Faults, NorChip, NorChipError, Tear};
 
 fn nor(blocks: u32) -> NorChip {
     NorChip::new(Chip::new(NOR.with_blocks(blocks))).unwrap()
@@ -82,6 +82,52 @@ fn an_index_stands_on_any_nor_flash() {
     an_index_survives_cuts::<Mu>();
     assert!(NorPages::new(nor(4), 1000).is_err());
     assert!(NorPages::new(nor(4), 4096).is_err());
+}
+
+fn pages(nor: &mut NorChip) -> NorPages<&mut NorChip> {
+    NorPages::new(nor, 1024).unwrap().with_bad_blocks_per_mille(250)
+}
+
+fn failing_sectors_are_left_behind<S: Placement>() {
+    let options = Options::new(4, 12);
+    let mut nor = nor(40);
+    let mut ram =
+        vec![0; ram_needed::<S>(&nandina::flash::Flash::geometry(&pages(&mut nor)), &options)];
+    let mut index = Index::<_, S>::format(pages(&mut nor), &options, &mut ram).unwrap();
+    for number in 0..300u32 {
+        index.insert(&key::from_u32(number), &[1; 12]).unwrap();
+    }
+    drop(index);
+    nor.chip_mut().set_faults(Faults {
+        program_failures: 5_000,
+        erase_failures: 5_000,
+        ..Faults::default()
+    });
+    let mut index = Index::<_, S>::open(pages(&mut nor), &options, &mut ram).unwrap();
+    for turn in 0..2_000u32 {
+        index.insert(&key::from_u32(turn % 300), &[turn as u8; 12]).unwrap();
+    }
+    let bad = index.statistics().bad_blocks;
+    assert!((1..8).contains(&bad), "{bad} blocks are bad");
+    // A bus that is down is no worn sector: the change fails, and no block is given up for it.
+    drop(index);
+    nor.chip_mut().set_faults(Faults { program_failures: 1, ..Faults::default() });
+    let mut index = Index::<_, S>::open(pages(&mut nor), &options, &mut ram).unwrap();
+    let refused = index.insert(&key::from_u32(7), &[77; 12]);
+    assert!(matches!(refused, Err(WriteError::Device(_))), "{refused:?}, {bad} were bad");
+    drop(index);
+    nor.chip_mut().set_faults(Faults::default());
+    let mut index = Index::<_, S>::open(pages(&mut nor), &options, &mut ram).unwrap();
+    // These sectors did fail: each attempt leaves a quarter of the blocks behind at most.
+    assert!((0..3).any(|_| index.insert(&key::from_u32(7), &[77; 12]).is_ok()));
+    assert_eq!((index.len(), index.get(&key::from_u32(7)).unwrap()), (300, Some(&[77; 12][..])));
+    assert_eq!(index.range(..).unwrap().count().unwrap(), 300);
+}
+
+#[test]
+fn worn_sectors_of_a_nor_flash_are_left_behind() {
+    failing_sectors_are_left_behind::<Wandering>();
+    failing_sectors_are_left_behind::<Mu>();
 }
 
 /// The blocking chip as the asynchronous trait of the same family.

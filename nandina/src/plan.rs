@@ -49,7 +49,10 @@ pub struct Plan {
     pub gc_step_least: u32,
 }
 
-/// Plans an index of system `S` with `records` records on a chip of this geometry.
+/// Plans an index of system `S` on a chip of this geometry that never holds more than `records` records.
+///
+/// It is the most that there ever are at once that counts: removals leave a tree as high as it was until it
+/// is empty.
 ///
 /// Fails as [`Index::format`](crate::Index::format) would.
 pub fn plan<S: Placement>(

@@ -120,9 +120,9 @@ pub struct Inspection {
     pub medium: Option<MediumFacts>,
     /// The tree below the newest root.
     pub tree: Option<TreeFacts>,
-    /// Damaged and unreadable pages behind that root in its block. A cut leaves one at most: if there are
-    /// more, newer roots were damaged later, and the changes that they committed are lost.
-    pub damaged_behind_root: u32,
+    /// If the index opens: damaged pages newer than that root that no cut explains. If there are any, newer
+    /// roots may have been damaged later, and the changes that they committed are lost.
+    pub unexplained_pages: Option<u32>,
     /// If that is not whole: the newest older tree that is, else the one with the most records.
     pub older_tree: Option<TreeFacts>,
     /// Pages by what they are.
@@ -149,12 +149,12 @@ pub fn inspect(chip: &Chip) -> Result<Inspection, LabError> {
         }
         newest_walk = Some(tree);
     }
-    let refusal = refusal(chip).err();
+    let opened = open_copy(chip);
     let whole = newest_walk.as_ref().is_some_and(|walk| walk.facts.losses.is_empty());
     let counts = count(chip, &pages, newest.as_ref(), newest_walk.as_ref());
-    let state = match &refusal {
-        _ if newest.is_some() && !(whole && refusal.is_none()) => State::Damaged,
-        _ if newest.is_some() => State::Whole,
+    let state = match newest {
+        Some(_) if whole && opened.is_ok() => State::Whole,
+        Some(_) => State::Damaged,
         _ if counts.erased + counts.skipped == counts.total => State::Blank,
         _ if counts.other_version > 0 => State::OtherVersion,
         _ => State::Foreign,
@@ -167,9 +167,9 @@ pub fn inspect(chip: &Chip) -> Result<Inspection, LabError> {
         pages_per_block: geometry.pages_per_block,
         blocks: geometry.blocks,
         state,
-        refusal,
+        unexplained_pages: opened.as_ref().ok().copied(),
+        refusal: opened.err(),
         medium: newest.map(|newest| facts_of(&newest)),
-        damaged_behind_root: roots.first().map_or(0, |&root| damaged_behind(chip, &pages, root)),
         tree: newest_walk.map(|walk| walk.facts),
         older_tree,
         pages: counts,
@@ -177,17 +177,6 @@ pub fn inspect(chip: &Chip) -> Result<Inspection, LabError> {
         bad_blocks: chip.bad_blocks().map(|block| block.0).collect(),
         wear: Spread::of(chip),
     })
-}
-
-/// Damaged and unreadable pages behind `root` in its block.
-pub(crate) fn damaged_behind(chip: &Chip, pages: &Pages, root: PageNumber) -> u32 {
-    let geometry = chip.profile().geometry;
-    let end = geometry.page_in(geometry.block_of(root), geometry.pages_per_block);
-    let behind = &pages.found[root.0 as usize + 1..end.0 as usize];
-    let damaged = |found: &&Result<_, PageFault>| {
-        matches!(found, Err(PageFault::Damaged | PageFault::Unreadable))
-    };
-    behind.iter().filter(damaged).count() as u32
 }
 
 /// Of the trees below `roots`, the first that is whole, else the one that keeps most records.
@@ -205,15 +194,17 @@ fn best_of(pages: &mut Pages, roots: &[PageNumber]) -> Result<Option<TreeFacts>,
     Ok(best)
 }
 
-/// Why the index on a copy of `chip` does not open.
-fn refusal(chip: &Chip) -> Result<(), String> {
-    struct Nothing;
-    impl Job for Nothing {
-        type Output = ();
-        fn run<S: Placement>(self, _: &mut Index<'_, &mut Chip, S>) {}
+/// Opens the index on a copy of `chip`: its damaged pages that no cut explains, or why it does not open.
+fn open_copy(chip: &Chip) -> Result<u32, String> {
+    struct Unexplained;
+    impl Job for Unexplained {
+        type Output = u32;
+        fn run<S: Placement>(self, index: &mut Index<'_, &mut Chip, S>) -> u32 {
+            index.statistics().unexplained_pages
+        }
     }
     let medium = medium_of(chip).map_err(|error: OpenError<ChipError>| error.to_string())?;
-    with_index(&mut copy_to_look_at(chip), &medium, Nothing).map_err(|error| error.0)
+    with_index(&mut copy_to_look_at(chip), &medium, Unexplained).map_err(|error| error.0)
 }
 
 fn facts_of(newest: &PageHeader) -> MediumFacts {

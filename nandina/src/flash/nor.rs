@@ -1,7 +1,7 @@
 //! Any `NorFlash` of the crate `embedded-storage` as a chip that carries an index (feature
 //! `embedded-storage`). No byte is written twice between erases, so plain `NorFlash` suffices.
 
-use embedded_storage::nor_flash::NorFlash;
+use embedded_storage::nor_flash::{NorFlash, NorFlashError, NorFlashErrorKind};
 
 use super::{
     BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber, Pairing, Reading,
@@ -12,9 +12,14 @@ use super::{
 /// A block is an erase unit, [`NorFlash::ERASE_SIZE`] bytes; what is left of the capacity behind the last
 /// whole block is not used. There is no spare area. A page may be larger than what the part programs at
 /// once: a page that power cut half way is told by its checksum.
+///
+/// A write or erase that the flash refuses, though the call was in order, is taken for a sector that is worn
+/// out: the index writes elsewhere. NOR flash has no place for bad-block marks, so such a sector is met again
+/// after the next mount, at the cost of one failed call.
 pub struct NorPages<F> {
     flash: F,
     page_bytes: u32,
+    bad_blocks_per_mille: u8,
 }
 
 /// Why a `NorFlash` cannot be cut into such pages.
@@ -60,7 +65,13 @@ impl<F: NorFlash> NorPages<F> {
         if !block_bytes.is_multiple_of(page_bytes) || block_bytes / page_bytes < 2 {
             return Err(NorLayoutError::Block { block_bytes });
         }
-        Ok(Self { flash, page_bytes })
+        Ok(Self { flash, page_bytes, bad_blocks_per_mille: 0 })
+    }
+
+    /// The same flash, with blocks kept in reserve for ones that wear out, in thousandths of its blocks.
+    /// Default: 0, and the index holds less as sectors fail.
+    pub fn with_bad_blocks_per_mille(self, bad_blocks_per_mille: u8) -> Self {
+        Self { bad_blocks_per_mille, ..self }
     }
 
     /// The flash again.
@@ -76,8 +87,12 @@ impl<F: NorFlash> NorPages<F> {
 /// What a `NorFlash` answered, or a call that it has no answer to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NorError<E> {
-    /// The flash's own error.
-    Flash(E),
+    /// The flash could not read.
+    Read(E),
+    /// The flash could not write.
+    Write(E),
+    /// The flash could not erase.
+    Erase(E),
     /// NOR flash cannot replace a page in place.
     NoRewrite,
 }
@@ -85,15 +100,22 @@ pub enum NorError<E> {
 impl<E: core::fmt::Debug> core::fmt::Display for NorError<E> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::Flash(error) => write!(f, "{error:?}"),
+            Self::Read(error) => write!(f, "reading: {error:?}"),
+            Self::Write(error) => write!(f, "writing: {error:?}"),
+            Self::Erase(error) => write!(f, "erasing: {error:?}"),
             Self::NoRewrite => f.write_str("NOR flash cannot replace a page in place"),
         }
     }
 }
 
-impl<E: core::fmt::Debug> FlashError for NorError<E> {
+impl<E: NorFlashError> FlashError for NorError<E> {
     fn kind(&self) -> ErrorKind {
-        ErrorKind::Other
+        let in_order = |error: &E| error.kind() == NorFlashErrorKind::Other;
+        match self {
+            Self::Write(error) if in_order(error) => ErrorKind::ProgramFailed,
+            Self::Erase(error) if in_order(error) => ErrorKind::EraseFailed,
+            _ => ErrorKind::Other,
+        }
     }
 }
 
@@ -115,7 +137,7 @@ impl<F: NorFlash> Flash for NorPages<F> {
             in_order: false,
             pairing: Pairing::None,
             rewrite: false,
-            bad_blocks_per_mille: 0,
+            bad_blocks_per_mille: self.bad_blocks_per_mille,
         }
     }
 
@@ -125,17 +147,17 @@ impl<F: NorFlash> Flash for NorPages<F> {
         main: &mut [u8],
         _spare: &mut [u8],
     ) -> Result<Reading, Self::Error> {
-        self.flash.read(self.offset(page), main).map_err(NorError::Flash)?;
+        self.flash.read(self.offset(page), main).map_err(NorError::Read)?;
         Ok(Reading::Clean)
     }
 
     fn program(&mut self, page: PageNumber, main: &[u8], _spare: &[u8]) -> Result<(), Self::Error> {
-        self.flash.write(self.offset(page), main).map_err(NorError::Flash)
+        self.flash.write(self.offset(page), main).map_err(NorError::Write)
     }
 
     fn erase(&mut self, block: BlockNumber) -> Result<(), Self::Error> {
         let start = block.0 * F::ERASE_SIZE as u32;
-        self.flash.erase(start, start + F::ERASE_SIZE as u32).map_err(NorError::Flash)
+        self.flash.erase(start, start + F::ERASE_SIZE as u32).map_err(NorError::Erase)
     }
 
     fn rewrite(&mut self, _: PageNumber, _: &[u8], _: &[u8]) -> Result<(), Self::Error> {

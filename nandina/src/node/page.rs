@@ -7,7 +7,7 @@
 //!  0 checksum u32      CRC-32C over the node area and the rest of the header
 //!  4 magic "Nd"        6 format version u8      7 system u8
 //!  8 identity u32      which formatting of the medium this page belongs to
-//! 12 sequence u48      counts programs over the whole life of the medium
+//! 12 sequence u48      counts programs over the whole life of the medium, below 2^47
 //! 18 lowest level u8   of the nodes in this page
 //! 19 height u8         of the tree, if its root is in this page, else 0
 //! 20 key bytes u16    22 value bytes u16
@@ -25,6 +25,10 @@ pub const HEADER_BYTES: usize = 40;
 pub const VERSION: u8 = 1;
 
 const MAGIC: [u8; 2] = *b"Nd";
+
+/// No chip lives for this many programs. A page that tells of more is not ours, however its checksum was
+/// made; and from any other page on, sequence numbers never reach the end of their six bytes.
+const SEQUENCE_END: u64 = 1 << 47;
 
 /// The sixteen-table form takes 16 KiB of constants: hosts have room, microcontrollers have not.
 #[cfg(target_pointer_width = "64")]
@@ -144,7 +148,8 @@ impl PageLayout {
         if header[..4] != self.checksum(frame).to_le_bytes() {
             return Err(PageFault::Damaged);
         }
-        Ok(self.header(frame))
+        let header = self.header(frame);
+        if header.sequence >= SEQUENCE_END { Err(PageFault::Damaged) } else { Ok(header) }
     }
 
     /// Reads the header of a page that was checked before.
@@ -191,7 +196,7 @@ mod tests {
             pages_per_block: 64,
         },
         identity: 7,
-        sequence: 0x0000_FEDC_BA98_7654,
+        sequence: 0x0000_7EDC_BA98_7654,
         lowest: 1,
         height: 3,
         erase_count: 99,
@@ -219,5 +224,17 @@ mod tests {
         let layout = PageLayout::new(512, 0);
         assert_eq!(layout.open(&[0xFF; 512]), Err(PageFault::Erased));
         assert_eq!(layout.open(&[0; 512]), Err(PageFault::Damaged));
+    }
+
+    #[test]
+    fn a_sequence_number_that_no_chip_lives_to_see_is_damage() {
+        let layout = PageLayout::new(512, 0);
+        let mut frame = [0; 512];
+        for (sequence, opens) in
+            [(SEQUENCE_END - 1, true), (SEQUENCE_END, false), (!0 >> 16, false)]
+        {
+            layout.seal(&mut frame, &PageHeader { sequence, ..HEADER });
+            assert_eq!(layout.open(&frame).is_ok(), opens, "{sequence}");
+        }
     }
 }

@@ -56,19 +56,26 @@ impl<'b> Blocks<'b> {
             endangered_pages: 0,
             most_erased: 0,
         };
+        blocks.table.fill(0);
         blocks.clear();
         blocks
     }
 
-    /// Forgets every valid page, erase count and flag.
+    /// Forgets every valid page and erase count. A block that was found bad stays bad.
     pub fn clear(&mut self) {
         self.valid.fill(0);
-        self.table.fill(0);
         self.valid_pages = 0;
         self.empty_blocks = self.blocks;
         self.bad_blocks = 0;
         self.endangered_pages = 0;
         self.most_erased = 0;
+        for block in self.all() {
+            let bad = self.is_bad(block);
+            self.entry_mut(block).fill(0);
+            if bad {
+                self.set_bad(block);
+            }
+        }
     }
 
     fn entry(&self, block: BlockNumber) -> &[u8] {

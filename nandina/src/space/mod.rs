@@ -14,12 +14,15 @@
 
 mod blocks;
 mod budget;
+mod failing;
 mod frames;
 
 pub(crate) use blocks::{Blocks, PAGES_MAX};
 pub(crate) use budget::RIDERS;
 pub use budget::{Budget, Extent, Moves};
 pub(crate) use frames::Frames;
+
+use core::ops::Range;
 
 use crate::error::Fault;
 use crate::flash::{
@@ -45,6 +48,10 @@ pub struct Space<'b, F> {
     verify: bool,
     identity: u32,
     sequence: u64,
+    /// Pages with these sequence numbers were there when the index was opened and belong to no tree of it.
+    foreign: Range<u64>,
+    /// Programs and erases that failed since the last one that did not.
+    failures: u32,
     /// The block being written, and the place of its next page among the safe ones.
     active: Option<(BlockNumber, u32)>,
     retired: [PageNumber; RETIRED_MAX],
@@ -89,6 +96,8 @@ impl<'b, F: Flash> Space<'b, F> {
             verify,
             identity: 0,
             sequence: 0,
+            foreign: 0..0,
+            failures: 0,
             active: None,
             retired: [PageNumber(0); RETIRED_MAX],
             retired_count: 0,
@@ -126,44 +135,22 @@ impl<'b, F: Flash> Space<'b, F> {
         self.geometry.page_in(block, self.capabilities.pairing.safe_page(place))
     }
 
-    /// Blocks that are kept for ones that become bad.
-    pub(crate) const fn reserve_blocks(&self) -> u32 {
-        self.capabilities.bad_blocks_max(self.geometry.blocks)
-    }
-
     /// What the index can count on.
     pub(crate) fn extent(&self) -> Extent {
         let lost = self.reserve_blocks().max(self.blocks.bad_blocks());
         Extent { block_pages: self.block_pages(), blocks: self.geometry.blocks - lost }
     }
 
-    /// Why nothing more can be written.
-    pub(crate) fn no_room(&self, limit_pages: u32) -> Fault<F::Error> {
-        let (bad_blocks, reserve_blocks) = (self.blocks.bad_blocks(), self.reserve_blocks());
-        if bad_blocks > reserve_blocks {
-            return Fault::WornOut { bad_blocks, reserve_blocks };
-        }
-        Fault::NoRoom { valid_pages: self.blocks.valid_pages(), limit_pages }
-    }
-
-    /// Asks the chip which blocks are bad.
-    pub(crate) fn find_bad_blocks(&mut self) -> Result<(), Fault<F::Error>> {
-        self.unmarked = false;
-        for block in self.blocks.all() {
-            if self.flash.is_bad(block).map_err(Fault::Device)? {
-                self.blocks.set_bad(block);
-            }
-        }
-        Ok(())
-    }
-
-    /// Starts from what a mount found: whose pages count, and above which sequence number to go on.
-    pub(crate) fn restart(&mut self, identity: u32, sequence: u64) {
+    /// Starts from what a mount found: whose pages count, the sequence number of the root, and the highest
+    /// of all, above which to go on.
+    pub(crate) fn restart(&mut self, identity: u32, root: u64, sequence: u64) {
         self.identity = identity;
         self.sequence = sequence;
+        self.foreign = root + 1..sequence + 1;
         self.active = None;
         self.retired_count = 0;
         self.weak = [None; WEAK_MAX];
+        self.failures = 0;
         self.frames.forget_all();
     }
 
@@ -222,6 +209,10 @@ impl<'b, F: Flash> Space<'b, F> {
             Ok(header) if header.medium != self.medium || header.identity != self.identity => {
                 "it belongs to another index"
             }
+            // The root that is missing in between was damaged, and its page written anew since.
+            Ok(header) if self.foreign.contains(&header.sequence) => {
+                "it was written after the root that leads to it"
+            }
             Ok(_) => {
                 self.frames.hold(frame, page);
                 return Ok(frame);
@@ -271,10 +262,11 @@ impl<'b, F: Flash> Space<'b, F> {
             self.operations += 1;
             let programmed = match self.flash.program(page, main, spare) {
                 Ok(()) => !self.verify || self.reads_back(page, frame)?,
-                Err(error) if error.kind() == ErrorKind::ProgramFailed => false,
+                Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => false,
                 Err(error) => return Err(Fault::Device(error)),
             };
             if programmed {
+                self.failures = 0;
                 self.blocks.set_valid(page, true);
                 return Ok(page);
             }
@@ -306,40 +298,12 @@ impl<'b, F: Flash> Space<'b, F> {
             self.operations += 1;
             match self.flash.erase(block) {
                 Ok(()) => return Ok(block),
-                Err(error) if error.kind() == ErrorKind::EraseFailed => self.give_up(block),
+                Err(error) if error.kind() == ErrorKind::EraseFailed && self.may_fail() => {
+                    self.give_up(block);
+                }
                 Err(error) => return Err(Fault::Device(error)),
             }
         }
-    }
-
-    fn give_up(&mut self, block: BlockNumber) {
-        self.blocks.set_bad(block);
-        self.unmarked = true;
-    }
-
-    /// Tells the chip of blocks that were given up and hold nothing valid any more.
-    pub(crate) fn mark_bad_blocks(&mut self) -> Result<(), Fault<F::Error>> {
-        if !self.unmarked {
-            return Ok(());
-        }
-        self.unmarked = false;
-        for block in self.blocks.all() {
-            if !self.blocks.is_bad(block) || self.flash.is_bad(block).map_err(Fault::Device)? {
-                continue;
-            }
-            if self.blocks.valid_in(block) > 0 {
-                self.unmarked = true;
-                continue;
-            }
-            self.operations += 1;
-            match self.flash.mark_bad(block) {
-                Ok(()) => {}
-                // A mark that fails is found out again by the next mount.
-                Err(error) if error.kind() != ErrorKind::Other => {}
-                Err(error) => return Err(Fault::Device(error)),
-            }
-        }
-        Ok(())
     }
 
     /// Notes that the running operation supersedes `page`.

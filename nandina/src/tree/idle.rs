@@ -16,6 +16,24 @@ pub struct Idle {
     pub more: bool,
 }
 
+/// Why a page is moved.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// The next change has no room.
+    Gain,
+    /// The ECC found it weak.
+    Weak,
+    /// Its block is bad, or is to be erased ahead of need.
+    Ahead,
+}
+
+enum Due {
+    Nothing,
+    /// Something that does not fit into a step.
+    Later,
+    Move(PageNumber, Cause),
+}
+
 /// Chip operations to move one page of which `riders` others are carried along.
 pub(crate) fn move_cost(
     height: u8,
@@ -32,9 +50,11 @@ pub(crate) fn move_cost(
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// The least budget with which [`gc_step`](Self::gc_step) gets on: chip operations to move one page.
+    /// The least budget with which [`gc_step`](Self::gc_step) gets on: chip operations to move one page,
+    /// and with it, where power was cut during collection, the pages that ride with it.
     pub fn gc_step_least(&self) -> u32 {
-        self.move_cost(0)
+        let gains = self.space.room() < self.floor() && self.moves == Moves::Together;
+        self.move_cost(if gains { RIDERS } else { 0 })
     }
 
     fn move_cost(&self, riders: u32) -> u32 {
@@ -48,49 +68,68 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ///
     /// A program or erase that the chip reports as failed, and the mount after a device's error, come on
     /// top. With less than [`gc_step_least`](Self::gc_step_least) it does nothing. Each page is moved
-    /// durably, so power may be cut between and inside steps.
+    /// durably, so power may be cut between and inside steps. Where cuts have used up part of the reserve and
+    /// the victim is found by reading, that is left to the next change, and `more` stays true.
     pub fn gc_step(&mut self, budget: u32) -> Result<Idle, WriteError<F::Error>> {
         self.settle()?;
         let start = self.space.operations();
         let spent = |index: &Self| (index.space.operations() - start) as u32;
         loop {
             let left = budget.saturating_sub(spent(self));
-            let Some((page, in_victim)) = self.due() else {
-                self.patrol(left)?;
-                return Ok(Idle { operations: spent(self), more: false });
+            let (page, cause) = match self.due() {
+                Due::Nothing => {
+                    self.patrol(left)?;
+                    return Ok(Idle { operations: spent(self), more: false });
+                }
+                Due::Later => return Ok(Idle { operations: spent(self), more: true }),
+                Due::Move(page, cause) => (page, cause),
             };
-            if left < self.move_cost(0) {
-                if !in_victim {
+            // A page that is to gain room and is moved alone may gain none.
+            let least = if cause == Cause::Gain { self.gc_step_least() } else { self.move_cost(0) };
+            if left < least {
+                if cause == Cause::Weak {
                     self.space.note_weak(page);
                 }
                 return Ok(Idle { operations: spent(self), more: true });
             }
-            let together = in_victim
+            let together = cause != Cause::Weak
                 && self.moves == Moves::Together
                 && left >= self.move_cost(RIDERS)
-                && self.space.room() >= self.floor() + RIDERS;
+                && (cause == Cause::Gain || self.space.room() >= self.floor() + RIDERS);
             let victim = together.then(|| self.space.geometry.block_of(page));
-            self.refreshed_pages += u64::from(!in_victim);
+            self.refreshed_pages += u64::from(cause == Cause::Weak);
             self.save(page, victim)?;
+            self.reserve_touched &= self.space.room() < self.budget.room_pages;
             self.space.mark_bad_blocks()?;
         }
     }
 
-    /// The next page to move, and whether its block is to be emptied.
-    fn due(&mut self) -> Option<(PageNumber, bool)> {
+    /// The next page to move.
+    fn due(&mut self) -> Due {
         let room = self.space.room();
+        let active = self.space.active_block();
         if room < self.floor() {
-            return None;
+            // As the next change would: the same victim, and no other work before it.
+            if self.reserve_touched && S::path_pages(self.height) > 1 {
+                return Due::Later;
+            }
+            let victim = self.space.blocks.victim(active);
+            return match victim.and_then(|block| self.first_valid(block)) {
+                Some(page) if room >= S::path_pages(self.height) => Due::Move(page, Cause::Gain),
+                _ => Due::Nothing,
+            };
         }
         if let Some(weak) = self.space.take_weak() {
-            return Some((weak, false));
+            return Due::Move(weak, Cause::Weak);
         }
         let block = self.space.blocks.failing().or_else(|| {
             let target = self.floor() + self.space.block_pages();
-            let active = self.space.active_block();
             (room < target).then(|| self.space.blocks.victim(active)).flatten()
-        })?;
-        Some((self.first_valid(block)?, true))
+        });
+        match block.and_then(|block| self.first_valid(block)) {
+            Some(page) => Due::Move(page, Cause::Ahead),
+            None => Due::Nothing,
+        }
     }
 
     /// Reads at most `reads` valid pages, going on where the last call ended.

@@ -60,6 +60,8 @@ pub struct Index<'b, F, S> {
     refreshed_pages: u64,
     /// The next page that an idle index reads to see whether it can.
     patrol: u32,
+    /// Damaged pages behind the root that the mount found and that no cut explains.
+    unexplained_pages: u32,
 }
 
 /// What an index says of itself. All numbers are exact.
@@ -91,6 +93,10 @@ pub struct Statistics {
     pub bad_blocks: u32,
     /// Pages written anew because the ECC had much to correct in them, since the index was opened.
     pub refreshed_pages: u64,
+    /// Damaged pages newer than the root with which the index was opened, beyond the one in each block
+    /// that a cut explains. If it is not 0, the medium has lost pages, and perhaps changes that were
+    /// acknowledged: the index is as it was before them.
+    pub unexplained_pages: u32,
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -136,7 +142,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             erases_most,
             bad_blocks: self.space.blocks.bad_blocks(),
             refreshed_pages: self.refreshed_pages,
+            unexplained_pages: self.unexplained_pages,
         }
+    }
+
+    /// Whether pages that were read need to be written anew before their bits fade further. The next change
+    /// does that, or [`gc_step`](Self::gc_step); lookups alone never write. Cost: nothing.
+    pub fn refresh_due(&self) -> bool {
+        self.space.has_weak()
     }
 
     /// The value of `key`. Cost: at most *h* page reads.

@@ -5,6 +5,12 @@
 //! behind it belong to an operation that was cut, and nothing refers to them. The account of valid pages
 //! is rebuilt by walking the inner nodes. A mount writes nothing, so a cut during it changes nothing.
 //!
+//! A cut damages at most the last page of a block, since no block is written after it. More damage behind
+//! the root that is found may have been newer roots: the mount counts it
+//! ([`Statistics::unexplained_pages`](super::Statistics)). What a mount cannot see is a first page whose
+//! program did nothing and told nobody, and a block of which no page can be read; `Options::verify` is
+//! against the first.
+//!
 //! Cost: one read for each block, those of the newest block, and one for each inner node; in a block whose
 //! first page is damaged, one for each page up to the first that is not.
 
@@ -56,7 +62,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             Some((newest, header)) => index.last_sequence(newest, header.sequence)?,
             None => 0,
         };
-        index.space.restart((sequence as u32).wrapping_add(1), sequence);
+        index.space.restart((sequence as u32).wrapping_add(1), sequence, sequence);
         index.height = 1;
         index.budget = index.budget_for(1, 0);
         index.place.begin(&mut index.space, 1);
@@ -101,6 +107,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             moved_pages: 0,
             refreshed_pages: 0,
             patrol: 0,
+            unexplained_pages: 0,
         })
     }
 
@@ -144,6 +151,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         };
         let sequence = self.last_sequence(newest, header.sequence)?;
         let mut candidate = Some((newest, header));
+        self.unexplained_pages = 0;
         let (page, root) = loop {
             // One operation spans a few blocks, but a bound by sequence ends the search in any case.
             let Some((block, first)) = candidate else {
@@ -165,7 +173,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                 reason: "it claims more records than the chip holds",
             });
         }
-        self.space.restart(header.identity, sequence);
+        self.space.restart(header.identity, root.sequence, sequence);
         (self.root, self.height, self.records) = (page.0, root.height, root.records);
         self.inner_nodes = 0;
         self.find_valid_pages()?;
@@ -175,28 +183,38 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(())
     }
 
-    /// The last root in `block` that belongs to the formatting `identity`.
+    /// The last root in `block` that belongs to the formatting `identity`; counts the damaged pages behind
+    /// it that no cut explains.
     fn last_root(
         &mut self,
         block: BlockNumber,
         identity: u32,
     ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
         let mut last: Option<(PageNumber, PageHeader)> = None;
+        let mut newest = 0;
+        // Damaged pages behind the root, and the one among them that is the last page of the block.
+        let (mut damaged, mut torn) = (0, 0);
         for place in 0..self.space.block_pages() {
             let page = self.space.page_at(block, place);
             match self.space.read_raw(page, 0)? {
                 // On a chip whose erase did nothing, an older page may stand behind a newer one.
-                Ok(header)
-                    if header.identity == identity
-                        && header.height > 0
-                        && last.is_none_or(|(_, last)| last.sequence < header.sequence) =>
-                {
-                    last = Some((page, header));
+                Ok(header) if header.identity == identity && newest < header.sequence => {
+                    newest = header.sequence;
+                    torn = 0;
+                    if header.height > 0 {
+                        last = Some((page, header));
+                        damaged = 0;
+                    }
                 }
+                Ok(_) => {}
                 Err(PageFault::Erased) => break,
-                _ => {}
+                Err(_) => {
+                    damaged += 1;
+                    torn = 1;
+                }
             }
         }
+        self.unexplained_pages += damaged - torn;
         Ok(last)
     }
 

@@ -1,0 +1,64 @@
+//! Idle steps after cuts: where collection was cut and the next change has no room, idle steps make it.
+
+use nandina::place::Placement;
+use nandina::{Index, WriteError};
+use nandina_sim::{Chip, Cut, Tear};
+
+use crate::harness::*;
+
+struct RoomAfterCuts;
+
+impl Check for RoomAfterCuts {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(LONG);
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let mut records = 0;
+        loop {
+            match index.insert(&key(records * 7919), &value(records, 0)) {
+                Ok(_) => records += 1,
+                Err(WriteError::Full { .. }) => break,
+                Err(error) => return Err(text(error)),
+            }
+        }
+        drop(index);
+        let (mut moved, mut done) = (0, 0);
+        for session in 0..200u32 {
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            let mut steps = 0;
+            while index.gc_step(2_000).map_err(text)?.more && steps < 30 {
+                steps += 1;
+            }
+            let before = index.statistics();
+            moved += before.moved_pages;
+            let number = session * 31 % records;
+            index.insert(&key(number * 7919), &value(number, session)).map_err(text)?;
+            // Where the easiest victim must be searched for, that is left to the change.
+            if steps < 30 {
+                done += 1;
+                if index.statistics().moved_pages > before.moved_pages {
+                    return Err(format!("session {session}: a change had to collect: {before:?}"));
+                }
+            }
+            drop(index);
+            // Power goes in the middle of a collection.
+            chip.cut_at(u64::from(20 + session * 13 % 90), Cut::Inside(Tear::Mixture));
+            if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
+                for number in 0..records {
+                    if index.insert(&key(number * 7919), &value(number, !session)).is_err() {
+                        break;
+                    }
+                }
+            }
+            chip.restore_power();
+        }
+        if moved > 0 && done > 0 { Ok(()) } else { Err(format!("{moved} moved, {done} done")) }
+    }
+}
+
+#[test]
+fn idle_steps_make_the_room_that_cuts_took() {
+    for_every_system(&RoomAfterCuts);
+}

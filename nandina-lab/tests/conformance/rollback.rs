@@ -1,0 +1,83 @@
+//! The newest roots rot before the next mount. The state before them opens, but the medium has moved on
+//! meanwhile: what cannot be had any more is an error, never "absent", and the mount tells of the damage.
+
+use nandina::flash::{Flash, PageNumber};
+use nandina::node::PageLayout;
+use nandina::place::Placement;
+use nandina::{Index, OpenError, ReadError};
+use nandina_sim::Chip;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::*;
+
+const KEYS: u32 = 300;
+
+struct Rot;
+
+/// All roots, the newest first.
+fn newest_first(chip: &Chip) -> Vec<PageNumber> {
+    let mut chip = chip.clone();
+    let geometry = chip.profile().geometry;
+    let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
+    let mut pages: Vec<_> = (0..geometry.pages())
+        .filter_map(|page| {
+            let mut frame = vec![0; layout.frame_bytes()];
+            let (main, spare) = frame.split_at_mut(layout.page_bytes());
+            chip.read(PageNumber(page), main, spare).ok()?;
+            let header = layout.open(&frame).ok()?;
+            (header.height > 0).then_some((header.sequence, PageNumber(page)))
+        })
+        .collect();
+    pages.sort_unstable_by(|a, b| b.cmp(a));
+    pages.into_iter().map(|(_, page)| page).collect()
+}
+
+impl Check for Rot {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(SMALL);
+        let mut ram = case.ram::<S>();
+        let mut random = ChaCha8Rng::seed_from_u64(seed());
+        let mut worn = Chip::with_seed(case.profile, seed());
+        let mut index = Index::<_, S>::format(&mut worn, &case.options, &mut ram).map_err(text)?;
+        for turn in 0..4_000u32 {
+            let number = if turn < KEYS { turn } else { random.random_range(0..KEYS) };
+            index.insert(&key(number), &value(number, turn)).map_err(text)?;
+        }
+        drop(index);
+        let pages = newest_first(&worn);
+        let block_of = |page: &PageNumber| case.profile.geometry.block_of(*page);
+        let mut stale = 0;
+        for lost in (1..20).chain((20..pages.len()).step_by(5)) {
+            let mut chip = worn.clone();
+            for &page in &pages[..lost] {
+                chip.corrupt_page(page, |main, _| main[9] ^= 4);
+            }
+            let mut index = match Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
+                Ok(index) => index,
+                Err(OpenError::Corrupt { .. }) => continue,
+                Err(error) => return Err(format!("{lost} roots lost: {error:?}")),
+            };
+            // A cut damages one page of a block at most; a block of which nothing can be read tells nothing.
+            let last = block_of(&pages[lost]);
+            let behind = pages[..lost].iter().filter(|page| block_of(page) == last).count();
+            let told = index.statistics().unexplained_pages;
+            if (lost == 1 && told > 0) || (behind > 1 && told == 0) {
+                return Err(format!("{lost} roots are lost, {told} were told of"));
+            }
+            for number in 0..KEYS {
+                match index.get(&key(number)) {
+                    Ok(Some(found)) if found[..4] == number.to_le_bytes() => {}
+                    Err(ReadError::Corrupt { .. }) => stale += 1,
+                    other => return Err(format!("{lost} lost, key {number}: {other:?}")),
+                }
+            }
+        }
+        if stale > 0 { Ok(()) } else { Err("no page was ever written anew".into()) }
+    }
+}
+
+#[test]
+fn what_rotted_is_an_error_and_never_absent() {
+    for_every_system(&Rot);
+}
