@@ -190,7 +190,7 @@ impl Put {
 
 impl One {
     fn get(&self) -> Result<ExitCode, LabError> {
-        match Store::open(&self.image)?.get(&self.key)? {
+        match Store::look(&self.image)?.get(&self.key)? {
             Some(value) => answer(self.json, &json!({ "value": value }), &value.to_string()),
             None => self.absent(&json!({ "value": null })),
         }
@@ -223,7 +223,7 @@ struct Record {
 
 impl Scan {
     fn run(&self) -> Result<ExitCode, LabError> {
-        let mut store = Store::open(&self.image)?;
+        let mut store = Store::look(&self.image)?;
         let range = ScanRange {
             from: self.from.as_deref(),
             to: self.to.as_deref(),
