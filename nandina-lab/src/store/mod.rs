@@ -5,6 +5,7 @@ mod kind;
 mod rows;
 
 pub use kind::{Cell, Kind};
+pub use nandina_sim::blocks_max;
 pub use rows::Rows;
 
 use std::ops::Bound;
