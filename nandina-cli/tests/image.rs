@@ -228,7 +228,7 @@ fn mistakes_get_one_line_exit_code_2_and_leave_the_image() {
         ),
         (
             "image create b.img --device slc --system mu --key text:65 --value u32",
-            &["1 to 64 bytes"],
+            &["--key text:65: choose u32", "N being bytes, 1 to 64"],
         ),
         (
             "image create no/b.img --device slc --system mu --key u32 --value u32",
@@ -237,7 +237,19 @@ fn mistakes_get_one_line_exit_code_2_and_leave_the_image() {
         ("image get none.img 1", &["none.img: "]),
         ("inspect cell.csv", &["cell.csv: this is no chip image"]),
         ("check none.img", &["none.img: "]),
-        ("wear a.img --days-observed 0", &["--days-observed 0: a number of days above 0"]),
+        ("wear a.img --days-observed 0", &["'0'", "from 0.001 to 100000"]),
+        ("wear a.img --days-observed nan", &["'nan'", "from 0.001 to 100000"]),
+        ("wear a.img --days-observed 1e300", &["'1e300'", "from 0.001 to 100000"]),
+        ("wear a.img --days-observed 1e-320", &["'1e-320'", "from 0.001 to 100000"]),
+        ("wear a.img --days-observed -1", &["'-1'", "from 0.001 to 100000"]),
+        (
+            "image create b.img --device tlc --blocks 43691 --system mu --key u32 --value u32",
+            &["--blocks 43691 is too many for tlc: choose 1 to 43690"],
+        ),
+        (
+            "image create b.img --device slc --system mu --key hex:70000 --value u32",
+            &["--key hex:70000: choose u32", "1 to 64"],
+        ),
     ] {
         let text = folder.mistake(line);
         assert!(parts.iter().all(|part| text.contains(part)), "{line}: {text}");

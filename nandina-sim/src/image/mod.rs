@@ -15,6 +15,8 @@ use std::fs::{self, File};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 
+use nandina::flash::Profile;
+
 use crate::Chip;
 use format::VERSION;
 use lock::Lock;
@@ -46,6 +48,11 @@ impl Chip {
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ImageError> {
         Ok(Image::look(path)?.chip)
     }
+}
+
+/// The most blocks that a chip of this profile can have in an image.
+pub fn blocks_max(profile: &Profile) -> u32 {
+    profile::blocks_max(profile.geometry.pages_per_block)
 }
 
 /// A chip and the file it lives in. It derefs to the chip; [`Image::close`] writes it. Dropped without
