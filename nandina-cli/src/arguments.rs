@@ -1,10 +1,17 @@
 //! The command line: each option with its unit, range and default.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{plan, torture};
+
+/// Reads a size within a range.
+pub fn size(range: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(range)
+}
 
 /// Flash-native ordered indexes, side by side on simulated chips.
 #[derive(Parser)]
@@ -63,10 +70,11 @@ pub struct Compare {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Bytes of a key, 1 to 64; with --input 4, 8 or more [default: 4, or what the column needs]
-    #[arg(long)]
+    #[arg(long, value_parser = size(1..=64))]
     pub key_size: Option<usize>,
-    /// Bytes of a value, as long as two records fit in a leaf [default: 4, or what the column needs]
-    #[arg(long)]
+    /// Bytes of a value, 0 to 65,535, as long as two records fit in a leaf [default: 4, or what the column
+    /// needs]
+    #[arg(long, value_parser = size(0..=65_535))]
     pub value_size: Option<usize>,
     /// Bytes of RAM for each index; page buffers are added as they fit [default: what each system needs]
     #[arg(long)]

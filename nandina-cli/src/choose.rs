@@ -1,6 +1,7 @@
 //! Things that a user chooses by name. A name that is not known gets the list of those that are.
 
 use nandina::flash::profile::{self, Profile};
+use nandina::place::SYSTEMS;
 use nandina_lab::LabError;
 
 /// The chip of this name.
@@ -9,4 +10,19 @@ pub fn device(key: &str) -> Result<Profile, LabError> {
         let known: Vec<_> = profile::PROFILES.iter().map(|profile| profile.key).collect();
         LabError(format!("there is no device '{key}': choose from {}", known.join(", ")))
     })
+}
+
+/// The systems of these names; all of them if none is named.
+pub fn systems(keys: &[String]) -> Result<Vec<&'static str>, LabError> {
+    let known: Vec<_> = SYSTEMS.iter().map(|system| system.key).collect();
+    if keys.is_empty() {
+        return Ok(known);
+    }
+    let system = |key: &String| {
+        known.iter().copied().find(|known| known == key).ok_or_else(|| {
+            let known = known.join(", ");
+            LabError(format!("there is no system '{key}': choose from {known}"))
+        })
+    };
+    keys.iter().map(system).collect()
 }

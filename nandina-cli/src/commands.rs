@@ -13,7 +13,7 @@ use nandina_lab::{LabError, input};
 use serde_json::json;
 
 use crate::arguments::{Arguments, Command, Compare, Duplicates, Paper, Reproduce};
-use crate::choose::device;
+use crate::choose::{device, systems};
 use crate::progress::Progress;
 use crate::tables::print_json;
 use crate::{plan, tables, torture};
@@ -45,17 +45,7 @@ fn list(json: bool, object: serde_json::Value, table: String) -> Result<(), LabE
 
 fn run_compare(arguments: &Compare) -> Result<(), LabError> {
     let profile = device(&arguments.device)?;
-    let systems: Vec<&str> = if arguments.systems.is_empty() {
-        SYSTEMS.iter().map(|system| system.key).collect()
-    } else {
-        arguments.systems.iter().map(String::as_str).collect()
-    };
-    if let Some(unknown) = systems.iter().find(|&&key| SYSTEMS.iter().all(|known| known.key != key))
-    {
-        let known: Vec<_> = SYSTEMS.iter().map(|system| system.key).collect();
-        let known = known.join(", ");
-        return Err(LabError(format!("there is no system '{unknown}': choose from {known}")));
-    }
+    let systems = systems(&arguments.systems)?;
     let (work, description) = compare_work(arguments)?;
     let setup = Setup { profile, options: Options::new(1, 0), ram_bytes: arguments.ram };
     let progress = Progress::new(work.operations() * systems.len() as u64);
@@ -76,11 +66,6 @@ fn compare_work(arguments: &Compare) -> Result<(Work, String), LabError> {
     let Some(path) = &arguments.input else {
         let records = arguments.records.unwrap_or(100_000);
         let (key_bytes, value_bytes) = (key_size.unwrap_or(4), value_size.unwrap_or(4));
-        if !(1..=64).contains(&key_bytes) {
-            return Err(LabError(format!(
-                "--key-size {key_bytes} is out of range: choose 1 to 64"
-            )));
-        }
         let work = Work::standard(records, key_bytes, value_bytes, seed)?;
         let description = format!(
             "{records} random records of {key_bytes}-byte keys and {value_bytes}-byte values"

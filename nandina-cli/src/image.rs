@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use nandina::tree::KEY_BYTES_MAX;
 use nandina_lab::LabError;
-use nandina_lab::store::{Cell, Kind, Rows, ScanRange, Store};
+use nandina_lab::store::{Cell, Kind, Rows, ScanRange, Store, blocks_max};
+
 use serde_json::json;
 
 use crate::choose::device;
@@ -38,7 +40,7 @@ pub struct Create {
     /// Chip to simulate; `nandina devices` lists them
     #[arg(long)]
     device: String,
-    /// Blocks of the chip, 1 to 1,048,576 [default: as the device has]
+    /// Blocks of the chip, 1 to 1,048,576, fewer if a block has more than 16 pages [default: as the device has]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     blocks: Option<u32>,
     /// System that writes the tree; `nandina systems` lists them
@@ -147,16 +149,29 @@ impl Create {
     fn run(&self) -> Result<ExitCode, LabError> {
         let mut profile = device(&self.device)?;
         if let Some(blocks) = self.blocks {
+            let most = blocks_max(&profile);
+            if blocks > most {
+                let what = format!(
+                    "--blocks {blocks} is too many for {}: choose 1 to {most}",
+                    profile.key
+                );
+                return Err(LabError(what));
+            }
             profile = profile.with_blocks(blocks);
         }
         let kind = |option: &str, text: &str| {
             text.parse::<Kind>().map_err(|what| LabError(format!("{option} {text}: {what}")))
         };
-        let (key, value) = (kind("--key", &self.key)?, kind("--value", &self.value)?);
-        if !(1..=64).contains(&key.bytes()) {
-            let what = format!("--key {key} is out of range: choose a kind of 1 to 64 bytes");
-            return Err(LabError(what));
-        }
+        let key = match self.key.parse::<Kind>() {
+            Ok(key) if (1..=KEY_BYTES_MAX).contains(&key.bytes().into()) => key,
+            _ => {
+                return Err(LabError(format!(
+                    "--key {}: choose u32, i32, u64, i64, text:N or hex:N, N being bytes, 1 to {KEY_BYTES_MAX}",
+                    self.key
+                )));
+            }
+        };
+        let value = kind("--value", &self.value)?;
         Store::create(&self.image, profile, &self.system, key, value)?;
         let (key, value) = (key.to_string(), value.to_string());
         let blocks = profile.geometry.blocks;
@@ -190,7 +205,7 @@ impl Put {
 
 impl One {
     fn get(&self) -> Result<ExitCode, LabError> {
-        match Store::open(&self.image)?.get(&self.key)? {
+        match Store::look(&self.image)?.get(&self.key)? {
             Some(value) => answer(self.json, &json!({ "value": value }), &value.to_string()),
             None => self.absent(&json!({ "value": null })),
         }
@@ -223,7 +238,7 @@ struct Record {
 
 impl Scan {
     fn run(&self) -> Result<ExitCode, LabError> {
-        let mut store = Store::open(&self.image)?;
+        let mut store = Store::look(&self.image)?;
         let range = ScanRange {
             from: self.from.as_deref(),
             to: self.to.as_deref(),

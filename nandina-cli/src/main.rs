@@ -13,6 +13,7 @@ mod plan;
 mod progress;
 mod tables;
 mod torture;
+mod usage;
 mod wear;
 
 use std::process::ExitCode;
@@ -20,7 +21,20 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let arguments = arguments::Arguments::parse();
+    let arguments = match arguments::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let words: Vec<_> = std::env::args_os()
+                .skip(1)
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect();
+            let Some(line) = usage::one_line(&error, &words) else {
+                error.exit();
+            };
+            eprintln!("nandina: {line}");
+            return ExitCode::from(2);
+        }
+    };
     match commands::run(&arguments) {
         Ok(code) => code,
         Err(error) => {

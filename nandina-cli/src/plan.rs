@@ -3,12 +3,14 @@
 
 use clap::Args;
 use nandina::flash::Profile;
-use nandina::place::{Placement, SYSTEMS, Visitor, visit};
+use nandina::place::{Placement, Visitor, visit};
 use nandina::{Cost, Options, Plan};
 use nandina_lab::LabError;
+use nandina_lab::fit::{Misfit, misfit};
 use serde_json::{Value, json};
 
-use crate::choose::device;
+use crate::arguments::size;
+use crate::choose::{device, systems};
 use crate::tables;
 use crate::tables::print_json;
 
@@ -17,20 +19,25 @@ pub struct Arguments {
     /// Chip; `nandina devices` lists them
     #[arg(long, default_value = "mlc")]
     device: String,
-    /// Blocks of the chip that the index has [default: all of the profile]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Systems to plan, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',')]
+    systems: Vec<String>,
+    /// Blocks of the chip that the index has, 1 to 1,048,576 [default: all of the profile]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     blocks: Option<u32>,
-    /// Records to hold
-    #[arg(long, default_value_t = 10_000)]
+    /// The most records that there ever are at once, 0 to 100,000,000; removing some later leaves the tree as
+    /// high as it was
+    // More could overflow the plan's numbers of nodes.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
     records: u32,
     /// Bytes of a key, 1 to 64
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = size(1..=64))]
     key_size: usize,
-    /// Bytes of a value, as long as two records fit in a leaf
-    #[arg(long, default_value_t = 4)]
+    /// Bytes of a value, 0 to 65,535, as long as two records fit in a leaf
+    #[arg(long, default_value_t = 4, value_parser = size(0..=65_535))]
     value_size: usize,
-    /// Page buffers, at most 16 [default: what each system needs]
-    #[arg(long)]
+    /// Page buffers, what the system needs to 16 [default: what each system needs]
+    #[arg(long, value_parser = size(1..=16))]
     page_buffers: Option<usize>,
     /// Read each page back after its program
     #[arg(long)]
@@ -50,11 +57,10 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
         verify: arguments.verify,
         ..Options::new(arguments.key_size, arguments.value_size)
     };
-    let plans: Vec<_> = SYSTEMS
-        .iter()
+    let plans: Vec<_> = systems(&arguments.systems)?
+        .into_iter()
         .filter_map(|system| {
-            let plan = visit(system.key, OfSystem { profile, options, arguments })?;
-            Some((system.key, plan))
+            Some((system, visit(system, OfSystem { profile, options, arguments })?))
         })
         .collect();
     if let [(system, Err(reason)), ..] = &plans[..]
@@ -73,6 +79,9 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
     Ok(())
 }
 
+/// The plan for a system and why the records do not fit; or why it cannot run.
+type Answer = Result<(Plan, Option<Misfit>), String>;
+
 struct OfSystem<'a> {
     profile: Profile,
     options: Options,
@@ -80,7 +89,7 @@ struct OfSystem<'a> {
 }
 
 impl Visitor for OfSystem<'_> {
-    type Output = Result<Plan, String>;
+    type Output = Answer;
 
     fn visit<S: Placement + 'static>(self) -> Self::Output {
         let capabilities = &self.profile.capabilities;
@@ -89,8 +98,9 @@ impl Visitor for OfSystem<'_> {
         }
         let geometry = &self.profile.geometry;
         let records = self.arguments.records;
-        nandina::plan::<S>(geometry, capabilities, &self.options, records)
-            .map_err(|error| error.to_string())
+        let plan = nandina::plan::<S>(geometry, capabilities, &self.options, records)
+            .map_err(|error| error.to_string())?;
+        Ok((plan, misfit::<S>(&self.profile, &self.options, records, &plan)))
     }
 }
 
@@ -112,10 +122,10 @@ const CALLS: [Call; 4] = [
     ("open", |plan| plan.open),
 ];
 
-fn as_json(profile: &Profile, (system, plan): &(&str, Result<Plan, String>)) -> Value {
+fn as_json(profile: &Profile, (system, plan): &(&str, Answer)) -> Value {
     match plan {
         Err(reason) => json!({ "system": system, "refused": reason }),
-        Ok(plan) => {
+        Ok((plan, misfit)) => {
             let costs: serde_json::Map<_, _> = CALLS
                 .iter()
                 .map(|(call, cost)| {
@@ -130,14 +140,14 @@ fn as_json(profile: &Profile, (system, plan): &(&str, Result<Plan, String>)) -> 
             json!({
                 "system": system, "ram_bytes": plan.ram_bytes, "height": plan.height,
                 "valid_pages": plan.valid_pages, "limit_pages": plan.limit_pages,
-                "fits": plan.fits,
+                "fits": plan.fits, "reason": misfit.map(|misfit| misfit.to_string()),
                 "gc_step_least": plan.gc_step_least, "at_most": costs,
             })
         }
     }
 }
 
-fn table(profile: &Profile, records: u32, plans: &[(&str, Result<Plan, String>)]) -> String {
+fn table(profile: &Profile, records: u32, plans: &[(&str, Answer)]) -> String {
     let mut sizes = tables::table(
         &[
             "system",
@@ -155,14 +165,22 @@ fn table(profile: &Profile, records: u32, plans: &[(&str, Result<Plan, String>)]
     for (system, plan) in plans {
         match plan {
             Err(reason) => refused += &format!("\nCannot run: {system}: {reason}"),
-            Ok(plan) => {
+            Ok((plan, misfit)) => {
+                if let Some(misfit) = misfit {
+                    refused += &format!("\nDoes not fit: {system}: {misfit}");
+                }
                 sizes.add_row([
                     system.to_string(),
                     plan.ram_bytes.to_string(),
                     plan.height.to_string(),
                     plan.valid_pages.to_string(),
                     plan.limit_pages.to_string(),
-                    if plan.fits { "yes" } else { "NO" }.to_string(),
+                    match misfit {
+                        None => "yes",
+                        Some(Misfit::TooHigh { .. }) => "NO, tree too high",
+                        Some(Misfit::Full { .. }) => "NO, too many pages",
+                    }
+                    .to_string(),
                     plan.gc_step_least.to_string(),
                 ]);
             }
@@ -170,7 +188,7 @@ fn table(profile: &Profile, records: u32, plans: &[(&str, Result<Plan, String>)]
     }
     for (call, cost) in CALLS {
         for (system, plan) in plans {
-            if let Ok(plan) = plan {
+            if let Ok((plan, _)) = plan {
                 let cost = cost(plan);
                 costs.add_row([
                     call.to_string(),

@@ -1,14 +1,16 @@
 //! `nandina torture`: cuts of power and faults of chips, and what they did to each system.
 //!
-//! Exit code 1 if an index did not survive a case; each such case is named, and the name replays it.
+//! Exit code 1 if an index did not survive a case; each such case is named, and the name replays it. A replayed
+//! case whose cut is never reached has exit code 1 too.
 
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use nandina::place::SYSTEMS;
 use nandina_lab::LabError;
-use nandina_lab::torture::{CutRun, Mode, Report, Torture, replay, torture};
+use nandina_lab::torture::{CutRun, Mode, Outcome, Report, Torture, replay, torture};
+use serde_json::json;
 
+use crate::choose::systems;
 use crate::progress::Progress;
 use crate::tables;
 use crate::tables::print_json;
@@ -36,7 +38,9 @@ pub struct Arguments {
     #[arg(long)]
     lean: bool,
     /// Replay one case by the name that a failing run printed, and nothing else
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = [
+        "mode", "systems", "seed", "operations", "large", "lean",
+    ])]
     case: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -53,22 +57,9 @@ enum ModeArgument {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     if let Some(name) = &arguments.case {
-        return match replay(name)? {
-            Ok(()) => {
-                tables::print(&format!("{name}: survived"));
-                Ok(ExitCode::SUCCESS)
-            }
-            Err(what) => {
-                tables::print(&format!("{name}: {what}"));
-                Ok(ExitCode::FAILURE)
-            }
-        };
+        return run_case(name, arguments.json);
     }
-    let systems: Vec<&str> = if arguments.systems.is_empty() {
-        SYSTEMS.iter().map(|system| system.key).collect()
-    } else {
-        arguments.systems.iter().map(String::as_str).collect()
-    };
+    let systems = systems(&arguments.systems)?;
     let what = Torture {
         mode: match arguments.mode {
             ModeArgument::None => Mode::None,
@@ -97,6 +88,24 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     }
     let survived = reports.iter().all(|report| report.violations.is_empty());
     Ok(if survived { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_case(name: &str, json: bool) -> Result<ExitCode, LabError> {
+    let outcome = replay(name)?;
+    let (key, what) = match &outcome {
+        Outcome::Survived => ("survived", None),
+        Outcome::NotReached => {
+            let what = "a cut was never reached: the run ends before it, so the case shows nothing";
+            ("not reached", Some(what))
+        }
+        Outcome::Violated(what) => ("violated", Some(what.as_str())),
+    };
+    if json {
+        print_json(&json!({ "case": name, "outcome": key, "what": what }))?;
+    } else {
+        tables::print(&format!("{name}: {}", what.unwrap_or(key)));
+    }
+    Ok(ExitCode::from(u8::from(outcome != Outcome::Survived)))
 }
 
 fn table(reports: &[Report]) -> String {

@@ -146,6 +146,42 @@ fn mistakes_get_one_line_and_exit_code_2() {
 }
 
 #[test]
+fn a_wrong_command_line_gets_one_line_that_says_what_to_do() {
+    for (line, expected) in [
+        ("foo", "unrecognized subcommand 'foo', choose from compare, systems, "),
+        ("image pt", "unrecognized subcommand 'pt', choose from create, put, "),
+        (
+            "compare --sed 1",
+            "unexpected argument '--sed' found, tip: a similar argument exists: '--seed'; ",
+        ),
+        (
+            "compare --key-size 65",
+            "invalid value '65' for '--key-size <KEY_SIZE>': 65 is not in 1 to 64; ",
+        ),
+        (
+            "torture --mode x",
+            "invalid value 'x' for '--mode <MODE>' [possible values: none, linear, ",
+        ),
+        (
+            "image get a.img",
+            "the following required arguments were not provided: <KEY>; `nandina image get --help`",
+        ),
+        (
+            "image create a.img --device slc",
+            "the following required arguments were not provided: --system ",
+        ),
+    ] {
+        let text = mistake(&line.split(' ').collect::<Vec<_>>());
+        assert!(text.starts_with(expected), "{line}: {text}");
+        assert!(text.ends_with("--help` lists what there is"), "{text}");
+    }
+    // Asking for help is no mistake, and naming no command is asking for help.
+    assert!(nandina(&["plan", "--help"]).status.success());
+    assert!(nandina(&["--version"]).status.success());
+    assert!(String::from_utf8(nandina(&["image"]).stderr).unwrap().lines().count() > 5);
+}
+
+#[test]
 fn plan_tells_ram_and_bounds_and_what_does_not_fit() {
     let plans = json(&["plan", "--device", "slc", "--records", "50000", "--json"]);
     for plan in plans["plans"].as_array().unwrap() {
@@ -160,7 +196,43 @@ fn plan_tells_ram_and_bounds_and_what_does_not_fit() {
     }
     let text = String::from_utf8(nandina(&["plan", "--device", "nor"]).stdout).unwrap();
     assert!(text.contains("NO"), "10,000 records do not fit in a tree of 256-byte pages: {text}");
-    assert!(mistake(&["plan", "--key-size", "65"]).ends_with("key_bytes must be 1 to 64"));
+    assert!(text.contains("NO, tree too high"), "{text}");
+    assert!(
+        text.contains(
+            "Does not fit: mu: a page of this size cannot hold a tree higher than 4: choose"
+        ),
+        "{text}"
+    );
+    let full =
+        json(&["plan", "--device", "slc", "--records", "5000000", "--systems", "mu", "--json"]);
+    assert_eq!(full["plans"].as_array().unwrap().len(), 1);
+    let plan = &full["plans"][0];
+    assert_eq!((&plan["system"], &plan["fits"]), (&"mu".into(), &false.into()));
+    let reason =
+        format!("{} pages would be valid, {} may be", plan["valid_pages"], plan["limit_pages"]);
+    assert!(plan["reason"].as_str().unwrap().starts_with(&reason), "{plan}");
+    assert!(plans["plans"][0]["reason"].is_null());
+    for (option, value, range) in [
+        ("--blocks", "4000000000", "is not in 1 to 1048576"),
+        ("--blocks", "0", "is not in 1 to 1048576"),
+        ("--records", "4294967295", "is not in 0 to 100000000"),
+        ("--key-size", "65", "is not in 1 to 64"),
+        ("--value-size", "65536", "is not in 0 to 65535"),
+        ("--page-buffers", "0", "is not in 1 to 16"),
+        ("--systems", "mu,btree", "there is no system 'btree': choose from "),
+    ] {
+        assert!(mistake(&["plan", option, value]).contains(range), "{option} {value}");
+    }
+    // On the largest chip nothing overflows: it holds as many times more as it has more blocks.
+    let limits = |blocks: &str| -> Vec<f64> {
+        let line =
+            ["plan", "--device", "tlc", "--records", "1000000", "--blocks", blocks, "--json"];
+        let plans = json(&line)["plans"].as_array().unwrap().clone();
+        plans.iter().map(|plan| plan["limit_pages"].as_f64().unwrap()).collect()
+    };
+    for (small, large) in limits("1024").iter().zip(limits("1048576")) {
+        assert!((1024.0..1050.0).contains(&(large / small)), "{small} {large}");
+    }
 }
 
 #[test]
@@ -174,7 +246,33 @@ fn torture_counts_what_it_did_and_replays_cases_by_name() {
     let output = nandina(&["torture", "--case", case]);
     assert!(output.status.success());
     assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{case}: survived\n"));
-    assert!(mistake(&["torture", "--case", "mu/1"]).starts_with("'mu/1' is no name of a case"));
+    let unreached = "linear/mu/seed 1/32 x 60/99999 ones";
+    let output = nandina(&["torture", "--case", unreached]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with(&format!("{unreached}: a cut was never reached")), "{text}");
+    let object = json(&["torture", "--case", case, "--json"]);
+    assert_eq!((&object["case"], &object["outcome"]), (&case.into(), &"survived".into()));
+    for (name, reason) in [
+        ("mu/1", "'mu/1' is no name of a case"),
+        ("swarm/mu/seed 1/9 ones", "'swarm/mu/seed 1/9 ones' is no name of a case"),
+        ("swarm/btree/seed 1", "there is no system 'btree': choose from wandering, mu"),
+        ("linear/mu/seed 1/32 x 70000/9 ones", "mu: value_bytes must be at most 65535"),
+        ("linear/mu/seed 1/32 x 5000/9 ones", "mu: a record of 5004 bytes can never fit"),
+    ] {
+        let text = mistake(&["torture", "--case", name]);
+        assert!(text.starts_with(reason), "{text}");
+    }
+    for option in
+        ["--mode=linear", "--systems=mu", "--seed=1", "--operations=9", "--large", "--lean"]
+    {
+        let text = mistake(&["torture", "--case", case, option]);
+        assert!(text.contains("'--case <NAME>' cannot be used with"), "{option}: {text}");
+    }
+    for report in json(&["torture", "--mode", "none", "--json"]).as_array().unwrap() {
+        // 32 puts, 11 again, 32 removals.
+        assert_eq!(report["operations"], 75);
+    }
     assert!(
         mistake(&["torture", "--systems", "b-tree"]).starts_with("there is no system 'b-tree'")
     );
@@ -188,7 +286,11 @@ fn compare_lists_the_systems_that_cannot_run_and_why() {
     assert_eq!(refused[0]["system"], "mu");
     let reason = refused[0]["reason"].as_str().unwrap();
     assert!(
-        reason.contains("cannot hold a tree higher than 4: choose a --device with larger pages")
+        reason.starts_with(
+            "3000 records do not fit on nor: a page of this size cannot hold a tree higher than 4: choose a \
+             --device with larger pages"
+        ),
+        "it is known before the run: {reason}"
     );
     assert_eq!(object["systems"].as_array().unwrap().len(), 1, "the others run all the same");
     let text = String::from_utf8(nandina(&arguments).stdout).unwrap();

@@ -228,13 +228,28 @@ fn mistakes_get_one_line_exit_code_2_and_leave_the_image() {
         ),
         (
             "image create b.img --device slc --system mu --key text:65 --value u32",
-            &["1 to 64 bytes"],
+            &["--key text:65: choose u32", "N being bytes, 1 to 64"],
         ),
-        ("image create no/b.img --device slc --system mu --key u32 --value u32", &["no/b.img: "]),
+        (
+            "image create no/b.img --device slc --system mu --key u32 --value u32",
+            &["no/b.img: there is no folder 'no': make it first"],
+        ),
         ("image get none.img 1", &["none.img: "]),
         ("inspect cell.csv", &["cell.csv: this is no chip image"]),
         ("check none.img", &["none.img: "]),
-        ("wear a.img --days-observed 0", &["--days-observed 0: a number of days above 0"]),
+        ("wear a.img --days-observed 0", &["'0'", "from 0.001 to 100000"]),
+        ("wear a.img --days-observed nan", &["'nan'", "from 0.001 to 100000"]),
+        ("wear a.img --days-observed 1e300", &["'1e300'", "from 0.001 to 100000"]),
+        ("wear a.img --days-observed 1e-320", &["'1e-320'", "from 0.001 to 100000"]),
+        ("wear a.img --days-observed -1", &["'-1'", "from 0.001 to 100000"]),
+        (
+            "image create b.img --device tlc --blocks 43691 --system mu --key u32 --value u32",
+            &["--blocks 43691 is too many for tlc: choose 1 to 43690"],
+        ),
+        (
+            "image create b.img --device slc --system mu --key hex:70000 --value u32",
+            &["--key hex:70000: choose u32", "1 to 64"],
+        ),
     ] {
         let text = folder.mistake(line);
         assert!(parts.iter().all(|part| text.contains(part)), "{line}: {text}");
@@ -244,6 +259,39 @@ fn mistakes_get_one_line_exit_code_2_and_leave_the_image() {
     write("cut.img", "");
     fs::write(folder.path("cut.img"), &before.0[..9000]).unwrap();
     assert!(folder.mistake("inspect cut.img").contains("bytes, "));
+}
+
+#[test]
+fn no_put_of_many_at_once_is_lost() {
+    let folder = Folder::new();
+    folder.create("mu", "u32", "u32");
+    let held = nandina_lab::store::Store::open(&folder.path("a.img")).unwrap();
+    let refused = folder.mistake("image put a.img 1 1");
+    assert_eq!(refused, "a.img: it is in use by another program: wait until that ends");
+    assert!(folder.mistake("image remove a.img 1").contains("in use"));
+    for reader in ["image scan a.img", "inspect a.img", "check a.img", "wear a.img"] {
+        folder.ok(reader);
+    }
+    folder.text(1, "image get a.img 1");
+    drop(held);
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let folder = &folder;
+            scope.spawn(move || {
+                for key in (0..10).map(|turn| turn * 4 + worker) {
+                    loop {
+                        let output = folder.run(&format!("image put a.img {key} {key}"));
+                        if output.status.success() {
+                            break;
+                        }
+                        let error = String::from_utf8_lossy(&output.stderr);
+                        assert!(error.contains("in use"), "{error}");
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(folder.json(0, "check a.img")["records"], json!(40));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 pub mod check;
 pub mod compare;
+pub mod fit;
 pub mod hostile;
 pub mod input;
 pub mod inspect;

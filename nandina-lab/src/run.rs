@@ -11,6 +11,7 @@ use nandina_sim::{Chip, Counters};
 use serde::Serialize;
 
 use crate::LabError;
+use crate::fit;
 use crate::work::{Operation, SCAN_RECORDS, Work};
 
 /// What a run stands on.
@@ -133,6 +134,9 @@ impl Visitor for Run<'_> {
             Ok(options) => options,
             Err(reason) => return refused(reason),
         };
+        if let Some(reason) = fit::refusal::<S>(&self.setup.profile, &options, self.work) {
+            return refused(reason);
+        }
         let ram_bytes = ram_needed::<S>(&self.setup.profile.geometry, &options);
         let mut ram = vec![0; ram_bytes];
         let mut chip = Chip::new(self.setup.profile);

@@ -43,7 +43,7 @@ pub use counters::{Counters, TimeSplit, Wear};
 pub use cut::{Cut, Tear};
 pub use error::{ChipError, Rule};
 pub use faults::{FaultCounters, Faults};
-pub use image::{Image, ImageError, ImageErrorKind, Labels};
+pub use image::{Image, ImageError, ImageErrorKind, Labels, blocks_max};
 pub use nor::{NorChip, NorChipError};
 
 use nandina::flash::{Capabilities, Geometry, Pairing, Profile, profile::MLC};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nandina::flash::profile::{DATAFLASH, MLC, SLC};
 use nandina::flash::{BlockNumber, Flash, PageNumber, Profile};
-use nandina_sim::{Chip, Cut, Faults, Image, ImageErrorKind, TINY, Tear};
+use nandina_sim::{Chip, Cut, Faults, Image, ImageError, ImageErrorKind, TINY, Tear};
 use proptest::prelude::*;
 
 const UNLISTED: Profile = Profile { key: "bench", summary: "of my own", ..TINY };
@@ -316,7 +316,38 @@ fn an_image_changes_when_it_is_closed_and_only_then() {
     assert!(matches!(image.close().unwrap_err().kind, ImageErrorKind::Exists));
     assert_eq!(fs::read(&late).unwrap(), b"taken meanwhile");
     let error = Chip::new(TINY).save(folder.path().join("no folder/chip.img")).unwrap_err();
-    assert!(matches!(error.kind, ImageErrorKind::Io(_)));
+    assert!(matches!(error.kind, ImageErrorKind::NoFolder(_)));
+    assert!(error.to_string().ends_with("no folder': make it first"), "{error}");
+    let error = Image::create(folder.path().join("no/a.img"), Chip::new(TINY)).unwrap_err();
+    assert!(matches!(error.kind, ImageErrorKind::NoFolder(_)));
+}
+
+#[test]
+fn an_image_that_is_open_to_be_changed_is_changed_by_nobody_else() {
+    let folder = folder();
+    let (path, bytes) = sample(folder.path());
+    let image = Image::open(&path).unwrap();
+    let in_use = |error: ImageError| matches!(error.kind, ImageErrorKind::InUse);
+    assert!(in_use(Image::open(&path).unwrap_err()));
+    assert!(in_use(Chip::new(TINY).save(&path).unwrap_err()));
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    let looked = Image::look(&path).unwrap();
+    image.close().unwrap();
+    assert!(matches!(looked.close().unwrap_err().kind, ImageErrorKind::LookedAt));
+    drop(Image::open(&path).unwrap());
+    Chip::new(TINY).save(&path).unwrap();
+
+    // Closing does not overwrite what took the place of the file that was opened.
+    let image = Image::open(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(image.close().unwrap_err().kind, ImageErrorKind::Replaced));
+    assert!(!path.exists());
+    Chip::new(TINY).save(&path).unwrap();
+    let image = Image::open(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "another").unwrap();
+    assert!(matches!(image.close().unwrap_err().kind, ImageErrorKind::Replaced));
+    assert_eq!(fs::read(&path).unwrap(), b"another");
 }
 
 #[cfg(target_os = "linux")]

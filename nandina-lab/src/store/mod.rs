@@ -5,6 +5,7 @@ mod kind;
 mod rows;
 
 pub use kind::{Cell, Kind};
+pub use nandina_sim::blocks_max;
 pub use rows::Rows;
 
 use std::ops::Bound;
@@ -28,7 +29,7 @@ pub const CHANGES_LABEL: &str = "changes";
 
 /// How many records were put into the image at `path` or removed from it, if that was counted; and its chip.
 pub fn look(path: &Path) -> Result<(Chip, Option<u64>), LabError> {
-    let image = Image::open(path)?;
+    let image = Image::look(path)?;
     let changes = image.labels.get(CHANGES_LABEL).and_then(|count| count.parse().ok());
     Ok((image.clone(), changes))
 }
@@ -83,9 +84,19 @@ impl Store {
         Ok(image.close()?)
     }
 
-    /// Opens the image at `path`. One without kinds of key and value is shown as hexadecimal digits.
+    /// Opens the image at `path`, to change it; nobody else can until it is closed or dropped. One without
+    /// kinds of key and value is shown as hexadecimal digits.
     pub fn open(path: &Path) -> Result<Self, LabError> {
-        let image = Image::open(path)?;
+        Self::of(Image::open(path)?)
+    }
+
+    /// Opens the image at `path`, to read it, whoever else may have it open. It is dropped, not closed.
+    pub fn look(path: &Path) -> Result<Self, LabError> {
+        Self::of(Image::look(path)?)
+    }
+
+    fn of(image: Image) -> Result<Self, LabError> {
+        let path = image.path().to_path_buf();
         let fail = |what: String| LabError(format!("{}: {what}", path.display()));
         let medium = medium_of(&image).map_err(|error| fail(error.to_string()))?;
         let kind = |label: &str, bytes: u16| match image.labels.get(label) {

@@ -81,7 +81,15 @@ impl FromStr for CaseId {
                     records.parse().ok().filter(|records| (1..100_000).contains(records))?;
                 case.run = Some(CutRun { records, value_bytes: value_bytes.parse().ok()?, lean });
             }
+            let cuts_max = match mode {
+                Mode::None | Mode::Swarm => 0,
+                Mode::Linear => 1,
+                Mode::Exhaustive => 2,
+            };
             for part in parts {
+                if case.cuts.len() == cuts_max {
+                    return None;
+                }
                 let (operation, name) = part.split_once(' ')?;
                 let (_, cut) = CUTS.iter().find(|(known, _)| *known == name)?;
                 case.cuts.push(CutPoint { operation: operation.parse().ok()?, cut: *cut });
@@ -119,6 +127,11 @@ mod tests {
             "linear/mu/seed 1",
             "linear/mu/seed 1/3 x 4/ones",
             "linear/mu/seed 1/0 x 4",
+            "swarm/mu/seed 77/9 ones",
+            "swarm/mu/seed 77/",
+            "none/mu/seed 0/30 x 40/9 ones",
+            "linear/mu/seed 3/197 x 12/9 ones/7 ones",
+            "exhaustive/mu/seed 3/197 x 12/9 ones/7 ones/5 ones",
         ] {
             assert!(name.parse::<CaseId>().is_err(), "{name}");
         }

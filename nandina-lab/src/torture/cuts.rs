@@ -2,7 +2,7 @@
 
 use nandina::flash::{Geometry, Profile};
 use nandina::place::Placement;
-use nandina::{Index, Moves, Options, WriteError, ram_needed};
+use nandina::{Index, Moves, OpenError, Options, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, TINY};
 
 use super::oracle::{Change, Model, compare, key, text, value};
@@ -41,6 +41,20 @@ impl CutRun {
             Options { page_buffers: Some(2), moves: Moves::Alone, ..options }
         } else {
             options
+        }
+    }
+
+    /// Why the run cannot even begin with system `S`, if it cannot: its sizes are the user's.
+    pub fn refusal<S: Placement>(&self) -> Option<String> {
+        let (mut chip, options) = (self.chip(0), self.options());
+        let mut ram = vec![0; ram_needed::<S>(&chip.profile().geometry, &options)];
+        match Index::<_, S>::format(&mut chip, &options, &mut ram) {
+            Err(
+                error @ (OpenError::BadOption { .. }
+                | OpenError::RecordTooLarge { .. }
+                | OpenError::ChipTooSmall { .. }),
+            ) => Some(error.to_string()),
+            _ => None,
         }
     }
 
@@ -234,8 +248,8 @@ pub fn cut_everywhere<S: Placement, D: Device>(
         cuts: cuts.to_vec(),
     };
     let whole = uncut::<S, D>(device.clone(), run);
-    let operations = match &whole {
-        Ok(operations) => *operations,
+    let (operations, chip_operations) = match &whole {
+        Ok(counts) => *counts,
         Err(what) => {
             report.violated(&case(&[]), what.clone());
             return report;
@@ -243,11 +257,11 @@ pub fn cut_everywhere<S: Placement, D: Device>(
     };
     if mode == Mode::None {
         report.runs = 1;
-        report.chip_operations = operations;
+        (report.operations, report.chip_operations) = (operations, chip_operations);
         progress(1000);
         return report;
     }
-    in_parallel(operations, report, progress, |operation, report| {
+    in_parallel(chip_operations, report, progress, |operation, report| {
         let attempt = |cuts: &[CutPoint], report: &mut Report| {
             report.runs += 1;
             match cut_once::<S, D>(device.clone(), run, cuts) {
@@ -287,9 +301,9 @@ pub fn cut_everywhere<S: Placement, D: Device>(
     })
 }
 
-/// Does the whole run without a cut, checks that it has all that it should, and answers how many chip
-/// operations it takes.
-fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<u64, String> {
+/// Does the whole run without a cut, checks that it has all that it should, and answers how many
+/// operations and chip operations it takes.
+fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u64), String> {
     let mut runner = Runner::new::<S>(device, run)?;
     let whole = runner.changes.len();
     let session = runner.session::<S>(None, 0, whole)?;
@@ -301,5 +315,5 @@ fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<u64, String>
         ));
     }
     runner.compare::<S>()?;
-    Ok(session.chip_operations)
+    Ok((runner.done.operations, session.chip_operations))
 }

@@ -24,7 +24,7 @@ pub use swarm::{Episode, chips, episode};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nandina::place::{Placement, SYSTEMS, Visitor, visit};
+use nandina::place::{Placement, Visitor, visit};
 use nandina_sim::{Chip, FaultCounters};
 use serde::Serialize;
 
@@ -154,12 +154,7 @@ pub fn torture(
     torture: Torture,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Report, LabError> {
-    visit(system, Whole { torture, progress }).ok_or_else(|| unknown(system))
-}
-
-fn unknown(system: &str) -> LabError {
-    let known: Vec<_> = SYSTEMS.iter().map(|system| system.key).collect();
-    LabError(format!("there is no system '{system}': choose from {}", known.join(", ")))
+    visit(system, Whole { torture, progress }).unwrap_or_else(|| Err(LabError::no_system(system)))
 }
 
 struct Whole<'p> {
@@ -168,37 +163,63 @@ struct Whole<'p> {
 }
 
 impl Visitor for Whole<'_> {
-    type Output = Report;
+    type Output = Result<Report, LabError>;
 
-    fn visit<S: Placement + 'static>(self) -> Report {
+    fn visit<S: Placement + 'static>(self) -> Self::Output {
         let Torture { mode, seed, run, operations } = self.torture;
-        match mode {
-            Mode::Swarm => swarm::swarm::<S>(seed, operations, self.progress),
-            _ => cuts::cut_everywhere::<S, _>(run.chip(seed), run, mode, seed, self.progress),
+        if mode == Mode::Swarm {
+            return Ok(swarm::swarm::<S>(seed, operations, self.progress));
         }
+        demand_possible::<S>(&run)?;
+        Ok(cuts::cut_everywhere::<S, _>(run.chip(seed), run, mode, seed, self.progress))
     }
 }
 
-/// Replays the case of this name. Answers what is wrong, if anything is.
-pub fn replay(name: &str) -> Result<Result<(), String>, LabError> {
+fn demand_possible<S: Placement>(run: &CutRun) -> Result<(), LabError> {
+    let refusal = run.refusal::<S>();
+    refusal.map_or(Ok(()), |why| Err(LabError(format!("{}: {why}", S::DESCRIPTION.key))))
+}
+
+/// What came of a case.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The index survived it.
+    Survived,
+    /// The run ended before one of the cuts: nothing was shown.
+    NotReached,
+    /// What is wrong.
+    Violated(String),
+}
+
+/// Replays the case of this name.
+pub fn replay(name: &str) -> Result<Outcome, LabError> {
     let case: CaseId = name.parse()?;
-    visit(&case.system.clone(), One { case }).ok_or_else(|| unknown(name))
+    visit(&case.system.clone(), One { case: &case })
+        .unwrap_or_else(|| Err(LabError::no_system(&case.system)))
 }
 
-struct One {
-    case: CaseId,
+struct One<'c> {
+    case: &'c CaseId,
 }
 
-impl Visitor for One {
-    type Output = Result<(), String>;
+impl Visitor for One<'_> {
+    type Output = Result<Outcome, LabError>;
 
     fn visit<S: Placement + 'static>(self) -> Self::Output {
-        let case = &self.case;
-        let Some(run) = case.run else {
-            return swarm::episode::<S>(case.seed, &mut Episode::default());
+        let case = self.case;
+        let done = match case.run {
+            None => swarm::episode::<S>(case.seed, &mut Episode::default()).map(|()| false),
+            Some(run) => {
+                demand_possible::<S>(&run)?;
+                let chip: Chip = run.chip(case.seed);
+                cut_once::<S, _>(chip, run, &case.cuts).map(|done| done.ended)
+            }
         };
-        let chip: Chip = run.chip(case.seed);
-        cut_once::<S, _>(chip, run, &case.cuts).map(|_| ())
+        Ok(match done {
+            Ok(false) => Outcome::Survived,
+            Ok(true) => Outcome::NotReached,
+            Err(what) => Outcome::Violated(what),
+        })
     }
 }
 

@@ -22,6 +22,14 @@ pub enum ImageErrorKind {
     Io(io::Error),
     /// An image is to be created where a file is already.
     Exists,
+    /// There is no folder for the image.
+    NoFolder(PathBuf),
+    /// Another program has opened the image to change it.
+    InUse,
+    /// The image was opened to be looked at, and is to be written.
+    LookedAt,
+    /// The file was removed, or another was put there, while the image was open.
+    Replaced,
     /// The file does not begin as a chip image does.
     NotAnImage,
     /// An image of another version.
@@ -68,6 +76,14 @@ impl fmt::Display for ImageErrorKind {
         match self {
             Self::Io(error) => write!(f, "{error}"),
             Self::Exists => f.write_str("there is a file already: choose another name"),
+            Self::NoFolder(folder) => {
+                write!(f, "there is no folder '{}': make it first", folder.display())
+            }
+            Self::InUse => f.write_str("it is in use by another program: wait until that ends"),
+            Self::LookedAt => f.write_str("it was opened to look at it: open it to change it"),
+            Self::Replaced => f.write_str(
+                "the file was removed or replaced while it was in use: nothing was written, try again",
+            ),
             Self::NotAnImage => {
                 f.write_str("this is no chip image: it does not begin with the bytes of one")
             }

@@ -5,6 +5,7 @@
 mod description;
 mod error;
 mod format;
+mod lock;
 mod profile;
 
 pub use error::{ImageError, ImageErrorKind};
@@ -14,8 +15,11 @@ use std::fs::{self, File};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 
+use nandina::flash::Profile;
+
 use crate::Chip;
 use format::VERSION;
+use lock::Lock;
 
 /// What the owner of an image notes beside the chip: names and texts.
 pub type Labels = BTreeMap<String, String>;
@@ -24,21 +28,38 @@ impl Chip {
     /// Writes the chip to `path`, whatever stood there. Erased pages take no room where the file system
     /// knows holes. After a crash the file is the old one or the new one.
     ///
-    /// A cut that is armed is not kept, and a chip comes out of its file with power on.
+    /// A cut that is armed is not kept, and a chip comes out of its file with power on. An image that is
+    /// opened elsewhere is not replaced.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), ImageError> {
-        replace(path.as_ref(), self, &Labels::new(), false)
+        let path = path.as_ref();
+        let stands = match Lock::take(path) {
+            Ok(lock) => Stands::Locked(lock),
+            Err(ImageError { kind: ImageErrorKind::Io(error), .. })
+                if error.kind() == std::io::ErrorKind::NotFound =>
+            {
+                Stands::Unknown
+            }
+            Err(error) => return Err(error),
+        };
+        replace(path, self, &Labels::new(), &stands)
     }
 
     /// Reads a chip that was saved; the labels of an [`Image`] are passed over.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ImageError> {
-        Ok(read(path.as_ref())?.0)
+        Ok(Image::look(path)?.chip)
     }
+}
+
+/// The most blocks that a chip of this profile can have in an image.
+pub fn blocks_max(profile: &Profile) -> u32 {
+    profile::blocks_max(profile.geometry.pages_per_block)
 }
 
 /// A chip and the file it lives in. It derefs to the chip; [`Image::close`] writes it. Dropped without
 /// that, the file stays as it was.
 ///
-/// Two programs that change one image at once do not see each other: the last to close wins.
+/// From opening to closing no other program can open the image to change it: it gets
+/// [`ImageErrorKind::InUse`]. Looking is always possible, and finds what was closed last.
 ///
 /// ```
 /// use nandina_sim::{Chip, Image, TINY};
@@ -57,7 +78,20 @@ pub struct Image {
     pub labels: Labels,
     chip: Chip,
     path: PathBuf,
-    is_new: bool,
+    stands: Stands,
+}
+
+/// What stands at the path of an image that will be written.
+#[derive(Debug)]
+enum Stands {
+    /// Nothing, and nothing may until it is written.
+    Nothing,
+    /// Whatever stands there is replaced.
+    Unknown,
+    /// This file.
+    Locked(Lock),
+    /// A file that others may change meanwhile, so it is not written.
+    LookedAt,
 }
 
 impl Image {
@@ -67,14 +101,26 @@ impl Image {
         if path.symlink_metadata().is_ok() {
             return Err(ImageErrorKind::Exists.of(path));
         }
-        Ok(Self { labels: Labels::new(), chip, path: path.to_path_buf(), is_new: true })
+        folder_of(path).map_err(|kind| kind.of(path))?;
+        let path = path.to_path_buf();
+        Ok(Self { labels: Labels::new(), chip, path, stands: Stands::Nothing })
     }
 
-    /// Opens the image at `path`.
+    /// Opens the image at `path`, to change it: nobody else can until it is closed or dropped.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ImageError> {
         let path = path.as_ref();
-        let (chip, labels) = read(path)?;
-        Ok(Self { labels, chip, path: path.to_path_buf(), is_new: false })
+        let mut lock = Lock::take(path)?;
+        let (chip, labels) = format::read(lock.file()).map_err(|kind| kind.of(path))?;
+        Ok(Self { labels, chip, path: path.to_path_buf(), stands: Stands::Locked(lock) })
+    }
+
+    /// Opens the image at `path` to look at it, whoever else may have it open. It cannot be closed, only
+    /// dropped: [`Image::close`] refuses.
+    pub fn look(path: impl AsRef<Path>) -> Result<Self, ImageError> {
+        let path = path.as_ref();
+        let mut file = File::open(path).map_err(|error| ImageErrorKind::Io(error).of(path))?;
+        let (chip, labels) = format::read(&mut file).map_err(|kind| kind.of(path))?;
+        Ok(Self { labels, chip, path: path.to_path_buf(), stands: Stands::LookedAt })
     }
 
     /// Where the image is.
@@ -84,7 +130,7 @@ impl Image {
 
     /// Writes the chip and its labels. After a crash, or if this fails, the file is as it was.
     pub fn close(self) -> Result<(), ImageError> {
-        replace(&self.path, &self.chip, &self.labels, self.is_new)
+        replace(&self.path, &self.chip, &self.labels, &self.stands)
     }
 }
 
@@ -102,27 +148,39 @@ impl DerefMut for Image {
     }
 }
 
-fn read(path: &Path) -> Result<(Chip, Labels), ImageError> {
-    let mut file = File::open(path).map_err(|error| ImageErrorKind::Io(error).of(path))?;
-    format::read(&mut file).map_err(|kind| kind.of(path))
+/// The folder that a file at `path` stands in.
+fn folder_of(path: &Path) -> Result<&Path, ImageErrorKind> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    match folder.is_dir() {
+        true => Ok(folder),
+        false => Err(ImageErrorKind::NoFolder(folder.to_path_buf())),
+    }
 }
 
-/// Writes a temporary file beside `path` and renames it over the old one.
-fn replace(path: &Path, chip: &Chip, labels: &Labels, is_new: bool) -> Result<(), ImageError> {
+/// Writes a temporary file beside `path` and renames it over what stands there.
+fn replace(path: &Path, chip: &Chip, labels: &Labels, stands: &Stands) -> Result<(), ImageError> {
     let failed = |error| ImageErrorKind::Io(error).of(path);
     if let Some(what) = profile::ProfileFields::from(chip.profile()).fault() {
         return Err(ImageErrorKind::Geometry(what).of(path));
     }
+    if matches!(stands, Stands::LookedAt) {
+        return Err(ImageErrorKind::LookedAt.of(path));
+    }
+    let is_new = matches!(stands, Stands::Nothing);
     // A link to an image goes on being one.
     let target = if is_new { None } else { fs::canonicalize(path).ok() };
     let target = target.as_deref().unwrap_or(path);
-    let folder = match target.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(target).map_err(|kind| kind.of(path))?;
     let mut temporary = temporary_in(folder, target).map_err(failed)?;
     format::write(temporary.as_file_mut(), chip, labels).map_err(failed)?;
     temporary.as_file().sync_all().map_err(failed)?;
+    // The lock keeps out whoever asks for it, but not whoever removes the file or puts another there.
+    if matches!(stands, Stands::Locked(lock) if !lock.is_of(target)) {
+        return Err(ImageErrorKind::Replaced.of(path));
+    }
     if is_new {
         temporary.persist_noclobber(target).map_err(|error| match error.error.kind() {
             std::io::ErrorKind::AlreadyExists => ImageErrorKind::Exists.of(path),
@@ -148,7 +206,9 @@ fn temporary_in(folder: &Path, target: &Path) -> std::io::Result<tempfile::Named
     };
     #[cfg(unix)]
     builder.permissions(new);
-    let temporary = builder.tempfile_in(folder)?;
+    // The user's file is what cannot be made: the name of the temporary one would mislead.
+    let temporary =
+        builder.tempfile_in(folder).map_err(|error| std::io::Error::from(error.kind()))?;
     if let Ok(old) = fs::metadata(target) {
         temporary.as_file().set_permissions(old.permissions())?;
     }

@@ -19,6 +19,11 @@ const PAGES_MAX: u64 = 1 << 24;
 /// The longest time of an operation's part: an hour.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
 
+/// The most blocks of so many pages each.
+pub fn blocks_max(pages_per_block: u32) -> u32 {
+    BLOCKS_MAX.min((PAGES_MAX / u64::from(pages_per_block.max(1))) as u32)
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileFields {

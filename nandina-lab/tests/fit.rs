@@ -1,0 +1,74 @@
+//! What is refused before a run does not fit, and what fits is not refused.
+
+use nandina::flash::profile::PROFILES;
+use nandina::flash::{Flash, Profile};
+use nandina::place::{Placement, SYSTEMS, Visitor, visit};
+use nandina::{Index, Options, WriteError, key, ram_needed};
+use nandina_lab::fit::{Misfit, always_too_high};
+use nandina_lab::run::{Setup, SystemRun, run};
+use nandina_lab::work::Work;
+use nandina_sim::Chip;
+
+fn nor() -> Profile {
+    *PROFILES.iter().find(|profile| profile.key == "nor").unwrap()
+}
+
+/// Fills an index until its tree is too high, if that ever happens before the chip is full.
+struct Fill {
+    options: Options,
+    key: fn(u32) -> u32,
+}
+
+impl Visitor for Fill {
+    type Output = bool;
+
+    fn visit<S: Placement + 'static>(self) -> bool {
+        let (profile, options) = (nor(), self.options);
+        let mut chip = Chip::new(profile);
+        let mut ram = vec![0; ram_needed::<S>(&chip.geometry(), &options)];
+        let mut index = Index::<_, S>::format(&mut chip, &options, &mut ram).unwrap();
+        let value = vec![1; options.value_bytes];
+        let height = loop {
+            let key = key::from_u32((self.key)(index.len()));
+            match index.insert(&key, &value) {
+                Ok(_) => {}
+                Err(WriteError::TooHigh { height }) => break height,
+                Err(error) => {
+                    assert!(matches!(error, WriteError::Full { .. }), "{error}");
+                    assert_eq!(always_too_high::<S>(&profile, &options, index.len()), None);
+                    return false;
+                }
+            }
+        };
+        assert_eq!(always_too_high::<S>(&profile, &options, index.len()), None);
+        // Nodes were half full at least, so this is more than full ones hold.
+        let certain = always_too_high::<S>(&profile, &options, index.len() << (2 * height));
+        assert_eq!(certain, Some(Misfit::TooHigh { height }));
+        true
+    }
+}
+
+#[test]
+fn only_trees_that_are_too_high_in_any_order_are_refused_before() {
+    let mut too_high = 0;
+    for system in SYSTEMS {
+        for value_bytes in [0, 4, 20, 40] {
+            for key in [|count| count, |count: u32| count.wrapping_mul(0x9E37_79B1)] {
+                let fill = Fill { options: Options::new(4, value_bytes), key };
+                too_high += u32::from(visit(system.key, fill).unwrap());
+            }
+        }
+    }
+    assert!(too_high > 0, "no tree came to its limit");
+}
+
+#[test]
+fn a_run_that_cannot_end_is_not_begun() {
+    let work = Work::standard(3000, 4, 4, 1).unwrap();
+    let setup = Setup { profile: nor(), options: Options::new(1, 0), ram_bytes: None };
+    let progress = |_| panic!("an operation was done");
+    let SystemRun::Refused(refusal) = run("mu", &setup, &work, &progress).unwrap() else {
+        panic!("3,000 records are more than the pages have room for");
+    };
+    assert!(refusal.reason.starts_with("3000 records do not fit on nor: "), "{}", refusal.reason);
+}
