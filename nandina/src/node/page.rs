@@ -114,6 +114,14 @@ impl PageLayout {
 
     /// Writes the header of `frame` and its checksum.
     pub fn seal(&self, frame: &mut [u8], header: &PageHeader) {
+        self.write_header(frame, header);
+        let checksum = self.checksum(frame);
+        let at = self.area_bytes();
+        frame[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// Writes the header of `frame` without a checksum: it is no page of a medium yet.
+    pub fn write_header(&self, frame: &mut [u8], header: &PageHeader) {
         let at = self.area_bytes();
         let medium = &header.medium;
         let out = &mut frame[at..at + HEADER_BYTES];
@@ -131,8 +139,6 @@ impl PageLayout {
         out[30..32].fill(0);
         out[32..36].copy_from_slice(&header.erase_count.to_le_bytes());
         out[36..40].copy_from_slice(&header.records.to_le_bytes());
-        let checksum = self.checksum(frame);
-        frame[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
     }
 
     /// Reads the header of a page that came from the medium, and checks the whole page.

@@ -17,8 +17,8 @@ pub use wandering::Wandering;
 use core::ops::Range;
 
 use crate::flash::{Flash, Needs};
-use crate::node::{Node, NodeMut, Shape};
-use crate::space::Space;
+use crate::node::{Medium, Node, NodeMut, PageLayout, SAME_PAGE, Shape};
+use crate::space::{Resolve, Space};
 
 /// Why a placement could not write: it hands on what [`Space`] answered.
 pub type PlaceFault<F> = crate::error::Fault<<F as Flash>::Error>;
@@ -108,6 +108,35 @@ pub(crate) fn node_in<'s, S: Placement, F: Flash>(
 ) -> Option<Node<'s>> {
     let extent = S::extent(space.layout.area_bytes(), level.level, level.height);
     Node::parse(&space.frames.bytes(frame)[extent], level.shape)
+}
+
+/// Changes the pointers in the inner nodes of a page that is written by system `S`, whose lowest node is of
+/// level `lowest`, and which holds the root of a tree of `height` unless that is 0.
+pub(crate) fn relink<S: Placement>(
+    bytes: &mut [u8],
+    layout: &PageLayout,
+    medium: &Medium,
+    lowest: u8,
+    height: u8,
+    to: &Resolve<'_>,
+) {
+    let shape = Shape::inner(medium.key_bytes.into());
+    // Below a root, what a node takes does not depend on the height, and no page holds so many levels.
+    let (top, tree) = if height > 0 { (height, height) } else { (16, u8::MAX) };
+    let first = S::extent(layout.area_bytes(), lowest, tree);
+    for level in lowest.max(2)..=top {
+        let extent = S::extent(layout.area_bytes(), level, tree);
+        if level > lowest && extent.start < first.end && first.start < extent.end {
+            break;
+        }
+        let Some(mut node) = NodeMut::parse(&mut bytes[extent], shape) else { continue };
+        for slot in 0..node.count() {
+            let pointer = node.as_node().pointer(slot);
+            if pointer != SAME_PAGE && to(pointer) != pointer {
+                node.set_payload(slot, &to(pointer).to_le_bytes());
+            }
+        }
+    }
 }
 
 /// The node of `level` in page buffer `frame`, to change.

@@ -14,12 +14,16 @@
 
 mod blocks;
 mod budget;
+mod cache;
 mod failing;
 mod frames;
+mod write;
 
 pub(crate) use blocks::{Blocks, PAGES_MAX};
 pub(crate) use budget::RIDERS;
 pub use budget::{Budget, Extent, Moves};
+use cache::Cache;
+pub(crate) use cache::STAGED;
 pub(crate) use frames::Frames;
 
 use core::ops::Range;
@@ -36,6 +40,33 @@ pub(crate) const RETIRED_MAX: usize = 48;
 /// Pages that the ECC found weak and that wait to be written elsewhere. Others are found again.
 pub(crate) const WEAK_MAX: usize = 4;
 
+/// Changes each pointer of the inner nodes in a page buffer. A page holds nodes from the lowest level up, and
+/// the root of a tree of some height unless that is 0.
+pub(crate) type Relink = fn(
+    bytes: &mut [u8],
+    layout: &PageLayout,
+    medium: &Medium,
+    lowest: u8,
+    height: u8,
+    to: &Resolve<'_>,
+);
+
+/// The page that a pointer is to lead to.
+pub(crate) type Resolve<'r> = dyn Fn(u32) -> u32 + 'r;
+
+/// Pages kept in RAM.
+#[derive(Clone, Copy)]
+pub(crate) struct Buffers {
+    /// Page buffers that operations work in.
+    pub frames: usize,
+    /// One more, to read back what was programmed.
+    pub verify: bool,
+    /// Pages of the read cache.
+    pub reads: usize,
+    /// Pages of the write cache.
+    pub writes: usize,
+}
+
 /// The chip, the page buffers, and the account of every block.
 pub struct Space<'b, F> {
     flash: F,
@@ -45,7 +76,11 @@ pub struct Space<'b, F> {
     pub(crate) medium: Medium,
     pub(crate) frames: Frames<'b>,
     pub(crate) blocks: Blocks<'b>,
+    cache: Cache<'b>,
+    relink: Relink,
     verify: bool,
+    /// The running operation programs its pages at once.
+    at_once: bool,
     identity: u32,
     sequence: u64,
     /// Pages with these sequence numbers were there when the index was opened and belong to no tree of it.
@@ -62,28 +97,29 @@ pub struct Space<'b, F> {
     operations: u64,
 }
 
-/// Bytes of RAM for the page buffers and the blocks' account.
-pub(crate) fn ram_needed(
-    geometry: &Geometry,
-    layout: &PageLayout,
-    buffers: usize,
-    verify: bool,
-) -> usize {
-    layout.frame_bytes() * (buffers + usize::from(verify)) + Blocks::ram_needed(geometry)
+/// Bytes of RAM for the page buffers, the caches and the blocks' account.
+pub(crate) fn ram_needed(geometry: &Geometry, layout: &PageLayout, buffers: &Buffers) -> usize {
+    let Buffers { frames, verify, reads, writes } = *buffers;
+    let frame_bytes = layout.frame_bytes();
+    frame_bytes * (frames + usize::from(verify))
+        + cache::ram_needed(frame_bytes, reads, writes, geometry.pages())
+        + Blocks::ram_needed(geometry)
 }
 
 impl<'b, F: Flash> Space<'b, F> {
     pub(crate) fn new(
         flash: F,
         medium: Medium,
-        buffers: usize,
-        verify: bool,
+        buffers: &Buffers,
+        relink: Relink,
         ram: &'b mut [u8],
     ) -> Self {
+        let Buffers { frames, verify, reads, writes } = *buffers;
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
-        let (frames, rest) =
-            ram.split_at_mut(layout.frame_bytes() * (buffers + usize::from(verify)));
+        let frame_bytes = layout.frame_bytes();
+        let (frame_ram, rest) = ram.split_at_mut(frame_bytes * (frames + usize::from(verify)));
+        let (cache, rest) = Cache::new(rest, frame_bytes, reads, writes, geometry.pages());
         let safe_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
         Self {
             flash,
@@ -91,9 +127,12 @@ impl<'b, F: Flash> Space<'b, F> {
             capabilities,
             layout,
             medium,
-            frames: Frames::new(frames, buffers, verify),
+            frames: Frames::new(frame_ram, frames, verify),
             blocks: Blocks::new(rest, &geometry, safe_pages),
+            cache,
+            relink,
             verify,
+            at_once: true,
             identity: 0,
             sequence: 0,
             foreign: 0..0,
@@ -152,6 +191,7 @@ impl<'b, F: Flash> Space<'b, F> {
         self.weak = [None; WEAK_MAX];
         self.failures = 0;
         self.frames.forget_all();
+        self.cache.clear();
     }
 
     /// Reads any page into page buffer `frame`, whatever it holds.
@@ -198,9 +238,14 @@ impl<'b, F: Flash> Space<'b, F> {
 
     /// Brings a page of the index into a page buffer: into `frame`, if no buffer holds it already.
     pub(crate) fn load(&mut self, page: u32, frame: usize) -> Result<usize, Fault<F::Error>> {
-        let page = PageNumber(page);
+        let page = PageNumber(self.cache.resolve(page));
         if let Some(held) = self.frames.holding(page) {
             return Ok(held);
+        }
+        if let Some(bytes) = self.cache.get(page) {
+            self.frames.bytes_mut(frame).copy_from_slice(bytes);
+            self.frames.hold(frame, page);
+            return Ok(frame);
         }
         if page.0 >= self.geometry.pages() {
             return Err(Fault::Corrupt { page, reason: "a pointer leads beyond the chip" });
@@ -215,6 +260,7 @@ impl<'b, F: Flash> Space<'b, F> {
             }
             Ok(_) => {
                 self.frames.hold(frame, page);
+                self.cache.remember(page, self.frames.bytes(frame));
                 return Ok(frame);
             }
             Err(PageFault::Erased) => "it is erased but referenced",
@@ -230,99 +276,9 @@ impl<'b, F: Flash> Space<'b, F> {
         self.layout.header(self.frames.bytes(frame))
     }
 
-    /// Seals `frame` and programs it into the next page that takes it. The page counts as valid from now
-    /// on.
-    pub(crate) fn program(
-        &mut self,
-        frame: usize,
-        lowest: u8,
-        height: u8,
-        records: u32,
-    ) -> Result<PageNumber, Fault<F::Error>> {
-        loop {
-            let (block, place) = match self.active {
-                Some((block, place)) if place < self.block_pages() => (block, place),
-                _ => (self.open_block()?, 0),
-            };
-            let page = self.page_at(block, place);
-            self.sequence += 1;
-            let header = PageHeader {
-                medium: self.medium,
-                identity: self.identity,
-                sequence: self.sequence,
-                lowest,
-                height,
-                erase_count: self.blocks.erase_count(block),
-                records,
-            };
-            let bytes = self.frames.bytes_mut(frame);
-            self.layout.seal(bytes, &header);
-            let (main, spare) = bytes.split_at(self.layout.page_bytes());
-            self.active = Some((block, place + 1));
-            self.operations += 1;
-            let programmed = match self.flash.program(page, main, spare) {
-                Ok(()) => !self.verify || self.reads_back(page, frame)?,
-                Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => false,
-                Err(error) => return Err(Fault::Device(error)),
-            };
-            if programmed {
-                self.failures = 0;
-                self.blocks.set_valid(page, true);
-                return Ok(page);
-            }
-            self.give_up(block);
-            self.active = None;
-        }
-    }
-
-    /// Whether `page` holds just the bytes of `frame`.
-    fn reads_back(&mut self, page: PageNumber, frame: usize) -> Result<bool, Fault<F::Error>> {
-        let spare_frame = self.frames.count();
-        self.operations += 1;
-        let (main, spare) =
-            self.frames.bytes_mut(spare_frame).split_at_mut(self.layout.page_bytes());
-        match self.flash.read(page, main, spare) {
-            Ok(_) => Ok(self.frames.bytes(spare_frame) == self.frames.bytes(frame)),
-            Err(error) if error.kind() == ErrorKind::Uncorrectable => Ok(false),
-            Err(error) => Err(Fault::Device(error)),
-        }
-    }
-
-    fn open_block(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
-        let active = self.active.take().map(|(block, _)| block);
-        loop {
-            let Some(block) = self.blocks.least_worn_free(active) else {
-                return Err(self.no_room(0));
-            };
-            self.blocks.count_erase(block);
-            self.operations += 1;
-            match self.flash.erase(block) {
-                Ok(()) => return Ok(block),
-                Err(error) if error.kind() == ErrorKind::EraseFailed && self.may_fail() => {
-                    self.give_up(block);
-                }
-                Err(error) => return Err(Fault::Device(error)),
-            }
-        }
-    }
-
-    /// Notes that the running operation supersedes `page`.
-    pub(crate) fn retire(&mut self, page: PageNumber) {
-        self.retired[self.retired_count] = page;
-        self.retired_count += 1;
-    }
-
-    /// How many more pages the running operation may retire.
-    pub(crate) const fn retirable(&self) -> usize {
-        RETIRED_MAX - self.retired_count
-    }
-
-    /// The running operation is durable: what it superseded is garbage.
-    pub(crate) fn commit(&mut self) {
-        for index in 0..self.retired_count {
-            self.blocks.set_valid(self.retired[index], false);
-        }
-        self.retired_count = 0;
+    /// Pages that belong to the tree, on the chip or not yet.
+    pub(crate) fn valid_pages(&self) -> u32 {
+        self.blocks.valid_pages() - self.cache.superseded_pages() + self.cache.staged()
     }
 
     /// Pages that can be programmed before anything is collected.
@@ -331,7 +287,8 @@ impl<'b, F: Flash> Space<'b, F> {
             Some((_, place)) => self.block_pages() - place,
             None => 0,
         };
-        remaining + self.blocks.free_blocks(self.active_block()) * self.block_pages()
+        let room = remaining + self.blocks.free_blocks(self.active_block()) * self.block_pages();
+        room.saturating_sub(self.cache.staged())
     }
 
     pub(crate) fn active_block(&self) -> Option<BlockNumber> {

@@ -6,6 +6,7 @@ use crate::error::{Fault, ReadError};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 use crate::place::Placement;
+use crate::space::STAGED;
 
 /// An invariant that does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +32,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     pub fn check(&mut self, mut report: impl FnMut(Violation)) -> Result<(), ReadError<F::Error>> {
         self.settle()?;
         self.space.frames.forget_all();
+        let staged = |page: u32| page & STAGED != 0;
         let mut seen = Seen::default();
         let mut path = Path::new();
         let mut level = self.height;
@@ -47,7 +49,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 let lowest = self.space.header(frame).lowest;
                 seen.pages += u32::from(lowest == level);
                 seen.inner_nodes += u32::from(level > 1);
-                if !self.space.blocks.is_valid(PageNumber(page)) {
+                if !staged(page) && !self.space.blocks.is_valid(PageNumber(page)) {
                     violated("it is referenced but not counted as valid");
                 }
                 if !(1..count).all(|index| node.key(index - 1) < node.key(index)) {
@@ -94,7 +96,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         for (holds, what) in [
             (seen.records == self.records, "the number of records is wrong"),
             (seen.inner_nodes == self.inner_nodes, "the number of inner nodes is wrong"),
-            (seen.pages == self.space.blocks.valid_pages(), "the number of valid pages is wrong"),
+            (seen.pages == self.space.valid_pages(), "the number of valid pages is wrong"),
             (
                 seen.pages <= self.budget.limit_pages
                     || self.space.blocks.bad_blocks() > self.space.reserve_blocks(),

@@ -28,12 +28,26 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.level_wear()?;
         }
         self.tend()?;
-        self.gain_room(self.budget.room_pages)
+        self.gain_room(self.budget.room_pages)?;
+        let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
+        if !self.space.can_stage(operation) || !self.keeps_path() {
+            self.write_out()?;
+        }
+        Ok(())
+    }
+
+    /// Whether a change keeps every node of its path in a page buffer, and reads none of them twice.
+    fn keeps_path(&self) -> bool {
+        let buffers = self.space.frames.count();
+        usize::from(self.height) < buffers || S::working(1, buffers) != S::reading(1, buffers)
     }
 
     /// Collects garbage until `pages` can be programmed.
     fn gain_room(&mut self, pages: u32) -> Result<(), Fault<F::Error>> {
         // Each round gains a page at least; a chip's worth of rounds without success is no progress.
+        if self.space.room() < pages {
+            self.write_out()?;
+        }
         let mut rounds = self.space.geometry.pages();
         while self.space.room() < pages {
             let victim = if self.reserve_touched {
@@ -188,6 +202,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         page: PageNumber,
         victim: Option<BlockNumber>,
     ) -> Result<(), Fault<F::Error>> {
+        // What is moved is moved durably, and what is not on the chip cannot lead to it.
+        self.write_out()?;
         self.space.frames.forget_all();
         let buffers = self.space.frames.count();
         let frame = self.space.load(page.0, buffers - 1)?;

@@ -67,11 +67,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// changes need none, and reads on through the valid pages to see how well they can be read.
     ///
     /// A program or erase that the chip reports as failed, and the mount after a device's error, come on
-    /// top. With less than [`gc_step_least`](Self::gc_step_least) it does nothing. Each page is moved
+    /// top, and what the write cache holds. With less than [`gc_step_least`](Self::gc_step_least) it does nothing. Each page is moved
     /// durably, so power may be cut between and inside steps. Where cuts have used up part of the reserve and
     /// the victim is found by reading, that is left to the next change, and `more` stays true.
     pub fn gc_step(&mut self, budget: u32) -> Result<Idle, WriteError<F::Error>> {
         self.settle()?;
+        self.write_out()?;
         let start = self.space.operations();
         let spent = |index: &Self| (index.space.operations() - start) as u32;
         loop {

@@ -115,14 +115,28 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.flash()
     }
 
-    /// Ends the use of the index and gives the chip back. Nothing is written: nothing has to be.
+    /// Ends the use of the index and gives the chip back. Nothing is written: with a write cache, call
+    /// [`flush`](Self::flush) before.
     pub fn close(self) -> F {
         self.space.into_flash()
     }
 
-    /// Makes every change durable. Both systems of today do that at once, so it does nothing.
+    /// Makes every change durable. Without a write cache they all are, and it does nothing.
+    ///
+    /// Cost: at most as many programs as the write cache has pages.
     pub fn flush(&mut self) -> Result<(), WriteError<F::Error>> {
-        Ok(self.settle()?)
+        self.settle()?;
+        Ok(self.write_out()?)
+    }
+
+    /// Programs what the write cache holds.
+    fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.space.has_staged() {
+            self.in_doubt = true;
+            self.root = self.space.write_out(self.root)?;
+            self.in_doubt = false;
+        }
+        Ok(())
     }
 
     /// Counts and sizes. Cost: no chip operation.
@@ -132,7 +146,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             height: self.height,
             records: self.records,
             inner_nodes: self.inner_nodes,
-            valid_pages: self.space.blocks.valid_pages(),
+            valid_pages: self.space.valid_pages(),
             limit_pages: self.budget.limit_pages,
             free_pages: self.space.room(),
             collected_blocks: self.collected_blocks,
@@ -238,7 +252,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         } else {
             self.budget_for(height, inner_nodes)
         };
-        let valid_pages = self.space.blocks.valid_pages() + more_pages;
+        let valid_pages = self.space.valid_pages() + more_pages;
         if valid_pages <= budget.limit_pages {
             return Ok(());
         }

@@ -19,7 +19,7 @@ use super::{HEIGHT_MAX, Index, Options};
 use crate::error::{Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::{Medium, PageFault, PageHeader, SAME_PAGE};
-use crate::place::Placement;
+use crate::place::{Placement, relink};
 use crate::space::{Budget, Space};
 
 /// What the first pages of all blocks say.
@@ -68,6 +68,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         index.place.begin(&mut index.space, 1);
         let root = index.level(1);
         index.empty_node(root);
+        index.space.begin_operation(true);
         index.root = index.place.put(&mut index.space, root, 0)?;
         index.in_doubt = false;
         Ok(index)
@@ -93,7 +94,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         options.check::<S, F::Error>(&geometry, ram.len())?;
         let medium = options.medium::<S>(&geometry);
         Ok(Self {
-            space: Space::new(flash, medium, options.buffers::<S>(), options.verify, ram),
+            space: Space::new(flash, medium, &options.kept::<S>(), relink::<S>, ram),
             place: S::default(),
             root: 0,
             height: 1,

@@ -5,7 +5,7 @@ use crate::error::OpenError;
 use crate::flash::Geometry;
 use crate::node::{Medium, PageLayout, Shape};
 use crate::place::Placement;
-use crate::space::{self, Frames, Moves, PAGES_MAX};
+use crate::space::{self, Buffers, Frames, Moves, PAGES_MAX, STAGED};
 
 /// Settings of an index. Sizes of keys and values are written on the medium; the others are not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +19,17 @@ pub struct Options {
     pub page_buffers: Option<usize>,
     /// How garbage collection moves pages. Default: [`Moves::Together`].
     pub moves: Moves,
+    /// Pages of the read cache, which keeps the pages that were read last; 0 to 65535. Each takes a page, up
+    /// to 40 bytes, and 20. Default: none.
+    pub read_cache: usize,
+    /// Pages of the write cache, which keeps pages from the chip until it is full; 0 to 65535. Each takes as
+    /// much as one of the read cache, and all of them 384 bytes and one bit for each page of the chip.
+    /// Default: none.
+    ///
+    /// With a write cache a change is durable only when [`Index::flush`](crate::Index::flush) has returned,
+    /// or when later changes have filled the cache. After a cut, or an error of the device, the index is as
+    /// it was after one of the changes since the last flush, with all changes before that one and none after.
+    pub write_cache: usize,
     /// Reads each page back after its program, so that a chip which says that it programmed or erased
     /// and did not is found out while the data is still in RAM. Costs one read a program and one page
     /// buffer. Default: off.
@@ -28,11 +39,29 @@ pub struct Options {
 impl Options {
     /// Settings for keys and values of these sizes in bytes, all else at its default.
     pub const fn new(key_bytes: usize, value_bytes: usize) -> Self {
-        Self { key_bytes, value_bytes, page_buffers: None, moves: Moves::Together, verify: false }
+        Self {
+            key_bytes,
+            value_bytes,
+            page_buffers: None,
+            moves: Moves::Together,
+            read_cache: 0,
+            write_cache: 0,
+            verify: false,
+        }
     }
 
     pub(crate) fn buffers<S: Placement>(&self) -> usize {
         self.page_buffers.unwrap_or(S::DESCRIPTION.buffers_default)
+    }
+
+    /// The pages that are kept in RAM.
+    pub(crate) fn kept<S: Placement>(&self) -> Buffers {
+        Buffers {
+            frames: self.buffers::<S>(),
+            verify: self.verify,
+            reads: self.read_cache,
+            writes: self.write_cache,
+        }
     }
 
     /// What pages of such an index say that they are for.
@@ -64,6 +93,12 @@ impl Options {
         if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
             return bad("a block must have 2 to 16383 pages");
         }
+        if self.read_cache > u16::MAX.into() || self.write_cache > u16::MAX.into() {
+            return bad("read_cache and write_cache must be at most 65535 pages");
+        }
+        if u64::from(geometry.blocks) * u64::from(geometry.pages_per_block) >= u64::from(STAGED) {
+            return bad("a chip must have fewer than 2^31 pages");
+        }
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let area_bytes = layout.frame_bytes().saturating_sub(crate::node::HEADER_BYTES);
         let leaf_bytes = S::extent(area_bytes, 1, HEIGHT_MAX).len();
@@ -83,8 +118,9 @@ impl Options {
 }
 
 /// Bytes of the buffer that an index of system `S` needs on a chip of this geometry: its page buffers,
-/// one bit for each page and six bytes for each block; with [`Options::verify`] one page buffer more. Nothing else is used but the struct itself.
+/// one bit for each page and six bytes for each block; with [`Options::verify`] one page buffer more; and the
+/// caches that the options ask for. Nothing else is used but the struct itself.
 pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize {
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
-    space::ram_needed(geometry, &layout, options.buffers::<S>(), options.verify)
+    space::ram_needed(geometry, &layout, &options.kept::<S>())
 }

@@ -56,14 +56,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         victim: Option<BlockNumber>,
     ) -> Result<(), Fault<F::Error>> {
         self.in_doubt = true;
+        self.space.begin_operation(matches!(edit, Edit::Move));
+        for level in start..=self.height {
+            if path.lowest(level) == level {
+                self.space.retire(PageNumber(path.page(level)));
+            }
+        }
         let mut separator = Separator { bytes: [0; KEY_BYTES_MAX] };
         let mut level = start;
         let mut child = None;
         loop {
             self.bring(path, level)?;
-            if path.lowest(level) == level {
-                self.space.retire(PageNumber(path.page(level)));
-            }
             let divided = match child {
                 None => self.edit_first(level, edit, path.right_edge, &mut separator)?,
                 Some(child) => {
@@ -105,7 +108,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             });
             level += 1;
         }
-        self.space.commit();
+        self.root = self.space.commit(self.root)?;
         self.records = records;
         self.budget = self.budget_for(self.height, self.inner_nodes);
         self.in_doubt = false;

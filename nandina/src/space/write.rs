@@ -1,0 +1,218 @@
+//! Pages on their way to the chip: staged in the write cache or programmed at once, the commit that makes an
+//! operation count, and the blocks that are opened for them.
+//!
+//! Staged pages are programmed in the order in which they were allocated, children before parents, and the
+//! newest root last. Until that root is on the chip, no page that it supersedes there can be erased: a cut
+//! finds the tree of the root before. So a cut costs the operations since then and never half of one.
+
+use super::{RETIRED_MAX, STAGED, Space};
+use crate::error::Fault;
+use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
+use crate::node::PageHeader;
+
+/// Where the bytes to program stand.
+#[derive(Clone, Copy)]
+enum Source {
+    Frame(usize),
+    Slot(usize),
+}
+
+impl<F: Flash> Space<'_, F> {
+    /// What follows is programmed at once and not staged: garbage collection. Nothing may be staged.
+    pub(crate) fn begin_operation(&mut self, at_once: bool) {
+        self.at_once = at_once || !self.cache.stages();
+    }
+
+    /// Puts the page in `frame` into the write cache, or programs it. It counts as valid from now on.
+    pub(crate) fn program(
+        &mut self,
+        frame: usize,
+        lowest: u8,
+        height: u8,
+        records: u32,
+    ) -> Result<PageNumber, Fault<F::Error>> {
+        let header = self.header_of(lowest, height, records);
+        if self.at_once {
+            let page = self.write(Source::Frame(frame), header)?;
+            self.cache.remember_written(page, self.frames.bytes(frame));
+            return Ok(page);
+        }
+        loop {
+            if self.cache.spilled() {
+                let (bytes, cache) = (self.frames.bytes_mut(frame), &self.cache);
+                let to = |page| cache.resolve(page);
+                (self.relink)(bytes, &self.layout, &self.medium, lowest, height, &to);
+            }
+            self.layout.write_header(self.frames.bytes_mut(frame), &header);
+            let bytes = self.frames.bytes(frame);
+            match self.cache.stage(bytes, lowest, height, records) {
+                Some(page) => return Ok(PageNumber(page)),
+                None => self.write_staged()?,
+            }
+        }
+    }
+
+    const fn header_of(&self, lowest: u8, height: u8, records: u32) -> PageHeader {
+        PageHeader {
+            medium: self.medium,
+            identity: self.identity,
+            sequence: 0,
+            lowest,
+            height,
+            erase_count: 0,
+            records,
+        }
+    }
+
+    /// Programs every staged page, and frees the slots of those that the running operation supersedes.
+    fn write_staged(&mut self) -> Result<(), Fault<F::Error>> {
+        // A page that holds the root of before leads to what never comes to the chip.
+        if self.cache.drop_superseded() {
+            self.cache.forget_root();
+        }
+        while let Some(pending) = self.cache.next_pending() {
+            let (bytes, names) = self.cache.bytes_and_names(pending.slot);
+            let (lowest, height) = (pending.lowest, pending.height);
+            let to = |page| names.resolve(page);
+            (self.relink)(bytes, &self.layout, &self.medium, lowest, height, &to);
+            let header = self.header_of(pending.lowest, pending.height, pending.records);
+            let page = self.write(Source::Slot(pending.slot), header)?;
+            self.cache.programmed(&pending, page);
+        }
+        Ok(())
+    }
+
+    /// Makes everything durable that is staged, and answers where the root `root` stands then.
+    pub(crate) fn write_out(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
+        self.write_staged()?;
+        let root = self.cache.resolve(root);
+        let mut from = 0;
+        while let Some(page) = self.cache.take_superseded(from) {
+            from = page.0;
+            self.blocks.set_valid(page, false);
+        }
+        self.cache.end_operation();
+        self.frames.forget_all();
+        Ok(root)
+    }
+
+    /// Whether pages of the tree are not on the chip yet.
+    pub(crate) const fn has_staged(&self) -> bool {
+        self.cache.staged() > 0 || self.cache.superseded_pages() > 0
+    }
+
+    /// Whether an operation that stages at most `pages` can begin.
+    pub(crate) fn can_stage(&self, pages: u32) -> bool {
+        self.cache.has_room_for(pages as usize)
+    }
+
+    /// Seals a page and programs it into the next place that takes it.
+    fn write(&mut self, source: Source, header: PageHeader) -> Result<PageNumber, Fault<F::Error>> {
+        loop {
+            let (block, place) = match self.active {
+                Some((block, place)) if place < self.block_pages() => (block, place),
+                _ => (self.open_block()?, 0),
+            };
+            let page = self.page_at(block, place);
+            self.sequence += 1;
+            let erase_count = self.blocks.erase_count(block);
+            let header = PageHeader { sequence: self.sequence, erase_count, ..header };
+            let bytes = match source {
+                Source::Frame(frame) => self.frames.bytes_mut(frame),
+                Source::Slot(slot) => self.cache.bytes_mut(slot),
+            };
+            self.layout.seal(bytes, &header);
+            let (main, spare) = bytes.split_at(self.layout.page_bytes());
+            self.active = Some((block, place + 1));
+            self.operations += 1;
+            let programmed = match self.flash.program(page, main, spare) {
+                Ok(()) => !self.verify || self.reads_back(page, source)?,
+                Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => false,
+                Err(error) => return Err(Fault::Device(error)),
+            };
+            if programmed {
+                self.failures = 0;
+                self.cache.forget(page.0);
+                self.blocks.set_valid(page, true);
+                return Ok(page);
+            }
+            self.give_up(block);
+            self.active = None;
+        }
+    }
+
+    /// Whether `page` holds just the bytes of `source`.
+    fn reads_back(&mut self, page: PageNumber, source: Source) -> Result<bool, Fault<F::Error>> {
+        let spare_frame = self.frames.count();
+        self.operations += 1;
+        let (main, spare) =
+            self.frames.bytes_mut(spare_frame).split_at_mut(self.layout.page_bytes());
+        match self.flash.read(page, main, spare) {
+            Ok(_) => {
+                let meant = match source {
+                    Source::Frame(frame) => self.frames.bytes(frame),
+                    Source::Slot(slot) => self.cache.bytes(slot),
+                };
+                Ok(self.frames.bytes(spare_frame) == meant)
+            }
+            Err(error) if error.kind() == ErrorKind::Uncorrectable => Ok(false),
+            Err(error) => Err(Fault::Device(error)),
+        }
+    }
+
+    fn open_block(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
+        let active = self.active.take().map(|(block, _)| block);
+        loop {
+            let Some(block) = self.blocks.least_worn_free(active) else {
+                return Err(self.no_room(0));
+            };
+            self.blocks.count_erase(block);
+            self.operations += 1;
+            match self.flash.erase(block) {
+                Ok(()) => return Ok(block),
+                Err(error) if error.kind() == ErrorKind::EraseFailed && self.may_fail() => {
+                    self.give_up(block);
+                }
+                Err(error) => return Err(Fault::Device(error)),
+            }
+        }
+    }
+
+    /// Notes that the running operation supersedes `page`.
+    pub(crate) fn retire(&mut self, page: PageNumber) {
+        let page = PageNumber(self.cache.resolve(page.0));
+        if page.0 & STAGED != 0 {
+            self.cache.supersede(page.0);
+        } else {
+            self.retired[self.retired_count] = page;
+            self.retired_count += 1;
+        }
+    }
+
+    /// How many more pages the running operation may retire.
+    pub(crate) const fn retirable(&self) -> usize {
+        RETIRED_MAX - self.retired_count
+    }
+
+    /// The running operation ends with its root. What it superseded is garbage, at once or as soon as the
+    /// root is on the chip. Answers where the root stands.
+    pub(crate) fn commit(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
+        for index in 0..self.retired_count {
+            let page = self.retired[index];
+            self.cache.forget(page.0);
+            if self.at_once {
+                self.blocks.set_valid(page, false);
+            } else {
+                self.cache.note_superseded(page);
+            }
+        }
+        self.retired_count = 0;
+        // An operation that had to program pages in its middle ends with all of them on the chip.
+        if self.cache.spilled() {
+            self.cache.drop_superseded();
+            return self.write_out(root);
+        }
+        self.cache.end_operation();
+        Ok(root)
+    }
+}
