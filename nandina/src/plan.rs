@@ -40,8 +40,8 @@ pub struct Plan {
     pub open: Cost,
     /// A lookup.
     pub get: Cost,
-    /// An insert, a replacement or a remove, the garbage collection due included, as long as power was not
-    /// cut during garbage collection since it last caught up.
+    /// An insert, a replacement or a remove, with the garbage collection and the flush that are due, as long as
+    /// power was not cut during garbage collection since it last caught up.
     pub change: Cost,
     /// The same after any number of cuts during garbage collection.
     pub change_after_cuts: Cost,
@@ -153,7 +153,8 @@ impl Bounds<'_> {
         let moved = victims * u64::from(self.extent.block_pages - gain);
         let spare_moves = 2 * u64::from(SPARE_MOVES) + WEAK_MAX as u64;
         let operation = path + height + 1;
-        let programs = moved + spare_moves * path + operation;
+        let staged = self.options.write_cache as u64;
+        let programs = moved + spare_moves * path + operation + staged;
         // Each move reads its page, goes down to it, and may find nodes displaced from their buffers. Once
         // the reserve is touched, a victim is looked for among all valid pages.
         let by_move = 1 + 2 * height;

@@ -121,7 +121,9 @@ fn cases() -> Vec<Case> {
     lean.options.moves = Moves::Alone;
     let mut verify = Case::new(LONG);
     verify.options.verify = true;
-    cases.extend([lean, verify]);
+    let mut cached = Case::new(SMALL);
+    (cached.options.read_cache, cached.options.write_cache) = (2, 12);
+    cases.extend([lean, verify, cached]);
     cases
 }
 
