@@ -3,6 +3,7 @@
 //! A check takes a system and answers what is wrong. `canary` holds systems that are broken on purpose;
 //! the suite must catch each of them.
 
+mod analysis;
 mod canary;
 mod faults;
 mod full;
