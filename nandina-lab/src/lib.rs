@@ -14,6 +14,7 @@ pub mod store;
 pub mod torture;
 pub mod wear;
 pub mod work;
+pub mod workload;
 
 mod error;
 mod opened;
