@@ -2,6 +2,7 @@
 //! cost in chip operations and modelled time. It also keeps records in chip images, and looks into any. It
 //! prints nothing and knows no system by name.
 
+pub mod analysis;
 pub mod check;
 pub mod compare;
 pub mod fit;
@@ -14,6 +15,7 @@ pub mod store;
 pub mod torture;
 pub mod wear;
 pub mod work;
+pub mod workload;
 
 mod error;
 mod opened;

@@ -261,10 +261,14 @@ impl<'r> Run<'r> {
                 Ok(0)
             }
             Operation::Scan(row) => {
+                let records = SCAN_RECORDS as u32;
+                self.perform(index, model, Operation::ScanFor { row, records })
+            }
+            Operation::ScanFor { row, records } => {
                 let error = |error| failed("scan", row, &error);
                 let mut expected = model.range(work.key(row)..);
                 let mut range = index.range(work.key(row)..).map_err(error)?;
-                for _ in 0..SCAN_RECORDS {
+                for _ in 0..records {
                     let expected = expected.next().map(|(&key, put)| (key, put.value(work)));
                     let expected = expected.as_ref().map(|(key, value)| (*key, &value[..]));
                     if range.next().map_err(error)? != expected {

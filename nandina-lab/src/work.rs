@@ -23,6 +23,13 @@ pub enum Operation {
     Update(u32),
     /// Remove the row's key.
     Delete(u32),
+    /// Read `records` records in order from the row's key on.
+    ScanFor {
+        /// The row.
+        row: u32,
+        /// How many records, fewer at the end of the keys.
+        records: u32,
+    },
 }
 
 /// Records that one scan reads, fewer at the end of the keys.
@@ -69,6 +76,28 @@ impl Work {
     /// Operations in all phases.
     pub fn operations(&self) -> u64 {
         self.phases.iter().map(|phase| phase.operations.len() as u64).sum()
+    }
+
+    /// Rows with the given keys and values, one behind the other, and no phase yet. Sizes in bytes, a key's at
+    /// least 1. Different rows may have the same key.
+    pub fn from_rows(
+        key_bytes: usize,
+        value_bytes: usize,
+        keys: Vec<u8>,
+        values: Vec<u8>,
+    ) -> Result<Self, LabError> {
+        let rows = keys.len() / key_bytes.max(1);
+        if key_bytes == 0 || keys.len() != rows * key_bytes || values.len() != rows * value_bytes {
+            return Err(LabError(format!(
+                "{} bytes of keys and {} of values are not rows of {key_bytes} and {value_bytes} bytes",
+                keys.len(),
+                values.len()
+            )));
+        }
+        if u32::try_from(rows).is_err() {
+            return Err(LabError(format!("{rows} rows are too many: there may be 2^32 - 1")));
+        }
+        Ok(Self { key_bytes, value_bytes, phases: Vec::new(), keys, values })
     }
 
     /// Rows with distinct random keys and random values, and no phase yet.

@@ -3,20 +3,4 @@
 //! A check takes a system and answers what is wrong. `canary` holds systems that are broken on purpose;
 //! the suite must catch each of them.
 
-mod caches;
-mod canary;
-mod faults;
-mod full;
-mod geometry;
-mod golden;
-mod harness;
-mod hostile;
-mod idle;
-mod media;
-mod model;
-mod open;
-mod plan;
-mod power;
-mod ranges;
-mod rollback;
-mod wear;
+mod analysis;

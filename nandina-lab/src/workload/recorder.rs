@@ -1,0 +1,134 @@
+//! What a file system asks of its tree, written down as work for an index, and counted as Table 4 counts it.
+
+use std::collections::HashMap;
+
+use rand::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+use super::key::{KEY_BYTES, Key};
+use crate::LabError;
+use crate::work::{Operation, Phase, Work};
+
+/// Bytes of a value: the address of a record.
+pub const VALUE_BYTES: usize = 4;
+
+/// Tree operations, as Table 4 of the μ-Tree paper counts them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Counts {
+    /// Searches for a key, found or not.
+    pub retrievals: u64,
+    /// Items inserted, and appends to items that are there.
+    pub insertions: u64,
+    /// Items deleted, and cuts that leave a part of an item.
+    pub deletions: u64,
+}
+
+/// Work in the making.
+pub struct Recorder {
+    rows: HashMap<Key, u32>,
+    keys: Vec<u8>,
+    values: Vec<u8>,
+    /// For each row, whether its item is there, and whether its record stands at the other address.
+    present: Vec<(bool, bool)>,
+    random: ChaCha8Rng,
+    phases: Vec<Phase>,
+    counts: Counts,
+}
+
+impl Recorder {
+    /// Nothing recorded yet; addresses are drawn from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            rows: HashMap::new(),
+            keys: Vec::new(),
+            values: Vec::new(),
+            present: Vec::new(),
+            random: ChaCha8Rng::seed_from_u64(seed),
+            phases: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// What follows is reported as `name`.
+    pub fn phase(&mut self, name: &'static str) {
+        self.phases.push(Phase { name, operations: Vec::new() });
+    }
+
+    fn row(&mut self, key: Key) -> u32 {
+        let next = self.present.len() as u32;
+        let row = *self.rows.entry(key).or_insert(next);
+        if row == next {
+            self.keys.extend_from_slice(&key);
+            self.values.extend_from_slice(&self.random.next_u32().to_le_bytes());
+            self.present.push((false, false));
+        }
+        row
+    }
+
+    fn push(&mut self, operation: Operation) {
+        if let Some(phase) = self.phases.last_mut() {
+            phase.operations.push(operation);
+        }
+    }
+
+    /// What was asked so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Whether the item is there. Costs nothing: the file system remembers it.
+    pub fn has(&self, key: &Key) -> bool {
+        self.rows.get(key).is_some_and(|&row| self.present[row as usize].0)
+    }
+
+    /// Looks for `key`, which may be absent.
+    pub fn search(&mut self, key: Key) {
+        let row = self.row(key);
+        self.counts.retrievals += 1;
+        self.push(Operation::Lookup(row));
+    }
+
+    /// Inserts a new item.
+    pub fn insert(&mut self, key: Key) {
+        let row = self.row(key);
+        self.counts.insertions += 1;
+        self.present[row as usize] = (true, false);
+        self.push(Operation::Insert(row));
+    }
+
+    /// Appends to an item: its record is written to another address.
+    pub fn append(&mut self, key: Key) {
+        self.counts.insertions += 1;
+        self.move_record(key);
+    }
+
+    /// Cuts a part of an item off: its record is written to another address.
+    pub fn cut(&mut self, key: Key) {
+        self.counts.deletions += 1;
+        self.move_record(key);
+    }
+
+    /// An index skips a value that is already there, so two addresses alternate.
+    fn move_record(&mut self, key: Key) {
+        let row = self.row(key);
+        let (_, other) = self.present[row as usize];
+        self.present[row as usize] = (true, !other);
+        self.push(if other { Operation::Insert(row) } else { Operation::Update(row) });
+    }
+
+    /// Deletes an item.
+    pub fn delete(&mut self, key: Key) {
+        let row = self.row(key);
+        self.counts.deletions += 1;
+        self.present[row as usize] = (false, false);
+        self.push(Operation::Delete(row));
+    }
+
+    /// The work, and its counts.
+    pub fn finish(self) -> Result<(Work, Counts), LabError> {
+        let mut work = Work::from_rows(KEY_BYTES, VALUE_BYTES, self.keys, self.values)?;
+        work.phases = self.phases;
+        Ok((work, self.counts))
+    }
+}

@@ -1,0 +1,164 @@
+//! The μ-Tree paper's workloads: as many tree operations as in Table 4, the same for the same seed, and no more of
+//! them than their rules give.
+
+use nandina::flash::profile::MLC;
+use nandina::{Moves, Options};
+use nandina_lab::run::{Setup, SystemRun, run};
+use nandina_lab::work::Operation;
+use nandina_lab::workload::filesystem::{Assumptions, Directory, FileSystem};
+use nandina_lab::workload::{Counts, TABLE_4, Workload, by_name, kernel_compile, mp3, postmark};
+
+/// How far counts may be from Table 4's.
+const DISTANCE: f64 = 0.03;
+
+#[test]
+fn full_workloads_have_table_4s_counts() {
+    for (name, _) in TABLE_4 {
+        let workload = by_name(name, false, 1).unwrap();
+        for row in workload.table_4() {
+            assert!((row.ratio - 1.0).abs() < DISTANCE, "{name}: {row:?}");
+        }
+    }
+}
+
+#[test]
+fn quick_workloads_are_about_a_twentieth() {
+    for (name, paper) in TABLE_4 {
+        let Counts { insertions, deletions, .. } = by_name(name, true, 1).unwrap().counts;
+        for (ours, paper) in [(insertions, paper.insertions), (deletions, paper.deletions)] {
+            let ratio = ours as f64 * 20.0 / paper as f64;
+            assert!((0.9..1.15).contains(&ratio), "{name}: {ratio}");
+        }
+    }
+}
+
+#[test]
+fn the_seed_decides_everything() {
+    for (name, _) in TABLE_4 {
+        let workload = by_name(name, true, 7).unwrap();
+        assert_eq!(workload, by_name(name, true, 7).unwrap(), "{name}");
+        assert_ne!(workload.work, by_name(name, true, 8).unwrap().work, "{name}");
+    }
+}
+
+/// Counts that follow from the work itself: what the index is asked.
+fn asked(workload: &Workload) -> (u64, u64) {
+    let operations = || workload.work.phases.iter().flat_map(|phase| &phase.operations);
+    let lookups = operations().filter(|operation| matches!(operation, Operation::Lookup(_)));
+    (lookups.count() as u64, operations().count() as u64)
+}
+
+#[test]
+fn counts_are_those_of_the_work() {
+    for (name, _) in TABLE_4 {
+        let workload = by_name(name, true, 1).unwrap();
+        let Counts { retrievals, insertions, deletions } = workload.counts;
+        assert_eq!(asked(&workload), (retrievals, retrievals + insertions + deletions), "{name}");
+    }
+}
+
+#[test]
+fn both_systems_run_the_workloads_and_end_with_what_is_left() {
+    let setup = Setup {
+        profile: MLC.without_pairing(),
+        options: Options { moves: Moves::Alone, ..Options::new(1, 0) },
+        ram_bytes: None,
+    };
+    // After all is removed, only the root directory is left, and PostMark's two.
+    for (name, left) in [("kernel-compile", Some(2)), ("postmark", Some(2 + 2 * 3)), ("mp3", None)]
+    {
+        let workload = by_name(name, true, 1).unwrap();
+        for system in ["wandering", "mu"] {
+            let cost =
+                run(system, &setup, &workload.work, &|_| {}).and_then(SystemRun::cost).unwrap();
+            assert!(left.is_none_or(|left| left == cost.records), "{name}: {}", cost.records);
+            assert!(cost.records > 0);
+        }
+    }
+}
+
+fn recorded(work: impl FnOnce(&mut FileSystem)) -> Counts {
+    let assumptions = Assumptions { cached_per_mille: 0, pointers_per_cut: 400 };
+    let mut system = FileSystem::new(assumptions, "test", 1);
+    work(&mut system);
+    let (_, Counts { retrievals, insertions, deletions }) = system.recorder.finish().unwrap();
+    // The root's two items are no part of what is asked.
+    Counts { retrievals, insertions: insertions - 2, deletions }
+}
+
+#[test]
+fn files_take_the_items_that_reiserfs_gives_them() {
+    let whole = |bytes: u64, call: u64| {
+        let counts = recorded(|system| {
+            let mut file = system.create(&Directory::ROOT, "file");
+            system.write(&mut file, bytes, call);
+            system.delete(file);
+        });
+        (counts.insertions, counts.deletions)
+    };
+    // Name and stat data; a direct item; an indirect item; one more append; two items, cut in pieces of 400.
+    assert_eq!(whole(0, 4096), (2, 2));
+    assert_eq!(whole(3976, 4096), (3, 3));
+    assert_eq!(whole(3977, 4096), (3, 3));
+    assert_eq!(whole(8192, 4096), (4, 3));
+    assert_eq!(whole(8192, 8192), (3, 3));
+    assert_eq!(whole(1012 * 4096, 1 << 30), (3, 2 + 3));
+    assert_eq!(whole(1012 * 4096 + 1, 1 << 30), (4, 2 + 3 + 1));
+}
+
+#[test]
+fn a_file_that_outgrows_its_direct_item_changes_to_an_indirect_one() {
+    let append = |first: u64, more: u64| {
+        let counts = recorded(|system| {
+            let mut file = system.create(&Directory::ROOT, "file");
+            system.write(&mut file, first, 4096);
+            system.write(&mut file, more, 4096);
+        });
+        // Behind name, stat data and the first item.
+        (counts.insertions - 3, counts.deletions)
+    };
+    assert_eq!(append(1000, 1000), (1, 0), "an append to the direct item");
+    assert_eq!(append(1000, 3000), (1, 1), "an indirect item for the direct one");
+    assert_eq!(append(1000, 4096), (2, 1), "and one more block");
+    assert_eq!(append(4000, 96), (0, 0), "the last block has room");
+    assert_eq!(append(4096, 1), (1, 0), "a new block");
+}
+
+#[test]
+fn a_name_is_found_by_its_path_and_caches_spare_the_search() {
+    let stat = |cached_per_mille| {
+        let assumptions = Assumptions { cached_per_mille, pointers_per_cut: 1 };
+        let mut system = FileSystem::new(assumptions, "test", 1);
+        let outer = system.make_directory(&Directory::ROOT, "outer");
+        let inner = system.make_directory(&outer, "inner");
+        let file = system.create(&inner, "file");
+        let searches = |system: &FileSystem| system.recorder.counts().retrievals;
+        let before = searches(&system);
+        system.stat(&file);
+        searches(&system) - before
+    };
+    assert_eq!(stat(0), 6, "three names, and what each names");
+    assert_eq!(stat(1000), 0);
+}
+
+#[test]
+fn impossible_parameters_are_refused_with_what_to_do() {
+    let refused = |result: Result<Workload, nandina_lab::LabError>| result.unwrap_err().to_string();
+    let none = postmark::Parameters { files: 0, ..postmark::Parameters::QUICK };
+    assert!(refused(postmark::workload(&none, 1)).contains("--files"));
+    let small = mp3::Parameters { storage_bytes: 10, ..mp3::Parameters::QUICK };
+    assert!(refused(mp3::workload(&small, 1)).contains("--megabytes"));
+    assert!(
+        refused(kernel_compile::workload(&kernel_compile::Parameters::QUICK, &[], 1))
+            .contains("files")
+    );
+    assert!(refused(by_name("fsync", true, 1)).contains("postmark"));
+}
+
+#[test]
+fn postmark_stops_where_it_is_out_of_files() {
+    let parameters =
+        postmark::Parameters { creates_in_ten: 0, files: 10, ..postmark::Parameters::QUICK };
+    let workload = postmark::workload(&parameters, 1).unwrap();
+    assert!(workload.counts.deletions < 60, "{:?}", workload.counts);
+}
