@@ -4,3 +4,20 @@
 //! the suite must catch each of them.
 
 mod analysis;
+mod caches;
+mod canary;
+mod faults;
+mod full;
+mod geometry;
+mod golden;
+mod harness;
+mod hostile;
+mod idle;
+mod media;
+mod model;
+mod open;
+mod plan;
+mod power;
+mod ranges;
+mod rollback;
+mod wear;
