@@ -38,7 +38,7 @@ pub enum Command {
         json: bool,
     },
     /// Runs a paper's experiments and prints its figures beside ours
-    Reproduce(Reproduce),
+    Reproduce(crate::reproduce::Reproduce),
     /// Tells RAM, height and the most that each call can cost, for a chip and a number of records
     Plan(plan::Arguments),
     /// Cuts power at every point and lets chips fail in every way, and demands that nothing is lost
@@ -102,26 +102,4 @@ pub struct Compare {
 pub enum Duplicates {
     Keep,
     Replace,
-}
-
-#[derive(Args)]
-pub struct Reproduce {
-    /// The paper
-    #[arg(value_enum)]
-    pub paper: Paper,
-    /// A scaled-down run, in seconds
-    #[arg(long)]
-    pub quick: bool,
-    /// Seed of everything random
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub enum Paper {
-    /// μ-Tree (Kang et al., EMSOFT 2007)
-    MuTree,
 }

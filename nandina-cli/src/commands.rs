@@ -6,24 +6,23 @@ use nandina::Options;
 use nandina::flash::profile;
 use nandina::place::SYSTEMS;
 use nandina_lab::compare::compare;
-use nandina_lab::reproduce::mu_tree;
 use nandina_lab::run::Setup;
 use nandina_lab::work::Work;
 use nandina_lab::{LabError, input};
 use serde_json::json;
 
-use crate::arguments::{Arguments, Command, Compare, Duplicates, Paper, Reproduce};
+use crate::arguments::{Arguments, Command, Compare, Duplicates};
 use crate::choose::{device, systems};
 use crate::progress::Progress;
 use crate::tables::print_json;
-use crate::{plan, tables, torture};
+use crate::{plan, reproduce, tables, torture};
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     match &arguments.command {
         Command::Compare(arguments) => run_compare(arguments),
         Command::Systems { json } => list(*json, systems_json(), tables::systems()),
         Command::Devices { json } => list(*json, devices_json(), tables::devices()),
-        Command::Reproduce(arguments) => run_reproduce(arguments),
+        Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Torture(arguments) => return torture::run(arguments),
         Command::Image(arguments) => return arguments.run(),
@@ -97,22 +96,6 @@ fn compare_work(arguments: &Compare) -> Result<(Work, String), LabError> {
         }
     }
     Ok((Work::from_records(&records, seed), description))
-}
-
-fn run_reproduce(arguments: &Reproduce) -> Result<(), LabError> {
-    let Paper::MuTree = arguments.paper;
-    let scale = if arguments.quick { mu_tree::Scale::QUICK } else { mu_tree::Scale::FULL };
-    let progress = Progress::new(scale.total());
-    let advance = |operations| progress.advance(operations);
-    let result = mu_tree::reproduce(scale, arguments.seed, &advance);
-    progress.finish();
-    let reproduction = result?;
-    if arguments.json {
-        print_json(&reproduction)
-    } else {
-        tables::print(&tables::reproduction(&reproduction));
-        Ok(())
-    }
 }
 
 fn systems_json() -> serde_json::Value {

@@ -8,7 +8,6 @@ use nandina::flash::profile::PROFILES;
 use nandina::place::SYSTEMS;
 use nandina_lab::LabError;
 use nandina_lab::compare::Comparison;
-use nandina_lab::reproduce::Reproduction;
 use nandina_lab::run::SystemCost;
 
 /// Prints to standard output. A reader that has seen enough is no error.
@@ -141,29 +140,4 @@ pub fn comparison(comparison: &Comparison) -> String {
          Times are modelled from the chip's latencies; `nandina devices` gives them.",
         comparison.work, comparison.device, comparison.seed
     )
-}
-
-pub fn reproduction(reproduction: &Reproduction) -> String {
-    let mut text =
-        format!("{}, {}, seed {}", reproduction.paper, reproduction.scale, reproduction.seed);
-    for experiment in &reproduction.experiments {
-        let header = ["system", "cache", "metric", "paper", "measured", "ratio", "verdict"];
-        let mut rows = table(&header, 3);
-        for row in &experiment.rows {
-            rows.add_row([
-                row.system.to_string(),
-                row.config.to_string(),
-                format!("{} ({})", row.metric, row.unit),
-                format!("{:.2}", row.paper),
-                format!("{:.3}", row.measured),
-                row.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")),
-                row.verdict.to_string(),
-            ]);
-        }
-        text += &format!("\n\n{}\n{rows}", experiment.id);
-        for (claim, holds) in &experiment.orderings {
-            text += &format!("\n{}: {claim}", if *holds { "holds" } else { "DOES NOT HOLD" });
-        }
-    }
-    text + "\n\nWhat differs by more than a tenth is explained in docs/REPRODUCTION.md."
 }

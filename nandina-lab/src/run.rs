@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use nandina::flash::Profile;
+use nandina::flash::{BlockNumber, Profile};
 use nandina::place::{Placement, Visitor};
 use nandina::{Index, OpenError, Options, Statistics, WriteError, ram_needed};
 use nandina_sim::{Chip, Counters};
@@ -51,6 +51,39 @@ pub struct PhaseCost {
     pub counters: Counters,
 }
 
+/// How long the operations of one kind took, over all phases.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct KindCost {
+    /// `lookup`, `scan`, `insert` (updates too) or `delete`.
+    pub kind: &'static str,
+    /// Operations.
+    pub ops: u64,
+    /// Mean modelled time of an operation, in milliseconds.
+    pub ms_mean: f64,
+    /// Modelled time that 99 % of the operations do not exceed, in milliseconds.
+    pub ms_p99: f64,
+    /// Longest modelled time of an operation, in milliseconds.
+    pub ms_max: f64,
+}
+
+/// Where the modelled time of a run went, in seconds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct TimeSplit {
+    /// Page reads.
+    pub read: f64,
+    /// Page programs.
+    pub program: f64,
+    /// Block erases.
+    pub erase: f64,
+}
+
+impl TimeSplit {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.read + self.program + self.erase
+    }
+}
+
 /// What a run of one system cost.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SystemCost {
@@ -60,16 +93,24 @@ pub struct SystemCost {
     pub ram_bytes: usize,
     /// Height of the tree at the end.
     pub height: u8,
+    /// The highest that the tree was at the end of some stretch of 1,024 operations.
+    pub height_most: u8,
     /// Records at the end.
     pub records: u32,
     /// Valid pages at the end.
     pub valid_pages: u32,
     /// Largest erase count of a block by the mean, at the end.
     pub wear_max_by_mean: f64,
-    /// Blocks collected.
+    /// Blocks from which garbage collection moved pages.
     pub collected_blocks: u64,
+    /// Blocks that were erased again after their first use, whether they still held valid pages or not.
+    pub reclaimed_blocks: u64,
     /// Valid pages that garbage collection moved.
     pub moved_pages: u64,
+    /// Where the time went.
+    pub seconds: TimeSplit,
+    /// Each kind of operation that the work has.
+    pub kinds: Vec<KindCost>,
     /// Each phase in order.
     pub phases: Vec<PhaseCost>,
 }
@@ -148,6 +189,8 @@ impl Visitor for Run<'_> {
             Err(error) => return refused(error.to_string()),
         };
         let mut phases = Vec::new();
+        let mut height_most = 1;
+        let mut by_kind: [Vec<u64>; KINDS.len()] = Default::default();
         let mut model = Model::new();
         for phase in &self.work.phases {
             let before = index.flash().counters();
@@ -161,8 +204,11 @@ impl Visitor for Run<'_> {
                         Err(Stop::Refused(reason)) => return refused(reason),
                         Err(Stop::Failed(error)) => return Err(error),
                     };
-                    times.push(index.flash().now_ns() - start);
+                    let time = index.flash().now_ns() - start;
+                    times.push(time);
+                    by_kind[kind(operation)].push(time);
                 }
+                height_most = height_most.max(index.statistics().height);
                 (self.progress)(chunk.len() as u64);
             }
             let counters = index.flash().counters() - before;
@@ -171,16 +217,28 @@ impl Visitor for Run<'_> {
         let statistics: Statistics = index.statistics();
         let ram_bytes = ram_bytes + size_of_val(&index);
         drop(index);
-        let wear = chip.wear();
+        let (wear, time) = (chip.wear(), chip.time());
+        // A new block is erased as well before it is written.
+        let blocks = (0..self.setup.profile.geometry.blocks).map(BlockNumber);
+        let used_blocks = blocks.filter(|&block| chip.erase_count(block) > 0).count() as u64;
+        let seconds = |ns: u64| ns as f64 / 1e9;
         Ok(SystemRun::Ran(SystemCost {
             system,
             ram_bytes,
             height: statistics.height,
+            height_most,
             records: statistics.records,
             valid_pages: statistics.valid_pages,
             wear_max_by_mean: f64::from(wear.most) / wear.mean.max(1.0),
             collected_blocks: statistics.collected_blocks,
+            reclaimed_blocks: chip.counters().erases - used_blocks,
             moved_pages: statistics.moved_pages,
+            seconds: TimeSplit {
+                read: seconds(time.read_ns),
+                program: seconds(time.program_ns),
+                erase: seconds(time.erase_ns),
+            },
+            kinds: kind_costs(by_kind),
             phases,
         }))
     }
@@ -314,27 +372,57 @@ impl Put {
 /// What the index must hold.
 type Model<'w> = BTreeMap<&'w [u8], Put>;
 
+const KINDS: [&str; 4] = ["lookup", "scan", "insert", "delete"];
+
+const fn kind(operation: Operation) -> usize {
+    match operation {
+        Operation::Lookup(_) => 0,
+        Operation::Scan(_) | Operation::ScanFor { .. } => 1,
+        Operation::Insert(_) | Operation::Update(_) => 2,
+        Operation::Delete(_) => 3,
+    }
+}
+
+fn kind_costs(by_kind: [Vec<u64>; KINDS.len()]) -> Vec<KindCost> {
+    let kinds = KINDS.into_iter().zip(by_kind).filter(|(_, times)| !times.is_empty());
+    kinds
+        .map(|(kind, times)| {
+            let ops = times.len() as u64;
+            let [ms_mean, ms_p99, ms_max] = mean_p99_max(times);
+            KindCost { kind, ops, ms_mean, ms_p99, ms_max }
+        })
+        .collect()
+}
+
+/// Milliseconds.
+fn mean_p99_max(mut times: Vec<u64>) -> [f64; 3] {
+    times.sort_unstable();
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let mean = times.iter().sum::<u64>() as f64 / times.len().max(1) as f64 / 1e6;
+    // The smallest time that at least 99 % of the operations do not exceed.
+    let rank = (times.len() * 99).div_ceil(100).saturating_sub(1);
+    let [p99, max] = [times.get(rank), times.last()].map(|time| ms(time.copied().unwrap_or(0)));
+    [mean, p99, max]
+}
+
 fn phase_cost(
     phase: &'static str,
-    mut times: Vec<u64>,
+    times: Vec<u64>,
     counters: Counters,
     put_bytes: usize,
 ) -> PhaseCost {
-    times.sort_unstable();
     let ops = times.len() as u64;
     let by_op = |count: u64| count as f64 / ops.max(1) as f64;
-    let ms = |ns: u64| ns as f64 / 1e6;
-    // The smallest time that at least 99 % of the operations do not exceed.
-    let rank = (times.len() * 99).div_ceil(100).saturating_sub(1);
+    let [ms_mean, ms_p99, ms_max] = mean_p99_max(times);
     PhaseCost {
         phase,
         ops,
         reads_per_op: by_op(counters.reads),
         programs_per_op: by_op(counters.programs),
         erases_per_op: by_op(counters.erases),
-        ms_mean: by_op(times.iter().sum()) / 1e6,
-        ms_p99: ms(times.get(rank).copied().unwrap_or(0)),
-        ms_max: ms(times.last().copied().unwrap_or(0)),
+        ms_mean,
+        ms_p99,
+        ms_max,
         write_amplification: (put_bytes > 0)
             .then(|| counters.bytes_programmed as f64 / put_bytes as f64),
         counters,

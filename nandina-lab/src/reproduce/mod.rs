@@ -1,35 +1,39 @@
-//! The papers' tables and figures beside our own: one file for each paper. Nothing is tuned to print a
+//! The papers' tables and figures beside our own: one folder for each paper. Nothing is tuned to print a
 //! paper's number.
 
+pub mod figure;
 pub mod mu_tree;
 
 use serde::Serialize;
 
-/// One figure beside the paper's.
+use figure::Figure;
+
+/// One of our figures, beside the paper's where it has one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
     /// Key of the system.
     pub system: &'static str,
     /// The configuration, in the paper's words.
-    pub config: &'static str,
+    pub config: String,
     /// What was measured.
     pub metric: &'static str,
-    /// The paper's value.
-    pub paper: f64,
+    /// The paper's value; absent where the paper has none.
+    pub paper: Option<f64>,
     /// Ours.
     pub measured: f64,
     /// Its unit.
     pub unit: &'static str,
-    /// Ours by the paper's; absent where the paper's is zero.
+    /// Ours by the paper's; absent where the paper has none, or zero.
     pub ratio: Option<f64>,
-    /// Whether ours is within a tenth of the paper's, else lower or higher.
-    pub verdict: &'static str,
+    /// Whether ours is within a tenth of the paper's, else lower or higher; absent where the paper has none.
+    pub verdict: Option<&'static str>,
 }
 
 impl Row {
-    fn new(
+    /// A figure that the paper gives as well.
+    fn beside(
         system: &'static str,
-        config: &'static str,
+        config: &str,
         metric: &'static str,
         paper: f64,
         measured: f64,
@@ -42,7 +46,20 @@ impl Row {
             Some(ratio) if ratio < 1.0 => "lower",
             _ => "higher",
         };
-        Self { system, config, metric, paper, measured, unit, ratio, verdict }
+        let (paper, verdict) = (Some(paper), Some(verdict));
+        Self { system, config: config.into(), metric, paper, measured, unit, ratio, verdict }
+    }
+
+    /// A figure that the paper does not give.
+    fn alone(
+        system: &'static str,
+        config: &str,
+        metric: &'static str,
+        measured: f64,
+        unit: &'static str,
+    ) -> Self {
+        let config = config.into();
+        Self { system, config, metric, paper: None, measured, unit, ratio: None, verdict: None }
     }
 }
 
@@ -51,10 +68,14 @@ impl Row {
 pub struct Experiment {
     /// Its name, such as `table5`.
     pub id: &'static str,
+    /// What it is.
+    pub title: &'static str,
     /// Its figures.
     pub rows: Vec<Row>,
     /// Whether each ordering of systems that the paper shows came out: the claim, and the answer.
-    pub orderings: Vec<(&'static str, bool)>,
+    pub orderings: Vec<(String, bool)>,
+    /// Its drawings.
+    pub figures: Vec<Figure>,
 }
 
 /// What was reproduced of a paper.

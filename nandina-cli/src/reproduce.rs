@@ -1,0 +1,90 @@
+//! `nandina reproduce`: a paper's experiments, its figures beside ours, and drawings of them.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use nandina_lab::LabError;
+use nandina_lab::reproduce::Reproduction;
+use nandina_lab::reproduce::mu_tree::{Experiments, Scale};
+
+use crate::drawing;
+use crate::progress::Progress;
+use crate::tables::{print, print_json, table};
+
+#[derive(Args)]
+pub struct Reproduce {
+    /// The paper
+    #[arg(value_enum)]
+    pub paper: Paper,
+    /// A scaled-down run, in seconds
+    #[arg(long)]
+    pub quick: bool,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Folder for drawings of the figures, each as SVG and PNG; it is made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Paper {
+    /// μ-Tree (Kang et al., EMSOFT 2007)
+    MuTree,
+}
+
+pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
+    let Paper::MuTree = arguments.paper;
+    // A folder that cannot be written is told before the minutes of work.
+    if let Some(folder) = &arguments.figures {
+        drawing::prepare(folder)?;
+    }
+    let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
+    let experiments = Experiments::new(scale, arguments.seed)?;
+    let progress = Progress::new(experiments.total());
+    let result = experiments.run(&|operations| progress.advance(operations));
+    progress.finish();
+    let reproduction = result?;
+    if let Some(folder) = &arguments.figures {
+        let figures = reproduction.experiments.iter().flat_map(|experiment| &experiment.figures);
+        figures.into_iter().try_for_each(|figure| drawing::draw(folder, figure))?;
+    }
+    if arguments.json {
+        return print_json(&reproduction);
+    }
+    print(&text(&reproduction));
+    if let Some(folder) = &arguments.figures {
+        print(&format!("Drawings: {}", folder.display()));
+    }
+    Ok(())
+}
+
+fn text(reproduction: &Reproduction) -> String {
+    let mut text =
+        format!("{}, {}, seed {}", reproduction.paper, reproduction.scale, reproduction.seed);
+    for experiment in &reproduction.experiments {
+        let header = ["system", "configuration", "metric", "paper", "measured", "ratio", "verdict"];
+        let mut rows = table(&header, 3);
+        let or_none = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2}"));
+        for row in &experiment.rows {
+            let unit = if row.unit.is_empty() { String::new() } else { format!(" ({})", row.unit) };
+            rows.add_row([
+                row.system.to_string(),
+                row.config.clone(),
+                format!("{}{unit}", row.metric),
+                or_none(row.paper),
+                format!("{:.3}", row.measured),
+                or_none(row.ratio),
+                row.verdict.unwrap_or("-").to_string(),
+            ]);
+        }
+        text += &format!("\n\n{} ({})\n{rows}", experiment.title, experiment.id);
+        for (claim, holds) in &experiment.orderings {
+            text += &format!("\n{}: {claim}", if *holds { "holds" } else { "DOES NOT HOLD" });
+        }
+    }
+    text + "\n\nWhat differs by more than a tenth is explained in docs/REPRODUCTION.md."
+}
