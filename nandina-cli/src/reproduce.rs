@@ -82,6 +82,9 @@ fn text(reproduction: &Reproduction) -> String {
             ]);
         }
         text += &format!("\n\n{} ({})\n{rows}", experiment.title, experiment.id);
+        for refusal in &experiment.refusals {
+            text += &format!("\nnot run: {refusal}");
+        }
         for (claim, holds) in &experiment.orderings {
             text += &format!("\n{}: {claim}", if *holds { "holds" } else { "DOES NOT HOLD" });
         }

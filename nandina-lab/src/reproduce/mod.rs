@@ -74,8 +74,17 @@ pub struct Experiment {
     pub rows: Vec<Row>,
     /// Whether each ordering of systems that the paper shows came out: the claim, and the answer.
     pub orderings: Vec<(String, bool)>,
+    /// What could not be run, and why.
+    pub refusals: Vec<String>,
     /// Its drawings.
     pub figures: Vec<Figure>,
+}
+
+impl Experiment {
+    /// Figures alone, without claims or drawings.
+    const fn of(id: &'static str, title: &'static str, rows: Vec<Row>) -> Self {
+        Self { id, title, rows, orderings: Vec::new(), refusals: Vec::new(), figures: Vec::new() }
+    }
 }
 
 /// What was reproduced of a paper.

@@ -16,7 +16,7 @@
 //! 36 records u32       in the index, as of this page
 //! ```
 
-use crc::Crc;
+use super::checksum;
 
 /// Bytes of a page header.
 pub const HEADER_BYTES: usize = 40;
@@ -29,12 +29,6 @@ const MAGIC: [u8; 2] = *b"Nd";
 /// No chip lives for this many programs. A page that tells of more is not ours, however its checksum was
 /// made; and from any other page on, sequence numbers never reach the end of their six bytes.
 const SEQUENCE_END: u64 = 1 << 47;
-
-/// The sixteen-table form takes 16 KiB of constants: hosts have room, microcontrollers have not.
-#[cfg(target_pointer_width = "64")]
-static CHECKSUM: Crc<u32, crc::Table<16>> = Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
-#[cfg(not(target_pointer_width = "64"))]
-static CHECKSUM: Crc<u32, crc::Table<1>> = Crc::<u32, crc::Table<1>>::new(&crc::CRC_32_ISCSI);
 
 /// What an index is made for. It is fixed when the medium is formatted and checked when it is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -182,10 +176,7 @@ impl PageLayout {
 
     fn checksum(&self, frame: &[u8]) -> u32 {
         let at = self.area_bytes();
-        let mut digest = CHECKSUM.digest();
-        digest.update(&frame[..at]);
-        digest.update(&frame[at + 4..at + HEADER_BYTES]);
-        digest.finalize()
+        checksum::of(&frame[..at], &frame[at + 4..at + HEADER_BYTES])
     }
 }
 

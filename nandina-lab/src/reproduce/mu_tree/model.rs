@@ -32,7 +32,7 @@ pub fn table_3() -> Experiment {
         }
     }
     let title = "Table 3: what the model says that an operation costs, for trees of height 3";
-    Experiment { id: "table3", title, rows, orderings: Vec::new(), figures: Vec::new() }
+    Experiment::of("table3", title, rows)
 }
 
 /// Figure 7: heights from 1 to 10^9 records.
@@ -65,13 +65,11 @@ pub fn figure_7() -> Experiment {
         },
     };
     Experiment {
-        id: "figure7",
-        title: "Figure 7: heights that the model gives",
-        rows,
         orderings: vec![(
             "a μ-Tree is at most one level higher, from 1 to 10^9 records".into(),
             higher(1),
         )],
         figures: vec![figure],
+        ..Experiment::of("figure7", "Figure 7: heights that the model gives", rows)
     }
 }

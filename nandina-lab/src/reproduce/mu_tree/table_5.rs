@@ -114,20 +114,16 @@ pub fn experiments(
     }
     Ok(vec![
         table_5(&by_cache)?,
-        Experiment {
-            id: "table5-moves-together",
-            title: "Table 5 without cache, with collection that moves the pages of a path together",
-            rows: beside(NO_CACHE, &TABLE_5[0], &together)?,
-            orderings: Vec::new(),
-            figures: Vec::new(),
-        },
-        Experiment {
-            id: "table5-beyond",
-            title: "What Table 5 does not show: the slowest operations, wear, and chips with other pages",
-            rows: beyond,
-            orderings: Vec::new(),
-            figures: Vec::new(),
-        },
+        Experiment::of(
+            "table5-moves-together",
+            "Table 5 without cache, with collection that moves the pages of a path together",
+            beside(NO_CACHE, &TABLE_5[0], &together)?,
+        ),
+        Experiment::of(
+            "table5-beyond",
+            "What Table 5 does not show: the slowest operations, wear, and chips with other pages",
+            beyond,
+        ),
     ])
 }
 
@@ -161,7 +157,7 @@ fn table_5(by_cache: &[Vec<SystemCost>]) -> Result<Experiment, LabError> {
         orderings.push((claim, reads[1] > reads[0]));
     }
     let title = "Table 5: 1,000,000 records of 8 bytes on MLC NAND, then 10,000 of each operation";
-    Ok(Experiment { id: "table5", title, rows, orderings, figures: Vec::new() })
+    Ok(Experiment { orderings, ..Experiment::of("table5", title, rows) })
 }
 
 /// The table's cells for one size of caches beside ours.

@@ -7,7 +7,7 @@ use crate::LabError;
 use crate::compare::run_all;
 use crate::reproduce::figure::{Bar, Content, Figure};
 use crate::reproduce::{Experiment, Row};
-use crate::run::{SystemCost, SystemRun};
+use crate::run::{Refusal, SystemCost, SystemRun};
 use crate::workload::Workload;
 
 /// Runs of both systems for each workload, with and without caches, on so many chips.
@@ -63,7 +63,7 @@ pub fn table_4(workloads: &[Workload], quick: bool) -> Experiment {
         }
     }
     let title = "Table 4: tree operations of the workloads";
-    Experiment { id: "table4", title, rows, orderings: Vec::new(), figures: Vec::new() }
+    Experiment::of("table4", title, rows)
 }
 
 /// Figures 8 and 9, and what they do not show.
@@ -73,17 +73,23 @@ pub fn experiments(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Experiment>, LabError> {
     let mut beyond = Vec::new();
-    let mut paper_runs = Vec::new();
+    let (mut paper_runs, mut refusals) = (Vec::new(), Vec::new());
     for (chip, profile) in chips().into_iter().enumerate().take(chips_of(scale)) {
         for workload in workloads {
             for caches in [NO_CACHE, ONE_PAGE_EACH] {
                 let setup = setup(profile, caches, Moves::Alone);
-                let costs = run_all(&SYSTEMS, &setup, &workload.work, progress)?
-                    .into_iter()
-                    .map(SystemRun::cost)
-                    .collect::<Result<_, _>>()?;
+                let config = format!("{} {} {}", profile.key, workload.name, caches.name);
+                let runs = run_all(&SYSTEMS, &setup, &workload.work, progress)?;
+                let refused = runs.iter().find_map(|run| match run {
+                    SystemRun::Refused(refusal) if chip > 0 => Some(refusal),
+                    _ => None,
+                });
+                if let Some(Refusal { system, reason }) = refused {
+                    refusals.push(format!("{config}: {system}: {reason}"));
+                    continue;
+                }
+                let costs = runs.into_iter().map(SystemRun::cost).collect::<Result<_, _>>()?;
                 let pair = Pair { workload: workload.name, caches, costs };
-                let config = format!("{} {}", profile.key, pair.config());
                 beyond.extend(not_shown(&config, &pair, chip > 0));
                 if chip == 0 {
                     paper_runs.push(pair);
@@ -95,12 +101,13 @@ pub fn experiments(
         figure_8(&paper_runs),
         figure_9(&paper_runs),
         Experiment {
-            id: "traces-beyond",
-            title: "What Figures 8 and 9 do not show: the slowest operations, wear, and chips with other \
-                    pages, with caches of one page each or none",
-            rows: beyond,
-            orderings: Vec::new(),
-            figures: Vec::new(),
+            refusals,
+            ..Experiment::of(
+                "traces-beyond",
+                "What Figures 8 and 9 do not show: the slowest operations, wear, and chips with other \
+                 pages, with caches of one page each or none",
+                beyond,
+            )
         },
     ])
 }
@@ -139,7 +146,7 @@ fn figure_8(pairs: &[Pair<'_>]) -> Experiment {
         },
     };
     let title = "Figure 8: time to replay the traces, split by chip operation";
-    Experiment { id: "figure8", title, rows, orderings, figures: vec![figure] }
+    Experiment { orderings, figures: vec![figure], ..Experiment::of("figure8", title, rows) }
 }
 
 fn figure_9(pairs: &[Pair<'_>]) -> Experiment {
@@ -163,7 +170,7 @@ fn figure_9(pairs: &[Pair<'_>]) -> Experiment {
         content: Content::Bars { parts: vec!["reclaimed".into()], bars },
     };
     let title = "Figure 9: garbage collections without cache";
-    Experiment { id: "figure9", title, rows, orderings, figures: vec![figure] }
+    Experiment { orderings, figures: vec![figure], ..Experiment::of("figure9", title, rows) }
 }
 
 fn not_shown(config: &str, pair: &Pair<'_>, time_too: bool) -> Vec<Row> {
