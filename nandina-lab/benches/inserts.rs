@@ -71,8 +71,14 @@ fn chip_program(bencher: Bencher<'_, '_>) {
 fn checksum(bencher: Bencher<'_, '_>) {
     let layout = PageLayout::new(PAGE, 128);
     let mut frame = vec![7; layout.frame_bytes()];
-    let medium =
-        Medium { system: 1, key_bytes: 4, value_bytes: 4, blocks: 128, pages_per_block: 128 };
+    let medium = Medium {
+        system: 1,
+        key_bytes: 4,
+        value_bytes: 4,
+        blocks: 128,
+        pages_per_block: 128,
+        checkpoints: false,
+    };
     let (identity, sequence) = (1, 1);
     let header =
         PageHeader { medium, identity, sequence, lowest: 1, height: 3, erase_count: 0, records: 1 };

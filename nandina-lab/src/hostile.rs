@@ -158,6 +158,7 @@ impl Use<'_> {
                         value_bytes: VALUE_BYTES as u16,
                         blocks: geometry.blocks,
                         pages_per_block: geometry.pages_per_block as u16,
+                        checkpoints: false,
                     };
                     layout.seal(&mut frame, &header);
                 }

@@ -8,7 +8,7 @@ use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
 use crate::node::PageLayout;
 use crate::place::Placement;
-use crate::space::{Budget, Extent, Frames, WEAK_MAX};
+use crate::space::{AREA_BLOCKS, Budget, Extent, Frames, WEAK_MAX};
 use crate::tree::{Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, ram_needed};
 
 /// Chip operations of one call, at most.
@@ -61,13 +61,14 @@ pub fn plan<S: Placement>(
     options: &Options,
     records: u32,
 ) -> Result<Plan, OpenError<core::convert::Infallible>> {
-    options.check::<S, _>(geometry, usize::MAX)?;
+    options.check::<S, _>(geometry, capabilities, usize::MAX)?;
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
     let medium = options.medium::<S>(geometry);
     let tree = Tree::of::<S>(&Form::new(&layout, &medium), records);
     let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
-    let extent = Extent { block_pages, blocks: geometry.blocks - reserve };
+    let area = if options.checkpoints.is_some() { AREA_BLOCKS } else { 0 };
+    let extent = Extent { block_pages, blocks: (geometry.blocks - reserve).saturating_sub(area) };
     let path = S::path_pages(tree.height);
     let budget = Budget::new(&extent, options.moves, tree.height, path, tree.inner_nodes);
     if budget.limit_pages < 3 {

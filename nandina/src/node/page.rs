@@ -8,10 +8,10 @@
 //!  4 magic "Nd"        6 format version u8      7 system u8
 //!  8 identity u32      which formatting of the medium this page belongs to
 //! 12 sequence u48      counts programs over the whole life of the medium, below 2^47
-//! 18 lowest level u8   of the nodes in this page
+//! 18 lowest level u8   of the nodes in this page, or 0 in a page of a checkpoint
 //! 19 height u8         of the tree, if its root is in this page, else 0
 //! 20 key bytes u16    22 value bytes u16
-//! 24 blocks u32       28 pages per block u16    30 zero u16
+//! 24 blocks u32       28 pages per block u16    30 checkpoints u8, 0 or 1   31 zero u8
 //! 32 erase count u32   of this page's block
 //! 36 records u32       in the index, as of this page
 //! ```
@@ -43,6 +43,8 @@ pub struct Medium {
     pub blocks: u32,
     /// Pages in a block.
     pub pages_per_block: u16,
+    /// Checkpoints are written, so blocks are opened in the order that they tell.
+    pub checkpoints: bool,
 }
 
 /// What a page says of itself.
@@ -54,7 +56,7 @@ pub struct PageHeader {
     pub identity: u32,
     /// Rises with every program.
     pub sequence: u64,
-    /// Lowest level of the nodes in the page.
+    /// Lowest level of the nodes in the page, or 0 if it belongs to a checkpoint and holds no nodes.
     pub lowest: u8,
     /// Height of the tree if the root is in the page, else 0.
     pub height: u8,
@@ -130,7 +132,7 @@ impl PageLayout {
         out[22..24].copy_from_slice(&medium.value_bytes.to_le_bytes());
         out[24..28].copy_from_slice(&medium.blocks.to_le_bytes());
         out[28..30].copy_from_slice(&medium.pages_per_block.to_le_bytes());
-        out[30..32].fill(0);
+        out[30..32].copy_from_slice(&[medium.checkpoints.into(), 0]);
         out[32..36].copy_from_slice(&header.erase_count.to_le_bytes());
         out[36..40].copy_from_slice(&header.records.to_le_bytes());
     }
@@ -164,6 +166,7 @@ impl PageLayout {
                 value_bytes: u16_at(22),
                 blocks: u32_at(24),
                 pages_per_block: u16_at(28),
+                checkpoints: bytes[30] != 0,
             },
             identity: u32_at(8),
             sequence: u64::from(u32_at(12)) | u64::from(u16_at(16)) << 32,
@@ -191,6 +194,7 @@ mod tests {
             value_bytes: 8,
             blocks: 0x0102_0304,
             pages_per_block: 64,
+            checkpoints: true,
         },
         identity: 7,
         sequence: 0x0000_7EDC_BA98_7654,

@@ -5,7 +5,7 @@
 
 use crate::flash::{BlockNumber, Geometry, PageNumber};
 
-/// Bytes for each block: its erase count (u32), then its number of valid pages and two flags (u16).
+/// Bytes for each block: its erase count (u32), then its number of valid pages and three flags (u16).
 const BLOCK_BYTES: usize = 6;
 
 /// The block is bad: it is never erased or programmed again, and what is valid in it moves first.
@@ -14,8 +14,11 @@ const BAD: u16 = 1 << 15;
 /// A page of the block could not be moved: it is no victim until the next mount.
 const STUCK: u16 = 1 << 14;
 
+/// The block belongs to the checkpoints: it never holds pages of the tree.
+const RESERVED: u16 = 1 << 13;
+
 /// The most pages of a block that can be counted.
-pub const PAGES_MAX: u32 = STUCK as u32 - 1;
+pub const PAGES_MAX: u32 = RESERVED as u32 - 1;
 
 /// A block is collected for wear alone when another was erased this much more often.
 const WEAR_GAP: u32 = 8;
@@ -28,7 +31,7 @@ pub struct Blocks<'b> {
     safe_pages: u32,
     blocks: u32,
     valid_pages: u32,
-    /// Good blocks without a valid page, the active one included.
+    /// Good blocks without a valid page that are not reserved, the active one included.
     empty_blocks: u32,
     bad_blocks: u32,
     /// Valid pages on bad blocks.
@@ -61,7 +64,7 @@ impl<'b> Blocks<'b> {
         blocks
     }
 
-    /// Forgets every valid page and erase count. A block that was found bad stays bad.
+    /// Forgets every valid page, erase count and reservation. A block that was found bad stays bad.
     pub fn clear(&mut self) {
         self.valid.fill(0);
         self.valid_pages = 0;
@@ -110,7 +113,7 @@ impl<'b> Blocks<'b> {
     }
 
     pub fn valid_in(&self, block: BlockNumber) -> u32 {
-        u32::from(self.state(block) & !(BAD | STUCK))
+        u32::from(self.state(block) & !(BAD | STUCK | RESERVED))
     }
 
     pub fn is_bad(&self, block: BlockNumber) -> bool {
@@ -120,11 +123,25 @@ impl<'b> Blocks<'b> {
     /// The block is never erased or programmed again.
     pub fn set_bad(&mut self, block: BlockNumber) {
         if !self.is_bad(block) {
-            self.empty_blocks -= u32::from(self.valid_in(block) == 0);
+            self.empty_blocks -= u32::from(self.is_empty(block));
             self.bad_blocks += 1;
             self.endangered_pages += self.valid_in(block);
             self.set_state(block, self.state(block) | BAD);
         }
+    }
+
+    /// The block is kept for checkpoints, or is free again. It holds no valid page.
+    pub fn set_reserved(&mut self, block: BlockNumber, reserved: bool) {
+        let before = self.is_empty(block);
+        let state = self.state(block) & !RESERVED;
+        self.set_state(block, if reserved { state | RESERVED } else { state });
+        self.empty_blocks -= u32::from(before);
+        self.empty_blocks += u32::from(self.is_empty(block));
+    }
+
+    /// A good block without a valid page that is not reserved.
+    fn is_empty(&self, block: BlockNumber) -> bool {
+        self.state(block) & !STUCK == 0
     }
 
     pub const fn bad_blocks(&self) -> u32 {
@@ -153,16 +170,17 @@ impl<'b> Blocks<'b> {
         let before = self.valid_in(block);
         let good = !self.is_bad(block);
         let state = self.state(block);
+        let free = state & (BAD | RESERVED) == 0;
         if valid {
             self.set_state(block, state + 1);
             self.valid_pages += 1;
             self.endangered_pages += u32::from(!good);
-            self.empty_blocks -= u32::from(good && before == 0);
+            self.empty_blocks -= u32::from(free && before == 0);
         } else {
             self.set_state(block, state - 1);
             self.valid_pages -= 1;
             self.endangered_pages -= u32::from(!good);
-            self.empty_blocks += u32::from(good && before == 1);
+            self.empty_blocks += u32::from(free && before == 1);
         }
     }
 
@@ -176,18 +194,29 @@ impl<'b> Blocks<'b> {
 
     /// Blocks that may be erased and written.
     pub fn free_blocks(&self, active: Option<BlockNumber>) -> u32 {
-        let active_is_empty =
-            active.is_some_and(|block| self.valid_in(block) == 0 && !self.is_bad(block));
-        self.empty_blocks - u32::from(active_is_empty)
+        self.empty_blocks - u32::from(active.is_some_and(|block| self.is_empty(block)))
     }
 
-    /// The free block that was erased least often. The block just filled is not free: its pages may
-    /// belong to an operation that has not committed.
-    pub fn least_worn_free(&self, filled: Option<BlockNumber>) -> Option<BlockNumber> {
+    /// The free block that was erased least often, and is none of `others`. The block just filled is not
+    /// free: its pages may belong to an operation that has not committed.
+    pub fn least_worn_free(
+        &self,
+        filled: Option<BlockNumber>,
+        others: &[BlockNumber],
+    ) -> Option<BlockNumber> {
         self.all()
-            .filter(|&block| self.valid_in(block) == 0 && Some(block) != filled)
-            .filter(|&block| !self.is_bad(block))
+            .filter(|&block| self.is_empty(block) && Some(block) != filled)
+            .filter(|block| !others.contains(block))
             .min_by_key(|&block| self.erase_count(block))
+    }
+
+    pub const fn count(&self) -> u32 {
+        self.blocks
+    }
+
+    /// One bit for each page, from the lowest bit of the first byte on: whether the page is valid.
+    pub fn valid_bits(&self) -> &[u8] {
+        self.valid
     }
 
     /// Whether the block may be collected for its garbage.

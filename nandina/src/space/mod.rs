@@ -15,6 +15,7 @@
 mod blocks;
 mod budget;
 mod cache;
+mod checkpoint;
 mod failing;
 mod frames;
 mod write;
@@ -24,6 +25,11 @@ pub(crate) use budget::RIDERS;
 pub use budget::{Budget, Extent, Moves};
 use cache::Cache;
 pub(crate) use cache::STAGED;
+use checkpoint::Checkpoints;
+pub use checkpoint::EVERY_MAX;
+pub(crate) use checkpoint::{
+    AREA_BLOCKS, Found, LIST_MAX as LISTED_MAX, Tree, parts as checkpoint_parts,
+};
 pub(crate) use frames::Frames;
 
 use core::ops::Range;
@@ -67,6 +73,11 @@ pub(crate) struct Buffers {
     pub writes: usize,
 }
 
+impl Buffers {
+    /// One page after the other.
+    pub const SINGLE: Self = Self { frames: 1, verify: false, reads: 0, writes: 0 };
+}
+
 /// The chip, the page buffers, and the account of every block.
 pub struct Space<'b, F> {
     flash: F,
@@ -77,6 +88,7 @@ pub struct Space<'b, F> {
     pub(crate) frames: Frames<'b>,
     pub(crate) blocks: Blocks<'b>,
     cache: Cache<'b>,
+    checkpoints: Checkpoints,
     relink: Relink,
     verify: bool,
     /// The running operation programs its pages at once.
@@ -111,6 +123,7 @@ impl<'b, F: Flash> Space<'b, F> {
         flash: F,
         medium: Medium,
         buffers: &Buffers,
+        checkpoint_every: u32,
         relink: Relink,
         ram: &'b mut [u8],
     ) -> Self {
@@ -130,6 +143,7 @@ impl<'b, F: Flash> Space<'b, F> {
             frames: Frames::new(frame_ram, frames, verify),
             blocks: Blocks::new(rest, &geometry, safe_pages),
             cache,
+            checkpoints: Checkpoints::new(checkpoint_every),
             relink,
             verify,
             at_once: true,
@@ -174,10 +188,21 @@ impl<'b, F: Flash> Space<'b, F> {
         self.geometry.page_in(block, self.capabilities.pairing.safe_page(place))
     }
 
+    /// The page at `place` among the safe pages of `block`, or the one behind the block's last.
+    pub(crate) const fn place_or_end(&self, block: BlockNumber, place: u32) -> u32 {
+        if place < self.block_pages() {
+            self.page_at(block, place).0
+        } else {
+            (block.0 + 1) * self.geometry.pages_per_block
+        }
+    }
+
     /// What the index can count on.
     pub(crate) fn extent(&self) -> Extent {
         let lost = self.reserve_blocks().max(self.blocks.bad_blocks());
-        Extent { block_pages: self.block_pages(), blocks: self.geometry.blocks - lost }
+        let area = if self.medium.checkpoints { AREA_BLOCKS } else { 0 };
+        let blocks = self.geometry.blocks.saturating_sub(lost + area);
+        Extent { block_pages: self.block_pages(), blocks }
     }
 
     /// Starts from what a mount found: whose pages count, the sequence number of the root, and the highest

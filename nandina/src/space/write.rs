@@ -12,7 +12,7 @@ use crate::node::PageHeader;
 
 /// Where the bytes to program stand.
 #[derive(Clone, Copy)]
-enum Source {
+pub(super) enum Source {
     Frame(usize),
     Slot(usize),
 }
@@ -113,32 +113,47 @@ impl<F: Flash> Space<'_, F> {
                 Some((block, place)) if place < self.block_pages() => (block, place),
                 _ => (self.open_block()?, 0),
             };
-            let page = self.page_at(block, place);
-            self.sequence += 1;
-            let erase_count = self.blocks.erase_count(block);
-            let header = PageHeader { sequence: self.sequence, erase_count, ..header };
-            let bytes = match source {
-                Source::Frame(frame) => self.frames.bytes_mut(frame),
-                Source::Slot(slot) => self.cache.bytes_mut(slot),
-            };
-            self.layout.seal(bytes, &header);
-            let (main, spare) = bytes.split_at(self.layout.page_bytes());
             self.active = Some((block, place + 1));
-            self.operations += 1;
-            let programmed = match self.flash.program(page, main, spare) {
-                Ok(()) => !self.verify || self.reads_back(page, source)?,
-                Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => false,
-                Err(error) => return Err(Fault::Device(error)),
-            };
-            if programmed {
-                self.failures = 0;
+            if self.program_at(block, place, source, header)? {
+                let page = self.page_at(block, place);
                 self.cache.forget(page.0);
                 self.blocks.set_valid(page, true);
                 return Ok(page);
             }
-            self.give_up(block);
             self.active = None;
         }
+    }
+
+    /// Seals a page and programs it. If the chip does not take it, its block is given up.
+    pub(super) fn program_at(
+        &mut self,
+        block: BlockNumber,
+        place: u32,
+        source: Source,
+        header: PageHeader,
+    ) -> Result<bool, Fault<F::Error>> {
+        let page = self.page_at(block, place);
+        self.sequence += 1;
+        let erase_count = self.blocks.erase_count(block);
+        let header = PageHeader { sequence: self.sequence, erase_count, ..header };
+        let bytes = match source {
+            Source::Frame(frame) => self.frames.bytes_mut(frame),
+            Source::Slot(slot) => self.cache.bytes_mut(slot),
+        };
+        self.layout.seal(bytes, &header);
+        let (main, spare) = bytes.split_at(self.layout.page_bytes());
+        self.operations += 1;
+        let programmed = match self.flash.program(page, main, spare) {
+            Ok(()) => !self.verify || self.reads_back(page, source)?,
+            Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => false,
+            Err(error) => return Err(Fault::Device(error)),
+        };
+        if programmed {
+            self.failures = 0;
+        } else {
+            self.give_up(block);
+        }
+        Ok(programmed)
     }
 
     /// Whether `page` holds just the bytes of `source`.
@@ -163,18 +178,24 @@ impl<F: Flash> Space<'_, F> {
     fn open_block(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
         let active = self.active.take().map(|(block, _)| block);
         loop {
-            let Some(block) = self.blocks.least_worn_free(active) else {
-                return Err(self.no_room(0));
-            };
-            self.blocks.count_erase(block);
-            self.operations += 1;
-            match self.flash.erase(block) {
-                Ok(()) => return Ok(block),
-                Err(error) if error.kind() == ErrorKind::EraseFailed && self.may_fail() => {
-                    self.give_up(block);
-                }
-                Err(error) => return Err(Fault::Device(error)),
+            let block = self.next_block(active)?;
+            if self.erase(block)? {
+                return Ok(block);
             }
+        }
+    }
+
+    /// Erases a block. If it cannot be erased, it is given up.
+    pub(super) fn erase(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        self.blocks.count_erase(block);
+        self.operations += 1;
+        match self.flash.erase(block) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::EraseFailed && self.may_fail() => {
+                self.give_up(block);
+                Ok(false)
+            }
+            Err(error) => Err(Fault::Device(error)),
         }
     }
 

@@ -23,6 +23,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Collects garbage until the longest operation fits and the reserve is whole.
     pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
         self.settle()?;
+        self.keep_checkpoint()?;
         if self.space.room() < self.budget.room_pages {
             self.gain_room(self.budget.room_pages)?;
             self.level_wear()?;
@@ -204,6 +205,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ) -> Result<(), Fault<F::Error>> {
         // What is moved is moved durably, and what is not on the chip cannot lead to it.
         self.write_out()?;
+        self.keep_checkpoint()?;
         self.space.frames.forget_all();
         let buffers = self.space.frames.count();
         let frame = self.space.load(page.0, buffers - 1)?;

@@ -7,9 +7,6 @@ use crate::flash::{Flash, Geometry};
 use crate::node::{HEADER_BYTES, Medium, PageLayout};
 use crate::space::{self, Buffers, PAGES_MAX, Space};
 
-/// One page after the other is looked at.
-const BUFFERS: Buffers = Buffers { frames: 1, verify: false, reads: 0, writes: 0 };
-
 /// What the newest index on the chip is made for: its system ([`crate::place::key_of`]), its sizes, and the
 /// counts of the chip that it was formatted on, which may be another than this one.
 ///
@@ -36,7 +33,7 @@ const BUFFERS: Buffers = Buffers { frames: 1, verify: false, reads: 0, writes: 0
 pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<F::Error>> {
     let geometry = flash.geometry();
     if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
-        return Err(OpenError::BadOption { reason: "a block must have 2 to 16383 pages" });
+        return Err(OpenError::BadOption { reason: "a block must have 2 to 8191 pages" });
     }
     if layout(&geometry).frame_bytes() < HEADER_BYTES {
         return Err(OpenError::BadOption { reason: "a page must have at least 40 bytes" });
@@ -46,15 +43,22 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
         return Err(OpenError::RamTooSmall { needed, given });
     }
     // The survey compares nothing with the settings of the caller.
-    let unknown = Medium { system: 0, key_bytes: 0, value_bytes: 0, blocks: 0, pages_per_block: 0 };
-    let mut space = Space::new(flash, unknown, &BUFFERS, |_, _, _, _, _, _| {}, ram);
+    let unknown = Medium {
+        system: 0,
+        key_bytes: 0,
+        value_bytes: 0,
+        blocks: 0,
+        pages_per_block: 0,
+        checkpoints: false,
+    };
+    let mut space = Space::new(flash, unknown, &Buffers::SINGLE, 0, |_, _, _, _, _, _| {}, ram);
     Ok(survey(&mut space, u64::MAX)?.newest_page()?.medium)
 }
 
 /// Bytes of the buffer that [`identify`] needs on a chip of this geometry: one page buffer, one bit for each
 /// page and six bytes for each block. What any index needs suffices too.
 pub fn ram_to_identify(geometry: &Geometry) -> usize {
-    space::ram_needed(geometry, &layout(geometry), &BUFFERS)
+    space::ram_needed(geometry, &layout(geometry), &Buffers::SINGLE)
 }
 
 const fn layout(geometry: &Geometry) -> PageLayout {

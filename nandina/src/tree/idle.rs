@@ -60,6 +60,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn move_cost(&self, riders: u32) -> u32 {
         let path = S::path_pages(self.height);
         move_cost(self.height, path, riders, self.space.verifies(), self.space.block_pages())
+            + self.space.checkpoint_cost()
     }
 
     /// Does part of the work that is due anyway, with at most `budget` chip operations: saves pages that

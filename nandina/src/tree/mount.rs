@@ -11,8 +11,9 @@
 //! program did nothing and told nobody, and a block of which no page can be read; `Options::verify` is
 //! against the first.
 //!
-//! Cost: one read for each block, those of the newest block, and one for each inner node; in a block whose
-//! first page is damaged, one for each page up to the first that is not.
+//! Cost: one read for each block, the logarithm of a block's pages to the base 2 and a few more, and one for each
+//! inner node; in a block whose first page is damaged, one for each page up to the first that is not. With
+//! checkpoints the newest of them tells where to look instead (`checkpoint.rs` beside this).
 
 use super::descend::Path;
 use super::{HEIGHT_MAX, Index, Options};
@@ -27,7 +28,16 @@ use crate::space::{Budget, Space};
 pub(super) struct Survey {
     newest: Option<(BlockNumber, PageHeader)>,
     any_written: bool,
+    /// Some block holds pages of checkpoints.
+    checkpoints: bool,
     other_version: Option<u8>,
+}
+
+/// What was written last into a block.
+pub(super) struct Last {
+    /// The highest sequence number.
+    pub sequence: u64,
+    pub root: Option<(PageNumber, PageHeader)>,
 }
 
 impl Survey {
@@ -46,7 +56,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Makes an empty index on the chip. An older index on it is gone once this returns `Ok`; after a
     /// cut during it, the older one may or may not be there.
     ///
-    /// Cost: one read for each block, one erase, one program.
+    /// Cost: one read for each block, one erase, one program; over an index with checkpoints two erases more.
     pub fn format(
         flash: F,
         options: &Options,
@@ -58,10 +68,16 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         if limit_pages < 3 {
             return Err(OpenError::ChipTooSmall { limit_pages });
         }
-        let sequence = match survey(&mut index.space, u64::MAX)?.newest {
-            Some((newest, header)) => index.last_sequence(newest, header.sequence)?,
+        let survey = survey(&mut index.space, u64::MAX)?;
+        let sequence = match survey.newest {
+            Some((newest, header)) => {
+                index.last_root(newest, None, 0)?.sequence.max(header.sequence)
+            }
             None => 0,
         };
+        if survey.checkpoints {
+            index.space.clear_anchors()?;
+        }
         index.space.restart((sequence as u32).wrapping_add(1), sequence, sequence);
         index.height = 1;
         index.budget = index.budget_for(1, 0);
@@ -76,25 +92,36 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     /// Opens the index on the chip, after a clean end or a cut alike.
     ///
-    /// Cost: one read for each block, at most two blocks' pages, and one read for each inner node.
+    /// Cost: one read for each block, a few, and one read for each inner node; with checkpoints a few, and one for
+    /// each inner node that was written since the last one or replaced.
     pub fn open(
         flash: F,
         options: &Options,
         ram: &'b mut [u8],
     ) -> Result<Self, OpenError<F::Error>> {
         let mut index = Self::new(flash, options, ram)?;
-        let newest = survey(&mut index.space, u64::MAX)?.newest_page()?;
-        index.check_medium(&newest.medium)?;
-        index.mount()?;
+        if !index.mount_from_checkpoint()? {
+            let survey = survey(&mut index.space, u64::MAX)?;
+            index.check_medium(&survey.newest_page()?.medium)?;
+            index.mount_from_blocks(survey)?;
+        }
+        index.ready();
         Ok(index)
     }
 
     fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Result<Self, OpenError<F::Error>> {
         let geometry = flash.geometry();
-        options.check::<S, F::Error>(&geometry, ram.len())?;
+        options.check::<S, F::Error>(&geometry, &flash.capabilities(), ram.len())?;
         let medium = options.medium::<S>(&geometry);
         Ok(Self {
-            space: Space::new(flash, medium, &options.kept::<S>(), relink::<S>, ram),
+            space: Space::new(
+                flash,
+                medium,
+                &options.kept::<S>(),
+                options.checkpoints.unwrap_or(0),
+                relink::<S>,
+                ram,
+            ),
             place: S::default(),
             root: 0,
             height: 1,
@@ -109,6 +136,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             refreshed_pages: 0,
             patrol: 0,
             unexplained_pages: 0,
+            from_checkpoint: false,
         })
     }
 
@@ -119,6 +147,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             ("key size", found.key_bytes.into(), expected.key_bytes.into()),
             ("value size", found.value_bytes.into(), expected.value_bytes.into()),
             ("block count", found.blocks, expected.blocks),
+            ("checkpoints", found.checkpoints.into(), expected.checkpoints.into()),
             ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
         ];
         match settings.into_iter().find(|(_, found, expected)| found != expected) {
@@ -129,40 +158,57 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
     }
 
-    /// The highest sequence number in `block`, whose first page has `first`.
-    fn last_sequence(&mut self, block: BlockNumber, first: u64) -> Result<u64, Fault<F::Error>> {
-        let mut last = first;
-        for place in 1..self.space.block_pages() {
-            let page = self.space.page_at(block, place);
-            match self.space.read_raw(page, 0)? {
-                Ok(header) => last = last.max(header.sequence),
-                Err(PageFault::Erased) => break,
-                Err(_) => {}
-            }
-        }
-        Ok(last)
-    }
-
     /// Finds the last committed root and rebuilds all that RAM holds.
     pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
         self.in_doubt = true;
-        let newest = survey(&mut self.space, u64::MAX)?.newest;
-        let Some((newest, header)) = newest else {
+        if !self.mount_from_checkpoint()? {
+            let survey = survey(&mut self.space, u64::MAX)?;
+            self.mount_from_blocks(survey)?;
+        }
+        self.ready();
+        Ok(())
+    }
+
+    /// All that is on the chip is known.
+    fn ready(&mut self) {
+        self.budget = self.budget_for(self.height, self.inner_nodes);
+        self.reserve_touched = self.space.room() < self.budget.reserve_pages;
+        self.in_doubt = false;
+    }
+
+    /// Finds the last root from the first pages of all blocks, and the valid pages by walking its tree.
+    fn mount_from_blocks(&mut self, survey: Survey) -> Result<(), Fault<F::Error>> {
+        self.unexplained_pages = 0;
+        self.from_checkpoint = false;
+        let Some((newest, header)) = survey.newest else {
             return Err(self.corrupt("no page of the index is readable"));
         };
-        let sequence = self.last_sequence(newest, header.sequence)?;
+        let (identity, mut sequence) = (header.identity, header.sequence);
         let mut candidate = Some((newest, header));
-        self.unexplained_pages = 0;
         let (page, root) = loop {
             // One operation spans a few blocks, but a bound by sequence ends the search in any case.
             let Some((block, first)) = candidate else {
                 return Err(self.corrupt("no root is readable"));
             };
-            if let Some(found) = self.last_root(block, header.identity)? {
+            let last = self.last_root(block, Some(identity), 0)?;
+            sequence = sequence.max(last.sequence);
+            if let Some(found) = last.root {
                 break found;
             }
-            candidate = survey(&mut self.space, first.sequence)?.newest;
+            candidate = self::survey(&mut self.space, first.sequence)?.newest;
         };
+        self.take_root(page, &root)?;
+        self.space.restart(identity, root.sequence, sequence);
+        self.inner_nodes = 0;
+        self.find_valid_pages(|_| true)
+    }
+
+    /// Begins with the tree whose root is `page`, as its header says.
+    pub(super) fn take_root(
+        &mut self,
+        page: PageNumber,
+        root: &PageHeader,
+    ) -> Result<(), Fault<F::Error>> {
         if root.medium != self.space.medium || root.lowest == 0 || root.height > HEIGHT_MAX {
             return Err(Fault::Corrupt { page, reason: "it is not a root of this index" });
         }
@@ -174,48 +220,37 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                 reason: "it claims more records than the chip holds",
             });
         }
-        self.space.restart(header.identity, root.sequence, sequence);
         (self.root, self.height, self.records) = (page.0, root.height, root.records);
-        self.inner_nodes = 0;
-        self.find_valid_pages()?;
-        self.budget = self.budget_for(self.height, self.inner_nodes);
-        self.reserve_touched = self.space.room() < self.budget.reserve_pages;
-        self.in_doubt = false;
         Ok(())
     }
 
-    /// The last root in `block` that belongs to the formatting `identity`; counts the damaged pages behind
-    /// it that no cut explains.
-    fn last_root(
+    /// What was written last into `block`, from `first` on, by the formatting `identity` or any; counts the
+    /// damaged pages behind its last root that no cut explains.
+    ///
+    /// Cost: the logarithm of the block's pages to the base 2, and one read for each page from the root on.
+    pub(super) fn last_root(
         &mut self,
         block: BlockNumber,
-        identity: u32,
-    ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
-        let mut last: Option<(PageNumber, PageHeader)> = None;
-        let mut newest = 0;
-        // Damaged pages behind the root, and the one among them that is the last page of the block.
-        let (mut damaged, mut torn) = (0, 0);
-        for place in 0..self.space.block_pages() {
+        identity: Option<u32>,
+        first: u32,
+    ) -> Result<Last, Fault<F::Error>> {
+        let written = self.space.written(block, self.space.block_pages(), 1)?;
+        let mut last = Last { sequence: 0, root: None };
+        for place in (first..written).rev() {
             let page = self.space.page_at(block, place);
             match self.space.read_raw(page, 0)? {
-                // On a chip whose erase did nothing, an older page may stand behind a newer one.
-                Ok(header) if header.identity == identity && newest < header.sequence => {
-                    newest = header.sequence;
-                    torn = 0;
-                    if header.height > 0 {
-                        last = Some((page, header));
-                        damaged = 0;
+                Ok(header) if identity.is_none_or(|identity| header.identity == identity) => {
+                    last.sequence = last.sequence.max(header.sequence);
+                    if header.lowest > 0 && header.height > 0 {
+                        last.root = Some((page, header));
+                        break;
                     }
                 }
-                Ok(_) => {}
-                Err(PageFault::Erased) => break,
-                Err(_) => {
-                    damaged += 1;
-                    torn = 1;
-                }
+                Ok(_) | Err(PageFault::Erased) => {}
+                // A cut damages the last page that was written, and no other.
+                Err(_) => self.unexplained_pages += u32::from(place + 1 < written),
             }
         }
-        self.unexplained_pages += damaged - torn;
         Ok(last)
     }
 
@@ -230,8 +265,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(())
     }
 
-    /// Walks the inner nodes and marks every page that holds a reachable node.
-    fn find_valid_pages(&mut self) -> Result<(), Fault<F::Error>> {
+    /// Walks the inner nodes and marks every page that is `new` and holds a reachable node. What an older page
+    /// leads to is older, and marked already.
+    pub(super) fn find_valid_pages(
+        &mut self,
+        new: impl Fn(u32) -> bool,
+    ) -> Result<(), Fault<F::Error>> {
         let mut path = Path::new();
         let mut level = self.height;
         path.set_page(level, self.root);
@@ -266,7 +305,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                 let page = PageNumber(page);
                 return Err(Fault::Corrupt { page, reason: "a pointer leads beyond the chip" });
             }
-            if level == 2 {
+            if !new(child) {
+                path.set_slot(level, slot + 1);
+            } else if level == 2 {
                 // A leaf is the lowest node of its page: it need not be read to be known.
                 self.claim(child)?;
                 path.set_slot(level, slot + 1);
@@ -288,6 +329,7 @@ pub(super) fn survey<F: Flash>(
     let mut survey = Survey::default();
     let (mut known, mut sum) = (0u64, 0u64);
     space.blocks.clear();
+    space.forget_checkpoints();
     space.find_bad_blocks()?;
     for block in space.blocks.all() {
         // A first page that is damaged must not hide those behind it.
@@ -295,11 +337,12 @@ pub(super) fn survey<F: Flash>(
             match space.read_raw(space.page_at(block, place), 0)? {
                 Ok(header) => {
                     survey.any_written = true;
+                    survey.checkpoints |= header.lowest == 0;
                     known += 1;
                     sum += u64::from(header.erase_count);
                     space.blocks.set_erase_count(block, header.erase_count);
                     let newest = survey.newest.map_or(0, |(_, newest)| newest.sequence);
-                    if header.sequence < before && header.sequence > newest {
+                    if header.lowest > 0 && header.sequence < before && header.sequence > newest {
                         survey.newest = Some((block, header));
                     }
                     break;

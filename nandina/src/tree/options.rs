@@ -2,10 +2,10 @@
 
 use super::{HEIGHT_MAX, KEY_BYTES_MAX};
 use crate::error::OpenError;
-use crate::flash::Geometry;
+use crate::flash::{Capabilities, Geometry};
 use crate::node::{Medium, PageLayout, Shape};
 use crate::place::Placement;
-use crate::space::{self, Buffers, Frames, Moves, PAGES_MAX, STAGED};
+use crate::space::{self, Buffers, EVERY_MAX, Frames, Moves, PAGES_MAX, STAGED};
 
 /// Settings of an index. Sizes of keys and values are written on the medium; the others are not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +30,13 @@ pub struct Options {
     /// or when later changes have filled the cache. After a cut, or an error of the device, the index is as
     /// it was after one of the changes since the last flush, with all changes before that one and none after.
     pub write_cache: usize,
+    /// Blocks that are opened from one checkpoint to the next, 1 to 12; `None` for no checkpoints. Whether there are
+    /// any is written on the medium, how often is not.
+    ///
+    /// With checkpoints a mount reads only the newest one and what was written since, not every block and every
+    /// inner node. They take four blocks from the capacity, and a page (on large chips a few) each time.
+    /// [`Index::checkpoint`](crate::Index::checkpoint) writes one at once. Default: `None`.
+    pub checkpoints: Option<u32>,
     /// Reads each page back after its program, so that a chip which says that it programmed or erased
     /// and did not is found out while the data is still in RAM. Costs one read a program and one page
     /// buffer. Default: off.
@@ -46,6 +53,7 @@ impl Options {
             moves: Moves::Together,
             read_cache: 0,
             write_cache: 0,
+            checkpoints: None,
             verify: false,
         }
     }
@@ -72,12 +80,14 @@ impl Options {
             value_bytes: self.value_bytes as u16,
             blocks: geometry.blocks,
             pages_per_block: geometry.pages_per_block as u16,
+            checkpoints: self.checkpoints.is_some(),
         }
     }
 
     pub(crate) fn check<S: Placement, E>(
         &self,
         geometry: &Geometry,
+        capabilities: &Capabilities,
         ram_bytes: usize,
     ) -> Result<(), OpenError<E>> {
         let bad = |reason| Err(OpenError::BadOption { reason });
@@ -91,7 +101,7 @@ impl Options {
             return bad("page_buffers must be at least what the system needs, at most 16");
         }
         if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
-            return bad("a block must have 2 to 16383 pages");
+            return bad("a block must have 2 to 8191 pages");
         }
         if self.read_cache > u16::MAX.into() || self.write_cache > u16::MAX.into() {
             return bad("read_cache and write_cache must be at most 65535 pages");
@@ -100,6 +110,17 @@ impl Options {
             return bad("a chip must have fewer than 2^31 pages");
         }
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
+        if self.checkpoints.is_some() {
+            if !(1..=EVERY_MAX).contains(&self.checkpoints.unwrap_or(0)) {
+                return bad("checkpoints must be None or 1 to 12");
+            }
+            let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
+            if space::checkpoint_parts(geometry, &layout, block_pages).is_none() {
+                return bad(
+                    "checkpoints must be None where a block cannot hold one, or a page has under 144 bytes",
+                );
+            }
+        }
         let area_bytes = layout.frame_bytes().saturating_sub(crate::node::HEADER_BYTES);
         let leaf_bytes = S::extent(area_bytes, 1, HEIGHT_MAX).len();
         let shape = Shape { key_bytes: self.key_bytes, payload_bytes: self.value_bytes };

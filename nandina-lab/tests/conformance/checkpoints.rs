@@ -1,0 +1,186 @@
+//! Checkpoints: a mount that begins with one finds what a mount finds that looks into every block, after any cut,
+//! with failing blocks and with damaged checkpoints; and it reads less.
+
+use nandina::flash::{Geometry, Profile};
+use nandina::place::Placement;
+use nandina::{Index, Moves, OpenError, WriteError};
+use nandina_sim::{Chip, ChipError, Cut, Faults, TINY};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::{
+    Case, Check, Model, Outcome, compare, for_every_system, key, seed, text, value,
+};
+
+fn case(blocks: u32, every: u32, moves: Moves, buffers: Option<usize>) -> Case {
+    let mut case = Case::new(Profile { geometry: Geometry { blocks, ..TINY.geometry }, ..TINY });
+    case.options.checkpoints = Some(every);
+    case.options.moves = moves;
+    case.options.page_buffers = buffers;
+    case
+}
+
+/// Changes until power goes, or `most` are done. `model` follows; answers the change that was cut.
+fn change<S: Placement>(
+    chip: &mut Chip,
+    case: &Case,
+    ram: &mut [u8],
+    random: &mut ChaCha8Rng,
+    model: &mut Model,
+    most: u32,
+) -> Result<Option<Model>, String> {
+    let mut index = match Index::<_, S>::open(chip, &case.options, ram) {
+        Ok(index) => index,
+        Err(OpenError::Device(ChipError::PowerLost)) => return Ok(None),
+        Err(error) => return Err(format!("opening: {error:?}")),
+    };
+    for turn in 0..most {
+        let number = random.random_range(0..150);
+        let mut next = model.clone();
+        let result = match random.random_range(0..12) {
+            0 => index.checkpoint().map(|()| false),
+            1 => index.gc_step(60).map(|_| false),
+            2..5 => {
+                next.remove(&key(number)[..]);
+                index.remove(&key(number))
+            }
+            _ => {
+                let version = turn + random.random_range(0..1_000_000);
+                next.insert(key(number).to_vec(), value(number, version).to_vec());
+                index.insert(&key(number), &value(number, version))
+            }
+        };
+        match result {
+            Ok(_) => *model = next,
+            Err(WriteError::Full { .. }) => {}
+            Err(WriteError::Device(ChipError::PowerLost)) => return Ok(Some(next)),
+            Err(error) => return Err(format!("{error:?}")),
+        }
+    }
+    Ok(None)
+}
+
+/// Opens the index after a cut: it holds `model` or, if a change was cut, what that makes of it.
+fn recover<S: Placement>(
+    chip: &mut Chip,
+    case: &Case,
+    ram: &mut [u8],
+    model: &mut Model,
+    cut: Option<Model>,
+) -> Result<bool, String> {
+    let mut index = Index::<_, S>::open(chip, &case.options, ram)
+        .map_err(|error| format!("opening after the cut: {error:?}"))?;
+    let statistics = index.statistics();
+    if statistics.unexplained_pages > 0 {
+        return Err("a cut is said to be more than a cut".into());
+    }
+    if let Err(old) = compare(&mut index, model) {
+        let Some(new) = cut else { return Err(old) };
+        compare(&mut index, &new).map_err(|new| format!("neither old ({old}) nor new ({new})"))?;
+        *model = new;
+    }
+    Ok(statistics.from_checkpoint)
+}
+
+struct CutAnywhere;
+
+impl Check for CutAnywhere {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let (mut from_checkpoints, mut sessions) = (0, 0);
+        for (run, (blocks, every, moves, buffers)) in [
+            (16, 1, Moves::Together, None),
+            (16, 2, Moves::Alone, None),
+            (14, 3, Moves::Together, Some(2)),
+            (24, 5, Moves::Alone, Some(6)),
+            (30, 12, Moves::Together, None),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let case = case(blocks, every, moves, buffers);
+            let mut random = ChaCha8Rng::seed_from_u64(seed() + run as u64);
+            let mut chip = Chip::with_seed(case.profile, seed());
+            let mut ram = case.ram::<S>();
+            drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
+            let mut model = Model::new();
+            for session in 0..250 {
+                let cut = Cut::ALL[random.random_range(0..Cut::ALL.len())];
+                chip.cut_at(random.random_range(0..200), cut);
+                let ram = &mut ram;
+                let result = change::<S>(&mut chip, &case, ram, &mut random, &mut model, 150)
+                    .and_then(|cut| {
+                        chip.restore_power();
+                        recover::<S>(&mut chip, &case, ram, &mut model, cut)
+                    });
+                let at = |what| format!("run {run}, session {session}, {cut:?}: {what}");
+                from_checkpoints += u32::from(result.map_err(at)?);
+                sessions += 1;
+            }
+        }
+        println!("{}: {from_checkpoints} of {sessions} from a checkpoint", S::DESCRIPTION.key);
+        if 2 * from_checkpoints < sessions {
+            return Err(format!("only {from_checkpoints} of {sessions} mounts had a checkpoint"));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_mount_from_a_checkpoint_is_right_after_any_cut() {
+    for_every_system(&CutAnywhere);
+}
+
+struct FailingBlocks;
+
+impl Check for FailingBlocks {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let (mut failed, mut from_checkpoints, mut from_blocks) = (0, 0, 0);
+        for run in 0..30 {
+            let mut case = case(60, 1 + run % 4, Moves::Together, None);
+            case.profile.capabilities.bad_blocks_per_mille = 250;
+            case.options.verify = run % 2 == 0;
+            let mut random = ChaCha8Rng::seed_from_u64(1000 * seed() + u64::from(run));
+            let mut chip = Chip::with_seed(case.profile, seed() + u64::from(run));
+            let mut ram = case.ram::<S>();
+            drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
+            chip.set_faults(Faults {
+                program_failures: 300,
+                erase_failures: 40,
+                ..Faults::default()
+            });
+            let mut model = Model::new();
+            for session in 0..60 {
+                let cut = Cut::ALL[random.random_range(0..Cut::ALL.len())];
+                chip.cut_at(random.random_range(0..300), cut);
+                let ram = &mut ram;
+                let result = change::<S>(&mut chip, &case, ram, &mut random, &mut model, 150)
+                    .and_then(|cut| {
+                        chip.restore_power();
+                        recover::<S>(&mut chip, &case, ram, &mut model, cut)
+                    });
+                match result {
+                    Ok(true) => from_checkpoints += 1,
+                    Ok(false) => from_blocks += 1,
+                    Err(what) if what.contains("WornOut") => break,
+                    Err(what) => {
+                        return Err(format!("run {run}, session {session}, {cut:?}: {what}"));
+                    }
+                }
+            }
+            failed += chip.fault_counters().injected();
+        }
+        println!(
+            "{}: {failed} programs and erases failed, {from_checkpoints} mounts from checkpoints, {from_blocks} not",
+            S::DESCRIPTION.key
+        );
+        if failed < 100 || from_checkpoints < 100 || from_blocks < 10 {
+            return Err("too few failures, or mounts of one kind".into());
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn blocks_may_fail_where_checkpoints_go() {
+    for_every_system(&FailingBlocks);
+}

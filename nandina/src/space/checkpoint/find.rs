@@ -1,0 +1,191 @@
+//! The newest checkpoint on a chip, read into the account of the blocks. Nothing is written here, and what
+//! cannot be read is no error: there is another way to mount.
+
+use super::page::{self, BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix, Tree};
+use super::{ANCHORS, Space};
+use crate::error::Fault;
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::node::{PageFault, PageHeader};
+
+/// What a checkpoint says of the tree and of what came after it.
+pub(crate) struct Found {
+    /// The first page of the checkpoint: pages with a higher sequence number came after it.
+    pub header: PageHeader,
+    pub tree: Tree,
+    /// The block that was being written, and the place of its next page.
+    pub active: Option<(BlockNumber, u32)>,
+    list: List,
+}
+
+impl Found {
+    /// The blocks that may have been opened since.
+    pub fn listed(&self) -> &[BlockNumber] {
+        self.list.as_slice()
+    }
+}
+
+impl<F: Flash> Space<'_, F> {
+    /// Reads the newest checkpoint, and from it which pages are valid, which blocks are bad, and how often
+    /// each was erased.
+    ///
+    /// Cost: for each anchor and for the checkpoints' block the logarithm of its pages to the base 2, and
+    /// a few; and the pages of the checkpoint.
+    pub(crate) fn find_checkpoint(&mut self) -> Result<Option<Found>, Fault<F::Error>> {
+        self.forget_checkpoints();
+        if self.checkpoints.every == 0 {
+            return Ok(None);
+        }
+        let mut newest: Option<(u64, usize, u32, BlockNumber)> = None;
+        for which in 0..ANCHORS.len() {
+            if !self.flash.is_bad(ANCHORS[which]).map_err(Fault::Device)?
+                && let Some((number, next, block)) = self.last_anchor(which)?
+                && newest.is_none_or(|(before, ..)| before < number)
+            {
+                newest = Some((number, which, next, block));
+            }
+        }
+        let Some((_, which, next, block)) = newest else { return Ok(None) };
+        let parts = self.parts();
+        let slots = self.block_pages() / parts;
+        let written = self.written(block, slots, parts)?;
+        // The last one may have been cut; one that was finished stands before it.
+        for slot in (written.saturating_sub(2)..written).rev() {
+            if let Some(found) = self.read_checkpoint(block, slot * parts, parts)? {
+                self.reserve_anchors();
+                self.blocks.set_reserved(block, true);
+                // No other block was written since, so no other can have failed.
+                let active = found.active.map(|(block, _)| block);
+                for block in ANCHORS.into_iter().chain([block]).chain(active) {
+                    self.find_bad_block(block)?;
+                }
+                self.checkpoints.anchor = Some((which, next));
+                // A program that was cut may be invisible: the block is not written again.
+                self.checkpoints.last = Some((block, self.block_pages()));
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes on from a checkpoint: `unopened` of its list are left, and perhaps an anchor was written since.
+    /// `unopened` is asked by the place in the list.
+    pub(crate) fn go_on(
+        &mut self,
+        found: &Found,
+        unopened: impl Fn(usize) -> bool,
+        anchored: bool,
+    ) {
+        let listed = found.listed();
+        for (at, &block) in listed.iter().enumerate() {
+            if unopened(at) {
+                self.checkpoints.list.push(block);
+            }
+        }
+        self.checkpoints.opened = (listed.len() - self.checkpoints.list.len()) as u32;
+        if anchored && let Some((_, next)) = &mut self.checkpoints.anchor {
+            *next = self.geometry.pages_per_block;
+        }
+    }
+
+    /// How many of the first `count` strides of `block` were programmed.
+    pub(crate) fn written(
+        &mut self,
+        block: BlockNumber,
+        count: u32,
+        stride: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        let (mut written, mut end) = (0, count);
+        while written < end {
+            let middle = written + (end - written) / 2;
+            let page = self.page_at(block, middle * stride);
+            if matches!(self.read_raw(page, 0)?, Err(PageFault::Erased)) {
+                end = middle;
+            } else {
+                written = middle + 1;
+            }
+        }
+        Ok(written)
+    }
+
+    /// The newest page of an anchor: its number, the place behind it, and the block that it names.
+    fn last_anchor(
+        &mut self,
+        which: usize,
+    ) -> Result<Option<(u64, u32, BlockNumber)>, Fault<F::Error>> {
+        let written = self.written(ANCHORS[which], self.block_pages(), 1)?;
+        for place in (written.saturating_sub(2)..written).rev() {
+            let page = self.page_at(ANCHORS[which], place);
+            if let Some((_, Prefix { kind: Kind::Anchor, number, .. })) = self.area_page(page)? {
+                let block = page::u32_at(self.frames.bytes(0), PREFIX_BYTES);
+                let there = block < self.geometry.blocks;
+                return Ok(there.then_some((number, written, BlockNumber(block))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads a page into page buffer 0 if it belongs to the checkpoints of such an index.
+    fn area_page(
+        &mut self,
+        page: PageNumber,
+    ) -> Result<Option<(PageHeader, Prefix)>, Fault<F::Error>> {
+        let header = match self.read_raw(page, 0)? {
+            Ok(header) if header.lowest == 0 && header.medium == self.medium => header,
+            _ => return Ok(None),
+        };
+        Ok(Prefix::read(self.frames.bytes(0)).map(|prefix| (header, prefix)))
+    }
+
+    /// Reads the checkpoint at `place` of `block`, if it is whole.
+    fn read_checkpoint(
+        &mut self,
+        block: BlockNumber,
+        place: u32,
+        parts: u32,
+    ) -> Result<Option<Found>, Fault<F::Error>> {
+        self.blocks.clear();
+        let mut found: Option<(Found, Prefix)> = None;
+        for part in 0..parts {
+            let page = self.page_at(block, place + part);
+            let Some((header, prefix)) = self.area_page(page)? else { return Ok(None) };
+            let first = found.as_ref().map(|(_, first)| *first).unwrap_or(prefix);
+            let expected = Prefix { kind: Kind::Checkpoint, part: part as u16, ..first };
+            if prefix != expected || u32::from(prefix.parts) != parts {
+                return Ok(None);
+            }
+            let bytes = &self.frames.bytes(0)[PREFIX_BYTES..self.layout.area_bytes()];
+            if part == 0 {
+                let Some(Head { tree, active, list }) = Head::read(bytes, &self.geometry) else {
+                    return Ok(None);
+                };
+                self.checkpoints.number = prefix.number;
+                found = Some((Found { header, tree, active, list }, prefix));
+            }
+            let from = part as usize * bytes.len();
+            let (pages, blocks) = (self.geometry.pages(), self.geometry.blocks);
+            let table = HEAD_BYTES + pages.div_ceil(8) as usize;
+            for (at, &byte) in
+                (from..).zip(bytes).filter(|(at, _)| (HEAD_BYTES..table).contains(at))
+            {
+                for bit in (0..8).filter(|bit| byte >> bit & 1 == 1) {
+                    let page = ((at - HEAD_BYTES) * 8 + bit) as u32;
+                    if page < pages {
+                        self.blocks.set_valid(PageNumber(page), true);
+                    }
+                }
+            }
+            for (at, &byte) in (from..).zip(bytes).filter(|(at, _)| *at >= table) {
+                let (block, shift) = (((at - table) / 4) as u32, (at - table) % 4 * 8);
+                if block < blocks {
+                    let block = BlockNumber(block);
+                    let count = self.blocks.erase_count(block) | u32::from(byte) << shift;
+                    self.blocks.set_erase_count(block, count & !BAD);
+                    if count & BAD != 0 {
+                        self.blocks.set_bad(block);
+                    }
+                }
+            }
+        }
+        Ok(found.map(|(found, _)| found))
+    }
+}

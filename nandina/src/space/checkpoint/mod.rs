@@ -1,0 +1,320 @@
+//! Checkpoints: from time to time the account of all blocks and the place of the root are written down, so
+//! that a mount need not look into every block and walk the tree (μ-Tree paper, section 5.2).
+//!
+//! A checkpoint names the blocks that may be opened after it, in their order. So a mount that finds it
+//! knows where all newer pages are; and a checkpoint that is not the newest stays right until its last
+//! block is opened, after which it is not used. Only where that list ends early (blocks fail) is the
+//! checkpoint erased before another block is opened.
+//!
+//! Two fixed blocks, the anchors, tell in turn which block holds the checkpoints; that one is taken from
+//! the free blocks like any other, filled with checkpoints one behind the other, and given back. So
+//! an anchor takes one page for each such block.
+//!
+//! A checkpoint is written between operations only, and none is needed: whatever is missing or damaged,
+//! the mount falls back to looking at every block.
+
+mod find;
+mod page;
+
+pub(crate) use find::Found;
+pub(crate) use page::Tree;
+use page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix};
+
+use super::write::Source;
+use super::{Blocks, Space};
+use crate::error::Fault;
+use crate::flash::{BlockNumber, Flash, Geometry};
+use crate::node::{PageHeader, PageLayout};
+
+/// The most blocks that are opened between two checkpoints.
+pub const EVERY_MAX: u32 = 12;
+
+/// The most blocks that a checkpoint names.
+pub(crate) const LIST_MAX: usize = 16;
+
+/// Blocks named beyond those that are opened until the next checkpoint is due: for the operation that
+/// makes it due, and for the checkpoint.
+const SLACK: usize = 4;
+
+/// Blocks that tell where the checkpoints are.
+const ANCHORS: [BlockNumber; 2] = [BlockNumber(0), BlockNumber(1)];
+
+/// Blocks that hold no pages of the tree: the anchors, the checkpoints, and what these move to.
+pub(crate) const AREA_BLOCKS: u32 = 4;
+
+/// Pages of one checkpoint, or nothing where a block cannot hold one.
+pub(crate) const fn parts(
+    geometry: &Geometry,
+    layout: &PageLayout,
+    block_pages: u32,
+) -> Option<u32> {
+    let area_bytes = layout.area_bytes();
+    if area_bytes < PREFIX_BYTES + HEAD_BYTES || geometry.blocks <= AREA_BLOCKS {
+        return None;
+    }
+    let parts = page::stream_bytes(geometry).div_ceil(area_bytes - PREFIX_BYTES) as u32;
+    if parts <= block_pages { Some(parts) } else { None }
+}
+
+/// What is known of the checkpoints on the chip.
+pub(super) struct Checkpoints {
+    /// Blocks opened from one checkpoint to the next; 0 if none are written.
+    every: u32,
+    /// The block that the newest anchor names, and where the next checkpoint goes in it. Beyond its end if
+    /// it may not be written any more.
+    last: Option<(BlockNumber, u32)>,
+    /// The anchor in use and the place of its next page. Unknown after a mount without a checkpoint.
+    anchor: Option<(usize, u32)>,
+    number: u64,
+    list: List,
+    /// Blocks opened since.
+    opened: u32,
+}
+
+impl Checkpoints {
+    pub const fn new(every: u32) -> Self {
+        Self { every, last: None, anchor: None, number: 0, list: List::EMPTY, opened: every }
+    }
+}
+
+impl<F: Flash> Space<'_, F> {
+    /// Nothing is known of checkpoints on the chip any more: one is due.
+    pub(crate) fn forget_checkpoints(&mut self) {
+        self.checkpoints = Checkpoints::new(self.checkpoints.every);
+        self.reserve_anchors();
+    }
+
+    /// Keeps the anchors from all other use.
+    fn reserve_anchors(&mut self) {
+        if self.checkpoints.every > 0 {
+            for block in ANCHORS {
+                self.blocks.set_reserved(block, true);
+            }
+        }
+    }
+
+    /// Whether a checkpoint should be written before an operation of at most `pages`.
+    pub(crate) fn checkpoint_due(&self, pages: u32) -> bool {
+        let Checkpoints { every, last, list, opened, .. } = &self.checkpoints;
+        if *every == 0 || *opened == 0 {
+            return false;
+        }
+        let left = list.len() as u32 * self.block_pages();
+        *opened >= *every || (last.is_some() && left < pages + 2 * self.block_pages())
+    }
+
+    /// The most chip operations that a checkpoint takes where no block fails.
+    pub(crate) fn checkpoint_cost(&self) -> u32 {
+        if self.checkpoints.every == 0 {
+            return 0;
+        }
+        // Its pages and an anchor; a block for each of them, or at first both anchors.
+        (self.parts() + 1) * (1 + u32::from(self.verify)) + 3
+    }
+
+    fn parts(&self) -> u32 {
+        parts(&self.geometry, &self.layout, self.block_pages()).unwrap_or(u32::MAX)
+    }
+
+    /// The next block to erase and write.
+    pub(super) fn next_block(
+        &mut self,
+        filled: Option<BlockNumber>,
+    ) -> Result<BlockNumber, Fault<F::Error>> {
+        self.checkpoints.opened += 1;
+        if let Some(block) = self.checkpoints.list.pop() {
+            return Ok(block);
+        }
+        self.void_checkpoint()?;
+        self.blocks.least_worn_free(filled, &[]).ok_or_else(|| self.no_room(0))
+    }
+
+    /// Makes sure that no mount uses the last checkpoint: a block is opened that it does not name.
+    fn void_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
+        self.checkpoints.list = List::EMPTY;
+        let Some((block, _)) = self.checkpoints.last.take() else {
+            return Ok(());
+        };
+        self.blocks.set_reserved(block, false);
+        if !self.blocks.is_bad(block) && self.erase(block)? {
+            return Ok(());
+        }
+        // It may still be readable: then nothing may lead to it.
+        self.checkpoints.anchor = None;
+        self.clear_anchors()
+    }
+
+    /// Erases both anchors, so that a mount finds no checkpoint.
+    pub(crate) fn clear_anchors(&mut self) -> Result<(), Fault<F::Error>> {
+        for block in ANCHORS {
+            // One that cannot be erased may still be readable, and must not be asked again.
+            if !self.blocks.is_bad(block) && !self.erase(block)? {
+                self.mark_bad_blocks()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes down where the tree and all valid pages are, unless there is no block for it.
+    /// Nothing may be staged, and no operation under way.
+    pub(crate) fn write_checkpoint(&mut self, tree: &Tree) -> Result<(), Fault<F::Error>> {
+        self.frames.forget_all();
+        self.checkpoints.number += 1;
+        let before = self.checkpoints.last;
+        let (block, next) = loop {
+            let (block, place) = match self.checkpoints.last {
+                Some((block, next)) if next + self.parts() <= self.block_pages() => (block, next),
+                _ if self.blocks.free_blocks(self.active_block()) < 2 => return Ok(()),
+                _ => {
+                    let block = self.next_block(self.active_block())?;
+                    if !self.erase(block)? {
+                        continue;
+                    }
+                    (block, 0)
+                }
+            };
+            self.blocks.set_reserved(block, true);
+            let list = self.list_for(block);
+            if self.program_parts(block, place, &list, tree)? {
+                self.checkpoints.list = list;
+                break (block, place + self.parts());
+            }
+            // What it holds of older checkpoints stays until there is a newer one.
+            if let Some((last, next)) = &mut self.checkpoints.last
+                && *last == block
+            {
+                *next = self.geometry.pages_per_block;
+            }
+        };
+        if before.is_none_or(|(last, _)| last != block) || self.checkpoints.last.is_none() {
+            if !self.write_anchor(block)? {
+                self.blocks.set_reserved(block, false);
+                self.checkpoints.every = 0;
+                return self.void_checkpoint();
+            }
+            if let Some((last, _)) = self.checkpoints.last {
+                self.blocks.set_reserved(last, false);
+            }
+        }
+        self.checkpoints.last = Some((block, next));
+        self.checkpoints.opened = 0;
+        Ok(())
+    }
+
+    /// The blocks to open after a checkpoint in `block`: those that the one before named come first, so that
+    /// it stays right as long as one of them is left.
+    fn list_for(&self, block: BlockNumber) -> List {
+        let mut list = List::EMPTY;
+        for &left in self.checkpoints.list.as_slice() {
+            list.push(left);
+        }
+        while list.len() < (self.checkpoints.every as usize + SLACK).min(LIST_MAX) {
+            let free = self.blocks.least_worn_free(self.active_block(), list.as_slice());
+            let Some(free) = free.filter(|&free| free != block) else { break };
+            list.push(free);
+        }
+        list
+    }
+
+    /// Programs every part of a checkpoint. Answers whether the chip took them all.
+    fn program_parts(
+        &mut self,
+        block: BlockNumber,
+        place: u32,
+        list: &List,
+        tree: &Tree,
+    ) -> Result<bool, Fault<F::Error>> {
+        let mut head = [0; HEAD_BYTES];
+        Head { tree: *tree, active: self.active, list: *list }.write(&mut head);
+        let parts = self.parts();
+        let (number, area_bytes) = (self.checkpoints.number, self.layout.area_bytes());
+        for part in 0..parts {
+            let prefix =
+                Prefix { kind: Kind::Checkpoint, part: part as u16, parts: parts as u16, number };
+            let page = &mut self.frames.bytes_mut(0)[..area_bytes];
+            prefix.write(page);
+            let bytes = &mut page[PREFIX_BYTES..];
+            let from = part as usize * bytes.len();
+            fill(bytes, from, &head, &self.blocks);
+            if !self.program_area(block, place + part)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Programs the anchor page for checkpoints in `block`. Answers whether an anchor took it.
+    fn write_anchor(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        let (number, area_bytes) = (self.checkpoints.number, self.layout.area_bytes());
+        while let Some((which, place)) = self.anchor_with_room()? {
+            let page = &mut self.frames.bytes_mut(0)[..area_bytes];
+            page.fill(0xFF);
+            Prefix { kind: Kind::Anchor, part: 0, parts: 1, number }.write(page);
+            page[PREFIX_BYTES..PREFIX_BYTES + 4].copy_from_slice(&block.0.to_le_bytes());
+            self.checkpoints.anchor = Some((which, place + 1));
+            if self.program_area(ANCHORS[which], place)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The anchor to write next, and the place in it.
+    fn anchor_with_room(&mut self) -> Result<Option<(usize, u32)>, Fault<F::Error>> {
+        let usable = |space: &Self, which: usize| !space.blocks.is_bad(ANCHORS[which]);
+        let first = match self.checkpoints.anchor {
+            Some((which, place)) if usable(self, which) && place < self.block_pages() => {
+                return Ok(Some((which, place)));
+            }
+            // The other one first: the anchor in use leads to a checkpoint that is still right.
+            Some((which, _)) => 1 - which,
+            // Neither may outlive the first new one.
+            None => {
+                self.clear_anchors()?;
+                let which = usize::from(!usable(self, 0));
+                return Ok(usable(self, which).then_some((which, 0)));
+            }
+        };
+        for which in [first, 1 - first] {
+            if usable(self, which) && self.erase(ANCHORS[which])? {
+                return Ok(Some((which, 0)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Programs page buffer 0 as a page of the area. If the chip does not take it, the block is given up.
+    fn program_area(&mut self, block: BlockNumber, place: u32) -> Result<bool, Fault<F::Error>> {
+        let header = PageHeader {
+            medium: self.medium,
+            identity: self.identity,
+            sequence: 0,
+            lowest: 0,
+            height: 0,
+            erase_count: 0,
+            records: 0,
+        };
+        self.program_at(block, place, Source::Frame(0), header)
+    }
+}
+
+/// Fills `out` with the bytes of a checkpoint's stream from `from` on.
+fn fill(out: &mut [u8], from: usize, head: &[u8], blocks: &Blocks<'_>) {
+    let bits = blocks.valid_bits();
+    for (at, out) in (from..).zip(out) {
+        *out = if at < head.len() {
+            head[at]
+        } else if at < head.len() + bits.len() {
+            bits[at - head.len()]
+        } else {
+            let at = at - head.len() - bits.len();
+            let block = BlockNumber(at as u32 / 4);
+            if block.0 < blocks.count() {
+                let bad = if blocks.is_bad(block) { BAD } else { 0 };
+                (blocks.erase_count(block) & !BAD | bad).to_le_bytes()[at % 4]
+            } else {
+                0xFF
+            }
+        };
+    }
+}

@@ -1,0 +1,178 @@
+//! The bytes of checkpoints: what an anchor and the parts of a checkpoint hold. No chip is touched here.
+//!
+//! ```text
+//! every page of the area:  0 kind u8   1 zero u8   2 part u16   4 parts u16   6 zero u16   8 number u64
+//! an anchor, kind 1:      16 block u32
+//! a checkpoint, kind 2:   16 the next bytes of its stream
+//!
+//! the stream:  0 root u32   4 inner nodes u32   8 records u32   12 height u8   13 listed u8   14 zero u16
+//!             16 active block u32 (2^32 - 1: none)   20 its next place u32   24 16 listed blocks u32
+//!             88 a bit for each page: it is valid; then for each block its erase count, u32, and in the
+//!                highest bit of that whether it is bad
+//! ```
+
+use super::LIST_MAX;
+use crate::flash::{BlockNumber, Geometry};
+
+/// Bytes of an area page before what it tells.
+pub const PREFIX_BYTES: usize = 16;
+
+/// Bytes of the stream before the bits of the pages.
+pub const HEAD_BYTES: usize = 24 + 4 * LIST_MAX;
+
+/// In the erase count of a block: it is bad.
+pub const BAD: u32 = 1 << 31;
+
+const NO_BLOCK: u32 = u32::MAX;
+
+/// What kind of area page it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// It tells which block holds the checkpoints.
+    Anchor,
+    /// A part of a checkpoint.
+    Checkpoint,
+}
+
+/// The start of an area page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Prefix {
+    pub kind: Kind,
+    /// Which part of its checkpoint it is, of how many.
+    pub part: u16,
+    pub parts: u16,
+    /// Rises with every checkpoint; an anchor has that of the first in its block.
+    pub number: u64,
+}
+
+impl Prefix {
+    pub fn write(&self, page: &mut [u8]) {
+        page[0] = match self.kind {
+            Kind::Anchor => 1,
+            Kind::Checkpoint => 2,
+        };
+        page[1] = 0;
+        page[2..4].copy_from_slice(&self.part.to_le_bytes());
+        page[4..6].copy_from_slice(&self.parts.to_le_bytes());
+        page[6..8].fill(0);
+        page[8..16].copy_from_slice(&self.number.to_le_bytes());
+    }
+
+    pub fn read(page: &[u8]) -> Option<Self> {
+        let kind = match page[0] {
+            1 => Kind::Anchor,
+            2 => Kind::Checkpoint,
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            part: u16::from_le_bytes([page[2], page[3]]),
+            parts: u16::from_le_bytes([page[4], page[5]]),
+            number: u64::from(u32_at(page, 8)) | u64::from(u32_at(page, 12)) << 32,
+        })
+    }
+}
+
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Blocks that may be opened after a checkpoint, in this order.
+#[derive(Clone, Copy, Debug)]
+pub struct List {
+    blocks: [BlockNumber; LIST_MAX],
+    first: u8,
+    end: u8,
+}
+
+impl List {
+    pub const EMPTY: Self = Self { blocks: [BlockNumber(0); LIST_MAX], first: 0, end: 0 };
+
+    pub fn as_slice(&self) -> &[BlockNumber] {
+        &self.blocks[self.first as usize..self.end as usize]
+    }
+
+    pub const fn len(&self) -> usize {
+        (self.end - self.first) as usize
+    }
+
+    /// Takes the next block off.
+    pub const fn pop(&mut self) -> Option<BlockNumber> {
+        if self.first == self.end {
+            return None;
+        }
+        self.first += 1;
+        Some(self.blocks[self.first as usize - 1])
+    }
+
+    /// Puts a block behind the others, if there is a place for it.
+    pub const fn push(&mut self, block: BlockNumber) {
+        if (self.end as usize) < LIST_MAX {
+            self.blocks[self.end as usize] = block;
+            self.end += 1;
+        }
+    }
+}
+
+/// The tree that a checkpoint is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tree {
+    /// Page of the root.
+    pub root: u32,
+    /// Height of the tree.
+    pub height: u8,
+    /// Records in it.
+    pub records: u32,
+    /// Nodes above the leaves.
+    pub inner_nodes: u32,
+}
+
+/// The start of a checkpoint's stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    pub tree: Tree,
+    /// The block being written, and the place of its next page.
+    pub active: Option<(BlockNumber, u32)>,
+    pub list: List,
+}
+
+impl Head {
+    pub fn write(&self, out: &mut [u8; HEAD_BYTES]) {
+        let Tree { root, height, records, inner_nodes } = self.tree;
+        let (block, place) = self.active.unwrap_or((BlockNumber(NO_BLOCK), 0));
+        out[0..4].copy_from_slice(&root.to_le_bytes());
+        out[4..8].copy_from_slice(&inner_nodes.to_le_bytes());
+        out[8..12].copy_from_slice(&records.to_le_bytes());
+        out[12..16].copy_from_slice(&[height, self.list.len() as u8, 0, 0]);
+        out[16..20].copy_from_slice(&block.0.to_le_bytes());
+        out[20..24].copy_from_slice(&place.to_le_bytes());
+        out[24..].fill(0xFF);
+        for (block, out) in self.list.as_slice().iter().zip(out[24..].chunks_exact_mut(4)) {
+            out.copy_from_slice(&block.0.to_le_bytes());
+        }
+    }
+
+    /// Nothing if it names pages or blocks that the chip does not have.
+    pub fn read(bytes: &[u8], geometry: &Geometry) -> Option<Self> {
+        let tree = Tree {
+            root: u32_at(bytes, 0),
+            inner_nodes: u32_at(bytes, 4),
+            records: u32_at(bytes, 8),
+            height: bytes[12],
+        };
+        let block = u32_at(bytes, 16);
+        let active = (block != NO_BLOCK).then_some((BlockNumber(block), u32_at(bytes, 20)));
+        let mut list = List::EMPTY;
+        for at in 0..usize::from(bytes[13]).min(LIST_MAX) {
+            list.push(BlockNumber(u32_at(bytes, 24 + 4 * at)));
+        }
+        let mut blocks = list.as_slice().iter().chain(active.as_ref().map(|(block, _)| block));
+        let there = tree.root < geometry.pages() && blocks.all(|block| block.0 < geometry.blocks);
+        there.then_some(Self { tree, active, list })
+    }
+}
+
+/// Bytes of a checkpoint's stream.
+pub const fn stream_bytes(geometry: &Geometry) -> usize {
+    HEAD_BYTES + geometry.pages().div_ceil(8) as usize + 4 * geometry.blocks as usize
+}

@@ -1,0 +1,136 @@
+//! Mounting from a checkpoint: what was written after it stands in the blocks that it names and behind the last
+//! page of the block that was being written. Everything else is as it was. Nothing is written here.
+
+use super::Index;
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::node::{PageFault, PageHeader};
+use crate::place::Placement;
+use crate::space::{Found, LISTED_MAX};
+
+/// Nodes on the way to a leaf can be no more than this for each page.
+const NODES_BY_PAGE: u32 = super::HEIGHT_MAX as u32;
+
+/// What the first pages of the blocks say that a checkpoint names.
+struct Opened {
+    /// By the place in the list, the sequence number of the first page if it is newer than the checkpoint.
+    since: [Option<u64>; LISTED_MAX],
+    /// One of them holds checkpoints: the anchor may have been written too.
+    anchored: bool,
+}
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Mounts from the newest checkpoint. Answers whether there is one that can be used: if not, every block has
+    /// to be looked at.
+    pub(super) fn mount_from_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
+        let Some(found) = self.space.find_checkpoint()? else {
+            return Ok(false);
+        };
+        match self.go_on_from(&found) {
+            Err(Fault::Corrupt { .. }) => Ok(false),
+            gone_on => gone_on,
+        }
+    }
+
+    fn go_on_from(&mut self, found: &Found) -> Result<bool, Fault<F::Error>> {
+        self.unexplained_pages = 0;
+        let opened = self.look_into(found)?;
+        let listed = found.listed();
+        // Once its last block is open, others may be that it does not name.
+        if opened.since[..listed.len()].iter().all(Option::is_some) {
+            return Ok(false);
+        }
+        let identity = Some(found.header.identity);
+        let mut sequence = found.header.sequence;
+        let mut before = u64::MAX;
+        let mut root: Option<(PageNumber, PageHeader)> = None;
+        while root.is_none()
+            && let Some((first, block)) = opened
+                .since
+                .iter()
+                .zip(listed)
+                .filter_map(|(since, block)| Some(((*since)?, *block)))
+                .filter(|&(since, _)| since < before && since > 0)
+                .max_by_key(|&(since, _)| since)
+        {
+            let last = self.last_root(block, identity, 0)?;
+            sequence = sequence.max(last.sequence).max(first);
+            (root, before) = (last.root, first);
+        }
+        if root.is_none()
+            && let Some((block, place)) = found.active
+        {
+            let last = self.last_root(block, identity, place)?;
+            sequence = sequence.max(last.sequence);
+            root = last.root;
+        }
+        let root = root.filter(|(_, header)| header.sequence > found.header.sequence);
+        let tree = found.tree;
+        let from = match root {
+            Some((page, header)) => {
+                self.take_root(page, &header)?;
+                header.sequence
+            }
+            None => {
+                let (height, records) = (tree.height, tree.records);
+                self.take_root(
+                    PageNumber(tree.root),
+                    &PageHeader { lowest: 1, height, records, ..found.header },
+                )?;
+                found.header.sequence
+            }
+        };
+        if self.height == 0 || tree.height == 0 || tree.height > super::HEIGHT_MAX {
+            return Ok(false);
+        }
+        self.space.restart(found.header.identity, from, sequence);
+        self.inner_nodes = tree.inner_nodes;
+        if self.root != tree.root {
+            self.drop_replaced(&tree)?;
+            let geometry = self.space.geometry;
+            let first =
+                found.active.map(|(block, place)| (block, self.space.place_or_end(block, place)));
+            self.find_valid_pages(|page| {
+                let block = geometry.block_of(PageNumber(page));
+                listed.contains(&block)
+                    || first.is_some_and(|(active, first)| block == active && page >= first)
+            })?;
+        }
+        if self.inner_nodes > self.space.geometry.pages().saturating_mul(NODES_BY_PAGE) {
+            return Ok(false);
+        }
+        self.from_checkpoint = true;
+        self.space.go_on(found, |at| opened.since[at].is_none(), opened.anchored);
+        Ok(true)
+    }
+
+    /// Reads the first readable page of each block that the checkpoint names.
+    fn look_into(&mut self, found: &Found) -> Result<Opened, Fault<F::Error>> {
+        let mut opened = Opened { since: [None; LISTED_MAX], anchored: false };
+        for (since, &block) in opened.since.iter_mut().zip(found.listed()) {
+            if self.space.find_bad_block(block)? {
+                *since = Some(0);
+                continue;
+            }
+            for place in 0..self.space.block_pages() {
+                let page = self.space.page_at(block, place);
+                match self.space.read_raw(page, 0)? {
+                    Ok(header) => {
+                        if header.identity == found.header.identity
+                            && header.sequence > found.header.sequence
+                        {
+                            // What it holds of checkpoints is no way to a root.
+                            *since = Some(if header.lowest > 0 { header.sequence } else { 0 });
+                            opened.anchored |= header.lowest == 0;
+                            self.space.blocks.set_erase_count(block, header.erase_count);
+                        }
+                        break;
+                    }
+                    Err(PageFault::Damaged | PageFault::Unreadable) => {}
+                    Err(PageFault::Erased | PageFault::Version(_)) => break,
+                }
+            }
+        }
+        Ok(opened)
+    }
+}

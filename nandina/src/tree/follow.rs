@@ -1,0 +1,130 @@
+//! From the tree of a checkpoint to the tree of now: which pages became valid since and which did not stay so.
+//!
+//! Pages are never changed in place, and after a checkpoint only blocks that it names are erased. So the tree
+//! of then can still be read, and what stands in an older page is the same in both trees. Only nodes in
+//! newer pages are visited, and the older nodes that they replaced; leaves are not read.
+
+use super::descend::Path;
+use super::{Index, KEY_BYTES_MAX};
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::node::SAME_PAGE;
+use crate::place::{Placement, node_in};
+use crate::space::Tree;
+
+/// A node of this tree, and the first key that belongs to none of its children.
+struct Parent {
+    level: u8,
+    page: u32,
+    end: Option<[u8; KEY_BYTES_MAX]>,
+}
+
+fn padded(key: &[u8]) -> [u8; KEY_BYTES_MAX] {
+    let mut padded = [0; KEY_BYTES_MAX];
+    padded[..key.len()].copy_from_slice(key);
+    padded
+}
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Counts every page as not valid that belonged to the tree `old` and does not belong to this one.
+    ///
+    /// Cost: at most one read for each inner node that was replaced, one more for each of these with inner
+    /// nodes below, and one for each newer inner node.
+    pub(super) fn drop_replaced(&mut self, old: &Tree) -> Result<(), Fault<F::Error>> {
+        if old.root == self.root {
+            return Ok(());
+        }
+        if old.height == 1 {
+            return self.disclaim(old.root);
+        }
+        let mut parent = Parent { level: 0, page: 0, end: None };
+        let last = self.space.frames.count() - 1;
+        let mut path = Path::new();
+        let mut level = old.height;
+        path.set_page(level, old.root);
+        loop {
+            let page = path.page(level);
+            let frame = self.space.load(page, last)?;
+            let header = self.space.header(frame);
+            let at = self.form().level(level, old.height);
+            let Some(node) = node_in::<S, F>(&self.space, frame, at) else {
+                let reason = "a node of the checkpoint has more records than fit";
+                return Err(Fault::Corrupt { page: PageNumber(page), reason });
+            };
+            let slot = path.slot(level);
+            let child = (slot < node.count()).then(|| {
+                let pointer = node.pointer(slot);
+                (padded(node.key(slot)), if pointer == SAME_PAGE { page } else { pointer })
+            });
+            if slot == 0 {
+                self.inner_nodes = self.inner_nodes.wrapping_sub(1);
+                if header.lowest == level {
+                    self.disclaim(page)?;
+                }
+            }
+            let Some((key, child)) = child else {
+                if level == old.height {
+                    return Ok(());
+                }
+                level += 1;
+                path.set_slot(level, path.slot(level) + 1);
+                continue;
+            };
+            if self.page_toward(&mut parent, &key, level - 1)? == Some(child) {
+                path.set_slot(level, slot + 1);
+            } else if level == 2 {
+                self.disclaim(child)?;
+                path.set_slot(level, slot + 1);
+            } else {
+                level -= 1;
+                path.set_page(level, child);
+                path.set_slot(level, 0);
+            }
+        }
+    }
+
+    /// The page of this tree's node of `level` that `key` belongs to, if the tree is so high. It is not read.
+    /// Keys rise from call to call, so the way down is gone only where they leave a parent.
+    fn page_toward(
+        &mut self,
+        parent: &mut Parent,
+        key: &[u8],
+        level: u8,
+    ) -> Result<Option<u32>, Fault<F::Error>> {
+        if level >= self.height {
+            return Ok((level == self.height).then_some(self.root));
+        }
+        let key = &key[..usize::from(self.space.medium.key_bytes)];
+        let others = self.space.frames.count() - 1;
+        let holds = parent.level == level + 1
+            && parent.end.as_ref().is_none_or(|end| key < &end[..key.len()]);
+        if !holds {
+            *parent = Parent { level: self.height, page: self.root, end: None };
+        }
+        loop {
+            let frame = self.space.load(parent.page, usize::from(parent.level) % others)?;
+            let node = self.node(frame, parent.level)?;
+            if node.count() == 0 {
+                let reason = "it lacks a node that is referenced";
+                return Err(Fault::Corrupt { page: PageNumber(parent.page), reason });
+            }
+            let slot = node.child_slot(key);
+            let end = (slot + 1 < node.count()).then(|| padded(node.key(slot + 1)));
+            let child = self.child(parent.page, frame, parent.level, slot)?;
+            if parent.level == level + 1 {
+                return Ok(Some(child));
+            }
+            *parent = Parent { level: parent.level - 1, page: child, end: end.or(parent.end) };
+        }
+    }
+
+    fn disclaim(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
+        let page = PageNumber(page);
+        if page.0 >= self.space.geometry.pages() || !self.space.blocks.is_valid(page) {
+            let reason = "the checkpoint refers to it and does not count it";
+            return Err(Fault::Corrupt { page, reason });
+        }
+        self.space.blocks.set_valid(page, false);
+        Ok(())
+    }
+}
