@@ -17,6 +17,7 @@ pub mod wear;
 pub mod work;
 pub mod workload;
 
+mod cost;
 mod error;
 mod opened;
 

@@ -52,7 +52,7 @@ impl Recorder {
 
     /// What follows is reported as `name`.
     pub fn phase(&mut self, name: &'static str) {
-        self.phases.push(Phase { name, operations: Vec::new() });
+        self.phases.push(Phase::new(name, Vec::new()));
     }
 
     fn row(&mut self, key: Key) -> u32 {
@@ -126,7 +126,8 @@ impl Recorder {
     }
 
     /// The work, and its counts.
-    pub fn finish(self) -> Result<(Work, Counts), LabError> {
+    pub fn finish(mut self) -> Result<(Work, Counts), LabError> {
+        self.phases.iter_mut().for_each(|phase| phase.operations.shrink_to_fit());
         let mut work = Work::from_rows(KEY_BYTES, VALUE_BYTES, self.keys, self.values)?;
         work.phases = self.phases;
         Ok((work, self.counts))
