@@ -13,6 +13,7 @@ pub mod reproduce;
 pub mod run;
 pub mod store;
 pub mod torture;
+pub mod trace;
 pub mod wear;
 pub mod work;
 pub mod workload;

@@ -157,7 +157,7 @@ pub fn read(
 }
 
 /// The first bytes of a zstd frame.
-const ZSTD_MAGIC: [u8; 4] = 0xFD2F_B528u32.to_le_bytes();
+pub(crate) const ZSTD_MAGIC: [u8; 4] = 0xFD2F_B528u32.to_le_bytes();
 
 /// The bytes, or what they decompress to.
 pub(crate) fn decompress(bytes: Vec<u8>) -> Result<Vec<u8>, String> {

@@ -106,6 +106,32 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
     Ok(entries)
 }
 
+/// `files` of a list's files, spread evenly over it, with the directories that lead to them; all of a list that has
+/// no more. Links count as files.
+pub fn thin(list: &[Entry], files: u32) -> Vec<Entry> {
+    let total = list.iter().filter(|entry| entry.kind != EntryKind::Directory).count() as u64;
+    let wanted = u64::from(files);
+    if wanted >= total {
+        return list.to_vec();
+    }
+    let (mut seen, mut kept, mut leading) = (0, HashSet::new(), HashSet::new());
+    for entry in list.iter().filter(|entry| entry.kind != EntryKind::Directory) {
+        if (seen + 1) * wanted / total > seen * wanted / total {
+            kept.insert(&entry.path[..]);
+            let mut directory = entry.split().0;
+            while !directory.is_empty() && leading.insert(directory) {
+                directory = directory.rsplit_once('/').map_or("", |(above, _)| above);
+            }
+        }
+        seen += 1;
+    }
+    let is_kept = |entry: &&Entry| match entry.kind {
+        EntryKind::Directory => leading.contains(&entry.path[..]),
+        EntryKind::File | EntryKind::Link => kept.contains(&entry.path[..]),
+    };
+    list.iter().filter(is_kept).cloned().collect()
+}
+
 /// Files for each directory, as in source trees of kernels.
 const FILES_A_DIRECTORY: u32 = 16;
 /// Median bytes of a file, and the spread of their logarithms: nine tenths are below 30,000 bytes.
@@ -164,6 +190,31 @@ mod tests {
         assert_eq!(paths, ["a", "a/b.c", "c"]);
         assert_eq!(entries[1].split(), ("a", "b.c"));
         assert_eq!((entries[1].bytes, entries[2].kind), (12, EntryKind::Link));
+    }
+
+    #[test]
+    fn a_thinned_list_has_so_many_files_and_the_way_to_them() {
+        let list = by_rule(1_000, 1);
+        for files in [1, 7, 500, 999] {
+            let thin = thin(&list, files);
+            let count = thin.iter().filter(|entry| entry.kind == EntryKind::File).count();
+            assert_eq!(count, files as usize);
+            assert!(thin.iter().all(|entry| list.contains(entry)));
+            let text: String = thin
+                .iter()
+                .map(|Entry { kind, bytes, path }| {
+                    let kind = if *kind == EntryKind::File { 'f' } else { 'd' };
+                    format!("{kind}\t{bytes}\t{path}\n")
+                })
+                .collect();
+            assert_eq!(parse(&text).unwrap(), thin, "each stands behind its directory");
+            let holds = |path: &str| thin.iter().any(|entry| entry.split().0 == path);
+            let mut directories = thin.iter().filter(|entry| entry.kind == EntryKind::Directory);
+            assert!(directories.all(|directory| holds(&directory.path)), "none is empty");
+        }
+        assert_eq!(thin(&list, 1_000), list);
+        assert_eq!(thin(&list, u32::MAX), list);
+        assert!(thin(&list, 0).is_empty());
     }
 
     #[test]
