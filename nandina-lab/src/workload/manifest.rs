@@ -50,7 +50,8 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, LabError> {
     let bytes = decompress(bytes).map_err(fail)?;
     let text = String::from_utf8(bytes)
         .map_err(|_| fail("this is not text: give --manifest a list of files".into()))?;
-    parse(&text).map_err(|(line, what)| LabError(format!("{}:{line}: {what}", path.display())))
+    parse(&text)
+        .map_err(|(line, what)| LabError(format!("{}: line {line}: {what}", path.display())))
 }
 
 /// Reads a list. An error is a line, from 1, and what is wrong there.
@@ -106,24 +107,29 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
     Ok(entries)
 }
 
-/// `files` of a list's files, spread evenly over it, with the directories that lead to them; all of a list that has
-/// no more. Links count as files.
+/// Files that stand together in a list are taken together, as many as there are in a directory, so that a part of a
+/// tree has few directories as well.
+const RUN: usize = FILES_A_DIRECTORY as usize;
+
+/// `files` of a list's files with the directories that lead to them; all of a list that has no more. They are taken
+/// in runs of 16 that are spread evenly over the list. Links count as files.
 pub fn thin(list: &[Entry], files: u32) -> Vec<Entry> {
-    let total = list.iter().filter(|entry| entry.kind != EntryKind::Directory).count() as u64;
-    let wanted = u64::from(files);
-    if wanted >= total {
+    let wanted = files as usize;
+    let all: Vec<_> = list.iter().filter(|entry| entry.kind != EntryKind::Directory).collect();
+    if wanted >= all.len() {
         return list.to_vec();
     }
-    let (mut seen, mut kept, mut leading) = (0, HashSet::new(), HashSet::new());
-    for entry in list.iter().filter(|entry| entry.kind != EntryKind::Directory) {
-        if (seen + 1) * wanted / total > seen * wanted / total {
-            kept.insert(&entry.path[..]);
-            let mut directory = entry.split().0;
-            while !directory.is_empty() && leading.insert(directory) {
-                directory = directory.rsplit_once('/').map_or("", |(above, _)| above);
-            }
+    // The last run has what is left over.
+    let (runs, runs_wanted) = ((all.len() / RUN).max(1), wanted.div_ceil(RUN));
+    let starts = |run: usize| (run + 1) * runs_wanted / runs > run * runs_wanted / runs;
+    let taken = all.iter().enumerate().filter(|(index, _)| starts((index / RUN).min(runs - 1)));
+    let (mut kept, mut leading) = (HashSet::new(), HashSet::new());
+    for (_, entry) in taken.take(wanted) {
+        kept.insert(&entry.path[..]);
+        let mut directory = entry.split().0;
+        while !directory.is_empty() && leading.insert(directory) {
+            directory = directory.rsplit_once('/').map_or("", |(above, _)| above);
         }
-        seen += 1;
     }
     let is_kept = |entry: &&Entry| match entry.kind {
         EntryKind::Directory => leading.contains(&entry.path[..]),
