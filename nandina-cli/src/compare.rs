@@ -122,7 +122,7 @@ impl Compare {
     fn paper_work(&self, name: &str) -> Result<(Work, String), LabError> {
         let made = match (name, &self.manifest) {
             ("kernel-compile", Some(list)) => {
-                kernel(&Parameters::of(self.quick), Some(list), self.seed)?
+                kernel(&Parameters::of(true, self.quick), Some(list), self.seed)?
             }
             (_, Some(_)) => {
                 return Err(LabError(format!(

@@ -192,13 +192,32 @@ fn postmark_spreads_files_over_subdirectories_and_removes_them() {
 fn a_list_is_thinned_to_the_files_that_the_parameters_say() {
     use nandina_lab::workload::manifest;
     let list = manifest::by_rule(2_480, 1);
-    let parameters = kernel_compile::Parameters::QUICK;
+    let parameters = kernel_compile::Parameters::of(true, true);
+    assert_eq!(parameters.files, 1_280);
     let thinned = kernel_compile::workload(&parameters, Some(&list), 1).unwrap();
     let by_hand = manifest::thin(&list, parameters.files);
     assert_eq!(thinned, kernel_compile::workload(&parameters, Some(&by_hand), 1).unwrap());
     for row in thinned.table_4() {
         assert!((0.035..0.065).contains(&row.ratio), "about a twentieth: {row:?}");
     }
+}
+
+#[test]
+fn a_workload_of_too_many_operations_is_refused_and_stops_asking() {
+    use nandina_lab::workload::Recorder;
+    let mut recorder = Recorder::new(1);
+    recorder.phase("test");
+    for _ in 0..20_000_000 {
+        recorder.search([0; 16]);
+    }
+    assert!(!recorder.is_full());
+    recorder.search([0; 16]);
+    assert!(recorder.is_full());
+    let refused = recorder.finish().unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "the workload has more than 20000000 operations: choose fewer or smaller files"
+    );
 }
 
 #[test]

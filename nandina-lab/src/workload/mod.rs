@@ -93,7 +93,7 @@ pub fn by_name(name: &str, quick: bool, seed: u64) -> Result<Workload, LabError>
     match name {
         "postmark" => postmark::workload(&postmark::Parameters::of(quick), seed),
         "kernel-compile" => {
-            kernel_compile::workload(&kernel_compile::Parameters::of(quick), None, seed)
+            kernel_compile::workload(&kernel_compile::Parameters::of(false, quick), None, seed)
         }
         "mp3" => mp3::workload(&mp3::Parameters::of(quick), seed),
         _ => {

@@ -107,7 +107,7 @@ pub fn workload(parameters: &Parameters, seed: u64) -> Result<Workload, LabError
     run.system.recorder.phase("transactions");
     for _ in 0..transactions {
         // PostMark stops here: `out of files!`
-        if run.there == 0 {
+        if run.there == 0 || run.system.recorder.is_full() {
             break;
         }
         run.transaction();

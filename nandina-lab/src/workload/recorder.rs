@@ -24,8 +24,8 @@ pub struct Counts {
     pub deletions: u64,
 }
 
-/// Operations of a workload, at most: as many as a trace may have.
-const OPERATIONS_MAX: u64 = 100_000_000;
+/// Operations of a workload, at most: four times those of the largest in the paper, and some gigabyte of memory.
+const OPERATIONS_MAX: u64 = 20_000_000;
 
 /// Work in the making.
 pub struct Recorder {
@@ -137,7 +137,7 @@ impl Recorder {
         self.push(Operation::Delete(row));
     }
 
-    /// The work, and its counts; an error if it has more than 100,000,000 operations.
+    /// The work, and its counts; an error if it has more than 20,000,000 operations.
     pub fn finish(mut self) -> Result<(Work, Counts), LabError> {
         if self.is_full() {
             return Err(LabError(format!(
