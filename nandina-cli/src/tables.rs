@@ -137,8 +137,8 @@ pub fn comparison(comparison: &Comparison) -> String {
         .map(|refusal| format!("\nCannot run: {}: {}", refusal.system, refusal.reason))
         .collect();
     format!(
-        "{}, on {}{seed}\n{phases}\n\nAt the end\n{systems}{refused}\n\n\
+        "On {}{seed}: {}\n{phases}\n\nAt the end\n{systems}{refused}\n\n\
          Times are modelled from the chip's latencies; `nandina devices` gives them.",
-        comparison.work, comparison.device
+        comparison.device, comparison.work
     )
 }

@@ -116,11 +116,10 @@ fn a_saved_trace_costs_what_the_workload_costs() {
     let names: Vec<_> = phases.iter().map(|phase| phase["phase"].as_str().unwrap()).collect();
     assert_eq!(names, ["create", "transactions", "delete"]);
     let text = printed("compare --device slc --trace FILE", &[&path]);
-    assert!(text.starts_with("trace postmark.csv: ") && text.contains("on slc\n"), "{text}");
+    assert!(text.starts_with("On slc: trace postmark.csv: "), "{text}");
     assert!(!text.contains("seed") && !text.contains("a scan reads"), "{text}");
     let worked = printed("compare --device slc --workload postmark --quick --seed 5", &[]);
-    assert!(worked.starts_with("workload postmark, a twentieth: "), "{worked}");
-    assert!(worked.contains("on slc, seed 5\n"), "{worked}");
+    assert!(worked.starts_with("On slc, seed 5: workload postmark, a twentieth: "), "{worked}");
     let refused = mistake("workload postmark --quick -o FILE", &[&path]);
     assert!(refused.ends_with("postmark.csv is there already: choose another file"), "{refused}");
 }

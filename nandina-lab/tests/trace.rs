@@ -228,6 +228,14 @@ fn a_file_that_is_there_is_not_written_over_and_no_half_trace_is_left() {
 }
 
 #[test]
+fn the_example_of_the_readme_is_a_trace() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let example = readme.split("```csv\n").nth(1).unwrap().split("```").next().unwrap();
+    assert_eq!(parse(example).unwrap().operations(), 5);
+}
+
+#[test]
 fn the_example_of_the_document_is_read_as_it_says() {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/TRACES.md");
     let document = std::fs::read_to_string(document).unwrap();
