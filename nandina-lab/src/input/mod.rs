@@ -15,7 +15,8 @@ pub struct InputError(String);
 
 impl InputError {
     fn new(path: &Path, what: impl std::fmt::Display) -> Self {
-        Self(format!("{}: {what}", path.display()))
+        // Quoted cells and names may have line ends.
+        Self(format!("{}: {what}", path.display()).replace(char::is_control, " "))
     }
 }
 
