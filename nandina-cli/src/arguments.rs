@@ -1,12 +1,11 @@
 //! The command line: each option with its unit, range and default.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
-use crate::{plan, torture};
+use crate::{compare, plan, torture};
 
 /// Reads a size within a range.
 pub fn size(range: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
@@ -24,7 +23,10 @@ pub struct Arguments {
 #[derive(Subcommand)]
 pub enum Command {
     /// Runs the same work on several systems and prints what each operation costs
-    Compare(Compare),
+    Compare(compare::Compare),
+    /// Makes a paper's workload, prints its counts beside the paper's, and saves it as a trace
+    #[command(subcommand)]
+    Workload(crate::workload::Workload),
     /// Lists the systems: how each writes its tree, and the paper it comes from
     Systems {
         /// Print JSON
@@ -52,54 +54,4 @@ pub enum Command {
     Check(crate::check::Check),
     /// Says how worn the chip of an image is, and how long it will last
     Wear(crate::wear::Wear),
-}
-
-#[derive(Args)]
-pub struct Compare {
-    /// Systems to run, separated by commas [default: all]
-    #[arg(long, value_delimiter = ',')]
-    pub systems: Vec<String>,
-    /// Chip to simulate; `nandina devices` lists them
-    #[arg(long, default_value = "mlc")]
-    pub device: String,
-    /// Random records to put, 1 to 100,000,000; with --input, how many rows of it to use
-    /// [default: 100,000, or all rows]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
-    pub records: Option<u32>,
-    /// Seed of everything random
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Bytes of a key, 1 to 64; with --input 4, 8 or more [default: 4, or what the column needs]
-    #[arg(long, value_parser = size(1..=64))]
-    pub key_size: Option<usize>,
-    /// Bytes of a value, 0 to 65,535, as long as two records fit in a leaf [default: 4, or what the column
-    /// needs]
-    #[arg(long, value_parser = size(0..=65_535))]
-    pub value_size: Option<usize>,
-    /// Bytes of RAM for each index; page buffers are added as they fit [default: what each system needs]
-    #[arg(long)]
-    pub ram: Option<usize>,
-    /// Records from a file instead: CSV with a header, or 512-byte sensor pages; either may be
-    /// compressed with zstd
-    #[arg(long)]
-    pub input: Option<PathBuf>,
-    /// Column of the file that is the key; sensor pages have key, v1, v2, v3 [default there: key]
-    #[arg(long, requires = "input")]
-    pub key: Option<String>,
-    /// Column of the file that is the value [default: the first that is not the key]
-    #[arg(long, requires = "input")]
-    pub value: Option<String>,
-    /// What becomes of rows with the same key: all are kept, the row number being put behind each key;
-    /// or each replaces the one before
-    #[arg(long, requires = "input", default_value = "keep")]
-    pub duplicates: Duplicates,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Duplicates {
-    Keep,
-    Replace,
 }

@@ -7,6 +7,7 @@ mod arguments;
 mod check;
 mod choose;
 mod commands;
+mod compare;
 mod drawing;
 mod image;
 mod inspect;
@@ -17,6 +18,7 @@ mod tables;
 mod torture;
 mod usage;
 mod wear;
+mod workload;
 
 use std::process::ExitCode;
 

@@ -12,20 +12,27 @@ pub struct Progress {
 
 impl Progress {
     pub fn new(operations: u64) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(operations), ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template(
-            "{wide_bar} {human_pos} of {human_len} operations, {eta} left",
-        ) {
+        Self::with(operations, "{wide_bar} {human_pos} of {human_len} operations, {eta} left")
+    }
+
+    /// For a file that is read.
+    pub fn of_bytes(bytes: u64) -> Self {
+        Self::with(bytes, "{wide_bar} {bytes} of {total_bytes} read, {eta} left")
+    }
+
+    fn with(length: u64, template: &str) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         Self { bar, started: Instant::now() }
     }
 
-    pub fn advance(&self, operations: u64) {
+    pub fn advance(&self, steps: u64) {
         if self.bar.is_hidden() && self.started.elapsed() > Duration::from_secs(1) {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        self.bar.inc(operations);
+        self.bar.inc(steps);
     }
 
     pub fn finish(&self) {

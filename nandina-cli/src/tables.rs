@@ -130,14 +130,15 @@ pub fn comparison(comparison: &Comparison) -> String {
             format!("{:.2}", system.wear_max_by_mean),
         ]);
     }
+    let seed = comparison.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
     let refused: String = comparison
         .refused
         .iter()
         .map(|refusal| format!("\nCannot run: {}: {}", refusal.system, refusal.reason))
         .collect();
     format!(
-        "{}, on {}, seed {}; a scan reads 100 records\n{phases}\n\nAt the end\n{systems}{refused}\n\n\
+        "On {}{seed}: {}\n{phases}\n\nAt the end\n{systems}{refused}\n\n\
          Times are modelled from the chip's latencies; `nandina devices` gives them.",
-        comparison.work, comparison.device, comparison.seed
+        comparison.device, comparison.work
     )
 }

@@ -159,7 +159,7 @@ fn mistakes_get_one_line_and_exit_code_2() {
 #[test]
 fn a_wrong_command_line_gets_one_line_that_says_what_to_do() {
     for (line, expected) in [
-        ("foo", "unrecognized subcommand 'foo', choose from compare, systems, "),
+        ("foo", "unrecognized subcommand 'foo', choose from compare, workload, "),
         ("image pt", "unrecognized subcommand 'pt', choose from create, put, "),
         (
             "compare --sed 1",

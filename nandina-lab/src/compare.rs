@@ -11,9 +11,10 @@ use crate::work::Work;
 pub struct Comparison {
     /// Key of the chip.
     pub device: &'static str,
-    /// Seed that everything random came from.
-    pub seed: u64,
-    /// Records put.
+    /// Seed that everything random came from; absent where nothing was random.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Different records of the work, those counted that are only looked for.
     pub records: u64,
     /// What the work was, in words.
     pub work: String,
@@ -46,13 +47,13 @@ pub fn run_all(
     Ok(costs)
 }
 
-/// Runs `work` on each of `systems` and says what it was.
+/// Runs `work` on each of `systems` and says what it was, and from which seed if it had any.
 pub fn compare(
     systems: &[&str],
     setup: &Setup,
     work: &Work,
     description: String,
-    seed: u64,
+    seed: Option<u64>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Comparison, LabError> {
     let (mut ran, mut refused) = (Vec::new(), Vec::new());

@@ -101,7 +101,7 @@ fn most_at_once(work: &Work) -> u32 {
         match *operation {
             Operation::Insert(row) | Operation::Update(row) => there.insert(work.key(row)),
             Operation::Delete(row) => there.remove(work.key(row)),
-            Operation::Lookup(_) | Operation::Scan(_) | Operation::ScanFor { .. } => false,
+            Operation::Lookup(_) | Operation::Scan { .. } => false,
         };
         most = most.max(there.len());
     }

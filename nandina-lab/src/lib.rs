@@ -13,10 +13,12 @@ pub mod reproduce;
 pub mod run;
 pub mod store;
 pub mod torture;
+pub mod trace;
 pub mod wear;
 pub mod work;
 pub mod workload;
 
+mod cost;
 mod error;
 mod opened;
 

@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 use nandina::flash::{BlockNumber, Profile};
 use nandina::place::{Placement, Visitor};
 use nandina::{Index, OpenError, Options, Statistics, WriteError, ram_needed};
-use nandina_sim::{Chip, Counters};
+use nandina_sim::Chip;
 use serde::Serialize;
 
+pub use crate::cost::{KindCost, PhaseCost, SystemCost, TimeSplit};
+
 use crate::LabError;
+use crate::cost::{Times, TimesByKind};
 use crate::fit;
-use crate::work::{Operation, SCAN_RECORDS, Work};
+use crate::work::{Operation, Work};
 
 /// What a run stands on.
 #[derive(Clone, Copy, Debug)]
@@ -23,96 +26,6 @@ pub struct Setup {
     pub options: Options,
     /// Bytes of RAM to use; `None` for each system's default number of page buffers.
     pub ram_bytes: Option<usize>,
-}
-
-/// What the operations of one phase cost.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct PhaseCost {
-    /// The phase.
-    pub phase: &'static str,
-    /// Operations.
-    pub ops: u64,
-    /// Page reads an operation.
-    pub reads_per_op: f64,
-    /// Page programs an operation.
-    pub programs_per_op: f64,
-    /// Block erases an operation.
-    pub erases_per_op: f64,
-    /// Mean modelled time of an operation, in milliseconds.
-    pub ms_mean: f64,
-    /// Modelled time that 99 % of the operations do not exceed, in milliseconds.
-    pub ms_p99: f64,
-    /// Longest modelled time of an operation, in milliseconds.
-    pub ms_max: f64,
-    /// Bytes programmed for each byte of key and value that was put; absent where nothing was.
-    pub write_amplification: Option<f64>,
-    /// Exact counts of the whole phase.
-    #[serde(skip)]
-    pub counters: Counters,
-}
-
-/// How long the operations of one kind took, over all phases.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct KindCost {
-    /// `lookup`, `scan`, `insert` (updates too) or `delete`.
-    pub kind: &'static str,
-    /// Operations.
-    pub ops: u64,
-    /// Mean modelled time of an operation, in milliseconds.
-    pub ms_mean: f64,
-    /// Modelled time that 99 % of the operations do not exceed, in milliseconds.
-    pub ms_p99: f64,
-    /// Longest modelled time of an operation, in milliseconds.
-    pub ms_max: f64,
-}
-
-/// Where the modelled time of a run went, in seconds.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct TimeSplit {
-    /// Page reads.
-    pub read: f64,
-    /// Page programs.
-    pub program: f64,
-    /// Block erases.
-    pub erase: f64,
-}
-
-impl TimeSplit {
-    /// All of it.
-    pub fn total(&self) -> f64 {
-        self.read + self.program + self.erase
-    }
-}
-
-/// What a run of one system cost.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct SystemCost {
-    /// Key of the system.
-    pub system: &'static str,
-    /// Bytes of RAM: the buffer and the struct.
-    pub ram_bytes: usize,
-    /// Height of the tree at the end.
-    pub height: u8,
-    /// The highest that the tree was at the end of some stretch of 1,024 operations.
-    pub height_most: u8,
-    /// Records at the end.
-    pub records: u32,
-    /// Valid pages at the end.
-    pub valid_pages: u32,
-    /// Largest erase count of a block by the mean, at the end.
-    pub wear_max_by_mean: f64,
-    /// Blocks from which garbage collection moved pages.
-    pub collected_blocks: u64,
-    /// Blocks that were erased again after their first use, whether they still held valid pages or not.
-    pub reclaimed_blocks: u64,
-    /// Valid pages that garbage collection moved.
-    pub moved_pages: u64,
-    /// Where the time went.
-    pub seconds: TimeSplit,
-    /// Each kind of operation that the work has.
-    pub kinds: Vec<KindCost>,
-    /// Each phase in order.
-    pub phases: Vec<PhaseCost>,
 }
 
 /// A system that cannot run on a chip, or not with the given settings.
@@ -190,29 +103,29 @@ impl Visitor for Run<'_> {
         };
         let mut phases = Vec::new();
         let mut height_most = 1;
-        let mut by_kind: [Vec<u64>; KINDS.len()] = Default::default();
+        let mut by_kind = TimesByKind::default();
         let mut model = Model::new();
         for phase in &self.work.phases {
             let before = index.flash().counters();
-            let mut times = Vec::with_capacity(phase.operations.len());
+            let mut times = Times::default();
             let mut put_bytes = 0;
             for chunk in phase.operations.chunks(1024) {
                 for &operation in chunk {
                     let start = index.flash().now_ns();
                     put_bytes += match self.perform(&mut index, &mut model, operation) {
-                        Ok(bytes) => bytes,
+                        Ok(bytes) => bytes as u64,
                         Err(Stop::Refused(reason)) => return refused(reason),
                         Err(Stop::Failed(error)) => return Err(error),
                     };
                     let time = index.flash().now_ns() - start;
-                    times.push(time);
-                    by_kind[kind(operation)].push(time);
+                    times.add(time);
+                    by_kind.add(operation, time);
                 }
                 height_most = height_most.max(index.statistics().height);
                 (self.progress)(chunk.len() as u64);
             }
             let counters = index.flash().counters() - before;
-            phases.push(phase_cost(phase.name, times, counters, put_bytes));
+            phases.push(PhaseCost::new(phase.name.clone(), &times, counters, put_bytes));
         }
         let statistics: Statistics = index.statistics();
         let ram_bytes = ram_bytes + size_of_val(&index);
@@ -238,7 +151,7 @@ impl Visitor for Run<'_> {
                 program: seconds(time.program_ns),
                 erase: seconds(time.erase_ns),
             },
-            kinds: kind_costs(by_kind),
+            kinds: by_kind.costs(),
             phases,
         }))
     }
@@ -318,11 +231,7 @@ impl<'r> Run<'r> {
                 }
                 Ok(0)
             }
-            Operation::Scan(row) => {
-                let records = SCAN_RECORDS as u32;
-                self.perform(index, model, Operation::ScanFor { row, records })
-            }
-            Operation::ScanFor { row, records } => {
+            Operation::Scan { row, records } => {
                 let error = |error| failed("scan", row, &error);
                 let mut expected = model.range(work.key(row)..);
                 let mut range = index.range(work.key(row)..).map_err(error)?;
@@ -371,60 +280,3 @@ impl Put {
 
 /// What the index must hold.
 type Model<'w> = BTreeMap<&'w [u8], Put>;
-
-const KINDS: [&str; 4] = ["lookup", "scan", "insert", "delete"];
-
-const fn kind(operation: Operation) -> usize {
-    match operation {
-        Operation::Lookup(_) => 0,
-        Operation::Scan(_) | Operation::ScanFor { .. } => 1,
-        Operation::Insert(_) | Operation::Update(_) => 2,
-        Operation::Delete(_) => 3,
-    }
-}
-
-fn kind_costs(by_kind: [Vec<u64>; KINDS.len()]) -> Vec<KindCost> {
-    let kinds = KINDS.into_iter().zip(by_kind).filter(|(_, times)| !times.is_empty());
-    kinds
-        .map(|(kind, times)| {
-            let ops = times.len() as u64;
-            let [ms_mean, ms_p99, ms_max] = mean_p99_max(times);
-            KindCost { kind, ops, ms_mean, ms_p99, ms_max }
-        })
-        .collect()
-}
-
-/// Milliseconds.
-fn mean_p99_max(mut times: Vec<u64>) -> [f64; 3] {
-    times.sort_unstable();
-    let ms = |ns: u64| ns as f64 / 1e6;
-    let mean = times.iter().sum::<u64>() as f64 / times.len().max(1) as f64 / 1e6;
-    // The smallest time that at least 99 % of the operations do not exceed.
-    let rank = (times.len() * 99).div_ceil(100).saturating_sub(1);
-    let [p99, max] = [times.get(rank), times.last()].map(|time| ms(time.copied().unwrap_or(0)));
-    [mean, p99, max]
-}
-
-fn phase_cost(
-    phase: &'static str,
-    times: Vec<u64>,
-    counters: Counters,
-    put_bytes: usize,
-) -> PhaseCost {
-    let ops = times.len() as u64;
-    let by_op = |count: u64| count as f64 / ops.max(1) as f64;
-    let [ms_mean, ms_p99, ms_max] = mean_p99_max(times);
-    PhaseCost {
-        phase,
-        ops,
-        reads_per_op: by_op(counters.reads),
-        programs_per_op: by_op(counters.programs),
-        erases_per_op: by_op(counters.erases),
-        ms_mean,
-        ms_p99,
-        ms_max,
-        write_amplification: (put_bytes > 0)
-            .then(|| counters.bytes_programmed as f64 / put_bytes as f64),
-        counters,
-    }
-}

@@ -1,6 +1,7 @@
 //! Work for an index: records, and phases of operations on them. Everything comes from one seed, and
 //! nothing here knows which system will do the work.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use rand::seq::SliceRandom;
@@ -17,31 +18,39 @@ pub enum Operation {
     Insert(u32),
     /// Find the row's key.
     Lookup(u32),
-    /// Read [`SCAN_RECORDS`] records in order from the row's key on.
-    Scan(u32),
     /// Put the row's key with another value.
     Update(u32),
     /// Remove the row's key.
     Delete(u32),
     /// Read `records` records in order from the row's key on.
-    ScanFor {
+    Scan {
         /// The row.
         row: u32,
         /// How many records, fewer at the end of the keys.
-        records: u32,
+        records: u16,
     },
 }
 
-/// Records that one scan reads, fewer at the end of the keys.
-pub const SCAN_RECORDS: usize = 100;
+// Work has millions of them.
+const _: () = assert!(size_of::<Operation>() == 8);
+
+/// Records that a scan of the standard work reads, fewer at the end of the keys.
+pub const SCAN_RECORDS: u16 = 100;
 
 /// Operations that are reported together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Phase {
     /// Its name in reports.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What is done, in order.
     pub operations: Vec<Operation>,
+}
+
+impl Phase {
+    /// A phase.
+    pub fn new(name: impl Into<Cow<'static, str>>, operations: Vec<Operation>) -> Self {
+        Self { name: name.into(), operations }
+    }
 }
 
 /// Records and what is done with them.
@@ -169,18 +178,16 @@ impl Work {
             (0..count).map(|_| make(rows[random.random_range(0..rows.len())])).collect()
         };
         let lookups = pick(tenth, Operation::Lookup);
-        let scans = pick((tenth / 100).max(1), Operation::Scan);
+        let scan = |row| Operation::Scan { row, records: SCAN_RECORDS };
+        let scans = pick((tenth / 100).max(1), scan);
         let updates = rows.iter().rev().take(tenth).map(|&row| Operation::Update(row)).collect();
         let deletes = rows.iter().take(tenth).map(|&row| Operation::Delete(row)).collect();
         self.phases = vec![
-            Phase {
-                name: "insert",
-                operations: arrival.into_iter().map(Operation::Insert).collect(),
-            },
-            Phase { name: "lookup", operations: lookups },
-            Phase { name: "scan", operations: scans },
-            Phase { name: "update", operations: updates },
-            Phase { name: "delete", operations: deletes },
+            Phase::new("insert", arrival.into_iter().map(Operation::Insert).collect()),
+            Phase::new("lookup", lookups),
+            Phase::new("scan", scans),
+            Phase::new("update", updates),
+            Phase::new("delete", deletes),
         ];
     }
 

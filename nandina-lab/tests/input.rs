@@ -78,6 +78,16 @@ fn mistakes_in_csv_are_named() {
         refusal("a,b\n1,2\n3\n", "a"),
         "line 3: 1 fields where the header has 2: mend the line"
     );
+    for (text, line) in [
+        ("a\n1\n\n\nx\n", 5),
+        ("a\r\n1\r\nx\r\n", 3),
+        ("\n\na\n1\n\r\n\r\nx", 7),
+        ("a\n\"1\n2\"\n", 2),
+    ] {
+        let mistake = refusal(text, "a");
+        assert!(mistake.starts_with(&format!("line {line}, column a: ")), "{text:?}: {mistake}");
+    }
+    assert!(refusal("a,b\n\n1,2\r\n\n3\n", "a").starts_with("line 5: 1 fields"));
     assert_eq!(refusal("a,b\n", "a"), "there are no records in it: give a file with at least one");
     let large = refusal_or_records(b"a\n1\n5000000000\n", Some("a"), None, Some(4)).unwrap_err();
     assert_eq!(large, "line 3, column a: 5000000000 does not fit in 4 bytes: choose --key-size 8");

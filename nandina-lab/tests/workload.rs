@@ -149,10 +149,75 @@ fn impossible_parameters_are_refused_with_what_to_do() {
     let small = mp3::Parameters { storage_bytes: 10, ..mp3::Parameters::QUICK };
     assert!(refused(mp3::workload(&small, 1)).contains("--megabytes"));
     assert!(
-        refused(kernel_compile::workload(&kernel_compile::Parameters::QUICK, &[], 1))
+        refused(kernel_compile::workload(&kernel_compile::Parameters::QUICK, Some(&[]), 1))
             .contains("files")
     );
     assert!(refused(by_name("fsync", true, 1)).contains("postmark"));
+}
+
+#[test]
+fn postmark_spreads_files_over_subdirectories_and_removes_them() {
+    let plain = postmark::workload(&postmark::Parameters::QUICK, 1).unwrap();
+    let one = postmark::Parameters { subdirectories: 1, ..postmark::Parameters::QUICK };
+    assert_eq!(postmark::workload(&one, 1).unwrap(), plain, "one is none");
+    let many = postmark::Parameters { subdirectories: 10, ..postmark::Parameters::QUICK };
+    let workload = postmark::workload(&many, 1).unwrap();
+    assert_ne!(workload.work, plain.work);
+    let mut there = std::collections::HashSet::new();
+    for &operation in workload.work.phases.iter().flat_map(|phase| &phase.operations) {
+        match operation {
+            Operation::Insert(row) | Operation::Update(row) => there.insert(row),
+            Operation::Delete(row) => there.remove(&row),
+            Operation::Lookup(_) | Operation::Scan { .. } => false,
+        };
+    }
+    assert_eq!(there.len(), 2 + 2 * 3, "the root's two items and three of each other directory");
+    let of = |name: &[u8]| {
+        let objects = workload.work.phases[0].operations.iter().filter_map(|operation| {
+            let Operation::Insert(row) = *operation else { return None };
+            let key = workload.work.key(row);
+            // Stat data of what was made in a directory.
+            (key[8..] == [0; 8]).then(|| key[..4].to_vec())
+        });
+        objects.filter(|directory| directory == name).count()
+    };
+    // The root is object 2, `mail` 3, `postmark` 4, then the ten.
+    assert_eq!(of(&4u32.to_be_bytes()), 10, "what is made beside them is the ten themselves");
+    for object in 5..15u32 {
+        assert!((40..120).contains(&of(&object.to_be_bytes())), "750 files over ten");
+    }
+}
+
+#[test]
+fn a_list_is_thinned_to_the_files_that_the_parameters_say() {
+    use nandina_lab::workload::manifest;
+    let list = manifest::by_rule(2_480, 1);
+    let parameters = kernel_compile::Parameters::of(true, true);
+    assert_eq!(parameters.files, 1_280);
+    let thinned = kernel_compile::workload(&parameters, Some(&list), 1).unwrap();
+    let by_hand = manifest::thin(&list, parameters.files);
+    assert_eq!(thinned, kernel_compile::workload(&parameters, Some(&by_hand), 1).unwrap());
+    for row in thinned.table_4() {
+        assert!((0.035..0.065).contains(&row.ratio), "about a twentieth: {row:?}");
+    }
+}
+
+#[test]
+fn a_workload_of_too_many_operations_is_refused_and_stops_asking() {
+    use nandina_lab::workload::Recorder;
+    let mut recorder = Recorder::new(1);
+    recorder.phase("test");
+    for _ in 0..20_000_000 {
+        recorder.search([0; 16]);
+    }
+    assert!(!recorder.is_full());
+    recorder.search([0; 16]);
+    assert!(recorder.is_full());
+    let refused = recorder.finish().unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "the workload has more than 20000000 operations: choose fewer or smaller files"
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ const SHOWN: usize = 30;
 
 pub fn read(text: &str, key: Option<&str>, value: Option<&str>) -> Result<Table, String> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    let header = reader.headers().map_err(|error| explain(&error))?.clone();
+    let header = reader.headers().map_err(|error| explain(text, &error))?.clone();
     let columns: Vec<&str> = header.iter().collect();
     if columns.iter().all(|column| column.is_empty()) {
         return Err("line 1: a header with the names of the columns was expected".into());
@@ -25,10 +25,10 @@ pub fn read(text: &str, key: Option<&str>, value: Option<&str>) -> Result<Table,
     };
     let (mut keys, mut values, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     for row in reader.records() {
-        let row = row.map_err(|error| explain(&error))?;
+        let row = row.map_err(|error| explain(text, &error))?;
         keys.push(row[key_at].to_string());
         values.push(row[value_at].to_string());
-        lines.push(row.position().map_or(0, csv::Position::line));
+        lines.push(line(text, row.position()));
     }
     let column = |at: usize, cells: &[String]| {
         let cells = parse(cells).map_err(|row| {
@@ -64,11 +64,21 @@ fn parse(cells: &[String]) -> Result<Cells, usize> {
     }
 }
 
-fn explain(error: &csv::Error) -> String {
+/// The line of a row. The reader's position is behind the row before: at an end of line, or at empty lines.
+fn line(text: &str, position: Option<&csv::Position>) -> u64 {
+    let Some(position) = position else {
+        return 0;
+    };
+    let behind = text.as_bytes().get(position.byte() as usize..).unwrap_or_default();
+    let skipped = behind.iter().take_while(|byte| matches!(byte, b'\n' | b'\r'));
+    position.line() + skipped.filter(|&&byte| byte == b'\n').count() as u64
+}
+
+fn explain(text: &str, error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::UnequalLengths { pos, expected_len, len } => format!(
             "line {}: {len} fields where the header has {expected_len}: mend the line",
-            pos.as_ref().map_or(0, csv::Position::line)
+            line(text, pos.as_ref())
         ),
         _ => error.to_string().replace('\n', " "),
     }

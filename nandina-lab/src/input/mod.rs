@@ -15,7 +15,8 @@ pub struct InputError(String);
 
 impl InputError {
     fn new(path: &Path, what: impl std::fmt::Display) -> Self {
-        Self(format!("{}: {what}", path.display()))
+        // Quoted cells and names may have line ends.
+        Self(format!("{}: {what}", path.display()).replace(char::is_control, " "))
     }
 }
 
@@ -157,7 +158,7 @@ pub fn read(
 }
 
 /// The first bytes of a zstd frame.
-const ZSTD_MAGIC: [u8; 4] = 0xFD2F_B528u32.to_le_bytes();
+pub(crate) const ZSTD_MAGIC: [u8; 4] = 0xFD2F_B528u32.to_le_bytes();
 
 /// The bytes, or what they decompress to.
 pub(crate) fn decompress(bytes: Vec<u8>) -> Result<Vec<u8>, String> {

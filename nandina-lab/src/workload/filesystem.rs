@@ -22,6 +22,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
 
 use super::key::{GENERATIONS, Key, Kind, hash, key};
 use super::recorder::Recorder;
@@ -34,7 +35,7 @@ pub const ITEM_BYTES: u64 = 1012 * BLOCK_BYTES;
 pub const DIRECT_BYTES_MAX: u64 = 3976;
 
 /// What a workload assumes of the file system.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Assumptions {
     /// Of a thousand searches for names and stat data, those that the kernel's caches answer.
     pub cached_per_mille: u32,
@@ -237,6 +238,9 @@ impl FileSystem {
     pub fn read(&mut self, file: &File) {
         self.stat(file);
         for block in 0..file.bytes.div_ceil(BLOCK_BYTES) {
+            if self.recorder.is_full() {
+                return;
+            }
             self.recorder.search(file.body(block * BLOCK_BYTES));
         }
         self.recorder.search(file.stat_data());
@@ -245,7 +249,7 @@ impl FileSystem {
     /// Appends `bytes` to an open file, in write calls of `call_bytes`.
     pub fn write(&mut self, file: &mut File, bytes: u64, call_bytes: u64) {
         let end = file.bytes + bytes;
-        while file.bytes < end {
+        while file.bytes < end && !self.recorder.is_full() {
             self.write_call(file, call_bytes.max(1).min(end - file.bytes));
             self.recorder.search(file.stat_data());
         }

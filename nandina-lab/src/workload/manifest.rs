@@ -50,7 +50,8 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, LabError> {
     let bytes = decompress(bytes).map_err(fail)?;
     let text = String::from_utf8(bytes)
         .map_err(|_| fail("this is not text: give --manifest a list of files".into()))?;
-    parse(&text).map_err(|(line, what)| LabError(format!("{}:{line}: {what}", path.display())))
+    parse(&text)
+        .map_err(|(line, what)| LabError(format!("{}: line {line}: {what}", path.display())))
 }
 
 /// Reads a list. An error is a line, from 1, and what is wrong there.
@@ -104,6 +105,37 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
         return Err((1, "there is no entry in it: give a list with at least one file".into()));
     }
     Ok(entries)
+}
+
+/// Files that stand together in a list are taken together, as many as there are in a directory, so that a part of a
+/// tree has few directories as well.
+const RUN: usize = FILES_A_DIRECTORY as usize;
+
+/// `files` of a list's files with the directories that lead to them; all of a list that has no more. They are taken
+/// in runs of 16 that are spread evenly over the list. Links count as files.
+pub fn thin(list: &[Entry], files: u32) -> Vec<Entry> {
+    let wanted = files as usize;
+    let all: Vec<_> = list.iter().filter(|entry| entry.kind != EntryKind::Directory).collect();
+    if wanted >= all.len() {
+        return list.to_vec();
+    }
+    // The last run has what is left over.
+    let (runs, runs_wanted) = ((all.len() / RUN).max(1), wanted.div_ceil(RUN));
+    let starts = |run: usize| (run + 1) * runs_wanted / runs > run * runs_wanted / runs;
+    let taken = all.iter().enumerate().filter(|(index, _)| starts((index / RUN).min(runs - 1)));
+    let (mut kept, mut leading) = (HashSet::new(), HashSet::new());
+    for (_, entry) in taken.take(wanted) {
+        kept.insert(&entry.path[..]);
+        let mut directory = entry.split().0;
+        while !directory.is_empty() && leading.insert(directory) {
+            directory = directory.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+    }
+    let is_kept = |entry: &&Entry| match entry.kind {
+        EntryKind::Directory => leading.contains(&entry.path[..]),
+        EntryKind::File | EntryKind::Link => kept.contains(&entry.path[..]),
+    };
+    list.iter().filter(is_kept).cloned().collect()
 }
 
 /// Files for each directory, as in source trees of kernels.
@@ -164,6 +196,31 @@ mod tests {
         assert_eq!(paths, ["a", "a/b.c", "c"]);
         assert_eq!(entries[1].split(), ("a", "b.c"));
         assert_eq!((entries[1].bytes, entries[2].kind), (12, EntryKind::Link));
+    }
+
+    #[test]
+    fn a_thinned_list_has_so_many_files_and_the_way_to_them() {
+        let list = by_rule(1_000, 1);
+        for files in [1, 7, 500, 999] {
+            let thin = thin(&list, files);
+            let count = thin.iter().filter(|entry| entry.kind == EntryKind::File).count();
+            assert_eq!(count, files as usize);
+            assert!(thin.iter().all(|entry| list.contains(entry)));
+            let text: String = thin
+                .iter()
+                .map(|Entry { kind, bytes, path }| {
+                    let kind = if *kind == EntryKind::File { 'f' } else { 'd' };
+                    format!("{kind}\t{bytes}\t{path}\n")
+                })
+                .collect();
+            assert_eq!(parse(&text).unwrap(), thin, "each stands behind its directory");
+            let holds = |path: &str| thin.iter().any(|entry| entry.split().0 == path);
+            let mut directories = thin.iter().filter(|entry| entry.kind == EntryKind::Directory);
+            assert!(directories.all(|directory| holds(&directory.path)), "none is empty");
+        }
+        assert_eq!(thin(&list, 1_000), list);
+        assert_eq!(thin(&list, u32::MAX), list);
+        assert!(thin(&list, 0).is_empty());
     }
 
     #[test]

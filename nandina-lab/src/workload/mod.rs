@@ -91,16 +91,11 @@ pub struct CountRow {
 /// The workload named `name`, at full scale or a twentieth of it, with all parameters at their defaults.
 pub fn by_name(name: &str, quick: bool, seed: u64) -> Result<Workload, LabError> {
     match name {
-        "postmark" if quick => postmark::workload(&postmark::Parameters::QUICK, seed),
-        "postmark" => postmark::workload(&postmark::Parameters::FULL, seed),
+        "postmark" => postmark::workload(&postmark::Parameters::of(quick), seed),
         "kernel-compile" => {
-            use kernel_compile::Parameters;
-            let parameters = if quick { Parameters::QUICK } else { Parameters::FULL };
-            let manifest = manifest::by_rule(parameters.files, seed);
-            kernel_compile::workload(&parameters, &manifest, seed)
+            kernel_compile::workload(&kernel_compile::Parameters::of(false, quick), None, seed)
         }
-        "mp3" if quick => mp3::workload(&mp3::Parameters::QUICK, seed),
-        "mp3" => mp3::workload(&mp3::Parameters::FULL, seed),
+        "mp3" => mp3::workload(&mp3::Parameters::of(quick), seed),
         _ => {
             let known = TABLE_4.map(|(name, _)| name).join(", ");
             Err(LabError(format!("there is no workload '{name}': choose from {known}")))

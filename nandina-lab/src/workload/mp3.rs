@@ -10,13 +10,14 @@
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
 
 use super::Workload;
 use super::filesystem::{Assumptions, Directory, File, FileSystem};
 use crate::LabError;
 
 /// How the player is used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Parameters {
     /// Bytes of the storage.
     pub storage_bytes: u64,
@@ -44,6 +45,11 @@ impl Parameters {
     };
     /// A twentieth.
     pub const QUICK: Self = Self { storage_bytes: 400_000_000, ..Self::FULL };
+
+    /// [`Self::QUICK`] or [`Self::FULL`].
+    pub const fn of(quick: bool) -> Self {
+        if quick { Self::QUICK } else { Self::FULL }
+    }
 }
 
 /// The work of one run.
@@ -51,7 +57,8 @@ pub fn workload(parameters: &Parameters, seed: u64) -> Result<Workload, LabError
     let Parameters { storage_bytes, mean_bytes, .. } = *parameters;
     if mean_bytes < 2 || storage_bytes < mean_bytes || storage_bytes > 1_000_000_000_000 {
         return Err(LabError(
-            "mp3 needs storage for one file at least and at most 1 TB: choose another --megabytes"
+            "mp3 needs files of 2 bytes at least, and storage for one of them to 1 TB: choose another \
+             --megabytes or --mean-bytes"
                 .into(),
         ));
     }
@@ -93,7 +100,9 @@ impl Run<'_> {
         loop {
             let mean = self.parameters.mean_bytes;
             let bytes = self.random.random_range(mean / 2..=mean + mean / 2);
-            if self.used_bytes + bytes > self.parameters.storage_bytes {
+            if self.used_bytes + bytes > self.parameters.storage_bytes
+                || self.system.recorder.is_full()
+            {
                 return;
             }
             if self.copied.is_multiple_of(self.parameters.album.max(1)) {

@@ -3,8 +3,9 @@
 //! Its rules: `files` files are made, each of a size drawn evenly from 500 to 10,000 bytes (9.77 KiB). A
 //! transaction reads a file or appends to one, 5 to 5, then makes a file or deletes one, 5 to 5; files are drawn
 //! evenly. An append adds 1 byte up to what is missing to 10,000; a file of that size is left alone. At most
-//! twice `files` files are there at a time. At the end all are deleted. Names count on; there are no
-//! subdirectories. PostMark hands over blocks of 512 bytes, which the C library gathers in a buffer.
+//! twice `files` files are there at a time. At the end all are deleted. Names count on; with two subdirectories or
+//! more, each file is made in one that is drawn evenly. PostMark hands over blocks of 512 bytes, which the C library
+//! gathers in a buffer.
 //!
 //! The paper names neither files nor transactions. PostMark's defaults, 500 each, would give two thousandths of
 //! the paper's operations. Those of [`Parameters::FULL`] give its insertions and deletions within 3 %: insertions
@@ -14,13 +15,14 @@
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
 
 use super::Workload;
 use super::filesystem::{Assumptions, Directory, File, FileSystem};
 use crate::LabError;
 
 /// What PostMark is told, and what is assumed beside it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Parameters {
     /// Files at the start, at least 1. PostMark's default: 500.
     pub files: u32,
@@ -32,6 +34,8 @@ pub struct Parameters {
     pub reads_in_ten: u32,
     /// Of ten transactions, those that make a file rather than delete one. PostMark's default: 5.
     pub creates_in_ten: u32,
+    /// Subdirectories; fewer than 2 are none. PostMark's default: 0.
+    pub subdirectories: u32,
     /// Bytes of the C library's buffer: what reaches the file system in one call.
     pub buffer_bytes: u64,
     /// Of the file system.
@@ -46,6 +50,7 @@ impl Parameters {
         bytes: (500, 10_000),
         reads_in_ten: 5,
         creates_in_ten: 5,
+        subdirectories: 0,
         buffer_bytes: 4096,
         assumptions: Assumptions { cached_per_mille: 0, pointers_per_cut: 1012 },
     };
@@ -58,6 +63,11 @@ impl Parameters {
     };
     /// A twentieth.
     pub const QUICK: Self = Self { files: 750, transactions: 11_250, ..Self::FULL };
+
+    /// [`Self::QUICK`] or [`Self::FULL`].
+    pub const fn of(quick: bool) -> Self {
+        if quick { Self::QUICK } else { Self::FULL }
+    }
 }
 
 /// Where the files are made, from the root.
@@ -65,11 +75,11 @@ const WORKING_DIRECTORY: [&str; 2] = ["mail", "postmark"];
 
 /// The work of one run.
 pub fn workload(parameters: &Parameters, seed: u64) -> Result<Workload, LabError> {
-    let Parameters { files, transactions, bytes: (low, high), .. } = *parameters;
+    let Parameters { files, transactions, bytes: (low, high), subdirectories, .. } = *parameters;
     if !(1..=1_000_000).contains(&files) || transactions > 10_000_000 || low == 0 || low >= high {
         return Err(LabError(
             "postmark needs 1 to 1,000,000 files, at most 10,000,000 transactions, and a largest size above \
-             the smallest: choose other --files or --transactions"
+             the smallest, which is 1 at least: choose other --files, --transactions, --smallest or --largest"
                 .into(),
         ));
     }
@@ -80,11 +90,16 @@ pub fn workload(parameters: &Parameters, seed: u64) -> Result<Workload, LabError
         table: vec![None; 2 * files as usize],
         next_slot: 0,
         directory: Directory::ROOT,
+        subdirectories: Vec::new(),
         created: 0,
         there: 0,
     };
     for name in WORKING_DIRECTORY {
         run.directory = run.system.make_directory(&run.directory, name);
+    }
+    for number in 0..if subdirectories > 1 { subdirectories } else { 0 } {
+        let made = run.system.make_directory(&run.directory, &format!("s{number}"));
+        run.subdirectories.push(made);
     }
     for _ in 0..files {
         run.create();
@@ -92,7 +107,7 @@ pub fn workload(parameters: &Parameters, seed: u64) -> Result<Workload, LabError
     run.system.recorder.phase("transactions");
     for _ in 0..transactions {
         // PostMark stops here: `out of files!`
-        if run.there == 0 {
+        if run.there == 0 || run.system.recorder.is_full() {
             break;
         }
         run.transaction();
@@ -100,6 +115,9 @@ pub fn workload(parameters: &Parameters, seed: u64) -> Result<Workload, LabError
     run.system.recorder.phase("delete");
     for slot in 0..run.table.len() {
         run.delete(slot);
+    }
+    for subdirectory in std::mem::take(&mut run.subdirectories) {
+        run.system.remove_directory(&run.directory, subdirectory);
     }
     Workload::new("postmark", run.system.recorder)
 }
@@ -111,6 +129,7 @@ struct Run<'p> {
     table: Vec<Option<File>>,
     next_slot: usize,
     directory: Directory,
+    subdirectories: Vec<Directory>,
     created: u32,
     there: u32,
 }
@@ -159,9 +178,13 @@ impl Run<'_> {
             return;
         };
         self.created += 1;
+        let directory = match self.subdirectories.len() {
+            0 => self.directory,
+            count => self.subdirectories[self.random.random_range(0..count)],
+        };
         let (low, high) = self.parameters.bytes;
         let bytes = self.random.random_range(low..high);
-        let mut file = self.system.create(&self.directory, &self.created.to_string());
+        let mut file = self.system.create(&directory, &self.created.to_string());
         self.system.write(&mut file, bytes, self.parameters.buffer_bytes);
         self.table[slot] = Some(file);
         self.there += 1;

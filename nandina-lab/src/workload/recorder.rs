@@ -24,6 +24,9 @@ pub struct Counts {
     pub deletions: u64,
 }
 
+/// Operations of a workload, at most: four times those of the largest in the paper, and some gigabyte of memory.
+const OPERATIONS_MAX: u64 = 20_000_000;
+
 /// Work in the making.
 pub struct Recorder {
     rows: HashMap<Key, u32>,
@@ -52,7 +55,7 @@ impl Recorder {
 
     /// What follows is reported as `name`.
     pub fn phase(&mut self, name: &'static str) {
-        self.phases.push(Phase { name, operations: Vec::new() });
+        self.phases.push(Phase::new(name, Vec::new()));
     }
 
     fn row(&mut self, key: Key) -> u32 {
@@ -66,7 +69,16 @@ impl Recorder {
         row
     }
 
+    /// Whether there is no room for more: then what follows need not be asked, since [`Self::finish`] refuses.
+    pub fn is_full(&self) -> bool {
+        let Counts { retrievals, insertions, deletions } = self.counts;
+        retrievals + insertions + deletions > OPERATIONS_MAX
+    }
+
     fn push(&mut self, operation: Operation) {
+        if self.is_full() {
+            return;
+        }
         if let Some(phase) = self.phases.last_mut() {
             phase.operations.push(operation);
         }
@@ -125,8 +137,14 @@ impl Recorder {
         self.push(Operation::Delete(row));
     }
 
-    /// The work, and its counts.
-    pub fn finish(self) -> Result<(Work, Counts), LabError> {
+    /// The work, and its counts; an error if it has more than 20,000,000 operations.
+    pub fn finish(mut self) -> Result<(Work, Counts), LabError> {
+        if self.is_full() {
+            return Err(LabError(format!(
+                "the workload has more than {OPERATIONS_MAX} operations: choose fewer or smaller files"
+            )));
+        }
+        self.phases.iter_mut().for_each(|phase| phase.operations.shrink_to_fit());
         let mut work = Work::from_rows(KEY_BYTES, VALUE_BYTES, self.keys, self.values)?;
         work.phases = self.phases;
         Ok((work, self.counts))

@@ -60,12 +60,11 @@ pub fn work(scale: Scale, seed: u64) -> Result<Work, LabError> {
     let order = Work::shuffled(records, seed ^ 1);
     let some =
         |from: u32| order.iter().copied().cycle().skip(from as usize).take(operations as usize);
-    let phase = |name, operations| Phase { name, operations };
     work.phases = vec![
-        phase("fill", (0..records).map(Operation::Insert).collect()),
-        phase("retrieval", some(operations).map(Operation::Lookup).collect()),
-        phase("deletion", some(0).map(Operation::Delete).collect()),
-        phase("insertion", (records..records + operations).map(Operation::Insert).collect()),
+        Phase::new("fill", (0..records).map(Operation::Insert).collect()),
+        Phase::new("retrieval", some(operations).map(Operation::Lookup).collect()),
+        Phase::new("deletion", some(0).map(Operation::Delete).collect()),
+        Phase::new("insertion", (records..records + operations).map(Operation::Insert).collect()),
     ];
     Ok(work)
 }

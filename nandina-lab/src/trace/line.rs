@@ -1,0 +1,51 @@
+//! The lines of a text, one after the other, each with its number. A line that is too long or is no text is an
+//! error, found without reading the rest of it.
+//!
+//! A reader of CSV in general takes lines of any length and numbers a row that stands behind empty lines by the
+//! first of them; a trace of gigabytes needs a bound, and its errors the line.
+
+use std::io::{BufRead, Read};
+
+use super::read::Mistake;
+
+/// Bytes of a line, at most: digits of the longest key and value, and names.
+pub(super) const LINE_BYTES_MAX: usize = 2 * (64 + 65_535) + 64;
+
+/// Reads lines.
+pub(super) struct Lines<R> {
+    from: R,
+    bytes: Vec<u8>,
+    number: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(from: R) -> Self {
+        Self { from, bytes: Vec::new(), number: 0 }
+    }
+
+    /// The next line that says something, and its number from 1: no empty line, and none that starts with `#`.
+    pub(super) fn next(&mut self) -> Result<Option<(u64, &str)>, Mistake> {
+        loop {
+            self.number += 1;
+            let fail = |what: String| Mistake::new(self.number, what);
+            self.bytes.clear();
+            let mut line = self.from.by_ref().take(LINE_BYTES_MAX as u64 + 1);
+            line.read_until(b'\n', &mut self.bytes)
+                .map_err(|error| fail(format!("cannot be read: {error}")))?;
+            if self.bytes.is_empty() {
+                return Ok(None);
+            }
+            if self.bytes.len() > LINE_BYTES_MAX {
+                return Err(fail(format!(
+                    "the line is longer than {LINE_BYTES_MAX} bytes: one operation a line was expected"
+                )));
+            }
+            if !self.bytes.trim_ascii().is_empty() && self.bytes[0] != b'#' {
+                break;
+            }
+        }
+        let text = std::str::from_utf8(&self.bytes);
+        let text = text.map_err(|_| Mistake::new(self.number, "this is not text".into()))?;
+        Ok(Some((self.number, text.trim_end_matches(['\n', '\r']))))
+    }
+}

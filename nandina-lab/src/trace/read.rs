@@ -1,0 +1,277 @@
+//! From a trace to work. Each mistake is told with line, field and what was expected there.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use nandina::tree::KEY_BYTES_MAX;
+
+use super::line::Lines;
+use super::{DELETE, INSERT, LOOKUP, MAGIC, NAME_BYTES_MAX, PHASE, SCAN, VERSION, is_name};
+use crate::LabError;
+use crate::input::ZSTD_MAGIC;
+use crate::store::Kind;
+use crate::work::{Operation, Phase, Work};
+
+/// Operations of a trace, at most.
+const OPERATIONS_MAX: usize = 100_000_000;
+/// Bytes of its different keys and values, at most.
+const RECORD_BYTES_MAX: usize = 1 << 32;
+/// Phases of a trace, at most: each is a part of the tables.
+const PHASES_MAX: usize = 1000;
+
+/// Is told of how many more bytes were read.
+pub type ReadProgress<'p> = &'p dyn Fn(u64);
+
+/// What is wrong with a trace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mistake {
+    /// The line, from 1.
+    pub line: u64,
+    /// What is wrong and what was expected, with the field where it is in one.
+    pub what: String,
+}
+
+impl Mistake {
+    pub(super) fn new(line: u64, what: String) -> Self {
+        Self { line, what }
+    }
+}
+
+/// Reads the trace in a file, which may be compressed with zstd. `progress` is told of bytes of the file.
+pub fn read(path: &Path, progress: ReadProgress<'_>) -> Result<Work, LabError> {
+    let fail = |what: String| LabError(format!("{}: {what}", path.display()));
+    let unreadable = |error: std::io::Error| fail(format!("cannot be read: {error}"));
+    let file = File::open(path).map_err(unreadable)?;
+    let mut file = BufReader::new(Counted { file, progress });
+    let packed = file.fill_buf().map_err(unreadable)?.starts_with(&ZSTD_MAGIC);
+    let work = if packed {
+        let decoder = ruzstd::decoding::StreamingDecoder::new(&mut file);
+        let decoder = decoder.map_err(|error| {
+            fail(format!(
+                "its zstd compression is damaged ({error}): decompress it by hand and see"
+            ))
+        })?;
+        parse(BufReader::new(decoder))
+    } else {
+        parse(&mut file)
+    };
+    let work = work.map_err(|Mistake { line, what }| fail(format!("line {line}: {what}")))?;
+    if !file.fill_buf().map_err(unreadable)?.is_empty() {
+        return Err(fail(
+            "more stands behind its compressed part: decompress it by hand and join the parts"
+                .into(),
+        ));
+    }
+    Ok(work)
+}
+
+struct Counted<'p> {
+    file: File,
+    progress: ReadProgress<'p>,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = self.file.read(buffer)?;
+        (self.progress)(bytes as u64);
+        Ok(bytes)
+    }
+}
+
+/// Reads a trace.
+pub fn parse(from: impl BufRead) -> Result<Work, Mistake> {
+    let mut lines = Lines::new(from);
+    let (number, header) = lines.next()?.unwrap_or((1, ""));
+    let kinds = kinds(header).map_err(|what| Mistake::new(number, what))?;
+    let mut reader = Reader::new(kinds);
+    while let Some((number, line)) = lines.next()? {
+        reader.line(line).map_err(|what| Mistake::new(number, what))?;
+    }
+    reader.finish()
+}
+
+/// The kinds of keys and values that a header names.
+fn kinds(header: &str) -> Result<[Kind; 2], String> {
+    let expected = format!("'{MAGIC},{VERSION},KEY,VALUE' was expected");
+    let fields: Vec<&str> = header.splitn(5, ',').collect();
+    let &[magic, version, key, value] = &fields[..] else {
+        return Err(format!(
+            "{} fields: {expected}, KEY and VALUE being such as u32 or hex:16",
+            fields.len()
+        ));
+    };
+    if magic != MAGIC {
+        return Err(format!("field 1: '{}' is no trace: {expected}", shown(magic)));
+    }
+    if version != VERSION.to_string() {
+        return Err(format!(
+            "field 2, version: '{}' cannot be read: {VERSION} was expected",
+            shown(version)
+        ));
+    }
+    let kind = |field, text: &str, sizes: std::ops::RangeInclusive<usize>| {
+        let kind = text.parse::<Kind>().ok().filter(|kind| !matches!(kind, Kind::Text(_)));
+        kind.filter(|kind| sizes.contains(&kind.bytes().into())).ok_or_else(|| {
+            format!(
+                "field {field}: '{}': u32, i32, u64, i64 or hex:N was expected, N being bytes, {} to {}",
+                shown(text),
+                sizes.start(),
+                sizes.end()
+            )
+        })
+    };
+    Ok([kind("3, key", key, 1..=KEY_BYTES_MAX)?, kind("4, value", value, 0..=65_535)?])
+}
+
+/// Work in the making.
+struct Reader {
+    key: Kind,
+    value: Kind,
+    /// The row that stands for a key: that of its last value.
+    rows: HashMap<Box<[u8]>, u32>,
+    /// For each row, whether its value was put. A key may be looked for before that.
+    put: Vec<bool>,
+    keys: Vec<u8>,
+    values: Vec<u8>,
+    phases: Vec<Phase>,
+    operations: usize,
+}
+
+impl Reader {
+    fn new([key, value]: [Kind; 2]) -> Self {
+        let (rows, put, keys, values) = (HashMap::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { key, value, rows, put, keys, values, phases: Vec::new(), operations: 0 }
+    }
+
+    /// Takes a line, or says what is wrong with it.
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let fields: Vec<&str> = line.splitn(4, ',').collect();
+        let operation = match fields[..] {
+            [PHASE, name] => return self.phase(name),
+            [INSERT, key, value] => self.insert(key, value)?,
+            [LOOKUP, key] => Operation::Lookup(self.row(key)?),
+            [DELETE, key] => Operation::Delete(self.row(key)?),
+            [SCAN, key, records] => {
+                let row = self.row(key)?;
+                let records = records.parse().ok().filter(|&records| records > 0);
+                let records = records.ok_or_else(|| {
+                    let text = shown(fields[2]);
+                    format!(
+                        "field 3, records: '{text}': a whole number from 1 to 65535 was expected"
+                    )
+                })?;
+                Operation::Scan { row, records }
+            }
+            [name, ..] => return Err(unknown(name, fields.len())),
+            [] => return Ok(()),
+        };
+        if self.operations == OPERATIONS_MAX {
+            return Err(format!("a trace may have {OPERATIONS_MAX} operations: divide it"));
+        }
+        self.operations += 1;
+        if self.phases.is_empty() {
+            self.phases.push(Phase::new("trace", Vec::new()));
+        }
+        if let Some(phase) = self.phases.last_mut() {
+            phase.operations.push(operation);
+        }
+        Ok(())
+    }
+
+    fn phase(&mut self, name: &str) -> Result<(), String> {
+        if !is_name(name) {
+            return Err(format!(
+                "field 2, name: '{}': a name of 1 to {NAME_BYTES_MAX} bytes was expected, without spaces \
+                 around it",
+                shown(name)
+            ));
+        }
+        if self.phases.len() == PHASES_MAX {
+            return Err(format!("a trace may have {PHASES_MAX} phases: leave some names out"));
+        }
+        self.phases.push(Phase::new(name.to_string(), Vec::new()));
+        Ok(())
+    }
+
+    /// The row that stands for a key; a new one, with a value of zeros, if the key is new.
+    fn row(&mut self, key: &str) -> Result<u32, String> {
+        let key = self.key.key(key).map_err(|what| format!("field 2, key: {what}"))?;
+        if let Some(&row) = self.rows.get(&key[..]) {
+            return Ok(row);
+        }
+        let value = vec![0; self.value.bytes().into()];
+        self.new_row(key, &value, false)
+    }
+
+    fn new_row(&mut self, key: Vec<u8>, value: &[u8], put: bool) -> Result<u32, String> {
+        if self.keys.len() + self.values.len() + key.len() + value.len() > RECORD_BYTES_MAX {
+            return Err(format!("a trace may have {RECORD_BYTES_MAX} bytes of records: divide it"));
+        }
+        // There are no more rows than operations.
+        let row = self.put.len() as u32;
+        self.keys.extend_from_slice(&key);
+        self.values.extend_from_slice(value);
+        self.put.push(put);
+        self.rows.insert(key.into(), row);
+        Ok(row)
+    }
+
+    /// Work knows a row's value and its complement; any other value takes another row.
+    fn insert(&mut self, key: &str, value: &str) -> Result<Operation, String> {
+        let row = self.row(key)?;
+        let value = self.value.value(value).map_err(|what| format!("field 3, value: {what}"))?;
+        let index = row as usize;
+        let there = &mut self.values[index * value.len()..][..value.len()];
+        if !self.put[index] {
+            there.copy_from_slice(&value);
+            self.put[index] = true;
+        }
+        if there == value {
+            return Ok(Operation::Insert(row));
+        }
+        if there.iter().zip(&value).all(|(there, byte)| *there == !byte) {
+            return Ok(Operation::Update(row));
+        }
+        let key =
+            self.keys[index * usize::from(self.key.bytes())..][..self.key.bytes().into()].to_vec();
+        Ok(Operation::Insert(self.new_row(key, &value, true)?))
+    }
+
+    fn finish(mut self) -> Result<Work, Mistake> {
+        if self.operations == 0 {
+            return Err(Mistake::new(1, "no operation stands behind it: give at least one".into()));
+        }
+        self.phases.iter_mut().for_each(|phase| phase.operations.shrink_to_fit());
+        let (key_bytes, value_bytes) = (self.key.bytes().into(), self.value.bytes().into());
+        let mut work = Work::from_rows(key_bytes, value_bytes, self.keys, self.values)
+            .map_err(|error| Mistake::new(1, error.to_string()))?;
+        work.phases = self.phases;
+        Ok(work)
+    }
+}
+
+/// What is wrong with a line that is none of the operations.
+fn unknown(name: &str, fields: usize) -> String {
+    let form = match name {
+        INSERT => "insert,KEY,VALUE",
+        LOOKUP => "lookup,KEY",
+        DELETE => "delete,KEY",
+        SCAN => "scan,KEY,RECORDS",
+        PHASE => "phase,NAME",
+        _ => {
+            return format!(
+                "field 1: '{}' is no operation: insert, lookup, scan, delete or phase was expected",
+                shown(name)
+            );
+        }
+    };
+    let fields = if fields > 3 { "more than 3".to_string() } else { fields.to_string() };
+    format!("{fields} fields: {form} was expected")
+}
+
+/// The beginning of a field, in one line.
+fn shown(text: &str) -> String {
+    text.chars().take(30).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
