@@ -19,5 +19,6 @@ mod open;
 mod plan;
 mod power;
 mod ranges;
+mod reserve;
 mod rollback;
 mod wear;
