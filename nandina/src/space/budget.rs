@@ -13,9 +13,9 @@
 //! That reserve is lent to nobody. What is moved for other reasons than to gain room (to level wear, to
 //! refresh weak pages, to empty bad blocks, ahead of need) is moved only if a path more than that is free.
 //!
-//! A block that fails is not paid from it either: as long as fewer blocks are bad than may become so, one
-//! block more is kept free of garbage ([`room_to_fail`]). Those blocks are no part of the [`Extent`], so this
-//! costs no capacity.
+//! A block that fails is not paid from it either: as many blocks more are kept free of garbage as may still
+//! become bad ([`room_to_fail`]), for several can fail in one operation, and a mount forgets those that a
+//! cut left unmarked. They are no part of the [`Extent`], so this costs no capacity.
 //!
 //! Paths are shared only when pages move together ([`Moves`]).
 //!
@@ -65,10 +65,10 @@ pub struct Budget {
 /// Children that one path takes along when a victim is collected.
 pub(crate) const RIDERS: u32 = RETIRED_MAX as u32 / 2;
 
-/// Pages that are kept free for a block that fails in the middle of an operation, on a chip of which
+/// Pages that are kept free for blocks that fail in the middle of an operation, on a chip of which
 /// `bad_blocks` are bad and `reserve_blocks` may become so.
 pub(crate) const fn room_to_fail(bad_blocks: u32, reserve_blocks: u32, block_pages: u32) -> u32 {
-    if bad_blocks < reserve_blocks { block_pages } else { 0 }
+    reserve_blocks.saturating_sub(bad_blocks) * block_pages
 }
 
 impl Budget {

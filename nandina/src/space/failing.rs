@@ -13,7 +13,7 @@ impl<F: Flash> Space<'_, F> {
         self.capabilities.bad_blocks_max(self.geometry.blocks)
     }
 
-    /// Pages kept free for the next block that fails.
+    /// Pages kept free for the blocks that may still fail.
     pub(crate) const fn room_to_fail(&self) -> u32 {
         room_to_fail(self.blocks.bad_blocks(), self.reserve_blocks(), self.block_pages())
     }

@@ -108,8 +108,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.no_room(self.budget.limit_pages)
     }
 
-    /// Notes whether cuts, or blocks that failed, have touched the reserve. Room for a block that fails is
-    /// part of it: cuts must not use that up either.
+    /// Notes whether cuts, or blocks that failed, have touched the reserve. Room for blocks that fail
+    /// is part of it: cuts must not use that up either.
     pub(super) fn see_reserve(&mut self) {
         let reserve_pages = self.budget.reserve_pages + self.space.room_to_fail();
         self.reserve_touched |= self.space.room() < reserve_pages;
