@@ -145,6 +145,8 @@ impl Settings {
             retention_days: frequency(random),
             within_ecc: true,
             wear_out: random.random_range(0..4) == 0,
+            // No system rewrites pages.
+            ..Faults::default()
         };
         let mut chip = Chip::with_seed(profile, seed);
         let bad = profile.capabilities.bad_blocks_max(profile.geometry.blocks);
