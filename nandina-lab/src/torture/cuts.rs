@@ -3,7 +3,7 @@
 use nandina::flash::{Flash, Geometry, Profile};
 use nandina::place::Placement;
 use nandina::{Index, Moves, OpenError, Options, WriteError, ram_needed};
-use nandina_sim::{Chip, ChipError, Cut, FaultCounters, TINY};
+use nandina_sim::{Chip, ChipError, Cut, FaultCounters, TINY, Tear};
 
 use super::oracle::{Change, Model, compare, key, text, value};
 use super::{CaseId, CutPoint, Device, Mode, Report, in_parallel};
@@ -75,6 +75,15 @@ const CHANGES_BETWEEN: usize = 2;
 
 /// So many changes are done without idle steps, and as many with one behind each, by turns.
 const CHANGES_ALIKE: usize = 20;
+
+/// Every kind of cut. The first shows what is cut: a read has no inside, and all cuts of it are the same.
+const CUTS: [Cut; 5] = [
+    Cut::Inside(Tear::Mixture),
+    Cut::Inside(Tear::Ones),
+    Cut::Inside(Tear::Unreadable),
+    Cut::Before,
+    Cut::After,
+];
 
 /// How far a run came.
 struct Session {
@@ -317,26 +326,25 @@ pub fn cut_everywhere<S: Placement, D: Device>(
                 }
             }
         };
-        for cut in Cut::ALL {
+        for cut in CUTS {
             let point = CutPoint { operation, cut };
             let Some(first) = attempt(&[point], report) else {
                 return;
             };
             if mode == Mode::Exhaustive {
                 for operation in 0..first.next_session {
-                    for cut in Cut::ALL {
+                    for cut in CUTS {
                         let Some(second) = attempt(&[point, CutPoint { operation, cut }], report)
                         else {
                             return;
                         };
-                        if cut != Cut::Before && !second.tore {
+                        if cut == CUTS[0] && !second.tore {
                             break;
                         }
                     }
                 }
             }
-            // A read has no inside: all cuts of it are the same.
-            if cut != Cut::Before && !first.tore {
+            if cut == CUTS[0] && !first.tore {
                 break;
             }
         }
