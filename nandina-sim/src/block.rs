@@ -85,9 +85,11 @@ impl Block {
         self.programs[page.0 as usize]
     }
 
-    /// Notes one more program of `page`.
+    /// Notes one more program of `page`. A page that must be erased first stays so.
     pub fn count_program(&mut self, page: PageNumber) {
-        self.programs[page.0 as usize] = (self.programs(page) + 1).min(u8::MAX - 1);
+        if !self.is_exhausted(page) {
+            self.programs[page.0 as usize] = (self.programs(page) + 1).min(u8::MAX - 1);
+        }
         self.next_in_order = self.next_in_order.max(page.0 + 1);
     }
 

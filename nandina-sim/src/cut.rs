@@ -81,6 +81,29 @@ pub fn tear_program(
     }
 }
 
+/// Leaves `page`, which was to be replaced by `new`, torn (rule 14): as it was, erased, or a mixture, since
+/// the chip erases it first and then writes it.
+pub fn tear_rewrite(
+    block: &mut Block,
+    page: PageNumber,
+    new: &[u8],
+    tear: Tear,
+    random: &mut ChaCha8Rng,
+) {
+    if tear != Tear::Ones && random.random() {
+        mix_ones(block.page_bytes_mut(page), random);
+    } else {
+        block.erase_page(page);
+        let erased = block.page_bytes_mut(page);
+        if tear != Tear::Ones {
+            mix(erased, new, random);
+        }
+    }
+    if tear == Tear::Unreadable {
+        block.damage_mut(page).unreadable = true;
+    }
+}
+
 /// Mixes `new` into `old`: each bit ends as one or the other.
 fn mix(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
     match Extent::choose(random, old.len()) {

@@ -20,6 +20,13 @@ pub struct Faults {
     pub silent_programs: u32,
     /// Erases that change nothing and say that they have.
     pub silent_erases: u32,
+    /// Rewrites that the chip reports as failed. The page is as after a cut (rule 14), and the block fails for
+    /// ever afterwards.
+    #[serde(default)]
+    pub rewrite_failures: u32,
+    /// Rewrites that leave the page as after a cut and say that they are done.
+    #[serde(default)]
+    pub silent_rewrites: u32,
     /// Read disturb: reads that flip a bit in some page of the same block.
     pub disturbing_reads: u32,
     /// Retention: days that a programmed page rests, on average, before it loses a bit.
@@ -37,6 +44,8 @@ impl Faults {
             | self.erase_failures
             | self.silent_programs
             | self.silent_erases
+            | self.rewrite_failures
+            | self.silent_rewrites
             | self.disturbing_reads
             > 0
             || self.wear_out
@@ -49,13 +58,16 @@ impl Faults {
 pub struct FaultCounters {
     /// Cuts of power.
     pub cuts: u64,
-    /// Programs and erases torn by a cut.
+    /// Programs, erases and rewrites torn by a cut.
     pub torn: u64,
     /// Programs reported as failed.
     pub program_failures: u64,
     /// Erases reported as failed.
     pub erase_failures: u64,
-    /// Programs and erases that silently did nothing.
+    /// Rewrites reported as failed.
+    #[serde(default)]
+    pub rewrite_failures: u64,
+    /// Programs, erases and rewrites that failed and did not say so.
     pub silent: u64,
     /// Bits flipped by read disturb or retention.
     pub flips: u64,
@@ -72,6 +84,7 @@ impl FaultCounters {
             + self.torn
             + self.program_failures
             + self.erase_failures
+            + self.rewrite_failures
             + self.silent
             + self.flips
     }
@@ -83,6 +96,7 @@ impl std::ops::AddAssign for FaultCounters {
         self.torn += other.torn;
         self.program_failures += other.program_failures;
         self.erase_failures += other.erase_failures;
+        self.rewrite_failures += other.rewrite_failures;
         self.silent += other.silent;
         self.flips += other.flips;
         self.corrected += other.corrected;

@@ -7,11 +7,11 @@ use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Rea
 use rand::Rng;
 
 use crate::block::Block;
-use crate::cut::{tear_erase, tear_partner, tear_program};
+use crate::cut::{tear_erase, tear_partner, tear_program, tear_rewrite};
 use crate::faults::{strikes, worst_codeword};
 use crate::{Chip, ChipError, Cut, Tear};
 
-/// What becomes of a program or an erase.
+/// What becomes of a program, an erase or a rewrite.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Done,
@@ -30,7 +30,7 @@ impl Chip {
         Some(cut)
     }
 
-    /// What becomes of the program or erase of `block` that is about to be done.
+    /// What becomes of the program, erase or rewrite in `block` that is about to be done.
     fn fate(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
         if let Some(cut) = self.take_cut() {
             return Fate::Cut(cut);
@@ -65,6 +65,17 @@ impl Chip {
             }
         }
         self.fault_counters.torn += u64::from(by_cut);
+    }
+
+    fn tear_rewritten(&mut self, page: PageNumber, main: &[u8], spare: &[u8], tear: Tear) {
+        let mut random = self.random(self.counters.operations());
+        let geometry = &self.profile.geometry;
+        let mut new = vec![0xFF; (geometry.page_bytes + geometry.spare_bytes) as usize];
+        store(&mut new, main, spare, true);
+        let (block, page) = self.place(page);
+        let block = Arc::make_mut(&mut self.blocks[block]);
+        tear_rewrite(block, page, &new, tear, &mut random);
+        block.count_program(page);
     }
 
     fn tear_block(&mut self, block: BlockNumber, tear: Tear) {
@@ -289,20 +300,45 @@ impl Flash for Chip {
         self.check_page(page, main.len(), spare.len())?;
         self.check_rewrite(page)?;
         self.check_good(self.profile.geometry.block_of(page))?;
-        let cut = self.take_cut();
-        if let Some(Cut::Inside(tear)) = cut {
-            self.tear_page(page, main, spare, tear, true);
-        } else if cut != Some(Cut::Before) {
-            let (block, index) = self.place(page);
-            let block = Arc::make_mut(&mut self.blocks[block]);
+        let (block, index) = self.place(page);
+        let fate = self.fate(block, self.faults.rewrite_failures, self.faults.silent_rewrites);
+        let replace = |block: &mut Arc<Block>| {
+            let block = Arc::make_mut(block);
             block.erase_page(index);
             Self::write(block, index, main, spare);
-        }
+        };
+        let result = match fate {
+            Fate::Done => {
+                replace(&mut self.blocks[block]);
+                Ok(())
+            }
+            Fate::Cut(cut) => {
+                match cut {
+                    Cut::Before => {}
+                    Cut::Inside(tear) => {
+                        self.fault_counters.torn += 1;
+                        self.tear_rewritten(page, main, spare, tear);
+                    }
+                    Cut::After => replace(&mut self.blocks[block]),
+                }
+                Err(ChipError::PowerLost)
+            }
+            Fate::Failed => {
+                self.fault_counters.rewrite_failures += 1;
+                self.tear_rewritten(page, main, spare, Tear::Mixture);
+                Err(ChipError::ProgramFailed(page))
+            }
+            Fate::Silent => {
+                self.fault_counters.silent += 1;
+                self.tear_rewritten(page, main, spare, Tear::Mixture);
+                Ok(())
+            }
+        };
         self.count_program(page, main.len() + spare.len());
         self.counters.programs -= 1;
         self.counters.rewrites += 1;
         self.time.program_ns += self.profile.timing.rewrite_extra_ns;
-        if cut.is_some() { Err(ChipError::PowerLost) } else { Ok(()) }
+        result
     }
 
     fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {

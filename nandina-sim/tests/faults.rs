@@ -213,6 +213,116 @@ fn rule_14_pages_are_rewritten_where_the_chip_can() {
     assert_eq!(read(&mut chip, 0).unwrap().1, [5; 512]);
 }
 
+/// A chip whose pages hold 0x0F, with `seed`, whose page 1 is then rewritten to 0xF0 as `prepare` has it.
+fn rewritten(seed: u64, prepare: impl Fn(&mut Chip)) -> (Chip, Result<(), ChipError>) {
+    let mut chip = Chip::with_seed(DATAFLASH, seed);
+    for page in 0..3 {
+        program(&mut chip, page, 0x0F).unwrap();
+    }
+    prepare(&mut chip);
+    let rewritten = chip.rewrite(PageNumber(1), &[0xF0; 512], &[]);
+    chip.set_faults(Faults::default());
+    chip.restore_power();
+    for page in [0, 2] {
+        assert_eq!(read(&mut chip, page).unwrap().1, [0x0F; 512], "{page} was not rewritten");
+    }
+    (chip, rewritten)
+}
+
+/// Over many seeds a page whose rewrite did not end well is as it was, erased, as it should be, and mixed.
+fn is_old_erased_new_and_mixed(prepare: impl Fn(&mut Chip), result: &Result<(), ChipError>) {
+    let (mut old, mut erased, mut new, mut mixed) = (0, 0, 0, 0);
+    for seed in 0..300 {
+        let (mut chip, done) = rewritten(seed, &prepare);
+        assert_eq!(&done, result);
+        let left = read(&mut chip, 1).unwrap().1;
+        assert_eq!(left, read(&mut rewritten(seed, &prepare).0, 1).unwrap().1, "seed {seed}");
+        let whole = |byte| left.iter().all(|&left| left == byte);
+        old += u32::from(whole(0x0F));
+        erased += u32::from(whole(0xFF));
+        new += u32::from(whole(0xF0));
+        mixed += u32::from(!whole(0x0F) && !whole(0xFF) && !whole(0xF0));
+    }
+    assert!(old > 5 && erased > 5 && new > 5 && mixed > 100, "{old} {erased} {new} {mixed}");
+}
+
+#[test]
+fn rule_14_a_torn_rewrite_leaves_its_page_old_erased_or_mixed_and_no_other() {
+    let cut = |cut| move |chip: &mut Chip| chip.cut_at(0, cut);
+    is_old_erased_new_and_mixed(cut(Cut::Inside(Tear::Mixture)), &Err(ChipError::PowerLost));
+    for (at, left) in [(Cut::Before, 0x0F), (Cut::Inside(Tear::Ones), 0xFF), (Cut::After, 0xF0)] {
+        let (mut chip, done) = rewritten(7, cut(at));
+        assert_eq!(done, Err(ChipError::PowerLost));
+        assert_eq!(read(&mut chip, 1).unwrap().1, [left; 512], "{at:?}");
+        assert_eq!(chip.fault_counters().torn, u64::from(matches!(at, Cut::Inside(_))));
+    }
+}
+
+#[test]
+fn rule_14_a_rewrite_that_fails_is_reported_and_the_block_fails_for_ever() {
+    let failing = |chip: &mut Chip| {
+        chip.set_faults(Faults { rewrite_failures: 1, ..Faults::default() });
+    };
+    let failed = Err(ChipError::ProgramFailed(PageNumber(1)));
+    is_old_erased_new_and_mixed(failing, &failed);
+    let (mut chip, _) = rewritten(0, failing);
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::ProgramFailed);
+    assert_eq!((chip.fault_counters().rewrite_failures, chip.fault_counters().injected()), (1, 1));
+    assert!(chip.is_lost(BlockNumber(0)) && !chip.is_lost(BlockNumber(1)));
+    assert!(chip.rewrite(PAGE, &[1; 512], &[]).is_err(), "the block has failed");
+    chip.rewrite(PageNumber(8), &[1; 512], &[]).unwrap();
+}
+
+#[test]
+fn a_page_of_a_torn_block_whose_rewrite_is_torn_can_still_be_rewritten() {
+    for seed in 0..20 {
+        let mut chip = Chip::with_seed(DATAFLASH, seed);
+        chip.cut_at(0, Cut::Inside(Tear::Mixture));
+        assert_eq!(chip.erase(BlockNumber(0)), Err(ChipError::PowerLost));
+        chip.restore_power();
+        chip.cut_at(0, Cut::Inside(Tear::Mixture));
+        assert_eq!(chip.rewrite(PAGE, &[9; 512], &[]), Err(ChipError::PowerLost));
+        chip.restore_power();
+        chip.rewrite(PAGE, &[9; 512], &[]).unwrap();
+        assert_eq!(read(&mut chip, 0).unwrap().1, [9; 512]);
+    }
+}
+
+#[test]
+fn silent_rewrites_leave_a_torn_page_and_say_that_they_are_done() {
+    let silent = |chip: &mut Chip| {
+        chip.set_faults(Faults { silent_rewrites: 1, ..Faults::default() });
+    };
+    is_old_erased_new_and_mixed(silent, &Ok(()));
+    let (mut chip, _) = rewritten(0, silent);
+    assert_eq!((chip.fault_counters().silent, chip.fault_counters().injected()), (1, 1));
+    assert!(!chip.is_lost(BlockNumber(0)));
+    chip.rewrite(PageNumber(1), &[5; 512], &[]).unwrap();
+    assert_eq!(read(&mut chip, 1).unwrap().1, [5; 512]);
+}
+
+#[test]
+fn a_torn_or_failed_overwrite_of_nor_lets_bits_fall_and_raises_none() {
+    let mut partly = 0;
+    for seed in 0..60 {
+        for fails in [false, true] {
+            let mut chip = Chip::with_seed(NOR, seed);
+            program(&mut chip, 0, 0xFC).unwrap();
+            if fails {
+                chip.set_faults(Faults { program_failures: 1, ..Faults::default() });
+            } else {
+                chip.cut_at(0, Cut::Inside(Tear::Mixture));
+            }
+            assert!(program(&mut chip, 0, 0x0C).is_err());
+            chip.restore_power();
+            let left = read(&mut chip, 0).unwrap().1;
+            assert!(left.iter().all(|&byte| byte & 0x0C == 0x0C && byte & !0xFC == 0), "{left:?}");
+            partly += u32::from(left != [0xFC; 256] && left != [0x0C; 256]);
+        }
+    }
+    assert!(partly > 30, "only {partly} pages were overwritten in part");
+}
+
 #[test]
 fn nor_is_programmed_bit_by_bit_and_in_any_order() {
     let mut chip = Chip::new(NOR);

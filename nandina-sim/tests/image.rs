@@ -114,6 +114,8 @@ proptest! {
                 erase_failures: 9,
                 silent_programs: 9,
                 silent_erases: 9,
+                rewrite_failures: 9,
+                silent_rewrites: 9,
                 disturbing_reads: 3,
                 retention_days: 20,
                 within_ecc: seed % 2 == 0,

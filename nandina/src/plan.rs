@@ -8,7 +8,7 @@ use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
 use crate::node::PageLayout;
 use crate::place::Placement;
-use crate::space::{AREA_BLOCKS, Budget, Extent, Frames, WEAK_MAX};
+use crate::space::{AREA_BLOCKS, Budget, Extent, Frames, WEAK_MAX, room_to_fail};
 use crate::tree::{Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, ram_needed};
 
 /// Chip operations of one call, at most.
@@ -98,7 +98,8 @@ pub fn plan<S: Placement>(
         },
         get: Cost { reads: tree.height.into(), programs: 0, erases: 0 },
         change: bounds.change(budget.room_pages - budget.reserve_pages, false),
-        change_after_cuts: bounds.change(budget.room_pages, true),
+        change_after_cuts: bounds
+            .change(budget.room_pages + room_to_fail(0, reserve, block_pages), true),
         gc_step_least: move_cost(tree.height, path, 0, options.verify, block_pages),
     })
 }

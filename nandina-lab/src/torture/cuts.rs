@@ -1,15 +1,15 @@
 //! Cuts at every point of a small run, once or twice.
 
-use nandina::flash::{Geometry, Profile};
+use nandina::flash::{Flash, Geometry, Profile};
 use nandina::place::Placement;
 use nandina::{Index, Moves, OpenError, Options, WriteError, ram_needed};
-use nandina_sim::{Chip, ChipError, Cut, FaultCounters, TINY};
+use nandina_sim::{Chip, ChipError, Cut, FaultCounters, TINY, Tear};
 
 use super::oracle::{Change, Model, compare, key, text, value};
 use super::{CaseId, CutPoint, Device, Mode, Report, in_parallel};
 
 /// A run of changes that contains all that a tree does: splits, growth in height, replaced values, nodes
-/// that vanish, garbage collection, and everything removed at its end.
+/// that vanish, garbage collection, idle steps, and everything removed at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CutRun {
     /// Records, at least 1.
@@ -22,10 +22,10 @@ pub struct CutRun {
 
 impl CutRun {
     /// The smallest run that has all of it on the chip for exhaustive tests.
-    pub const SMALL: Self = Self { records: 32, value_bytes: 60, lean: false };
+    pub const SMALL: Self = Self { records: 34, value_bytes: 60, lean: false };
 
     /// A run with higher trees and more collections.
-    pub const LARGE: Self = Self { records: 150, value_bytes: 12, lean: false };
+    pub const LARGE: Self = Self { records: 160, value_bytes: 12, lean: false };
 
     fn changes(&self) -> Vec<Change> {
         let spread = |turn: u32| turn * 37 % self.records.max(1);
@@ -73,6 +73,18 @@ const CHANGES_AFTER: usize = 12;
 /// Changes after a first cut that the second one may hit.
 const CHANGES_BETWEEN: usize = 2;
 
+/// So many changes are done without idle steps, and as many with one behind each, by turns.
+const CHANGES_ALIKE: usize = 20;
+
+/// Every kind of cut. The first shows what is cut: a read has no inside, and all cuts of it are the same.
+const CUTS: [Cut; 5] = [
+    Cut::Inside(Tear::Mixture),
+    Cut::Inside(Tear::Ones),
+    Cut::Inside(Tear::Unreadable),
+    Cut::Before,
+    Cut::After,
+];
+
 /// How far a run came.
 struct Session {
     /// What the change that was cut would have made of the model, if one was cut.
@@ -89,6 +101,8 @@ pub struct Done {
     pub ended: bool,
     /// The last cut hit a program, an erase or a mark, and not a read.
     tore: bool,
+    /// Idle steps that moved a page.
+    idle_moves: u64,
     faults: FaultCounters,
     operations: u64,
     chip_operations: u64,
@@ -122,6 +136,7 @@ impl<D: Device> Runner<D> {
         let options = self.run.options();
         let mut index =
             Index::<_, S>::open(&mut self.device, &options, &mut self.ram).map_err(text)?;
+        account(&index)?;
         compare(&mut index, &self.model)
     }
 
@@ -146,7 +161,7 @@ impl<D: Device> Runner<D> {
             }
             Err(error) => return Err(format!("opening: {error:?}")),
         };
-        for &change in self.changes.iter().skip(first).take(count) {
+        for (turn, &change) in self.changes.iter().enumerate().skip(first).take(count) {
             self.done.operations += 1;
             let result = match change {
                 Change::Put(number, version) => {
@@ -167,6 +182,18 @@ impl<D: Device> Runner<D> {
                 Err(error) => return Err(format!("{change:?}: {error:?}")),
             }
             session.changes_done += 1;
+            if turn / CHANGES_ALIKE % 2 == 1 {
+                let moved = index.statistics().moved_pages;
+                match index.gc_step(index.gc_step_least()) {
+                    Ok(_) => {}
+                    Err(WriteError::Device(ChipError::PowerLost)) => {
+                        session.cut = Some(self.model.clone());
+                        break;
+                    }
+                    Err(error) => return Err(format!("idle after {change:?}: {error:?}")),
+                }
+                self.done.idle_moves += index.statistics().moved_pages - moved;
+            }
             let statistics = index.statistics();
             self.done.collected |= statistics.collected_blocks > 0;
             self.done.height = self.done.height.max(statistics.height);
@@ -174,6 +201,20 @@ impl<D: Device> Runner<D> {
         session.chip_operations = index.flash().chip().counters().operations() - start;
         if session.cut.is_none() && point.is_none() {
             compare(&mut index, &self.model)?;
+            let counted = index.statistics().valid_pages;
+            drop(index);
+            // What a mount counts by walking the tree is what the changes have kept account of.
+            let options = self.run.options();
+            let index = Index::<_, S>::open(self.device.clone(), &options, &mut self.ram)
+                .map_err(|error| format!("opening once more: {error:?}"))?;
+            account(&index)?;
+            let found = index.statistics().valid_pages;
+            if counted != found {
+                return Err(format!(
+                    "{counted} pages were counted as valid, a mount finds {found}"
+                ));
+            }
+            return Ok(session);
         }
         drop(index);
         Ok(session)
@@ -185,6 +226,7 @@ impl<D: Device> Runner<D> {
         let options = self.run.options();
         let mut index = Index::<_, S>::open(&mut device, &options, &mut self.ram)
             .map_err(|error| format!("opening after the cut: {error:?}"))?;
+        account(&index)?;
         let Err(old) = compare(&mut index, &self.model) else {
             return Ok(());
         };
@@ -196,6 +238,15 @@ impl<D: Device> Runner<D> {
             Err(new) => Err(format!("neither the old state ({old}) nor the new one ({new})")),
         }
     }
+}
+
+/// Answers whether an index that was just opened met damaged pages that no cut explains.
+fn account<F: Flash, S: Placement>(index: &Index<'_, F, S>) -> Result<(), String> {
+    let statistics = index.statistics();
+    if statistics.unexplained_pages > 0 {
+        return Err(format!("no cut explains {} damaged pages", statistics.unexplained_pages));
+    }
+    Ok(())
 }
 
 /// Does `run` on a new chip, cut at each of `cuts` in turn. Answers what is wrong, if anything is.
@@ -275,26 +326,25 @@ pub fn cut_everywhere<S: Placement, D: Device>(
                 }
             }
         };
-        for cut in Cut::ALL {
+        for cut in CUTS {
             let point = CutPoint { operation, cut };
             let Some(first) = attempt(&[point], report) else {
                 return;
             };
             if mode == Mode::Exhaustive {
                 for operation in 0..first.next_session {
-                    for cut in Cut::ALL {
+                    for cut in CUTS {
                         let Some(second) = attempt(&[point, CutPoint { operation, cut }], report)
                         else {
                             return;
                         };
-                        if cut != Cut::Before && !second.tore {
+                        if cut == CUTS[0] && !second.tore {
                             break;
                         }
                     }
                 }
             }
-            // A read has no inside: all cuts of it are the same.
-            if cut != Cut::Before && !first.tore {
+            if cut == CUTS[0] && !first.tore {
                 break;
             }
         }
@@ -307,10 +357,11 @@ fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u64), 
     let mut runner = Runner::new::<S>(device, run)?;
     let whole = runner.changes.len();
     let session = runner.session::<S>(None, 0, whole)?;
-    let Done { collected, height, .. } = runner.done;
-    if !collected || height < 2 || !runner.model.is_empty() {
+    let Done { collected, height, idle_moves, .. } = runner.done;
+    if !collected || height < 2 || idle_moves == 0 || !runner.model.is_empty() {
         return Err(format!(
-            "the run is too tame: collected {collected}, height {height}, {} records left",
+            "the run is too tame: collected {collected}, height {height}, {idle_moves} moves when idle, \
+             {} records left",
             runner.model.len()
         ));
     }

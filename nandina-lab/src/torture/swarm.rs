@@ -130,6 +130,10 @@ impl Settings {
         let mut profile = chips[random.random_range(0..chips.len())];
         profile.geometry.blocks = random.random_range(12..40);
         profile.endurance = random.random_range(20..2_000);
+        // Some makers let more blocks go bad: what fails then wears no chip out.
+        if random.random_range(0..2) == 0 {
+            profile.capabilities.bad_blocks_per_mille = random.random_range(1..250);
+        }
         let silent_programs = frequency(random);
         let silent_erases = frequency(random);
         let faults = Faults {
@@ -141,6 +145,8 @@ impl Settings {
             retention_days: frequency(random),
             within_ecc: true,
             wear_out: random.random_range(0..4) == 0,
+            // No system rewrites pages.
+            ..Faults::default()
         };
         let mut chip = Chip::with_seed(profile, seed);
         let bad = profile.capabilities.bad_blocks_max(profile.geometry.blocks);

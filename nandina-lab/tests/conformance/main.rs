@@ -20,5 +20,6 @@ mod open;
 mod plan;
 mod power;
 mod ranges;
+mod reserve;
 mod rollback;
 mod wear;

@@ -123,7 +123,9 @@ fn cases() -> Vec<Case> {
     verify.options.verify = true;
     let mut cached = Case::new(SMALL);
     (cached.options.read_cache, cached.options.write_cache) = (2, 12);
-    cases.extend([lean, verify, cached]);
+    let mut reserved = Case::new(SMALL);
+    reserved.profile.capabilities.bad_blocks_per_mille = 100;
+    cases.extend([lean, verify, cached, reserved]);
     cases
 }
 

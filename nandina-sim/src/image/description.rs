@@ -147,6 +147,7 @@ impl Description {
             faults.torn,
             faults.program_failures,
             faults.erase_failures,
+            faults.rewrite_failures,
             faults.silent,
             faults.flips,
             faults.corrected,

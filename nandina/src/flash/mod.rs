@@ -46,7 +46,8 @@ pub use profile::{Profile, Timing};
 /// 13. **Shared cells.** A cut during a program may also damage the pages that [`Pairing::endangers`]
 ///     names.
 /// 14. **Rewrite.** Where [`Capabilities::rewrite`] is set, a page may be replaced whatever it holds. A
-///     cut leaves that page undefined. Elsewhere `rewrite` is never called.
+///     cut leaves that page undefined, and so does a failure, reported as [`ErrorKind::ProgramFailed`];
+///     no other page changes. Elsewhere `rewrite` is never called.
 pub trait Flash {
     /// What went wrong in the device. It is handed to the caller of the index unchanged.
     type Error: FlashError;

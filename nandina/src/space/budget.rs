@@ -13,6 +13,10 @@
 //! That reserve is lent to nobody. What is moved for other reasons than to gain room (to level wear, to
 //! refresh weak pages, to empty bad blocks, ahead of need) is moved only if a path more than that is free.
 //!
+//! A block that fails is not paid from it either: as many blocks more are kept free of garbage as may still
+//! become bad ([`room_to_fail`]), for several can fail in one operation, and a mount forgets those that a
+//! cut left unmarked. They are no part of the [`Extent`], so this costs no capacity.
+//!
 //! Paths are shared only when pages move together ([`Moves`]).
 //!
 //! So many pages are kept free of valid data that each victim gains an eighth of a block at least: what
@@ -52,7 +56,7 @@ pub enum Moves {
 pub struct Budget {
     /// Valid pages allowed.
     pub limit_pages: u32,
-    /// Pages that must be free before an operation begins.
+    /// Pages that must be free before an operation begins, beside those of [`room_to_fail`].
     pub room_pages: u32,
     /// Of these, the pages that only garbage collection after a cut may use.
     pub reserve_pages: u32,
@@ -60,6 +64,12 @@ pub struct Budget {
 
 /// Children that one path takes along when a victim is collected.
 pub(crate) const RIDERS: u32 = RETIRED_MAX as u32 / 2;
+
+/// Pages that are kept free for blocks that fail in the middle of an operation, on a chip of which
+/// `bad_blocks` are bad and `reserve_blocks` may become so.
+pub(crate) const fn room_to_fail(bad_blocks: u32, reserve_blocks: u32, block_pages: u32) -> u32 {
+    reserve_blocks.saturating_sub(bad_blocks) * block_pages
+}
 
 impl Budget {
     /// The best limits for a tree of `height` with `inner_nodes`, in which a changed leaf writes

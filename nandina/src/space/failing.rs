@@ -1,6 +1,6 @@
 //! Blocks that fail: given up at once, marked as bad once they are empty. Nothing is moved here.
 
-use super::Space;
+use super::{Space, room_to_fail};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError};
 
@@ -11,6 +11,11 @@ impl<F: Flash> Space<'_, F> {
     /// Blocks that are kept for ones that become bad.
     pub(crate) const fn reserve_blocks(&self) -> u32 {
         self.capabilities.bad_blocks_max(self.geometry.blocks)
+    }
+
+    /// Pages kept free for the blocks that may still fail.
+    pub(crate) const fn room_to_fail(&self) -> u32 {
+        room_to_fail(self.blocks.bad_blocks(), self.reserve_blocks(), self.block_pages())
     }
 
     /// Why nothing more can be written.

@@ -21,8 +21,8 @@ mod frames;
 mod write;
 
 pub(crate) use blocks::{Blocks, PAGES_MAX};
-pub(crate) use budget::RIDERS;
 pub use budget::{Budget, Extent, Moves};
+pub(crate) use budget::{RIDERS, room_to_fail};
 use cache::Cache;
 pub(crate) use cache::STAGED;
 use checkpoint::Checkpoints;

@@ -24,12 +24,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
         self.settle()?;
         self.keep_checkpoint()?;
-        if self.space.room() < self.budget.room_pages {
-            self.gain_room(self.budget.room_pages)?;
+        if self.space.room() < self.kept() {
+            self.gain_room(0)?;
             self.level_wear()?;
         }
         self.tend()?;
-        self.gain_room(self.budget.room_pages)?;
+        self.gain_room(0)?;
         let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
         if !self.space.can_stage(operation) || !self.keeps_path() {
             self.write_out()?;
@@ -43,14 +43,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         usize::from(self.height) < buffers || S::working(1, buffers) != S::reading(1, buffers)
     }
 
-    /// Collects garbage until `pages` can be programmed.
-    fn gain_room(&mut self, pages: u32) -> Result<(), Fault<F::Error>> {
+    /// Collects garbage until `beyond` pages more can be programmed than are kept.
+    fn gain_room(&mut self, beyond: u32) -> Result<(), Fault<F::Error>> {
         // Each round gains a page at least; a chip's worth of rounds without success is no progress.
-        if self.space.room() < pages {
+        if self.space.room() < self.kept() + beyond {
             self.write_out()?;
         }
+        self.see_reserve();
         let mut rounds = self.space.geometry.pages();
-        while self.space.room() < pages {
+        // A block that fails on the way takes the room that was kept for it.
+        while self.space.room() < self.kept() + beyond {
             let victim = if self.reserve_touched {
                 self.easiest_victim()?
             } else {
@@ -107,16 +109,28 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.no_room(self.budget.limit_pages)
     }
 
+    /// Notes whether cuts, or blocks that failed, have touched the reserve. Room for blocks that fail
+    /// is part of it: cuts must not use that up either.
+    pub(super) fn see_reserve(&mut self) {
+        let reserve_pages = self.budget.reserve_pages + self.space.room_to_fail();
+        self.reserve_touched |= self.space.room() < reserve_pages;
+    }
+
+    /// Pages that must be free before an operation begins.
+    pub(super) const fn kept(&self) -> u32 {
+        self.budget.room_pages + self.space.room_to_fail()
+    }
+
     /// Room below which nothing is moved but to gain room.
     pub(super) fn floor(&self) -> u32 {
-        self.budget.room_pages + S::path_pages(self.height)
+        self.kept() + S::path_pages(self.height)
     }
 
     /// Saves what is on weak pages and bad blocks, as far as there is room.
     fn tend(&mut self) -> Result<(), Fault<F::Error>> {
         if self.space.has_weak() {
             // A device that is worn out refuses this, and may take the change all the same.
-            match self.gain_room(self.floor()) {
+            match self.gain_room(S::path_pages(self.height)) {
                 Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => {}
                 gained => gained?,
             }

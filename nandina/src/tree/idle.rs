@@ -101,7 +101,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let victim = together.then(|| self.space.geometry.block_of(page));
             self.refreshed_pages += u64::from(cause == Cause::Weak);
             self.save(page, victim)?;
-            self.reserve_touched &= self.space.room() < self.budget.room_pages;
+            self.reserve_touched &= self.space.room() < self.kept();
             self.space.mark_bad_blocks()?;
         }
     }
@@ -111,6 +111,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let room = self.space.room();
         let active = self.space.active_block();
         if room < self.floor() {
+            self.see_reserve();
             // As the next change would: the same victim, and no other work before it.
             if self.reserve_touched && S::path_pages(self.height) > 1 {
                 return Due::Later;

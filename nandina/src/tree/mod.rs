@@ -55,7 +55,7 @@ pub struct Index<'b, F, S> {
     moves: Moves,
     /// An operation failed half way. As after a cut, only the medium knows what is true.
     in_doubt: bool,
-    /// A cut during garbage collection has left less room than the reserve.
+    /// A cut during garbage collection has left less room than the reserve, or a block that failed has.
     reserve_touched: bool,
     collected_blocks: u64,
     moved_pages: u64,

@@ -1,0 +1,232 @@
+//! The reserve for cuts is not for bad blocks: as long as no more blocks are bad than may become so, those
+//! that fail in the middle of a collection leave room for it, however much the cuts before have taken.
+
+use nandina::flash::profile::DATAFLASH_264;
+use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
+use nandina::place::Placement;
+use nandina::{Index, Moves, Statistics, WriteError};
+use nandina_sim::{Chip, ChipError, Cut};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::*;
+
+/// What fails.
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    /// An erase, and the chip says so.
+    Erase,
+    /// An erase that does nothing and says that it did.
+    SilentErase,
+    /// A program, and the chip says so.
+    Program,
+}
+
+/// A chip of which some operations of a kind fail, one after another.
+struct Failing {
+    chip: Chip,
+    failure: Failure,
+    /// Operations of this kind before those that fail.
+    until: u32,
+    /// Operations that are still to fail.
+    left: u32,
+}
+
+impl Failing {
+    fn strikes(&mut self) -> bool {
+        let now = self.until == 0 && self.left > 0;
+        self.until = self.until.saturating_sub(1);
+        self.left -= u32::from(now);
+        now
+    }
+}
+
+impl Flash for Failing {
+    type Error = ChipError;
+
+    fn geometry(&self) -> Geometry {
+        self.chip.geometry()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.chip.capabilities()
+    }
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        self.chip.read(page, main, spare)
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        if matches!(self.failure, Failure::Program) && self.strikes() {
+            return Err(ChipError::ProgramFailed(page));
+        }
+        match self.chip.program(page, main, spare) {
+            // What was not erased takes no program: the page does not hold what it should.
+            Err(ChipError::Rule { .. }) if matches!(self.failure, Failure::SilentErase) => Ok(()),
+            programmed => programmed,
+        }
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        let failure = self.failure;
+        match failure {
+            Failure::Erase if self.strikes() => Err(ChipError::EraseFailed(block)),
+            Failure::SilentErase if self.strikes() => Ok(()),
+            _ => self.chip.erase(block),
+        }
+    }
+
+    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.chip.rewrite(page, main, spare)
+    }
+
+    fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {
+        self.chip.is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.chip.mark_bad(block)
+    }
+}
+
+/// Cuts in a row.
+const SESSIONS: u32 = 400;
+
+/// Cuts touch the reserve of a full chip, then blocks fail in the next change.
+struct FailsAfterCuts {
+    moves: Moves,
+    /// Blocks that fail in one change: all that still may.
+    blocks: u32,
+}
+
+impl FailsAfterCuts {
+    fn case(&self) -> Case {
+        let mut case = Case::new(DATAFLASH_264.with_blocks(39));
+        case.profile.capabilities.bad_blocks_per_mille = 200;
+        (case.options.moves, case.options.verify) = (self.moves, true);
+        case
+    }
+
+    /// Fills the chip with as many records as it takes, and answers how many these are.
+    fn fill<S: Placement>(&self, chip: &mut Chip) -> Result<u32, String> {
+        let case = self.case();
+        let mut ram = case.ram::<S>();
+        let mut index = Index::<_, S>::format(chip, &case.options, &mut ram).map_err(text)?;
+        for number in 0.. {
+            match index.insert(&key(number * 7919), &value(number, 0)) {
+                Ok(_) => {}
+                Err(WriteError::Full { .. } | WriteError::TooHigh { .. }) => return Ok(number),
+                Err(error) => return Err(text(error)),
+            }
+        }
+        Err("the chip is never full".into())
+    }
+
+    /// Cuts power soon in a session of changes, and answers the room and the chip that it leaves.
+    fn cut<S: Placement>(
+        &self,
+        chip: &Chip,
+        random: &mut ChaCha8Rng,
+        records: u32,
+        version: u32,
+    ) -> Result<(u32, Chip), String> {
+        let case = self.case();
+        let mut ram = case.ram::<S>();
+        let mut chip = chip.clone();
+        let start = chip.counters().operations();
+        let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let mounting = index.flash().counters().operations() - start;
+        drop(index);
+        let first = random.random_range(0..records);
+        chip.cut_at(mounting + random.random_range(0..60), Cut::ALL[random.random_range(0..5)]);
+        index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+        for number in first..first + 40 {
+            let number = number % records;
+            if index.insert(&key(number * 7919), &value(number, version)).is_err() {
+                break;
+            }
+        }
+        drop(index);
+        chip.restore_power();
+        let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let free_pages = index.statistics().free_pages;
+        drop(index);
+        Ok((free_pages, chip))
+    }
+
+    /// Replaces a record while blocks fail. Answers whether all of them did.
+    fn change<S: Placement>(
+        &self,
+        chip: &Chip,
+        failure: Failure,
+        until: u32,
+        number: u32,
+    ) -> Result<bool, String> {
+        let case = self.case();
+        let mut ram = case.ram::<S>();
+        let mut device = Failing { chip: chip.clone(), failure, until, left: self.blocks };
+        let mut index = Index::<_, S>::open(&mut device, &case.options, &mut ram).map_err(text)?;
+        let before = index.statistics();
+        let at = |what: String, after: Statistics| {
+            format!("{failure:?} {until}: {what}, before {before:?}, after {after:?}")
+        };
+        let changed = index.insert(&key(number * 7919), &value(number, u32::MAX));
+        let after = index.statistics();
+        changed.map_err(|error| at(text(error), after))?;
+        let found = index.get(&key(number * 7919)).map_err(text)?;
+        if found != Some(&value(number, u32::MAX)[..]) {
+            return Err(at(format!("the change is not there: {found:?}"), after));
+        }
+        drop(index);
+        Ok(device.left == 0)
+    }
+}
+
+impl Check for FailsAfterCuts {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = self.case();
+        let reserve_blocks = case.profile.capabilities.bad_blocks_max(case.profile.geometry.blocks);
+        let mut random = ChaCha8Rng::seed_from_u64(seed());
+        let mut chip = Chip::with_seed(case.profile, seed());
+        chip.spoil_blocks(reserve_blocks - self.blocks);
+        let records = self.fill::<S>(&mut chip)?;
+        let (mut least, mut failed) = (u32::MAX, 0);
+        for session in 0..SESSIONS {
+            let mut worst: Option<(u32, Chip)> = None;
+            for _ in 0..8 {
+                let after = self.cut::<S>(&chip, &mut random, records, session)?;
+                if worst.as_ref().is_none_or(|(free_pages, _)| after.0 < *free_pages) {
+                    worst = Some(after);
+                }
+            }
+            let Some((free_pages, worst)) = worst else { break };
+            chip = worst;
+            least = least.min(free_pages);
+            for failure in [Failure::Erase, Failure::SilentErase, Failure::Program] {
+                for until in 0..3 {
+                    let number = random.random_range(0..records);
+                    let hit = self
+                        .change::<S>(&chip, failure, until, number)
+                        .map_err(|what| format!("session {session}: {what}"))?;
+                    failed += u32::from(hit);
+                }
+            }
+        }
+        println!("{} {:?}: {least} pages, {failed} times", S::DESCRIPTION.key, self.moves);
+        if failed > SESSIONS { Ok(()) } else { Err(format!("only {failed} times blocks failed")) }
+    }
+}
+
+#[test]
+fn blocks_that_fail_after_cuts_are_paid_from_the_reserve_for_bad_blocks() {
+    for moves in [Moves::Alone, Moves::Together] {
+        for blocks in [1, 3] {
+            for_every_system(&FailsAfterCuts { moves, blocks });
+        }
+    }
+}
