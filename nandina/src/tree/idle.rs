@@ -111,7 +111,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let room = self.space.room();
         let active = self.space.active_block();
         if room < self.floor() {
-            self.see_reserve();
             // As the next change would: the same victim, and no other work before it.
             if self.reserve_touched && S::path_pages(self.height) > 1 {
                 return Due::Later;

@@ -172,7 +172,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// All that is on the chip is known.
     fn ready(&mut self) {
         self.budget = self.budget_for(self.height, self.inner_nodes);
-        self.reserve_touched = self.space.room() < self.budget.reserve_pages;
+        self.reserve_touched = false;
+        self.see_reserve();
         self.in_doubt = false;
     }
 
