@@ -8,7 +8,10 @@ use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
 use crate::node::PageLayout;
 use crate::place::Placement;
-use crate::space::{AREA_BLOCKS, Budget, Extent, Frames, WEAK_MAX, room_to_fail};
+use crate::space::{
+    AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, Frames, LISTED_MAX, WEAK_MAX,
+    checkpoint_cost, checkpoint_parts, room_to_fail,
+};
 use crate::tree::{Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, ram_needed};
 
 /// Chip operations of one call, at most.
@@ -70,16 +73,31 @@ pub fn plan<S: Placement>(
     let area = if options.checkpoints.is_some() { AREA_BLOCKS } else { 0 };
     let extent = Extent { block_pages, blocks: (geometry.blocks - reserve).saturating_sub(area) };
     let path = S::path_pages(tree.height);
+    let parts = match options.checkpoints {
+        Some(_) => checkpoint_parts(geometry, &layout, block_pages).unwrap_or(0),
+        None => 0,
+    };
     let budget = Budget::new(&extent, options.moves, tree.height, path, tree.inner_nodes);
     if budget.limit_pages < 3 {
         return Err(OpenError::ChipTooSmall { limit_pages: budget.limit_pages });
     }
     // A system that puts a whole path in one page has as many pages as leaves.
     let valid_pages = if path == 1 { tree.leaves } else { tree.leaves + tree.inner_nodes };
-    let bounds = Bounds { extent, budget, path, height: tree.height, options };
+    let bounds = Bounds { extent, budget, path, height: tree.height, parts, options };
     let shared = Frames::COUNT_MAX.min(options.buffers::<S>()) <= usize::from(tree.height);
     let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };
     let spanned = u64::from((budget.room_pages - budget.reserve_pages).div_ceil(block_pages));
+    // A checkpoint that leads nowhere: both anchors and its block are searched, the blocks that it names looked
+    // into, and the nodes compared.
+    let in_vain = if parts > 0 {
+        3 * u64::from(block_pages.ilog2() + 3)
+            + 2 * u64::from(parts)
+            + LISTED_MAX as u64
+            + (1 + spanned) * u64::from(block_pages)
+            + 4 * inner_reads
+    } else {
+        0
+    };
     Ok(Plan {
         ram_bytes: ram_needed::<S>(geometry, options),
         height: tree.height,
@@ -92,6 +110,7 @@ pub fn plan<S: Placement>(
             reads: (2 + spanned) * u64::from(geometry.blocks)
                 + (2 + spanned) * u64::from(block_pages)
                 + inner_reads
+                + in_vain
                 + u64::from(tree.height),
             programs: 0,
             erases: 0,
@@ -100,7 +119,8 @@ pub fn plan<S: Placement>(
         change: bounds.change(budget.room_pages - budget.reserve_pages, false),
         change_after_cuts: bounds
             .change(budget.room_pages + room_to_fail(0, reserve, block_pages), true),
-        gc_step_least: move_cost(tree.height, path, 0, options.verify, block_pages),
+        gc_step_least: move_cost(tree.height, path, 0, options.verify, block_pages)
+            + if parts > 0 { checkpoint_cost(parts, options.verify) } else { 0 },
     })
 }
 
@@ -142,6 +162,8 @@ struct Bounds<'p> {
     budget: Budget,
     path: u32,
     height: u8,
+    /// Pages of a checkpoint, or 0.
+    parts: u32,
     options: &'p Options,
 }
 
@@ -157,6 +179,10 @@ impl Bounds<'_> {
         let operation = path + height + 1;
         let staged = self.options.write_cache as u64;
         let programs = moved + spare_moves * path + operation + staged;
+        let block_pages = u64::from(self.extent.block_pages);
+        // At most one for each block that is opened, and the one that was due before.
+        let checkpoints = if self.parts > 0 { programs.div_ceil(block_pages) + 2 } else { 0 };
+        let programs = programs + checkpoints * u64::from(self.parts + 1);
         // Each move reads its page, goes down to it, and may find nodes displaced from their buffers. Once
         // the reserve is touched, a victim is looked for among all valid pages.
         let by_move = 1 + 2 * height;
@@ -167,7 +193,8 @@ impl Bounds<'_> {
         };
         let verifies = if self.options.verify { programs } else { 0 };
         let reads = (moved + spare_moves) * by_move + 3 * height + search + verifies;
-        let erases = programs.div_ceil(self.extent.block_pages.into());
+        let erases =
+            programs.div_ceil(block_pages) + checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
         Cost { reads, programs, erases }
     }
 }

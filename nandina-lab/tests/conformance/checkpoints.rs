@@ -1,10 +1,12 @@
 //! Checkpoints: a mount that begins with one finds what a mount finds that looks into every block, after any cut,
 //! with failing blocks and with damaged checkpoints; and it reads less.
 
-use nandina::flash::{Geometry, Profile};
+use nandina::flash::profile::MLC;
+use nandina::flash::{Geometry, PageNumber, Profile};
+use nandina::node::PageLayout;
 use nandina::place::Placement;
-use nandina::{Index, Moves, OpenError, WriteError};
-use nandina_sim::{Chip, ChipError, Cut, Faults, TINY};
+use nandina::{Cost, Index, Moves, OpenError, WriteError, plan};
+use nandina_sim::{Chip, ChipError, Counters, Cut, Faults, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -183,4 +185,178 @@ impl Check for FailingBlocks {
 #[test]
 fn blocks_may_fail_where_checkpoints_go() {
     for_every_system(&FailingBlocks);
+}
+
+struct Damaged;
+
+impl Check for Damaged {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = case(24, 3, Moves::Together, None);
+        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut ram = case.ram::<S>();
+        drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
+        let (mut model, mut random) = (Model::new(), ChaCha8Rng::seed_from_u64(seed()));
+        change::<S>(&mut chip, &case, &mut ram, &mut random, &mut model, 1500)?;
+        let layout = PageLayout::new(
+            case.profile.geometry.page_bytes as usize,
+            case.profile.geometry.spare_bytes as usize,
+        );
+        let mut pages = Vec::new();
+        for page in (0..case.profile.geometry.pages()).map(PageNumber) {
+            let mut is_of_checkpoints = false;
+            chip.clone().corrupt_page(page, |main, spare| {
+                let mut frame = [&*main, &*spare].concat();
+                frame.truncate(layout.frame_bytes());
+                is_of_checkpoints = layout.open(&frame).is_ok_and(|header| header.lowest == 0);
+            });
+            if is_of_checkpoints {
+                pages.push(page);
+            }
+        }
+        let (mut with, mut without) = (0, 0);
+        // Each alone, then all of them.
+        for damaged in pages.chunks(1).chain([&pages[..]]) {
+            let mut chip = chip.clone();
+            for &page in damaged {
+                chip.corrupt_page(page, |main, _| main[20] ^= 4);
+            }
+            let (mut model, ram) = (model.clone(), &mut ram);
+            let from = recover::<S>(&mut chip, &case, ram, &mut model, None)
+                .map_err(|what| format!("{damaged:?} of {pages:?}: {what}"))?;
+            if from {
+                with += 1
+            } else {
+                without += 1
+            }
+            // And life goes on from there, with a new checkpoint.
+            change::<S>(&mut chip, &case, ram, &mut random, &mut model, 200)?;
+            if !recover::<S>(&mut chip, &case, ram, &mut model, None)? {
+                return Err(format!("{damaged:?}: no checkpoint was written after it"));
+            }
+        }
+        println!(
+            "{}: {} pages, {with} with a checkpoint, {without} without",
+            S::DESCRIPTION.key,
+            pages.len()
+        );
+        if with > 0 && without > 0 {
+            Ok(())
+        } else {
+            Err(format!("{with} with, {without} without"))
+        }
+    }
+}
+
+#[test]
+fn a_damaged_checkpoint_costs_time_and_no_record() {
+    for_every_system(&Damaged);
+}
+
+struct Reads;
+
+impl Check for Reads {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut reads = Vec::new();
+        for blocks in [256, 1024] {
+            for checkpoints in [None, Some(4)] {
+                let mut case = Case::new(MLC.without_pairing().with_blocks(blocks));
+                case.options.checkpoints = checkpoints;
+                let mut chip = Chip::new(case.profile);
+                let mut ram = case.ram::<S>();
+                let mut index =
+                    Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+                for number in 0..blocks * 100 {
+                    let number = number.wrapping_mul(0x9E37_79B1);
+                    index.insert(&key(number), &value(number, 0)).map_err(text)?;
+                }
+                let found = index.statistics();
+                drop(index);
+                let before = chip.counters().reads;
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                let statistics = index.statistics();
+                reads.push(index.flash().counters().reads - before);
+                if statistics.from_checkpoint != checkpoints.is_some()
+                    || (found.records, found.inner_nodes, found.valid_pages)
+                        != (statistics.records, statistics.inner_nodes, statistics.valid_pages)
+                {
+                    return Err(format!("before {found:?}, after {statistics:?}"));
+                }
+                let mut violations = 0;
+                index.check(|_| violations += 1).map_err(text)?;
+                if violations > 0 {
+                    return Err(format!("{violations} violations"));
+                }
+            }
+        }
+        println!("{}: {reads:?} reads", S::DESCRIPTION.key);
+        let [few_blocks, few, many_blocks, many] = reads[..] else { unreachable!() };
+        let holds = few < few_blocks && 4 * many < many_blocks && many < 4 * few;
+        if holds { Ok(()) } else { Err(format!("{reads:?} reads")) }
+    }
+}
+
+#[test]
+fn a_mount_from_a_checkpoint_reads_little_however_large_the_chip() {
+    for_every_system(&Reads);
+}
+
+struct Costs;
+
+impl Check for Costs {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut written = 0;
+        for (every, moves, verify) in
+            [(1, Moves::Together, false), (2, Moves::Alone, true), (12, Moves::Together, false)]
+        {
+            let mut case = case(32, every, moves, None);
+            case.options.verify = verify;
+            let Profile { geometry, capabilities, .. } = case.profile;
+            let plan = plan::<S>(&geometry, &capabilities, &case.options, 400).map_err(text)?;
+            let spent = |before: Counters, after: Counters| Cost {
+                reads: after.reads - before.reads,
+                programs: after.programs - before.programs,
+                erases: after.erases - before.erases,
+            };
+            let within = |what: &str, cost: Cost, most: Cost| {
+                let holds = cost.reads <= most.reads
+                    && cost.programs <= most.programs
+                    && cost.erases <= most.erases;
+                if holds { Ok(()) } else { Err(format!("{what}: {cost:?}, planned {most:?}")) }
+            };
+            let mut chip = Chip::with_seed(case.profile, seed());
+            let mut ram = case.ram::<S>();
+            drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
+            let mut random = ChaCha8Rng::seed_from_u64(seed());
+            for _ in 0..40 {
+                let before = chip.counters();
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                within("opening", spent(before, index.flash().counters()), plan.open)?;
+                for turn in 0..80 {
+                    let before = index.flash().counters();
+                    let number = random.random_range(0..400);
+                    match index.insert(&key(number), &value(number, random.random())) {
+                        Ok(_) | Err(WriteError::Full { .. }) => {}
+                        Err(error) => return Err(text(error)),
+                    }
+                    let cost = spent(before, index.flash().counters());
+                    within("a change", cost, plan.change)?;
+                    if turn % 10 == 0 {
+                        let idle = index.gc_step(plan.gc_step_least).map_err(text)?;
+                        if idle.operations > plan.gc_step_least {
+                            return Err(format!("{idle:?}, budget {}", plan.gc_step_least));
+                        }
+                    }
+                    written += cost.programs;
+                }
+            }
+        }
+        if written > 10_000 { Ok(()) } else { Err(format!("only {written} programs")) }
+    }
+}
+
+#[test]
+fn no_call_costs_more_than_planned_with_checkpoints() {
+    for_every_system(&Costs);
 }

@@ -28,7 +28,8 @@ pub(crate) use cache::STAGED;
 use checkpoint::Checkpoints;
 pub use checkpoint::EVERY_MAX;
 pub(crate) use checkpoint::{
-    AREA_BLOCKS, Found, LIST_MAX as LISTED_MAX, Tree, parts as checkpoint_parts,
+    AREA_BLOCKS, ERASES_MAX as CHECKPOINT_ERASES_MAX, Found, LIST_MAX as LISTED_MAX, Tree,
+    cost as checkpoint_cost, parts as checkpoint_parts,
 };
 pub(crate) use frames::Frames;
 

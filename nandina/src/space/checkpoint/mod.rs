@@ -56,6 +56,15 @@ pub(crate) const fn parts(
     if parts <= block_pages { Some(parts) } else { None }
 }
 
+/// The most chip operations that a checkpoint of so many pages takes where no block fails: these and an
+/// anchor's page, and the erase of the checkpoints' block and of both anchors.
+pub(crate) const fn cost(parts: u32, verify: bool) -> u32 {
+    (parts + 1) * (1 + verify as u32) + ERASES_MAX
+}
+
+/// Blocks that one checkpoint erases at most.
+pub(crate) const ERASES_MAX: u32 = 3;
+
 /// What is known of the checkpoints on the chip.
 pub(super) struct Checkpoints {
     /// Blocks opened from one checkpoint to the next; 0 if none are written.
@@ -108,8 +117,7 @@ impl<F: Flash> Space<'_, F> {
         if self.checkpoints.every == 0 {
             return 0;
         }
-        // Its pages and an anchor; a block for each of them, or at first both anchors.
-        (self.parts() + 1) * (1 + u32::from(self.verify)) + 3
+        cost(self.parts(), self.verify)
     }
 
     fn parts(&self) -> u32 {
