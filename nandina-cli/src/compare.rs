@@ -70,6 +70,9 @@ pub struct Compare {
     /// A twentieth of the workload
     #[arg(long, requires = "workload")]
     quick: bool,
+    /// Blocks from one checkpoint to the next, 1 to 12 [default: no checkpoints]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
+    checkpoints: Option<u32>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -91,7 +94,8 @@ impl Compare {
         let (work, description) = self.work()?;
         // A trace has nothing random.
         let seed = self.trace.is_none().then_some(self.seed);
-        let setup = Setup { profile, options: Options::new(1, 0), ram_bytes: self.ram };
+        let options = Options { checkpoints: self.checkpoints, ..Options::new(1, 0) };
+        let setup = Setup { profile, options, ram_bytes: self.ram };
         let progress = Progress::new(work.operations() * systems.len() as u64);
         let advance = |operations| progress.advance(operations);
         let result = compare(&systems, &setup, &work, description, seed, &advance);

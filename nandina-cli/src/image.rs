@@ -52,6 +52,9 @@ pub struct Create {
     /// What the values are, as for keys, as long as two records fit in a leaf
     #[arg(long, value_name = "KIND")]
     value: String,
+    /// With checkpoints, so that opening reads little however large the chip is; four blocks are kept for them
+    #[arg(long)]
+    checkpoints: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -172,7 +175,7 @@ impl Create {
             }
         };
         let value = kind("--value", &self.value)?;
-        Store::create(&self.image, profile, &self.system, key, value)?;
+        Store::create(&self.image, profile, &self.system, key, value, self.checkpoints)?;
         let (key, value) = (key.to_string(), value.to_string());
         let blocks = profile.geometry.blocks;
         let object = json!({

@@ -122,6 +122,7 @@ fn pages_text(inspection: &Inspection) -> String {
     for (what, count) in [
         ("valid: they hold a node of the tree", pages.valid),
         ("stale: superseded", pages.stale),
+        ("of checkpoints, new and old", pages.checkpoints),
         ("of an operation that was cut", pages.unfinished),
         ("of an index that was here before", pages.other_index),
         ("erased", pages.erased),

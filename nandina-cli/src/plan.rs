@@ -39,6 +39,9 @@ pub struct Arguments {
     /// Page buffers, what the system needs to 16 [default: what each system needs]
     #[arg(long, value_parser = size(1..=16))]
     page_buffers: Option<usize>,
+    /// Blocks from one checkpoint to the next, 1 to 12 [default: no checkpoints]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
+    checkpoints: Option<u32>,
     /// Read each page back after its program
     #[arg(long)]
     verify: bool,
@@ -55,6 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
     let options = Options {
         page_buffers: arguments.page_buffers,
         verify: arguments.verify,
+        checkpoints: arguments.checkpoints,
         ..Options::new(arguments.key_size, arguments.value_size)
     };
     let plans: Vec<_> = systems(&arguments.systems)?

@@ -8,6 +8,9 @@ use nandina_sim::{Chip, ChipError, Faults};
 
 use crate::LabError;
 
+/// Blocks from one checkpoint to the next, where an index in an image has any.
+pub const CHECKPOINTS: u32 = 8;
+
 /// Something to do with an index, whatever its system.
 pub trait Job {
     /// What it answers.
@@ -52,7 +55,10 @@ impl<J: Job> Visitor for Open<'_, J> {
 
     fn visit<S: Placement + 'static>(self) -> Self::Output {
         let (key_bytes, value_bytes) = (self.medium.key_bytes, self.medium.value_bytes);
-        let options = Options::new(key_bytes.into(), value_bytes.into());
+        let options = Options {
+            checkpoints: self.medium.checkpoints.then_some(CHECKPOINTS),
+            ..Options::new(key_bytes.into(), value_bytes.into())
+        };
         let mut ram = vec![0; ram_needed::<S>(&self.chip.profile().geometry, &options)];
         let mut index = Index::<_, S>::open(self.chip, &options, &mut ram)
             .map_err(|error| LabError(error.to_string()))?;

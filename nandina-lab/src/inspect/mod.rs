@@ -70,6 +70,8 @@ pub struct PageCounts {
     pub valid: u32,
     /// They held one, and were superseded.
     pub stale: u32,
+    /// They belong to checkpoints, in use or not.
+    pub checkpoints: u32,
     /// Written after the newest root, by an operation that was cut.
     pub unfinished: u32,
     /// Of another index: one that was on the chip before.
@@ -247,6 +249,7 @@ fn count(
             Ok(header) if newest.is_none_or(|newest| header.identity != newest.identity) => {
                 &mut counts.other_index
             }
+            Ok(header) if header.lowest == 0 => &mut counts.checkpoints,
             Ok(header) if tree.is_none_or(|tree| header.sequence > tree.facts.sequence) => {
                 &mut counts.unfinished
             }
@@ -259,7 +262,8 @@ fn count(
 
 fn decodable(pages: &Pages, newest: &PageHeader) -> Vec<Decodable> {
     let mut levels = BTreeMap::new();
-    for (_, header) in pages.readable().filter(|(_, header)| header.identity == newest.identity) {
+    let of_index = |header: &PageHeader| header.identity == newest.identity && header.lowest > 0;
+    for (_, header) in pages.readable().filter(|(_, header)| of_index(header)) {
         let level = levels.entry(header.lowest).or_insert(Decodable {
             level: header.lowest,
             pages: 0,

@@ -82,9 +82,11 @@ impl Pages {
         numbered.filter_map(|(page, found)| Some((page, found.as_ref().ok()?)))
     }
 
-    /// The newest readable page of all: it says which index is on the chip.
+    /// The newest readable page of a tree: it says which index is on the chip.
     pub fn newest(&self) -> Option<PageHeader> {
-        self.readable().map(|(_, header)| *header).max_by_key(|header| header.sequence)
+        let of_trees =
+            self.readable().map(|(_, header)| *header).filter(|header| header.lowest > 0);
+        of_trees.max_by_key(|header| header.sequence)
     }
 
     /// The roots of the index that `newest` belongs to, the newest first.

@@ -18,7 +18,7 @@ use nandina::{Index, Options, ram_needed};
 use nandina_sim::{Chip, Image};
 
 use crate::LabError;
-use crate::opened::{Job, medium_of, with_index};
+use crate::opened::{CHECKPOINTS, Job, medium_of, with_index};
 
 /// The label that says the kind of the keys.
 pub const KEY_LABEL: &str = "key";
@@ -74,9 +74,10 @@ impl Store {
         system: &str,
         key: Kind,
         value: Kind,
+        checkpoints: bool,
     ) -> Result<(), LabError> {
         let mut image = Image::create(path, Chip::new(profile))?;
-        let format = Format { chip: &mut image, key, value };
+        let format = Format { chip: &mut image, key, value, checkpoints };
         visit(system, format).unwrap_or_else(|| Err(LabError::no_system(system)))?;
         let labels = [(KEY_LABEL, key.to_string()), (VALUE_LABEL, value.to_string())];
         image.labels = labels.map(|(name, text)| (name.to_string(), text)).into();
@@ -194,6 +195,7 @@ struct Format<'c> {
     chip: &'c mut Chip,
     key: Kind,
     value: Kind,
+    checkpoints: bool,
 }
 
 impl Visitor for Format<'_> {
@@ -203,7 +205,10 @@ impl Visitor for Format<'_> {
         if let Some(missing) = S::DESCRIPTION.needs.missing(&self.chip.profile().capabilities) {
             return Err(LabError(format!("{}: {missing}", S::DESCRIPTION.key)));
         }
-        let options = Options::new(self.key.bytes().into(), self.value.bytes().into());
+        let options = Options {
+            checkpoints: self.checkpoints.then_some(CHECKPOINTS),
+            ..Options::new(self.key.bytes().into(), self.value.bytes().into())
+        };
         let mut ram = vec![0; ram_needed::<S>(&self.chip.profile().geometry, &options)];
         match Index::<_, S>::format(self.chip, &options, &mut ram) {
             Ok(_) => Ok(()),
