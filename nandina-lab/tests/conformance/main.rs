@@ -6,6 +6,7 @@
 mod analysis;
 mod caches;
 mod canary;
+mod deaf;
 mod faults;
 mod full;
 mod geometry;
