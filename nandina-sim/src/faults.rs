@@ -38,6 +38,20 @@ pub struct Faults {
 }
 
 impl Faults {
+    /// No fault at all.
+    pub const NONE: Self = Self {
+        program_failures: 0,
+        erase_failures: 0,
+        silent_programs: 0,
+        silent_erases: 0,
+        rewrite_failures: 0,
+        silent_rewrites: 0,
+        disturbing_reads: 0,
+        retention_days: 0,
+        within_ecc: false,
+        wear_out: false,
+    };
+
     /// Whether any operation could meet a fault.
     pub(crate) const fn any(&self) -> bool {
         self.program_failures

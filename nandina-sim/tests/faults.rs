@@ -263,10 +263,11 @@ fn rule_14_a_rewrite_that_fails_is_reported_and_the_block_fails_for_ever() {
     let failing = |chip: &mut Chip| {
         chip.set_faults(Faults { rewrite_failures: 1, ..Faults::default() });
     };
-    let failed = Err(ChipError::ProgramFailed(PageNumber(1)));
+    let error = ChipError::ProgramFailed(PageNumber(1));
+    assert_eq!(error.kind(), ErrorKind::ProgramFailed);
+    let failed = Err(error);
     is_old_erased_new_and_mixed(failing, &failed);
     let (mut chip, _) = rewritten(0, failing);
-    assert_eq!(failed.unwrap_err().kind(), ErrorKind::ProgramFailed);
     assert_eq!((chip.fault_counters().rewrite_failures, chip.fault_counters().injected()), (1, 1));
     assert!(chip.is_lost(BlockNumber(0)) && !chip.is_lost(BlockNumber(1)));
     assert!(chip.rewrite(PAGE, &[1; 512], &[]).is_err(), "the block has failed");

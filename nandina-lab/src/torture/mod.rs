@@ -89,6 +89,8 @@ pub struct Report {
     pub torn: u64,
     /// Other faults done to the chips: failures, silence, flipped bits.
     pub faults: u64,
+    /// Weak pages that swarms saw written anew.
+    pub refreshed: u64,
     /// The first cases that an index did not survive, at most ten; none is the aim.
     pub violations: Vec<Violation>,
 }
@@ -108,6 +110,7 @@ impl Report {
             cuts: 0,
             torn: 0,
             faults: 0,
+            refreshed: 0,
             violations: Vec::new(),
         }
     }
@@ -131,6 +134,7 @@ impl Report {
         self.cuts += other.cuts;
         self.torn += other.torn;
         self.faults += other.faults;
+        self.refreshed += other.refreshed;
         self.violations.extend(other.violations);
     }
 }

@@ -28,6 +28,8 @@ pub struct Episode {
     pub chip_operations: u64,
     /// What was done to the chip.
     pub faults: FaultCounters,
+    /// Weak pages that the index wrote anew.
+    pub refreshed: u64,
     /// The chip was worn out at the end: everything could be read, not everything be changed.
     pub worn_out: bool,
 }
@@ -59,6 +61,7 @@ pub fn swarm<S: Placement>(seed: u64, operations: u64, progress: &(dyn Fn(u64) +
         let outcome = episode::<S>(seed, &mut done);
         report.runs += 1;
         report.add(done.faults, done.operations, done.chip_operations);
+        report.refreshed += done.refreshed;
         if let Err(what) = outcome {
             let case = CaseId {
                 mode: Mode::Swarm,
@@ -92,11 +95,13 @@ pub fn episode<S: Placement>(seed: u64, done: &mut Episode) -> Result<(), String
                 random,
                 version: 0,
                 operations: 0,
+                refreshed: 0,
                 mounting: 0,
             };
             let outcome = life.live::<S>();
             done.worn_out = life.is_worn_out();
             done.operations = life.operations;
+            done.refreshed = life.refreshed;
             chip = life.chip;
             outcome
         }
@@ -181,6 +186,7 @@ struct Life<'r> {
     random: ChaCha8Rng,
     version: u32,
     operations: u64,
+    refreshed: u64,
     /// Chip operations of the last mount.
     mounting: u64,
 }
@@ -264,8 +270,12 @@ impl Life<'_> {
             Err(OpenError::Device(ChipError::PowerLost)) => return Ok(End::Cut(None)),
             Err(error) => return Err(format!("opening: {error:?}")),
         };
+        let mut refreshed = 0;
         for _ in 0..self.random.random_range(1..400) {
             self.operations += 1;
+            let so_far = index.statistics().refreshed_pages;
+            self.refreshed += so_far - refreshed;
+            refreshed = so_far;
             let number = self.random.random_range(0..self.settings.records);
             let change = match self.random.random_range(0..100) {
                 0..5 => {

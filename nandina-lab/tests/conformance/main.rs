@@ -7,6 +7,7 @@ mod analysis;
 mod caches;
 mod canary;
 mod checkpoints;
+mod deaf;
 mod faults;
 mod full;
 mod geometry;

@@ -4,12 +4,13 @@
 use nandina::flash::{BlockNumber, PageNumber};
 use nandina::place::Placement;
 use nandina::{Index, Options, ReadError};
+use nandina_lab::torture::Device;
 use nandina_sim::{Chip, Faults, TINY};
 
 use crate::harness::*;
 
 /// Puts, replaces and removes; then holds the index against the model, reopens it and does so again.
-struct Under {
+pub struct Under {
     faults: Faults,
     factory_bad: u32,
     verify: bool,
@@ -30,13 +31,22 @@ fn case(verify: bool) -> Case {
 
 impl Check for Under {
     fn run<S: Placement + 'static>(&self) -> Outcome {
+        self.on::<S, _>(|chip| chip)
+    }
+}
+
+impl Under {
+    /// The check on a device that stands before the chip.
+    pub fn on<S: Placement, D: Device>(&self, wrap: impl Fn(Chip) -> D) -> Outcome {
         let case = case(self.verify);
         let mut ram = case.ram::<S>();
         let mut chip = Chip::with_seed(case.profile, seed());
         chip.spoil_blocks(self.factory_bad);
         chip.set_faults(self.faults);
+        let mut device = wrap(chip);
         let mut model = Model::new();
-        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let mut index =
+            Index::<_, S>::format(&mut device, &case.options, &mut ram).map_err(text)?;
         for turn in 0..self.changes {
             let number = turn * 37 % 401;
             if turn % 5 == 4 {
@@ -59,34 +69,37 @@ impl Check for Under {
         compare(&mut index, &model)?;
         let statistics = index.statistics();
         drop(index);
-        let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let mut index = Index::<_, S>::open(&mut device, &case.options, &mut ram).map_err(text)?;
         compare(&mut index, &model).map_err(|what| format!("reopened: {what}"))?;
         if index.statistics().bad_blocks < self.factory_bad {
             return Err("a mount forgot blocks that are bad from the factory".into());
         }
         drop(index);
+        let chip = device.chip();
         let marked = chip.bad_blocks().count() as u32;
         if marked + 1 < statistics.bad_blocks {
             return Err(format!("{} blocks are bad, {marked} are marked", statistics.bad_blocks));
         }
-        if !(self.shown)(&chip, statistics.refreshed_pages) {
+        if !(self.shown)(chip, statistics.refreshed_pages) {
             return Err(format!("nothing happened: {:?}, {statistics:?}", chip.fault_counters()));
         }
         Ok(())
     }
 }
 
+/// Blocks that are bad from the factory, and nothing else.
+pub const SPOILED: Under = Under {
+    faults: Faults::NONE,
+    factory_bad: 8,
+    verify: false,
+    changes: 6_000,
+    lookups: 0,
+    shown: |_, _| true,
+};
+
 #[test]
 fn factory_bad_blocks_are_never_touched() {
-    let faults = Faults::default();
-    for_every_system(&Under {
-        faults,
-        factory_bad: 8,
-        verify: false,
-        changes: 6_000,
-        lookups: 0,
-        shown: |_, _| true,
-    });
+    for_every_system(&SPOILED);
 }
 
 #[test]
@@ -131,19 +144,19 @@ fn programs_and_erases_that_do_nothing_are_found_when_read_back() {
     });
 }
 
+/// Reads that disturb. Nothing bounds the flips: only refreshing keeps every codeword within the ECC.
+pub const DISTURBED: Under = Under {
+    faults: Faults { disturbing_reads: 200, ..Faults::NONE },
+    factory_bad: 0,
+    verify: false,
+    changes: 500,
+    lookups: 300,
+    shown: |chip, refreshed| chip.fault_counters().flips > 50 && refreshed > 0,
+};
+
 #[test]
 fn pages_that_reads_disturb_are_refreshed_in_time() {
-    // Nothing bounds the flips: only refreshing keeps every codeword within the ECC.
-    let faults = Faults { disturbing_reads: 200, ..Faults::default() };
-    let shown = |chip: &Chip, refreshed| chip.fault_counters().flips > 50 && refreshed > 0;
-    for_every_system(&Under {
-        faults,
-        factory_bad: 0,
-        verify: false,
-        changes: 500,
-        lookups: 300,
-        shown,
-    });
+    for_every_system(&DISTURBED);
 }
 
 /// Data that nobody reads rots, unless the idle index reads it.

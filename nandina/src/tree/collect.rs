@@ -113,7 +113,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// is part of it: cuts must not use that up either.
     pub(super) fn see_reserve(&mut self) {
         let reserve_pages = self.budget.reserve_pages + self.space.room_to_fail();
-        self.reserve_touched |= self.space.room() < reserve_pages;
+        // Nothing was written since the mount, or since a block failed: a collection that is half done in
+        // idle steps has touched nothing.
+        self.reserve_touched |=
+            self.space.active_block().is_none() && self.space.room() < reserve_pages;
     }
 
     /// Pages that must be free before an operation begins.

@@ -1,0 +1,128 @@
+//! Devices that keep from the index what it must know: which pages share cells, which reads the ECC had to
+//! correct, which blocks are bad. The suites must catch an index under each, and not under the chip itself.
+
+use nandina::flash::{
+    BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Profile, Reading,
+};
+use nandina::place::{Mu, Placement, Wandering};
+use nandina_lab::torture::{CutRun, Device, Mode, cut_everywhere};
+use nandina_sim::{Chip, ChipError, TINY};
+
+use crate::media::{DISTURBED, SPOILED, Under};
+
+/// What a device keeps to itself.
+#[derive(Clone, Copy, PartialEq)]
+enum Hides {
+    Nothing,
+    Pairing,
+    Corrections,
+    BadBlocks,
+}
+
+#[derive(Clone)]
+struct Deaf {
+    chip: Chip,
+    hides: Hides,
+}
+
+impl Deaf {
+    fn under(hides: Hides) -> impl Fn(Chip) -> Self {
+        move |chip| Self { chip, hides }
+    }
+}
+
+impl Device for Deaf {
+    fn chip(&self) -> &Chip {
+        &self.chip
+    }
+
+    fn chip_mut(&mut self) -> &mut Chip {
+        &mut self.chip
+    }
+}
+
+impl Flash for Deaf {
+    type Error = ChipError;
+
+    fn geometry(&self) -> Geometry {
+        self.chip.geometry()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let capabilities = self.chip.capabilities();
+        match self.hides {
+            Hides::Pairing => Capabilities { pairing: Pairing::None, ..capabilities },
+            _ => capabilities,
+        }
+    }
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        match self.chip.read(page, main, spare)? {
+            Reading::Corrected if self.hides == Hides::Corrections => Ok(Reading::Clean),
+            reading => Ok(reading),
+        }
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.chip.program(page, main, spare)
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.chip.erase(block)
+    }
+
+    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.chip.rewrite(page, main, spare)
+    }
+
+    fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {
+        Ok(self.chip.is_bad(block)? && self.hides != Hides::BadBlocks)
+    }
+
+    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.chip.mark_bad(block)
+    }
+}
+
+/// Whether one cut at every operation finds something on a chip whose pages share cells in pairs.
+fn cuts_find<S: Placement>(hides: Hides) -> bool {
+    // As many pages for the index as the chip for exhaustive tests has: all, or every second one.
+    let pages_per_block = match hides {
+        Hides::Pairing => TINY.geometry.pages_per_block,
+        _ => 2 * TINY.geometry.pages_per_block,
+    };
+    let geometry = Geometry { pages_per_block, ..TINY.geometry };
+    let capabilities = Capabilities { pairing: Pairing::WordLines(2), ..TINY.capabilities };
+    let chip = Chip::with_seed(Profile { geometry, capabilities, ..TINY }, 1);
+    let report =
+        cut_everywhere::<S, _>(Deaf::under(hides)(chip), CutRun::SMALL, Mode::Linear, 1, &|_| {});
+    let tame = report.violations.iter().any(|violation| violation.what.contains("too tame"));
+    assert!(!tame, "{:?}", report.violations);
+    !report.violations.is_empty()
+}
+
+#[test]
+fn cuts_catch_an_index_that_is_not_told_which_pages_share_cells() {
+    assert!(cuts_find::<Wandering>(Hides::Pairing) && cuts_find::<Mu>(Hides::Pairing));
+    assert!(!cuts_find::<Wandering>(Hides::Nothing) && !cuts_find::<Mu>(Hides::Nothing));
+}
+
+/// Whether the check of weak pages, or of factory-bad blocks, finds something.
+fn media_find<S: Placement + 'static>(hides: Hides) -> (bool, bool) {
+    let finds = |under: &Under| under.on::<S, _>(Deaf::under(hides)).is_err();
+    (finds(&DISTURBED), finds(&SPOILED))
+}
+
+#[test]
+fn failing_media_catch_an_index_that_is_not_told_of_weak_pages_or_bad_blocks() {
+    for find in [media_find::<Wandering>, media_find::<Mu>] {
+        assert!(find(Hides::Corrections).0);
+        assert!(find(Hides::BadBlocks).1);
+        assert_eq!(find(Hides::Nothing), (false, false));
+    }
+}
