@@ -1,7 +1,7 @@
 //! Idle steps after cuts: where collection was cut and the next change has no room, idle steps make it.
 
 use nandina::place::Placement;
-use nandina::{Index, WriteError};
+use nandina::{Index, Moves, WriteError};
 use nandina_sim::{Chip, Cut, Tear};
 
 use crate::harness::*;
@@ -27,16 +27,16 @@ impl Check for RoomAfterCuts {
         for session in 0..200u32 {
             let mut index =
                 Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
-            let mut steps = 0;
-            while index.gc_step(2_000).map_err(text)?.more && steps < 30 {
-                steps += 1;
+            let mut idle = index.gc_step(2_000).map_err(text)?;
+            while idle.more {
+                idle = index.gc_step(2_000).map_err(text)?;
             }
             let before = index.statistics();
             moved += before.moved_pages;
             let number = session * 31 % records;
             index.insert(&key(number * 7919), &value(number, session)).map_err(text)?;
             // Where the easiest victim must be searched for, that is left to the change.
-            if steps < 30 {
+            if !idle.left_to_change {
                 done += 1;
                 if index.statistics().moved_pages > before.moved_pages {
                     return Err(format!("session {session}: a change had to collect: {before:?}"));
@@ -61,4 +61,53 @@ impl Check for RoomAfterCuts {
 #[test]
 fn idle_steps_make_the_room_that_cuts_took() {
     for_every_system(&RoomAfterCuts);
+}
+
+struct Ends;
+
+impl Check for Ends {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        for (profile, moves) in [
+            (SMALL, Moves::Together),
+            (SMALL, Moves::Alone),
+            (LONG, Moves::Together),
+            (LONG, Moves::Alone),
+        ] {
+            let mut case = Case::new(profile);
+            case.options.moves = moves;
+            with_index::<S, _>(&case, |index| {
+                let mut records = 0;
+                loop {
+                    match index.insert(&key(records * 7919), &value(records, 0)) {
+                        Ok(_) => records += 1,
+                        Err(WriteError::Full { .. }) => break,
+                        Err(error) => return Err(text(error)),
+                    }
+                }
+                // However full the chip: there is an end to what an idle device does.
+                for turn in 0..60 {
+                    let before = index.flash().counters().programs;
+                    let mut steps = 0;
+                    while index.gc_step(2_000).map_err(text)?.more {
+                        steps += 1;
+                        if steps == 20 {
+                            let programs = index.flash().counters().programs - before;
+                            return Err(format!("turn {turn}: no end after {programs} programs"));
+                        }
+                    }
+                    for number in 0..turn {
+                        let (key, value) = (key(number * 31 % records * 7919), value(number, turn));
+                        index.insert(&key, &value).map_err(text)?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn idle_work_ends_on_a_full_chip() {
+    for_every_system(&Ends);
 }

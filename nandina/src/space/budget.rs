@@ -51,6 +51,17 @@ pub enum Moves {
     Alone,
 }
 
+impl Moves {
+    /// Pages that are written at most when a victim with `valid` pages is emptied.
+    pub(crate) fn pages(self, valid: u32, path_pages: u32, inner_nodes: u32) -> u32 {
+        let paths = match self {
+            Self::Together => valid.min(inner_nodes + valid / RIDERS),
+            Self::Alone => valid,
+        };
+        valid + paths * (path_pages - 1)
+    }
+}
+
 /// Limits for a tree of a given height and number of inner nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Budget {
@@ -86,11 +97,7 @@ impl Budget {
         let operation = path_pages + u32::from(height) + 1;
         let mut best = Self { limit_pages: 0, room_pages: operation + block, reserve_pages: block };
         for valid in 1..block {
-            let paths = match moves {
-                Moves::Together => valid.min(inner_nodes + valid / RIDERS),
-                Moves::Alone => valid,
-            };
-            if valid + paths * (path_pages - 1) + extent.gain() > block {
+            if moves.pages(valid, path_pages, inner_nodes) + extent.gain() > block {
                 break;
             }
             let reserve_blocks = 1 + valid.next_power_of_two().ilog2();

@@ -3,7 +3,7 @@
 
 use super::Index;
 use crate::error::WriteError;
-use crate::flash::{Flash, PageNumber};
+use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::place::Placement;
 use crate::space::{Moves, RIDERS};
 
@@ -12,8 +12,11 @@ use crate::space::{Moves, RIDERS};
 pub struct Idle {
     /// Chip operations used.
     pub operations: u32,
-    /// There is more to collect: call again when there is time.
+    /// There is more that such steps can do: call again when there is time.
     pub more: bool,
+    /// Cuts have used up part of the reserve, and the victim has to be found by reading: that is left to the next
+    /// change.
+    pub left_to_change: bool,
 }
 
 /// Why a page is moved.
@@ -23,14 +26,16 @@ enum Cause {
     Gain,
     /// The ECC found it weak.
     Weak,
-    /// Its block is bad, or is to be erased ahead of need.
+    /// Its block is bad.
+    Bad,
+    /// Its block is to be erased ahead of need.
     Ahead,
 }
 
 enum Due {
     Nothing,
-    /// Something that does not fit into a step.
-    Later,
+    /// What only a change can do.
+    Change,
     Move(PageNumber, Cause),
 }
 
@@ -69,21 +74,27 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ///
     /// A program or erase that the chip reports as failed, and the mount after a device's error, come on
     /// top, and what the write cache holds. With less than [`gc_step_least`](Self::gc_step_least) it does nothing. Each page is moved
-    /// durably, so power may be cut between and inside steps. Where cuts have used up part of the reserve and
-    /// the victim is found by reading, that is left to the next change, and `more` stays true.
+    /// durably, so power may be cut between and inside steps. As long as nothing is changed in between, there is an
+    /// end to it: blocks that gain nothing are not collected.
     pub fn gc_step(&mut self, budget: u32) -> Result<Idle, WriteError<F::Error>> {
         self.settle()?;
         self.write_out()?;
         let start = self.space.operations();
         let spent = |index: &Self| (index.space.operations() - start) as u32;
+        let ended = |index: &Self, more, left_to_change| Idle {
+            operations: spent(index),
+            more,
+            left_to_change,
+        };
+        let ride = self.move_cost(RIDERS);
         loop {
             let left = budget.saturating_sub(spent(self));
-            let (page, cause) = match self.due() {
+            let (page, cause) = match self.due(budget >= ride) {
                 Due::Nothing => {
                     self.patrol(left)?;
-                    return Ok(Idle { operations: spent(self), more: false });
+                    return Ok(ended(self, false, false));
                 }
-                Due::Later => return Ok(Idle { operations: spent(self), more: true }),
+                Due::Change => return Ok(ended(self, false, true)),
                 Due::Move(page, cause) => (page, cause),
             };
             // A page that is to gain room and is moved alone may gain none.
@@ -92,12 +103,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 if cause == Cause::Weak {
                     self.space.note_weak(page);
                 }
-                return Ok(Idle { operations: spent(self), more: true });
+                return Ok(ended(self, true, false));
             }
             let together = cause != Cause::Weak
                 && self.moves == Moves::Together
                 && left >= self.move_cost(RIDERS)
                 && (cause == Cause::Gain || self.space.room() >= self.floor() + RIDERS);
+            if cause == Cause::Ahead
+                && !together
+                && !self.gains(self.space.geometry.block_of(page), false)
+            {
+                return Ok(ended(self, true, false));
+            }
             let victim = together.then(|| self.space.geometry.block_of(page));
             self.refreshed_pages += u64::from(cause == Cause::Weak);
             self.save(page, victim)?;
@@ -106,14 +123,24 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// The next page to move.
-    fn due(&mut self) -> Due {
+    /// Whether emptying `block` writes fewer pages than it makes free.
+    fn gains(&self, block: BlockNumber, together: bool) -> bool {
+        let moves = if together { self.moves } else { Moves::Alone };
+        let valid = self.space.blocks.valid_in(block);
+        let written = moves.pages(valid, S::path_pages(self.height), self.inner_nodes);
+        // Moved together only as long as there is room: then for all of it.
+        let whole = moves == Moves::Alone || self.space.room() >= self.floor() + RIDERS + written;
+        whole && written < self.space.block_pages()
+    }
+
+    /// The next page to move; `ride` if a step can carry along what stands beside it.
+    fn due(&mut self, ride: bool) -> Due {
         let room = self.space.room();
         let active = self.space.active_block();
         if room < self.floor() {
             // As the next change would: the same victim, and no other work before it.
             if self.reserve_touched && S::path_pages(self.height) > 1 {
-                return Due::Later;
+                return Due::Change;
             }
             let victim = self.space.blocks.victim(active);
             return match victim.and_then(|block| self.first_valid(block)) {
@@ -124,11 +151,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if let Some(weak) = self.space.take_weak() {
             return Due::Move(weak, Cause::Weak);
         }
-        let block = self.space.blocks.failing().or_else(|| {
-            let target = self.floor() + self.space.block_pages();
-            (room < target).then(|| self.space.blocks.victim(active)).flatten()
-        });
-        match block.and_then(|block| self.first_valid(block)) {
+        let bad = self.space.blocks.failing();
+        if let Some(page) = bad.and_then(|block| self.first_valid(block)) {
+            return Due::Move(page, Cause::Bad);
+        }
+        if room >= self.floor() + self.space.block_pages() {
+            return Due::Nothing;
+        }
+        let victim = self.space.blocks.victim(active);
+        let victim = victim
+            .filter(|&victim| self.gains(victim, false) || (ride && self.gains(victim, true)));
+        match victim.and_then(|block| self.first_valid(block)) {
             Some(page) => Due::Move(page, Cause::Ahead),
             None => Due::Nothing,
         }

@@ -17,6 +17,15 @@ pub(crate) struct Found {
     list: List,
 }
 
+/// The newest page of an anchor.
+struct Anchor {
+    number: u64,
+    /// The place behind it.
+    next: u32,
+    /// The block that it names.
+    block: BlockNumber,
+}
+
 impl Found {
     /// The blocks that may have been opened since.
     pub fn listed(&self) -> &[BlockNumber] {
@@ -35,16 +44,16 @@ impl<F: Flash> Space<'_, F> {
         if self.checkpoints.every == 0 {
             return Ok(None);
         }
-        let mut newest: Option<(u64, usize, u32, BlockNumber)> = None;
-        for which in 0..ANCHORS.len() {
-            if !self.flash.is_bad(ANCHORS[which]).map_err(Fault::Device)?
-                && let Some((number, next, block)) = self.last_anchor(which)?
-                && newest.is_none_or(|(before, ..)| before < number)
+        let mut newest: Option<(usize, Anchor)> = None;
+        for (which, anchor) in ANCHORS.into_iter().enumerate() {
+            if !self.flash.is_bad(anchor).map_err(Fault::Device)?
+                && let Some(found) = self.last_anchor(anchor)?
+                && newest.as_ref().is_none_or(|(_, before)| before.number < found.number)
             {
-                newest = Some((number, which, next, block));
+                newest = Some((which, found));
             }
         }
-        let Some((_, which, next, block)) = newest else { return Ok(None) };
+        let Some((which, Anchor { next, block, .. })) = newest else { return Ok(None) };
         let parts = self.parts();
         let slots = self.block_pages() / parts;
         let written = self.written(block, slots, parts)?;
@@ -107,18 +116,15 @@ impl<F: Flash> Space<'_, F> {
         Ok(written)
     }
 
-    /// The newest page of an anchor: its number, the place behind it, and the block that it names.
-    fn last_anchor(
-        &mut self,
-        which: usize,
-    ) -> Result<Option<(u64, u32, BlockNumber)>, Fault<F::Error>> {
-        let written = self.written(ANCHORS[which], self.block_pages(), 1)?;
-        for place in (written.saturating_sub(2)..written).rev() {
-            let page = self.page_at(ANCHORS[which], place);
+    /// The newest page of an anchor.
+    fn last_anchor(&mut self, anchor: BlockNumber) -> Result<Option<Anchor>, Fault<F::Error>> {
+        let next = self.written(anchor, self.block_pages(), 1)?;
+        for place in (next.saturating_sub(2)..next).rev() {
+            let page = self.page_at(anchor, place);
             if let Some((_, Prefix { kind: Kind::Anchor, number, .. })) = self.area_page(page)? {
-                let block = page::u32_at(self.frames.bytes(0), PREFIX_BYTES);
-                let there = block < self.geometry.blocks;
-                return Ok(there.then_some((number, written, BlockNumber(block))));
+                let block = BlockNumber(page::u32_at(self.frames.bytes(0), PREFIX_BYTES));
+                let there = block.0 < self.geometry.blocks;
+                return Ok(there.then_some(Anchor { number, next, block }));
             }
         }
         Ok(None)
