@@ -9,7 +9,7 @@ use crate::flash::{Capabilities, Geometry};
 use crate::node::PageLayout;
 use crate::place::Placement;
 use crate::space::{
-    AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, Frames, LISTED_MAX, WEAK_MAX,
+    AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, Frames, LISTED_MAX, Victims, WEAK_MAX,
     checkpoint_cost, checkpoint_parts, room_to_fail,
 };
 use crate::tree::{Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, ram_needed};
@@ -191,8 +191,13 @@ impl Bounds<'_> {
         } else {
             0
         };
+        // Where pages are found by hints, every page of a victim may be looked at.
+        let looked_at = match self.options.victims {
+            Victims::Tracked(_) => victims * (block_pages + 1),
+            Victims::Fewest | Victims::CostBenefit => moved,
+        };
         let verifies = if self.options.verify { programs } else { 0 };
-        let reads = (moved + spare_moves) * by_move + 3 * height + search + verifies;
+        let reads = (looked_at + spare_moves) * by_move + 3 * height + search + verifies;
         let erases =
             programs.div_ceil(block_pages) + checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
         Cost { reads, programs, erases }

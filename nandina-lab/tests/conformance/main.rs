@@ -23,4 +23,5 @@ mod power;
 mod ranges;
 mod reserve;
 mod rollback;
+mod victims;
 mod wear;

@@ -1,12 +1,17 @@
 //! The account of every block: which pages are valid, how often it was erased, whether it is bad, which
 //! is collected next.
 //!
-//! RAM: one bit for each page, six bytes for each block. All of it is rebuilt by a mount.
+//! RAM: one bit for each page, six bytes for each block. All of it is rebuilt by a mount. Some ways to choose
+//! need more: the time when a block was opened, or counts of what was superseded in some blocks.
 
+use super::Victims;
 use crate::flash::{BlockNumber, Geometry, PageNumber};
 
 /// Bytes for each block: its erase count (u32), then its number of valid pages and three flags (u16).
 const BLOCK_BYTES: usize = 6;
+
+/// Bytes for each block that is kept count of.
+const TRACKED_BYTES: usize = 6;
 
 /// The block is bad: it is never erased or programmed again, and what is valid in it moves first.
 const BAD: u16 = 1 << 15;
@@ -26,6 +31,10 @@ const WEAR_GAP: u32 = 8;
 pub struct Blocks<'b> {
     valid: &'b mut [u8],
     table: &'b mut [u8],
+    /// For each block the low half of the sequence number of its first page; empty where nobody asks.
+    opened: &'b mut [u8],
+    /// A block (u32) and how many of its pages were superseded since the mount (u16), 0 for none.
+    tracked: &'b mut [u8],
     pages_per_block: u32,
     /// Pages of a block that are ever programmed.
     safe_pages: u32,
@@ -40,16 +49,33 @@ pub struct Blocks<'b> {
 }
 
 impl<'b> Blocks<'b> {
-    pub const fn ram_needed(geometry: &Geometry) -> usize {
-        geometry.pages().div_ceil(8) as usize + geometry.blocks as usize * BLOCK_BYTES
+    pub const fn ram_needed(geometry: &Geometry, victims: Victims) -> usize {
+        let (opened, tracked) = Self::bytes_for(geometry, victims);
+        geometry.pages().div_ceil(8) as usize
+            + geometry.blocks as usize * BLOCK_BYTES
+            + opened
+            + tracked
     }
 
-    pub fn new(ram: &'b mut [u8], geometry: &Geometry, safe_pages: u32) -> Self {
-        let (valid, table) = ram.split_at_mut(geometry.pages().div_ceil(8) as usize);
-        let table = &mut table[..geometry.blocks as usize * BLOCK_BYTES];
+    const fn bytes_for(geometry: &Geometry, victims: Victims) -> (usize, usize) {
+        match victims {
+            Victims::Fewest => (0, 0),
+            Victims::CostBenefit => (geometry.blocks as usize * 4, 0),
+            Victims::Tracked(blocks) => (0, blocks as usize * TRACKED_BYTES),
+        }
+    }
+
+    pub fn new(ram: &'b mut [u8], geometry: &Geometry, victims: Victims, safe_pages: u32) -> Self {
+        let (opened_bytes, tracked_bytes) = Self::bytes_for(geometry, victims);
+        let (valid, rest) = ram.split_at_mut(geometry.pages().div_ceil(8) as usize);
+        let (table, rest) = rest.split_at_mut(geometry.blocks as usize * BLOCK_BYTES);
+        let (opened, rest) = rest.split_at_mut(opened_bytes);
+        let tracked = &mut rest[..tracked_bytes];
         let mut blocks = Self {
             valid,
             table,
+            opened,
+            tracked,
             pages_per_block: geometry.pages_per_block,
             safe_pages,
             blocks: geometry.blocks,
@@ -67,6 +93,8 @@ impl<'b> Blocks<'b> {
     /// Forgets every valid page, erase count and reservation. A block that was found bad stays bad.
     pub fn clear(&mut self) {
         self.valid.fill(0);
+        self.opened.fill(0);
+        self.tracked.fill(0);
         self.valid_pages = 0;
         self.empty_blocks = self.blocks;
         self.bad_blocks = 0;
@@ -184,6 +212,49 @@ impl<'b> Blocks<'b> {
         }
     }
 
+    /// The first page of the block has this sequence number.
+    pub fn set_opened_at(&mut self, block: BlockNumber, sequence: u64) {
+        if let Some(opened) = self.opened.chunks_exact_mut(4).nth(block.0 as usize) {
+            opened.copy_from_slice(&(sequence as u32).to_le_bytes());
+        }
+    }
+
+    /// The low half of the sequence number of the block's first page; 0 if it is not known.
+    pub fn opened_at(&self, block: BlockNumber) -> u32 {
+        let opened = self.opened.chunks_exact(4).nth(block.0 as usize);
+        opened.map_or(0, |opened| u32::from_le_bytes([opened[0], opened[1], opened[2], opened[3]]))
+    }
+
+    /// Counts a superseded page of `block`, in place of the block with the fewest if it has no count yet.
+    pub fn track(&mut self, block: BlockNumber) {
+        let holds = |entry: &[u8]| count_of(entry) > 0 && block_of(entry) == block;
+        let at = self.tracked.chunks_exact(TRACKED_BYTES).position(holds);
+        let fewest = || {
+            let entries = self.tracked.chunks_exact(TRACKED_BYTES).enumerate();
+            entries.min_by_key(|(_, entry)| count_of(entry)).map(|(at, _)| at)
+        };
+        let (count, Some(at)) = (u16::from(at.is_some()), at.or_else(fewest)) else { return };
+        let entry = &mut self.tracked[at * TRACKED_BYTES..][..TRACKED_BYTES];
+        let count = (count * count_of(entry)).saturating_add(1);
+        entry[..4].copy_from_slice(&block.0.to_le_bytes());
+        entry[4..].copy_from_slice(&count.to_le_bytes());
+    }
+
+    /// Pages of `block` known to be superseded since the mount.
+    pub fn superseded_in(&self, block: BlockNumber) -> u32 {
+        let mut entries = self.tracked.chunks_exact(TRACKED_BYTES);
+        let entry = entries.find(|entry| count_of(entry) > 0 && block_of(entry) == block);
+        entry.map_or(0, |entry| count_of(entry).into())
+    }
+
+    /// The block is erased: nothing of it is superseded any more.
+    pub fn untrack(&mut self, block: BlockNumber) {
+        let mut entries = self.tracked.chunks_exact_mut(TRACKED_BYTES);
+        if let Some(entry) = entries.find(|entry| block_of(entry) == block) {
+            entry.fill(0);
+        }
+    }
+
     pub const fn valid_pages(&self) -> u32 {
         self.valid_pages
     }
@@ -261,4 +332,12 @@ impl<'b> Blocks<'b> {
         let mean = (sum / u64::from((self.blocks - self.bad_blocks).max(1))) as u32;
         (counts().min().unwrap_or(0), mean, counts().max().unwrap_or(0))
     }
+}
+
+fn block_of(entry: &[u8]) -> BlockNumber {
+    BlockNumber(u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]))
+}
+
+fn count_of(entry: &[u8]) -> u16 {
+    u16::from_le_bytes([entry[4], entry[5]])
 }

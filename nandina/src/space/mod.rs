@@ -18,6 +18,7 @@ mod cache;
 mod checkpoint;
 mod failing;
 mod frames;
+mod victim;
 mod write;
 
 pub(crate) use blocks::{Blocks, PAGES_MAX};
@@ -32,6 +33,7 @@ pub(crate) use checkpoint::{
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
 pub(crate) use frames::Frames;
+pub use victim::{TRACKED_MAX, Victims};
 
 use core::ops::Range;
 
@@ -72,11 +74,14 @@ pub(crate) struct Buffers {
     pub reads: usize,
     /// Pages of the write cache.
     pub writes: usize,
+    /// What else is kept of blocks.
+    pub victims: Victims,
 }
 
 impl Buffers {
     /// One page after the other.
-    pub const SINGLE: Self = Self { frames: 1, verify: false, reads: 0, writes: 0 };
+    pub const SINGLE: Self =
+        Self { frames: 1, verify: false, reads: 0, writes: 0, victims: Victims::Fewest };
 }
 
 /// The chip, the page buffers, and the account of every block.
@@ -92,6 +97,7 @@ pub struct Space<'b, F> {
     checkpoints: Checkpoints,
     relink: Relink,
     verify: bool,
+    victims: Victims,
     /// The running operation programs its pages at once.
     at_once: bool,
     identity: u32,
@@ -112,11 +118,11 @@ pub struct Space<'b, F> {
 
 /// Bytes of RAM for the page buffers, the caches and the blocks' account.
 pub(crate) fn ram_needed(geometry: &Geometry, layout: &PageLayout, buffers: &Buffers) -> usize {
-    let Buffers { frames, verify, reads, writes } = *buffers;
+    let Buffers { frames, verify, reads, writes, victims } = *buffers;
     let frame_bytes = layout.frame_bytes();
     frame_bytes * (frames + usize::from(verify))
         + cache::ram_needed(frame_bytes, reads, writes, geometry.pages())
-        + Blocks::ram_needed(geometry)
+        + Blocks::ram_needed(geometry, victims)
 }
 
 impl<'b, F: Flash> Space<'b, F> {
@@ -128,7 +134,7 @@ impl<'b, F: Flash> Space<'b, F> {
         relink: Relink,
         ram: &'b mut [u8],
     ) -> Self {
-        let Buffers { frames, verify, reads, writes } = *buffers;
+        let Buffers { frames, verify, reads, writes, victims } = *buffers;
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let frame_bytes = layout.frame_bytes();
@@ -142,11 +148,12 @@ impl<'b, F: Flash> Space<'b, F> {
             layout,
             medium,
             frames: Frames::new(frame_ram, frames, verify),
-            blocks: Blocks::new(rest, &geometry, safe_pages),
+            blocks: Blocks::new(rest, &geometry, victims, safe_pages),
             cache,
             checkpoints: Checkpoints::new(checkpoint_every),
             relink,
             verify,
+            victims,
             at_once: true,
             identity: 0,
             sequence: 0,

@@ -5,6 +5,7 @@
 //! newest root last. Until that root is on the chip, no page that it supersedes there can be erased: a cut
 //! finds the tree of the root before. So a cut costs the operations since then and never half of one.
 
+use super::victim::SpareWithHint;
 use super::{RETIRED_MAX, STAGED, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
@@ -89,7 +90,7 @@ impl<F: Flash> Space<'_, F> {
         let mut from = 0;
         while let Some(page) = self.cache.take_superseded(from) {
             from = page.0;
-            self.blocks.set_valid(page, false);
+            self.supersede(page);
         }
         self.cache.end_operation();
         self.frames.forget_all();
@@ -118,6 +119,9 @@ impl<F: Flash> Space<'_, F> {
                 let page = self.page_at(block, place);
                 self.cache.forget(page.0);
                 self.blocks.set_valid(page, true);
+                if place == 0 {
+                    self.blocks.set_opened_at(block, self.sequence);
+                }
                 return Ok(page);
             }
             self.active = None;
@@ -134,6 +138,7 @@ impl<F: Flash> Space<'_, F> {
     ) -> Result<bool, Fault<F::Error>> {
         let page = self.page_at(block, place);
         self.sequence += 1;
+        let hint = if header.lowest > 0 { self.hint_for(block, place) } else { None };
         let erase_count = self.blocks.erase_count(block);
         let header = PageHeader { sequence: self.sequence, erase_count, ..header };
         let bytes = match source {
@@ -143,6 +148,9 @@ impl<F: Flash> Space<'_, F> {
         self.layout.seal(bytes, &header);
         let (main, spare) = bytes.split_at(self.layout.page_bytes());
         self.operations += 1;
+        let mut with_hint = [0; size_of::<SpareWithHint>()];
+        let hinted = hint.map(|hint| hint.seal(&self.geometry, spare, &mut with_hint));
+        let spare = hinted.map_or(spare, |bytes| &with_hint[..bytes]);
         let programmed = match self.flash.program(page, main, spare) {
             Ok(()) => !self.verify || self.reads_back(page, source)?,
             Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => false,
@@ -175,6 +183,12 @@ impl<F: Flash> Space<'_, F> {
         }
     }
 
+    /// The page is garbage from now on.
+    fn supersede(&mut self, page: PageNumber) {
+        self.blocks.set_valid(page, false);
+        self.blocks.track(self.geometry.block_of(page));
+    }
+
     fn open_block(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
         let active = self.active.take().map(|(block, _)| block);
         loop {
@@ -188,6 +202,7 @@ impl<F: Flash> Space<'_, F> {
     /// Erases a block. If it cannot be erased, it is given up.
     pub(super) fn erase(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
         self.blocks.count_erase(block);
+        self.blocks.untrack(block);
         self.operations += 1;
         match self.flash.erase(block) {
             Ok(()) => Ok(true),
@@ -222,7 +237,7 @@ impl<F: Flash> Space<'_, F> {
             let page = self.retired[index];
             self.cache.forget(page.0);
             if self.at_once {
-                self.blocks.set_valid(page, false);
+                self.supersede(page);
             } else {
                 self.cache.note_superseded(page);
             }

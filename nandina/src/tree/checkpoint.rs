@@ -123,6 +123,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                             *since = Some(if header.lowest > 0 { header.sequence } else { 0 });
                             opened.anchored |= header.lowest == 0;
                             self.space.blocks.set_erase_count(block, header.erase_count);
+                            self.space.blocks.set_opened_at(block, header.sequence);
                         }
                         break;
                     }

@@ -56,11 +56,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let victim = if self.reserve_touched {
                 self.easiest_victim()?
             } else {
-                self.space.blocks.victim(self.space.active_block())
+                let (path_pages, inner_nodes) = (S::path_pages(self.height), self.inner_nodes);
+                let block = self.space.block_pages() - self.space.extent().gain();
+                self.space.victim(|valid| self.moves.pages(valid, path_pages, inner_nodes) <= block)
             };
             let Some(victim) = victim.filter(|_| rounds > 0) else {
                 return Err(self.no_room());
             };
+            if self.space.follows_hints() && !self.reserve_touched {
+                self.collect_hinted(victim)?;
+            }
             self.collect(victim, 0, u32::MAX)?;
             rounds -= 1;
         }
@@ -183,6 +188,29 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let together = self.moves == Moves::Together && floor == 0;
             if !self.save(page, together.then_some(victim))? {
                 break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the pages of `victim` that a hint tells of and that can still be reached from the root, without
+    /// the account of valid pages (μ-Tree paper, section 5.1). What it leaves is the account's.
+    fn collect_hinted(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
+        self.write_out()?;
+        let hint = self.space.read_hint(victim)?;
+        for place in 0..self.space.block_pages() {
+            let page = self.space.page_at(victim, place);
+            let index = page.0 % self.space.geometry.pages_per_block;
+            if self.space.room() < S::path_pages(self.height) {
+                break;
+            }
+            if hint.has(index) {
+                let together = (self.moves == Moves::Together).then_some(victim);
+                match self.move_page(page, together) {
+                    // A page that is garbage may be damaged.
+                    Err(Fault::Corrupt { .. }) if !self.in_doubt => {}
+                    moved => moved?,
+                }
             }
         }
         Ok(())

@@ -342,6 +342,7 @@ pub(super) fn survey<F: Flash>(
                     known += 1;
                     sum += u64::from(header.erase_count);
                     space.blocks.set_erase_count(block, header.erase_count);
+                    space.blocks.set_opened_at(block, header.sequence);
                     let newest = survey.newest.map_or(0, |(_, newest)| newest.sequence);
                     if header.lowest > 0 && header.sequence < before && header.sequence > newest {
                         survey.newest = Some((block, header));

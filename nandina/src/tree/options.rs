@@ -5,7 +5,9 @@ use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
 use crate::node::{Medium, PageLayout, Shape};
 use crate::place::Placement;
-use crate::space::{self, Buffers, EVERY_MAX, Frames, Moves, PAGES_MAX, STAGED};
+use crate::space::{
+    self, Buffers, EVERY_MAX, Frames, Moves, PAGES_MAX, STAGED, TRACKED_MAX, Victims,
+};
 
 /// Settings of an index. Sizes of keys and values are written on the medium; the others are not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +21,8 @@ pub struct Options {
     pub page_buffers: Option<usize>,
     /// How garbage collection moves pages. Default: [`Moves::Together`].
     pub moves: Moves,
+    /// How garbage collection chooses a block. Default: [`Victims::Fewest`].
+    pub victims: Victims,
     /// Pages of the read cache, which keeps the pages that were read last; 0 to 65535. Each takes a page, up
     /// to 40 bytes, and 20. Default: none.
     pub read_cache: usize,
@@ -51,6 +55,7 @@ impl Options {
             value_bytes,
             page_buffers: None,
             moves: Moves::Together,
+            victims: Victims::Fewest,
             read_cache: 0,
             write_cache: 0,
             checkpoints: None,
@@ -69,6 +74,7 @@ impl Options {
             verify: self.verify,
             reads: self.read_cache,
             writes: self.write_cache,
+            victims: self.victims,
         }
     }
 
@@ -110,6 +116,10 @@ impl Options {
             return bad("a chip must have fewer than 2^31 pages");
         }
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
+        if matches!(self.victims, Victims::Tracked(blocks) if !(1..=TRACKED_MAX).contains(&blocks))
+        {
+            return bad("victims must keep count of 1 to 64 blocks");
+        }
         if self.checkpoints.is_some() {
             if !(1..=EVERY_MAX).contains(&self.checkpoints.unwrap_or(0)) {
                 return bad("checkpoints must be None or 1 to 12");
@@ -139,8 +149,8 @@ impl Options {
 }
 
 /// Bytes of the buffer that an index of system `S` needs on a chip of this geometry: its page buffers,
-/// one bit for each page and six bytes for each block; with [`Options::verify`] one page buffer more; and the
-/// caches that the options ask for. Nothing else is used but the struct itself.
+/// one bit for each page and six bytes for each block; with [`Options::verify`] one page buffer more; the
+/// caches that the options ask for, and what [`Victims`] says. Nothing else is used but the struct itself.
 pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize {
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
     space::ram_needed(geometry, &layout, &options.kept::<S>())

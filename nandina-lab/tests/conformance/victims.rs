@@ -1,0 +1,146 @@
+//! However the block to collect is chosen, the index is the same: nothing is lost at a cut, a full chip goes on, and
+//! no change costs more than planned.
+
+use nandina::flash::{Geometry, Profile};
+use nandina::place::Placement;
+use nandina::{Index, Moves, Victims, WriteError, plan};
+use nandina_sim::{Chip, ChipError, Cut, TINY};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::*;
+
+/// How to choose, and bytes of the spare area: with room for a hint, and without.
+const CHOICES: [(Victims, u32); 5] = [
+    (Victims::Fewest, 64),
+    (Victims::CostBenefit, 64),
+    (Victims::Tracked(1), 64),
+    (Victims::Tracked(8), 64),
+    (Victims::Tracked(64), 0),
+];
+
+fn case(victims: Victims, spare_bytes: u32, moves: Moves) -> Case {
+    let geometry = Geometry { blocks: 14, spare_bytes, ..LONG.geometry };
+    let mut case = Case::new(Profile { geometry, ..TINY });
+    case.options.victims = victims;
+    case.options.moves = moves;
+    case
+}
+
+struct CutAnywhere;
+
+impl Check for CutAnywhere {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        for (victims, spare_bytes) in CHOICES {
+            for moves in [Moves::Together, Moves::Alone] {
+                let case = case(victims, spare_bytes, moves);
+                let at = |what| format!("{victims:?}, {spare_bytes}, {moves:?}: {what}");
+                cut_anywhere::<S>(&case).map_err(at)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn cut_anywhere<S: Placement>(case: &Case) -> Outcome {
+    let mut random = ChaCha8Rng::seed_from_u64(seed());
+    let mut chip = Chip::with_seed(case.profile, seed());
+    let mut ram = case.ram::<S>();
+    drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
+    let (mut model, mut collected) = (Model::new(), 0);
+    for session in 0..60u32 {
+        let mut cut = None;
+        chip.cut_at(random.random_range(100..2500), Cut::ALL[session as usize % Cut::ALL.len()]);
+        if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
+            for turn in 0..600 {
+                let number = random.random_range(0..1500);
+                let mut next = model.clone();
+                let result = if random.random_range(0..5) == 0 {
+                    next.remove(&key(number)[..]);
+                    index.remove(&key(number))
+                } else {
+                    let value = value(number, session * 1000 + turn);
+                    next.insert(key(number).to_vec(), value.to_vec());
+                    index.insert(&key(number), &value)
+                };
+                match result {
+                    Ok(_) => model = next,
+                    Err(WriteError::Full { .. }) => {}
+                    Err(WriteError::Device(ChipError::PowerLost)) => {
+                        cut = Some(next);
+                        break;
+                    }
+                    Err(error) => return Err(format!("session {session}: {error:?}")),
+                }
+            }
+            collected += index.statistics().collected_blocks;
+        }
+        chip.restore_power();
+        let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+        if let Err(old) = compare(&mut index, &model) {
+            let next = cut.ok_or_else(|| old.clone())?;
+            compare(&mut index, &next).map_err(|new| format!("neither {old} nor {new}"))?;
+            model = next;
+        }
+    }
+    if collected > 20 { Ok(()) } else { Err(format!("only {collected} blocks were collected")) }
+}
+
+#[test]
+fn however_a_victim_is_chosen_a_cut_leaves_the_old_or_the_new_state() {
+    for_every_system(&CutAnywhere);
+}
+
+struct FullChip;
+
+impl Check for FullChip {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut programs = Vec::new();
+        for (victims, spare_bytes) in CHOICES {
+            let case = case(victims, spare_bytes, Moves::Together);
+            let Profile { geometry, capabilities, .. } = case.profile;
+            let done = with_index::<S, _>(&case, |index| {
+                let mut records = 0;
+                loop {
+                    match index.insert(&key(records * 7919), &value(records, 0)) {
+                        Ok(_) => records += 1,
+                        Err(WriteError::Full { .. }) => break,
+                        Err(error) => return Err(text(error)),
+                    }
+                }
+                let most = plan::<S>(&geometry, &capabilities, &case.options, records)
+                    .map_err(text)?
+                    .change;
+                let mut random = ChaCha8Rng::seed_from_u64(seed());
+                let start = index.flash().counters();
+                for turn in 0..3000 {
+                    let before = index.flash().counters();
+                    let number = random.random_range(0..records);
+                    index.insert(&key(number * 7919), &value(number, turn)).map_err(text)?;
+                    let after = index.flash().counters();
+                    if after.reads - before.reads > most.reads
+                        || after.programs - before.programs > most.programs
+                    {
+                        return Err(format!(
+                            "{victims:?}: {before:?} to {after:?}, planned {most:?}"
+                        ));
+                    }
+                }
+                let end = index.flash().counters();
+                Ok((end.programs - start.programs, end.reads - start.reads))
+            })?;
+            programs.push((victims, done));
+        }
+        println!("{}: {programs:?}", S::DESCRIPTION.key);
+        // The choices differ, and what looks pages up costs reads for it.
+        let (_, fewest) = programs[0];
+        let differ = programs[1..].iter().all(|(_, done)| *done != fewest);
+        let hinted = programs[2..].iter().all(|(_, done)| done.1 > fewest.1);
+        if differ && hinted { Ok(()) } else { Err(format!("{programs:?}")) }
+    }
+}
+
+#[test]
+fn however_a_victim_is_chosen_a_full_chip_goes_on_within_the_plan() {
+    for_every_system(&FullChip);
+}

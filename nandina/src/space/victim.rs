@@ -1,0 +1,161 @@
+//! Which block is collected next. The choice is made here and in no tree; the account that it is made from is
+//! kept in `blocks.rs`.
+//!
+//! Whatever is chosen gains room: where a choice would not, or finds nothing, the block with the fewest valid
+//! pages is taken, which always does.
+
+use super::Space;
+use crate::error::Fault;
+use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, Geometry};
+use crate::node::{HEADER_BYTES, checksum};
+
+/// How the block to collect is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Victims {
+    /// The one with the fewest valid pages of all.
+    #[default]
+    Fewest,
+    /// The one with the highest (1 - *u*) *a* / 2*u*, where *u* is its share of valid pages and *a* its age: pages
+    /// programmed since it was opened (Rosenblum and Ousterhout, 1992, section 3.6). Takes four bytes of
+    /// RAM for each block. Ages of blocks that were written before the checkpoint of a mount are not known
+    /// and taken to be alike.
+    CostBenefit,
+    /// The one of which most pages were superseded since the index was opened, out of so many blocks as are
+    /// kept count of, 1 to 64: the bookkeeping of the μ-Tree paper, section 5.1. Which of its pages are valid is
+    /// told by a hint in the spare area of its last page, and tested by looking for each of these from the
+    /// root. Where the spare area has no room for the hint, every page is tested. Takes six bytes of RAM for
+    /// each block that is kept count of. For comparison: the paper does it to save the account of all blocks,
+    /// which this library keeps for the sake of its limits, and it costs reads.
+    Tracked(u8),
+}
+
+/// The most blocks that are kept count of.
+pub const TRACKED_MAX: u8 = 64;
+
+/// Pages of a block for which a hint is written at most.
+const HINTED_MAX: usize = 512;
+
+/// Bytes of a hint: a bit for each page, then their checksum.
+const HINT_BYTES_MAX: usize = HINTED_MAX / 8 + 4;
+
+/// A page header and a hint.
+pub(super) type SpareWithHint = [u8; HEADER_BYTES + HINT_BYTES_MAX];
+
+/// Which pages of a block may be valid.
+pub(crate) struct Hint {
+    bits: [u8; HINTED_MAX / 8],
+    /// Nothing is known: any page may be.
+    any: bool,
+}
+
+impl Hint {
+    /// Puts the hint behind the page header in a spare area; answers how many bytes they are.
+    pub(super) fn seal(
+        &self,
+        geometry: &Geometry,
+        header: &[u8],
+        spare: &mut SpareWithHint,
+    ) -> usize {
+        let Some(bytes) = hint_bytes(geometry) else {
+            return 0;
+        };
+        spare[..HEADER_BYTES].copy_from_slice(header);
+        let (bits, sum) = spare[HEADER_BYTES..HEADER_BYTES + bytes].split_at_mut(bytes - 4);
+        bits.copy_from_slice(&self.bits[..bytes - 4]);
+        sum.copy_from_slice(&checksum::of(header, bits).to_le_bytes());
+        HEADER_BYTES + bytes
+    }
+
+    pub fn has(&self, index: u32) -> bool {
+        self.any || self.bits[index as usize / 8] & (1 << (index % 8)) != 0
+    }
+}
+
+/// Bytes of a hint on such a chip, if its spare area has room for one behind the page header.
+const fn hint_bytes(geometry: &Geometry) -> Option<usize> {
+    let pages = geometry.pages_per_block as usize;
+    let bytes = pages.div_ceil(8) + 4;
+    if pages <= HINTED_MAX && HEADER_BYTES + bytes <= geometry.spare_bytes as usize {
+        Some(bytes)
+    } else {
+        None
+    }
+}
+
+impl<F: Flash> Space<'_, F> {
+    /// Whether pages are taken for valid as hints tell.
+    pub(crate) const fn follows_hints(&self) -> bool {
+        matches!(self.victims, Victims::Tracked(_))
+    }
+
+    /// The block to collect next for its garbage, of those that gain room: `gains` is asked with a number of
+    /// valid pages.
+    pub(crate) fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
+        let active = self.active_block();
+        let victims = || {
+            let mut blocks = self.blocks.all();
+            core::iter::from_fn(move || blocks.next())
+                .filter(|&block| self.blocks.is_victim(block, active))
+                .filter(|&block| gains(self.blocks.valid_in(block)))
+        };
+        let chosen = match self.victims {
+            Victims::Fewest => None,
+            Victims::CostBenefit => victims().max_by_key(|&block| {
+                let valid = u64::from(self.blocks.valid_in(block));
+                let free = u64::from(self.block_pages()) - valid;
+                let age =
+                    u64::from((self.sequence as u32).wrapping_sub(self.blocks.opened_at(block)));
+                // Whole numbers only: microcontrollers have no others.
+                (free * age).saturating_mul(1 << 16) / (2 * valid)
+            }),
+            Victims::Tracked(_) => victims()
+                .filter(|&block| self.blocks.superseded_in(block) > 0)
+                .max_by_key(|&block| self.blocks.superseded_in(block)),
+        };
+        chosen.or_else(|| self.blocks.victim(active))
+    }
+
+    /// What the page at `place` of `block` is to tell of the block's pages, this one among them: only the last
+    /// one tells.
+    pub(super) fn hint_for(&self, block: BlockNumber, place: u32) -> Option<Hint> {
+        hint_bytes(&self.geometry)?;
+        if !self.follows_hints() || place + 1 < self.block_pages() {
+            return None;
+        }
+        let mut hint = Hint { bits: [0; HINTED_MAX / 8], any: false };
+        let last = self.page_at(block, place);
+        for index in 0..self.geometry.pages_per_block {
+            let page = self.geometry.page_in(block, index);
+            if page == last || self.blocks.is_valid(page) {
+                hint.bits[index as usize / 8] |= 1 << (index % 8);
+            }
+        }
+        Some(hint)
+    }
+
+    /// What the last page of `block` says of its pages. Cost: one read.
+    pub(crate) fn read_hint(&mut self, block: BlockNumber) -> Result<Hint, Fault<F::Error>> {
+        let mut found = Hint { bits: [0; HINTED_MAX / 8], any: true };
+        let Some(bytes) = hint_bytes(&self.geometry) else {
+            return Ok(found);
+        };
+        let page = self.page_at(block, self.block_pages() - 1);
+        self.frames.forget(0);
+        self.operations += 1;
+        let main = &mut self.frames.bytes_mut(0)[..self.layout.page_bytes()];
+        let mut spare = [0; HEADER_BYTES + HINT_BYTES_MAX];
+        let spare = &mut spare[..HEADER_BYTES + bytes];
+        match self.flash.read(page, main, spare) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Uncorrectable => return Ok(found),
+            Err(error) => return Err(Fault::Device(error)),
+        }
+        let (header, hint) = spare.split_at(HEADER_BYTES);
+        let (bits, sum) = hint.split_at(bytes - 4);
+        if sum == checksum::of(header, bits).to_le_bytes() {
+            found.bits[..bits.len()].copy_from_slice(bits);
+            found.any = false;
+        }
+        Ok(found)
+    }
+}
