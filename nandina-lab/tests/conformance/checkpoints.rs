@@ -1,7 +1,6 @@
 //! Checkpoints: a mount that begins with one finds what a mount finds that looks into every block, after any cut,
 //! with failing blocks and with damaged checkpoints; and it reads less.
 
-use nandina::flash::profile::MLC;
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::PageLayout;
 use nandina::place::Placement;
@@ -14,7 +13,7 @@ use crate::harness::{
     Case, Check, Model, Outcome, compare, for_every_system, key, seed, text, value,
 };
 
-fn case(blocks: u32, every: u32, moves: Moves, buffers: Option<usize>) -> Case {
+pub fn case(blocks: u32, every: u32, moves: Moves, buffers: Option<usize>) -> Case {
     let mut case = Case::new(Profile { geometry: Geometry { blocks, ..TINY.geometry }, ..TINY });
     case.options.checkpoints = Some(every);
     case.options.moves = moves;
@@ -63,7 +62,7 @@ fn change<S: Placement>(
 }
 
 /// Opens the index after a cut: it holds `model` or, if a change was cut, what that makes of it.
-fn recover<S: Placement>(
+pub fn recover<S: Placement>(
     chip: &mut Chip,
     case: &Case,
     ram: &mut [u8],
@@ -250,55 +249,6 @@ impl Check for Damaged {
 #[test]
 fn a_damaged_checkpoint_costs_time_and_no_record() {
     for_every_system(&Damaged);
-}
-
-struct Reads;
-
-impl Check for Reads {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
-        let mut reads = Vec::new();
-        for blocks in [256, 1024] {
-            for checkpoints in [None, Some(4)] {
-                let mut case = Case::new(MLC.without_pairing().with_blocks(blocks));
-                case.options.checkpoints = checkpoints;
-                let mut chip = Chip::new(case.profile);
-                let mut ram = case.ram::<S>();
-                let mut index =
-                    Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
-                for number in 0..blocks * 100 {
-                    let number = number.wrapping_mul(0x9E37_79B1);
-                    index.insert(&key(number), &value(number, 0)).map_err(text)?;
-                }
-                let found = index.statistics();
-                drop(index);
-                let before = chip.counters().reads;
-                let mut index =
-                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
-                let statistics = index.statistics();
-                reads.push(index.flash().counters().reads - before);
-                if statistics.from_checkpoint != checkpoints.is_some()
-                    || (found.records, found.inner_nodes, found.valid_pages)
-                        != (statistics.records, statistics.inner_nodes, statistics.valid_pages)
-                {
-                    return Err(format!("before {found:?}, after {statistics:?}"));
-                }
-                let mut violations = 0;
-                index.check(|_| violations += 1).map_err(text)?;
-                if violations > 0 {
-                    return Err(format!("{violations} violations"));
-                }
-            }
-        }
-        println!("{}: {reads:?} reads", S::DESCRIPTION.key);
-        let [few_blocks, few, many_blocks, many] = reads[..] else { unreachable!() };
-        let holds = few < few_blocks && 4 * many < many_blocks && many < 4 * few;
-        if holds { Ok(()) } else { Err(format!("{reads:?} reads")) }
-    }
-}
-
-#[test]
-fn a_mount_from_a_checkpoint_reads_little_however_large_the_chip() {
-    for_every_system(&Reads);
 }
 
 struct Costs;

@@ -17,6 +17,7 @@ mod hostile;
 mod idle;
 mod media;
 mod model;
+mod mounts;
 mod open;
 mod plan;
 mod power;

@@ -212,6 +212,13 @@ impl<'b> Blocks<'b> {
         }
     }
 
+    /// No page is valid; everything else of the blocks stays known.
+    pub fn forget_valid(&mut self) {
+        for page in 0..self.blocks * self.pages_per_block {
+            self.set_valid(PageNumber(page), false);
+        }
+    }
+
     /// The first page of the block has this sequence number.
     pub fn set_opened_at(&mut self, block: BlockNumber, sequence: u64) {
         if let Some(opened) = self.opened.chunks_exact_mut(4).nth(block.0 as usize) {

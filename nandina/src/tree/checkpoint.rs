@@ -11,6 +11,10 @@ use crate::space::{Found, LISTED_MAX};
 /// Nodes on the way to a leaf can be no more than this for each page.
 const NODES_BY_PAGE: u32 = super::HEIGHT_MAX as u32;
 
+/// Reads for each page that was written since, at most, to find what it replaced: the old node and the one above
+/// it, and three on the way to the new one. If all inner nodes are fewer, they are read instead.
+const COMPARING: u64 = 5;
+
 /// What the first pages of the blocks say that a checkpoint names.
 struct Opened {
     /// By the place in the list, the sequence number of the first page if it is newer than the checkpoint.
@@ -85,7 +89,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         self.space.restart(found.header.identity, from, sequence);
         self.inner_nodes = tree.inner_nodes;
-        if self.root != tree.root {
+        if self.root == tree.root {
+            // Nothing was changed since.
+        } else if (from - found.header.sequence).saturating_mul(COMPARING)
+            >= tree.inner_nodes.into()
+        {
+            self.space.blocks.forget_valid();
+            self.inner_nodes = 0;
+            self.find_valid_pages(|_| true)?;
+        } else {
             self.drop_replaced(&tree)?;
             let geometry = self.space.geometry;
             let first =

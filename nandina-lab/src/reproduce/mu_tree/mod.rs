@@ -1,7 +1,9 @@
 //! μ-Tree (Kang et al., EMSOFT 2007): Table 3, Figure 7, Tables 4 and 5, Figures 8 and 9, and what the paper does
 //! not show: the slowest operations, wear, and other chips.
 
+mod collection;
 mod model;
+mod recovery;
 mod table_5;
 mod traces;
 
@@ -83,7 +85,9 @@ impl Experiments {
     /// Operations of all runs.
     pub fn total(&self) -> u64 {
         let traces: u64 = self.workloads.iter().map(|workload| workload.work.operations()).sum();
-        2 * (table_5::RUNS * self.work.operations() + traces::runs(self.scale) * traces)
+        let table_5 = table_5::RUNS + collection::RUNS;
+        2 * (table_5 * self.work.operations() + traces::runs(self.scale) * traces)
+            + recovery::operations(self.scale.quick)
     }
 
     /// Runs everything. `progress` is told of operations done.
@@ -91,6 +95,7 @@ impl Experiments {
         let mut experiments = vec![model::table_3(), model::figure_7()];
         experiments.push(traces::table_4(&self.workloads, self.scale.quick));
         experiments.extend(table_5::experiments(self.scale, &self.work, progress)?);
+        experiments.push(recovery::experiment(self.scale.quick, progress)?);
         experiments.extend(traces::experiments(self.scale, &self.workloads, progress)?);
         Ok(Reproduction { paper: "mu-tree", seed: self.seed, scale: self.scale.words, experiments })
     }

@@ -4,7 +4,7 @@
 use nandina::Moves;
 use nandina::flash::Profile;
 
-use super::{CACHES, Caches, NO_CACHE, SYSTEMS, Scale, chips, setup};
+use super::{CACHES, Caches, NO_CACHE, SYSTEMS, Scale, chips, collection, setup};
 use crate::LabError;
 use crate::compare::run_all;
 use crate::reproduce::{Experiment, Row};
@@ -50,7 +50,7 @@ const SLOWEST: [[&str; 2]; 3] = [
 ];
 
 /// The phases of the work, in the order of the table's columns.
-const PHASES: [&str; 3] = ["retrieval", "insertion", "deletion"];
+pub const PHASES: [&str; 3] = ["retrieval", "insertion", "deletion"];
 
 /// The work of Table 5.
 pub fn work(scale: Scale, seed: u64) -> Result<Work, LabError> {
@@ -111,8 +111,11 @@ pub fn experiments(
         beyond.extend(means(&config, &costs)?);
         beyond.extend(slowest(&config, &costs)?);
     }
+    let paper = setup(mlc, NO_CACHE, Moves::Alone);
+    let collection = collection::experiment(&paper, &by_cache[0], work, progress)?;
     Ok(vec![
         table_5(&by_cache)?,
+        collection,
         Experiment::of(
             "table5-moves-together",
             "Table 5 without cache, with collection that moves the pages of a path together",
@@ -213,7 +216,7 @@ fn reads(costs: &[SystemCost], phase: &str) -> Result<[f64; 2], LabError> {
     Ok([find(&costs[0], phase)?.reads_per_op, find(&costs[1], phase)?.reads_per_op])
 }
 
-fn find<'c>(cost: &'c SystemCost, name: &str) -> Result<&'c PhaseCost, LabError> {
+pub fn find<'c>(cost: &'c SystemCost, name: &str) -> Result<&'c PhaseCost, LabError> {
     let mut phases = cost.phases.iter();
     phases
         .find(|phase| phase.phase == name)

@@ -1,0 +1,162 @@
+//! What a mount from a checkpoint reads: little, however large the chip is; and where it compares the tree of
+//! the checkpoint with that of now, it finds just what changed.
+
+use nandina::flash::profile::MLC;
+use nandina::place::Placement;
+use nandina::{Index, Moves, WriteError};
+use nandina_sim::{Chip, ChipError, Cut};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::checkpoints::{case, recover};
+use crate::harness::{Case, Check, Model, Outcome, for_every_system, key, seed, text, value};
+
+struct Reads;
+
+impl Check for Reads {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut reads = Vec::new();
+        for blocks in [256, 1024] {
+            for checkpoints in [None, Some(4)] {
+                let mut case = Case::new(MLC.without_pairing().with_blocks(blocks));
+                case.options.checkpoints = checkpoints;
+                let mut chip = Chip::new(case.profile);
+                let mut ram = case.ram::<S>();
+                let mut index =
+                    Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+                for number in 0..blocks * 100 {
+                    let number = number.wrapping_mul(0x9E37_79B1);
+                    index.insert(&key(number), &value(number, 0)).map_err(text)?;
+                }
+                let found = index.statistics();
+                drop(index);
+                let before = chip.counters().reads;
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                let statistics = index.statistics();
+                reads.push(index.flash().counters().reads - before);
+                if statistics.from_checkpoint != checkpoints.is_some()
+                    || (found.records, found.inner_nodes, found.valid_pages)
+                        != (statistics.records, statistics.inner_nodes, statistics.valid_pages)
+                {
+                    return Err(format!("before {found:?}, after {statistics:?}"));
+                }
+                let mut violations = 0;
+                index.check(|_| violations += 1).map_err(text)?;
+                if violations > 0 {
+                    return Err(format!("{violations} violations"));
+                }
+            }
+        }
+        println!("{}: {reads:?} reads", S::DESCRIPTION.key);
+        let [few_blocks, few, many_blocks, many] = reads[..] else { unreachable!() };
+        let holds = few < few_blocks && 4 * many < many_blocks && many < 4 * few;
+        if holds { Ok(()) } else { Err(format!("{reads:?} reads")) }
+    }
+}
+
+#[test]
+fn a_mount_from_a_checkpoint_reads_little_however_large_the_chip() {
+    for_every_system(&Reads);
+}
+
+struct Compared;
+
+impl Check for Compared {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        // Long keys make many inner nodes, so that few of them change between a checkpoint and a cut; a page that
+        // holds a whole path needs room for its levels.
+        let whole_path = S::path_pages(3) == 1;
+        let (page_bytes, key_bytes, records) =
+            if whole_path { (4096, 32, 20_000) } else { (512, 64, 2300) };
+        let long = |number: u32| [&key(number)[..], &[7; 60]].concat()[..key_bytes].to_vec();
+        for buffers in [None, Some(2), Some(8)] {
+            let mut case = case(180, 4, Moves::Together, buffers);
+            case.profile.geometry.pages_per_block = 32;
+            case.profile.geometry.page_bytes = page_bytes;
+            case.options.key_bytes = key_bytes;
+            let mut random = ChaCha8Rng::seed_from_u64(seed());
+            let mut chip = Chip::with_seed(case.profile, seed());
+            let mut ram = case.ram::<S>();
+            let mut index =
+                Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+            let mut model = Model::new();
+            for number in (0..records).map(|number| number * 7919 % records) {
+                index.insert(&long(number), &value(number, 0)).map_err(text)?;
+                model.insert(long(number), value(number, 0).to_vec());
+            }
+            drop(index);
+            let (mut compared, mut at_once) = (0, None);
+            for session in 0..60u32 {
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                index.checkpoint().map_err(text)?;
+                drop(index);
+                if at_once.is_none() {
+                    at_once = Some(reads_to_mount::<S>(&mut chip, &case, &mut ram)?.0);
+                }
+                let how = Cut::ALL[session as usize % Cut::ALL.len()];
+                chip.cut_at(random.random_range(30..120), how);
+                let mut cut = None;
+                if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
+                    // Neighbours, so that whole nodes come and go.
+                    let first = random.random_range(0..records);
+                    for turn in 0..random.random_range(1..5) {
+                        let key = long((first + turn) % records);
+                        let new = (session % 3 > 0).then(|| value(first, session + 1).to_vec());
+                        let result = match &new {
+                            Some(value) => index.insert(&key, value),
+                            None => index.remove(&key),
+                        };
+                        let apply = |model: &mut Model| match new {
+                            Some(value) => drop(model.insert(key, value)),
+                            None => drop(model.remove(&key)),
+                        };
+                        match result {
+                            Ok(_) => apply(&mut model),
+                            Err(WriteError::Device(ChipError::PowerLost)) => {
+                                let mut next = model.clone();
+                                apply(&mut next);
+                                cut = Some(next);
+                                break;
+                            }
+                            Err(error) => return Err(text(error)),
+                        }
+                    }
+                }
+                chip.restore_power();
+                let (reads, inner_nodes) = reads_to_mount::<S>(&mut chip, &case, &mut ram)?;
+                // A walk of the whole tree reads every inner node on top of what a mount reads at once.
+                compared += u32::from(reads < at_once.unwrap_or(0) + u64::from(inner_nodes));
+                let at = |what| format!("{buffers:?}, session {session}: {what}");
+                if !recover::<S>(&mut chip, &case, &mut ram, &mut model, cut).map_err(at)? {
+                    return Err(at("no checkpoint".into()));
+                }
+            }
+            println!("{}: {compared} of 60 mounts compared trees", S::DESCRIPTION.key);
+            if compared < 30 {
+                return Err(format!(
+                    "{buffers:?}: {compared} mounts read fewer than all inner nodes"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads that a mount takes, and how many inner nodes there are.
+fn reads_to_mount<S: Placement>(
+    chip: &mut Chip,
+    case: &Case,
+    ram: &mut [u8],
+) -> Result<(u64, u32), String> {
+    let before = chip.counters().reads;
+    let index = Index::<_, S>::open(chip, &case.options, ram).map_err(text)?;
+    let reads = index.flash().counters().reads - before;
+    Ok((reads, index.statistics().inner_nodes))
+}
+
+#[test]
+fn a_mount_that_compares_two_trees_finds_what_changed() {
+    for_every_system(&Compared);
+}
