@@ -4,12 +4,28 @@ use std::ops::RangeInclusive;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand};
+use nandina::Victims;
+use nandina::space::TRACKED_MAX;
 
 use crate::{compare, plan, torture};
 
 /// Reads a size within a range.
 pub fn size(range: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(range)
+}
+
+/// Reads how garbage collection chooses a block.
+pub fn victims(text: &str) -> Result<Victims, String> {
+    let tracked = |blocks: &str| match blocks.parse() {
+        Ok(blocks @ 1..=TRACKED_MAX) => Some(Victims::Tracked(blocks)),
+        _ => None,
+    };
+    match text {
+        "fewest" => Some(Victims::Fewest),
+        "cost-benefit" => Some(Victims::CostBenefit),
+        _ => text.strip_prefix("tracked:").and_then(tracked),
+    }
+    .ok_or_else(|| format!("use fewest, cost-benefit, or tracked:N with 1 to {TRACKED_MAX} blocks"))
 }
 
 /// Flash-native ordered indexes, side by side on simulated chips.

@@ -4,12 +4,12 @@
 use clap::Args;
 use nandina::flash::Profile;
 use nandina::place::{Placement, Visitor, visit};
-use nandina::{Cost, Options, Plan};
+use nandina::{Cost, Options, Plan, Victims};
 use nandina_lab::LabError;
 use nandina_lab::fit::{Misfit, misfit};
 use serde_json::{Value, json};
 
-use crate::arguments::size;
+use crate::arguments::{size, victims};
 use crate::choose::{device, systems};
 use crate::tables;
 use crate::tables::print_json;
@@ -39,6 +39,10 @@ pub struct Arguments {
     /// Page buffers, what the system needs to 16 [default: what each system needs]
     #[arg(long, value_parser = size(1..=16))]
     page_buffers: Option<usize>,
+    /// How garbage collection chooses a block: fewest (valid pages), cost-benefit, or tracked:N, the μ-Tree paper's
+    /// bounded bookkeeping of N blocks
+    #[arg(long, default_value = "fewest", value_parser = victims)]
+    victims: Victims,
     /// Blocks from one checkpoint to the next, 1 to 12 [default: no checkpoints]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
     checkpoints: Option<u32>,
@@ -59,6 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
         page_buffers: arguments.page_buffers,
         verify: arguments.verify,
         checkpoints: arguments.checkpoints,
+        victims: arguments.victims,
         ..Options::new(arguments.key_size, arguments.value_size)
     };
     let plans: Vec<_> = systems(&arguments.systems)?

@@ -310,3 +310,20 @@ fn compare_lists_the_systems_that_cannot_run_and_why() {
     let none = mistake(&["compare", "--device", "nor", "--value-size", "200"]);
     assert!(none.contains("can never fit twice in a leaf"), "{none}");
 }
+
+#[test]
+fn victims_and_checkpoints_are_chosen_by_name_and_number() {
+    let plan = json(&["plan", "--device", "mlc", "--checkpoints", "4", "--json"]);
+    let without = json(&["plan", "--device", "mlc", "--json"]);
+    let limit = |plan: &Value| plan["plans"][0]["limit_pages"].as_u64().unwrap();
+    assert!(limit(&plan) < limit(&without), "four blocks are kept for checkpoints");
+    let reads = |victims: &str| {
+        let run = ["compare", "--records", "300000", "--victims", victims, "--json"];
+        json(&run)["systems"][0]["phases"][0]["reads_per_op"].as_f64().unwrap()
+    };
+    assert!(reads("tracked:8") > reads("fewest"), "pages are looked up by hints");
+    for wrong in ["most", "tracked:0", "tracked:65", "tracked:"] {
+        let text = mistake(&["compare", "--victims", wrong]);
+        assert!(text.contains("fewest, cost-benefit, or tracked:N"), "{text}");
+    }
+}
