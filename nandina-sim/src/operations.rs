@@ -1,8 +1,6 @@
 //! The chip as it is driven: checks every rule first, then meets its faults, then does, counts and keeps
 //! time.
 
-use std::sync::Arc;
-
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
 use rand::Rng;
 
@@ -44,7 +42,7 @@ impl Chip {
         let mut random = self.random(self.counters.operations());
         let worn = self.faults.wear_out && self.blocks[block].erase_count >= self.profile.endurance;
         if strikes(&mut random, failures) || worn && strikes(&mut random, 4) {
-            Arc::make_mut(&mut self.blocks[block]).failing = true;
+            self.blocks.change(block).failing = true;
             return Fate::Failed;
         }
         if strikes(&mut random, silent) { Fate::Silent } else { Fate::Done }
@@ -54,7 +52,7 @@ impl Chip {
         let mut random = self.random(self.counters.operations());
         let pages = self.profile.geometry.pages_per_block;
         let (block, page) = self.place(page);
-        let block = Arc::make_mut(&mut self.blocks[block]);
+        let block = self.blocks.change(block);
         let mut new = block.page_bytes_mut(page).to_vec();
         store(&mut new, main, spare, false);
         tear_program(block, page, &new, tear, &mut random);
@@ -73,7 +71,7 @@ impl Chip {
         let mut new = vec![0xFF; (geometry.page_bytes + geometry.spare_bytes) as usize];
         store(&mut new, main, spare, true);
         let (block, page) = self.place(page);
-        let block = Arc::make_mut(&mut self.blocks[block]);
+        let block = self.blocks.change(block);
         tear_rewrite(block, page, &new, tear, &mut random);
         block.count_program(page);
     }
@@ -81,7 +79,7 @@ impl Chip {
     fn tear_block(&mut self, block: BlockNumber, tear: Tear) {
         let mut random = self.random(self.counters.operations());
         let pages = self.profile.geometry.pages_per_block;
-        let block = Arc::make_mut(&mut self.blocks[block.0 as usize]);
+        let block = self.blocks.change(block.0 as usize);
         tear_erase(block, pages, tear, &mut random);
         block.exhaust();
         block.erase_count += 1;
@@ -218,7 +216,7 @@ impl Flash for Chip {
         let fate = self.fate(block, self.faults.program_failures, self.faults.silent_programs);
         let result = match fate {
             Fate::Done => {
-                Self::write(Arc::make_mut(&mut self.blocks[block]), index, main, spare);
+                Self::write(self.blocks.change(block), index, main, spare);
                 Ok(())
             }
             Fate::Cut(cut) => {
@@ -226,7 +224,7 @@ impl Flash for Chip {
                     Cut::Before => {}
                     Cut::Inside(tear) => self.tear_page(page, main, spare, tear, true),
                     Cut::After => {
-                        Self::write(Arc::make_mut(&mut self.blocks[block]), index, main, spare);
+                        Self::write(self.blocks.change(block), index, main, spare);
                     }
                 }
                 Err(ChipError::PowerLost)
@@ -238,7 +236,7 @@ impl Flash for Chip {
             }
             Fate::Silent => {
                 self.fault_counters.silent += 1;
-                Arc::make_mut(&mut self.blocks[block]).count_program(index);
+                self.blocks.change(block).count_program(index);
                 Ok(())
             }
         };
@@ -254,14 +252,13 @@ impl Flash for Chip {
         self.check_good(block)?;
         let number = block.0 as usize;
         let fate = self.fate(number, self.faults.erase_failures, self.faults.silent_erases);
-        let erase = |block: &mut Arc<Block>| {
-            let block = Arc::make_mut(block);
+        let erase = |block: &mut Block| {
             block.erase();
             block.erase_count += 1;
         };
         let result = match fate {
             Fate::Done => {
-                erase(&mut self.blocks[number]);
+                erase(self.blocks.change(number));
                 Ok(())
             }
             Fate::Cut(cut) => {
@@ -271,7 +268,7 @@ impl Flash for Chip {
                         self.fault_counters.torn += 1;
                         self.tear_block(block, tear);
                     }
-                    Cut::After => erase(&mut self.blocks[number]),
+                    Cut::After => erase(self.blocks.change(number)),
                 }
                 Err(ChipError::PowerLost)
             }
@@ -282,7 +279,7 @@ impl Flash for Chip {
             }
             Fate::Silent => {
                 self.fault_counters.silent += 1;
-                let block = Arc::make_mut(&mut self.blocks[number]);
+                let block = self.blocks.change(number);
                 block.forget_programs();
                 block.erase_count += 1;
                 Ok(())
@@ -302,14 +299,13 @@ impl Flash for Chip {
         self.check_good(self.profile.geometry.block_of(page))?;
         let (block, index) = self.place(page);
         let fate = self.fate(block, self.faults.rewrite_failures, self.faults.silent_rewrites);
-        let replace = |block: &mut Arc<Block>| {
-            let block = Arc::make_mut(block);
+        let replace = |block: &mut Block| {
             block.erase_page(index);
             Self::write(block, index, main, spare);
         };
         let result = match fate {
             Fate::Done => {
-                replace(&mut self.blocks[block]);
+                replace(self.blocks.change(block));
                 Ok(())
             }
             Fate::Cut(cut) => {
@@ -319,7 +315,7 @@ impl Flash for Chip {
                         self.fault_counters.torn += 1;
                         self.tear_rewritten(page, main, spare, tear);
                     }
-                    Cut::After => replace(&mut self.blocks[block]),
+                    Cut::After => replace(self.blocks.change(block)),
                 }
                 Err(ChipError::PowerLost)
             }
@@ -362,7 +358,7 @@ impl Flash for Chip {
             Some(Cut::After) | None => true,
         };
         if marked {
-            Arc::make_mut(&mut self.blocks[block.0 as usize]).bad = true;
+            self.blocks.change(block.0 as usize).bad = true;
         }
         self.counters.programs += 1;
         self.time.program_ns += self.profile.page_program_ns();
