@@ -18,6 +18,17 @@ enum Fate {
     Silent,
 }
 
+impl Fate {
+    /// What the caller learns of it; `failure` if the chip reports one.
+    fn result(self, failure: ChipError) -> Result<(), ChipError> {
+        match self {
+            Self::Done | Self::Silent => Ok(()),
+            Self::Cut(_) => Err(ChipError::PowerLost),
+            Self::Failed => Err(failure),
+        }
+    }
+}
+
 impl Chip {
     /// Whether the operation about to be done is cut, and where.
     fn take_cut(&mut self) -> Option<Cut> {
@@ -29,6 +40,7 @@ impl Chip {
     }
 
     /// What becomes of the program, erase or rewrite in `block` that is about to be done.
+    #[inline]
     fn fate(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
         if let Some(cut) = self.take_cut() {
             return Fate::Cut(cut);
@@ -36,9 +48,10 @@ impl Chip {
         if self.blocks[block].failing {
             return Fate::Failed;
         }
-        if !self.faults.any() {
-            return Fate::Done;
-        }
+        if self.faults.any() { self.meet_faults(block, failures, silent) } else { Fate::Done }
+    }
+
+    fn meet_faults(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
         let mut random = self.random(self.counters.operations());
         let worn = self.faults.wear_out && self.blocks[block].erase_count >= self.profile.endurance;
         if strikes(&mut random, failures) || worn && strikes(&mut random, 4) {
@@ -211,37 +224,25 @@ impl Flash for Chip {
         if !self.powered {
             return Err(ChipError::PowerLost);
         }
-        self.check_program(page, main, spare)?;
-        let (block, index) = self.place(page);
+        let (block, index) = self.check_program(page, main, spare)?;
         let fate = self.fate(block, self.faults.program_failures, self.faults.silent_programs);
-        let result = match fate {
-            Fate::Done => {
+        match fate {
+            Fate::Done | Fate::Cut(Cut::After) => {
                 Self::write(self.blocks.change(block), index, main, spare);
-                Ok(())
             }
-            Fate::Cut(cut) => {
-                match cut {
-                    Cut::Before => {}
-                    Cut::Inside(tear) => self.tear_page(page, main, spare, tear, true),
-                    Cut::After => {
-                        Self::write(self.blocks.change(block), index, main, spare);
-                    }
-                }
-                Err(ChipError::PowerLost)
-            }
+            Fate::Cut(Cut::Before) => {}
+            Fate::Cut(Cut::Inside(tear)) => self.tear_page(page, main, spare, tear, true),
             Fate::Failed => {
                 self.fault_counters.program_failures += 1;
                 self.tear_page(page, main, spare, Tear::Mixture, false);
-                Err(ChipError::ProgramFailed(page))
             }
             Fate::Silent => {
                 self.fault_counters.silent += 1;
                 self.blocks.change(block).count_program(index);
-                Ok(())
             }
-        };
+        }
         self.count_program(page, main.len() + spare.len());
-        result
+        fate.result(ChipError::ProgramFailed(page))
     }
 
     fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
@@ -252,42 +253,31 @@ impl Flash for Chip {
         self.check_good(block)?;
         let number = block.0 as usize;
         let fate = self.fate(number, self.faults.erase_failures, self.faults.silent_erases);
-        let erase = |block: &mut Block| {
-            block.erase();
-            block.erase_count += 1;
-        };
-        let result = match fate {
-            Fate::Done => {
-                erase(self.blocks.change(number));
-                Ok(())
+        match fate {
+            Fate::Done | Fate::Cut(Cut::After) => {
+                let block = self.blocks.change(number);
+                block.erase();
+                block.erase_count += 1;
             }
-            Fate::Cut(cut) => {
-                match cut {
-                    Cut::Before => {}
-                    Cut::Inside(tear) => {
-                        self.fault_counters.torn += 1;
-                        self.tear_block(block, tear);
-                    }
-                    Cut::After => erase(self.blocks.change(number)),
-                }
-                Err(ChipError::PowerLost)
+            Fate::Cut(Cut::Before) => {}
+            Fate::Cut(Cut::Inside(tear)) => {
+                self.fault_counters.torn += 1;
+                self.tear_block(block, tear);
             }
             Fate::Failed => {
                 self.fault_counters.erase_failures += 1;
                 self.tear_block(block, Tear::Mixture);
-                Err(ChipError::EraseFailed(block))
             }
             Fate::Silent => {
                 self.fault_counters.silent += 1;
                 let block = self.blocks.change(number);
                 block.forget_programs();
                 block.erase_count += 1;
-                Ok(())
             }
-        };
+        }
         self.counters.erases += 1;
         self.time.erase_ns += self.profile.timing.erase_ns;
-        result
+        fate.result(ChipError::EraseFailed(block))
     }
 
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
@@ -299,42 +289,31 @@ impl Flash for Chip {
         self.check_good(self.profile.geometry.block_of(page))?;
         let (block, index) = self.place(page);
         let fate = self.fate(block, self.faults.rewrite_failures, self.faults.silent_rewrites);
-        let replace = |block: &mut Block| {
-            block.erase_page(index);
-            Self::write(block, index, main, spare);
-        };
-        let result = match fate {
-            Fate::Done => {
-                replace(self.blocks.change(block));
-                Ok(())
+        match fate {
+            Fate::Done | Fate::Cut(Cut::After) => {
+                let block = self.blocks.change(block);
+                block.erase_page(index);
+                Self::write(block, index, main, spare);
             }
-            Fate::Cut(cut) => {
-                match cut {
-                    Cut::Before => {}
-                    Cut::Inside(tear) => {
-                        self.fault_counters.torn += 1;
-                        self.tear_rewritten(page, main, spare, tear);
-                    }
-                    Cut::After => replace(self.blocks.change(block)),
-                }
-                Err(ChipError::PowerLost)
+            Fate::Cut(Cut::Before) => {}
+            Fate::Cut(Cut::Inside(tear)) => {
+                self.fault_counters.torn += 1;
+                self.tear_rewritten(page, main, spare, tear);
             }
             Fate::Failed => {
                 self.fault_counters.rewrite_failures += 1;
                 self.tear_rewritten(page, main, spare, Tear::Mixture);
-                Err(ChipError::ProgramFailed(page))
             }
             Fate::Silent => {
                 self.fault_counters.silent += 1;
                 self.tear_rewritten(page, main, spare, Tear::Mixture);
-                Ok(())
             }
-        };
+        }
         self.count_program(page, main.len() + spare.len());
         self.counters.programs -= 1;
         self.counters.rewrites += 1;
         self.time.program_ns += self.profile.timing.rewrite_extra_ns;
-        result
+        fate.result(ChipError::ProgramFailed(page))
     }
 
     fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {

@@ -43,16 +43,17 @@ impl Chip {
         Ok(())
     }
 
+    /// Answers the place of `page`, so that nobody has to divide again.
     pub(crate) fn check_program(
         &self,
         page: PageNumber,
         main: &[u8],
         spare: &[u8],
-    ) -> Result<(), ChipError> {
+    ) -> Result<(usize, PageNumber), ChipError> {
         self.check_page(page, main.len(), spare.len())?;
-        self.check_good(self.profile.geometry.block_of(page))?;
-        let (block, index) = self.place(page);
-        let block = &self.blocks[block];
+        let (number, index) = self.place(page);
+        self.check_good(BlockNumber(number as u32))?;
+        let block = &self.blocks[number];
         let programs = block.programs(index);
         let allowed = self.profile.capabilities.programs_per_page;
         if block.is_exhausted(index) {
@@ -81,7 +82,7 @@ impl Chip {
                 return Err(ChipError::rule(Rule::BitsFall, evidence));
             }
         }
-        Ok(())
+        Ok((number, index))
     }
 
     pub(crate) fn check_rewrite(&self, page: PageNumber) -> Result<(), ChipError> {
