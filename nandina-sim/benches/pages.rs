@@ -1,11 +1,11 @@
-//! What the simulator adds to moving the bytes: `cargo bench -p nandina-sim`. With `-- --check` it fails if
-//! a page read or a page program takes more than one and a half times a bare copy. No test is timed.
+//! What the simulator adds to moving the bytes: `cargo bench -p nandina-sim --bench pages`. With `-- --check`
+//! it fails if a page read or a page program takes more than one and a half times a bare copy. No test is
+//! timed.
 //!
-//! Chip and copy move the same pages of 4 KiB over working sets of the same size: out of the set against a
-//! read, into it against a program; each is at 4,096 bytes a page for the copy, and for the chip with the
-//! whole spare area of 128 bytes beside them. Programs include the erases between them. The parts of a
-//! round follow each other at once and the median of the rounds' ratios counts, so that a busy machine
-//! slows both sides.
+//! Copy and chip move pages of 4,096 bytes over working sets of the same size and layout: a read against a
+//! copy out of the set, a program against a copy into it. The chip also moves the whole spare area of
+//! 128 bytes, and its programs include the erases between them. The sides take turns in every round and the
+//! median of the rounds' ratios counts, so that a busy machine slows both.
 
 use std::hint::black_box;
 use std::process::ExitCode;

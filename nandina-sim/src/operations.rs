@@ -42,16 +42,24 @@ impl Chip {
     /// What becomes of the program, erase or rewrite in `block` that is about to be done.
     #[inline]
     fn fate(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
+        if self.cut.is_some() || self.blocks[block].failing || self.faults.any() {
+            self.uncertain_fate(block, failures, silent)
+        } else {
+            Fate::Done
+        }
+    }
+
+    #[cold]
+    fn uncertain_fate(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
         if let Some(cut) = self.take_cut() {
             return Fate::Cut(cut);
         }
         if self.blocks[block].failing {
             return Fate::Failed;
         }
-        if self.faults.any() { self.meet_faults(block, failures, silent) } else { Fate::Done }
-    }
-
-    fn meet_faults(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
+        if !self.faults.any() {
+            return Fate::Done;
+        }
         let mut random = self.random(self.counters.operations());
         let worn = self.faults.wear_out && self.blocks[block].erase_count >= self.profile.endurance;
         if strikes(&mut random, failures) || worn && strikes(&mut random, 4) {
