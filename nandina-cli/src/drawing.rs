@@ -164,7 +164,7 @@ where
         .draw()?;
     for (index, line) in series.iter().enumerate() {
         // Where lines lie on each other, the ones below are seen at the sides.
-        let width = 2 * (series.len() - index) as u32;
+        let width = 2 * (series.len() - index).min(3) as u32;
         let style = color(index).stroke_width(width);
         chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?;
         // The points themselves, where there are few.

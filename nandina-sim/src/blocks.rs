@@ -2,8 +2,8 @@
 //! block is for.
 //!
 //! To ask whether a block is shared takes an atomic operation, which waits for all bytes on their way to
-//! memory: a third of the time that the bytes of a page take. So the block that was changed last is held
-//! apart and belongs to this chip alone. In exchange a clone copies that one block.
+//! memory: a tenth of a page program's time. So the block that was changed last is held apart and belongs to
+//! this chip alone. In exchange a clone copies that one block.
 
 use std::mem::swap;
 use std::ops::Index;

@@ -1,8 +1,9 @@
 //! The chip as it is looked at and tampered with: counters, clock, wear, cuts, faults. What it does when
 //! it is driven is in `operations`.
 //!
-//! A clone is cheap: blocks are shared and copied when one side changes them, all but the last. All damage comes from the
-//! chip's seed and the operation's ordinal, so the same calls do the same damage.
+//! A clone is cheap: it copies the block that was changed last, and shares the others until one side changes
+//! them. All damage comes from the chip's seed and the operation's ordinal, so the same calls do the same
+//! damage.
 
 use nandina::flash::{BlockNumber, PageNumber, Profile};
 use rand::{Rng, SeedableRng};
