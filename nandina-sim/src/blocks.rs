@@ -23,7 +23,8 @@ pub struct Blocks {
 impl Blocks {
     /// `count` blocks like `block`.
     pub fn new(block: Block, count: usize) -> Self {
-        let mut shared = vec![Arc::new(block.clone()); count];
+        let like = Arc::new(block.clone());
+        let mut shared = vec![like; count];
         if let Some(first) = shared.first_mut() {
             *first = Arc::new(Block::new(0, 0));
         }
