@@ -73,7 +73,7 @@ impl Side for Chip {
 
     fn program(&mut self, page: u32, main: &[u8], spare: &[u8]) {
         let pages = self.geometry().pages_per_block;
-        if page % pages == 0 {
+        if page.is_multiple_of(pages) {
             self.erase(BlockNumber(page / pages)).unwrap();
         }
         Flash::program(self, PageNumber(page), main, spare).unwrap();
@@ -131,7 +131,8 @@ fn main() -> ExitCode {
             let (pages, passes) = (set.pages(), PAGES_LEAST.div_ceil(set.pages()));
             let (mut copy, mut chip) = (Copy(vec![0; pages as usize * STRIDE]), set.chip());
             // The first time would measure how the system hands out memory.
-            (times(&mut copy, pages, 1), times(&mut chip, pages, 1));
+            times(&mut copy, pages, 1);
+            times(&mut chip, pages, 1);
             rounds.push([times(&mut copy, pages, passes), times(&mut chip, pages, passes)]);
         }
     }
