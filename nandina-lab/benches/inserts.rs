@@ -1,13 +1,12 @@
 //! How fast simulated inserts go, and where the time goes: `cargo bench -p nandina-lab`.
 //!
-//! `insert` counts inserts a second of each system, into an index of 200,000 records. `chip` and
-//! `checksum` give the parts: an insert of wandering reads and programs three pages of 4 KiB, one of μ-Tree
-//! reads three and programs one; `memcpy` is the floor under them.
+//! `insert` counts inserts a second of each system, into an index of 200,000 records. `checksum` gives a part:
+//! an insert of wandering reads and programs three pages of 4 KiB, one of μ-Tree reads three and programs one.
+//! What the chip takes for them, `cargo bench -p nandina-sim --bench pages` says.
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use nandina::flash::profile::MLC;
-use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::node::{Medium, PageHeader, PageLayout};
 use nandina::place::{Mu, Placement, Wandering};
 use nandina::{Index, Options, key, ram_needed};
@@ -35,37 +34,6 @@ fn insert<S: Placement>(bencher: Bencher<'_, '_>) {
 }
 
 const PAGE: usize = 4096;
-
-#[divan::bench]
-fn memcpy(bencher: Bencher<'_, '_>) {
-    let (from, mut to) = (vec![7u8; PAGE], vec![0u8; PAGE]);
-    bencher
-        .counter(BytesCount::new(PAGE))
-        .bench_local(|| divan::black_box(&mut to).copy_from_slice(divan::black_box(&from)));
-}
-
-#[divan::bench]
-fn chip_read(bencher: Bencher<'_, '_>) {
-    let mut chip = Chip::new(MLC);
-    chip.program(PageNumber(0), &[7; PAGE], &[]).unwrap();
-    let (mut main, mut spare) = (vec![0; PAGE], [0; 40]);
-    bencher
-        .counter(BytesCount::new(PAGE))
-        .bench_local(|| chip.read(PageNumber(0), divan::black_box(&mut main), &mut spare).unwrap());
-}
-
-#[divan::bench]
-fn chip_program(bencher: Bencher<'_, '_>) {
-    let mut chip = Chip::new(MLC);
-    let (main, mut page) = (vec![7; PAGE], 0);
-    bencher.counter(BytesCount::new(PAGE)).bench_local(|| {
-        if page % 128 == 0 {
-            chip.erase(BlockNumber(0)).unwrap();
-        }
-        chip.program(PageNumber(page % 128), divan::black_box(&main), &[0; 40]).unwrap();
-        page += 1;
-    });
-}
 
 #[divan::bench]
 fn checksum(bencher: Bencher<'_, '_>) {

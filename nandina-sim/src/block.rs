@@ -133,12 +133,19 @@ impl Block {
     }
 
     /// The bytes of a page, whatever they are: all of them are about to be written.
+    #[inline]
     pub fn cells_mut(&mut self, page: PageNumber) -> &mut [u8] {
         if self.bytes.is_empty() {
-            self.bytes = vec![0xFF; self.page_bytes * self.programs.len()];
+            self.make_cells();
         }
         self.written[page.0 as usize] = true;
         &mut self.bytes[page.0 as usize * self.page_bytes..][..self.page_bytes]
+    }
+
+    /// Zeros come from the system as they are first touched; ones would have to be written.
+    #[cold]
+    fn make_cells(&mut self) {
+        self.bytes = vec![0; self.page_bytes * self.programs.len()];
     }
 
     /// Sets `page` to ones, as a page erase does.

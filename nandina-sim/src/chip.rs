@@ -1,16 +1,16 @@
 //! The chip as it is looked at and tampered with: counters, clock, wear, cuts, faults. What it does when
 //! it is driven is in `operations`.
 //!
-//! A clone is cheap: blocks are shared and copied when one side changes them. All damage comes from the
-//! chip's seed and the operation's ordinal, so the same calls do the same damage.
-
-use std::sync::Arc;
+//! A clone is cheap: it copies the block that was changed last, and shares the others until one side changes
+//! them. All damage comes from the chip's seed and the operation's ordinal, so the same calls do the same
+//! damage.
 
 use nandina::flash::{BlockNumber, PageNumber, Profile};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::block::Block;
+use crate::blocks::Blocks;
 use crate::faults::flip_bit;
 use crate::{Counters, Cut, FaultCounters, Faults, TimeSplit, Wear};
 
@@ -19,7 +19,7 @@ use crate::{Counters, Cut, FaultCounters, Faults, TimeSplit, Wear};
 pub struct Chip {
     pub(crate) profile: Profile,
     pub(crate) seed: u64,
-    pub(crate) blocks: Vec<Arc<Block>>,
+    pub(crate) blocks: Blocks,
     pub(crate) counters: Counters,
     pub(crate) time: TimeSplit,
     pub(crate) faults: Faults,
@@ -47,11 +47,11 @@ impl Chip {
     pub fn with_seed(profile: Profile, seed: u64) -> Self {
         let geometry = profile.geometry;
         let page_bytes = (geometry.page_bytes + geometry.spare_bytes) as usize;
-        let block = Arc::new(Block::new(geometry.pages_per_block, page_bytes));
+        let block = Block::new(geometry.pages_per_block, page_bytes);
         Self {
             profile,
             seed,
-            blocks: vec![block; geometry.blocks as usize],
+            blocks: Blocks::new(block, geometry.blocks as usize),
             counters: Counters::default(),
             time: TimeSplit::default(),
             faults: Faults::default(),
@@ -160,7 +160,7 @@ impl Chip {
             (0..self.blocks.len()).filter(|&block| !self.blocks[block].bad).collect();
         for _ in 0..good.len().min(count as usize) {
             let block = good.swap_remove(random.random_range(0..good.len()));
-            Arc::make_mut(&mut self.blocks[block]).bad = true;
+            self.blocks.change(block).bad = true;
         }
     }
 
@@ -185,7 +185,7 @@ impl Chip {
     pub fn corrupt_page(&mut self, page: PageNumber, change: impl FnOnce(&mut [u8], &mut [u8])) {
         let main_bytes = self.profile.geometry.page_bytes as usize;
         let (block, page) = self.place(page);
-        let block = Arc::make_mut(&mut self.blocks[block]);
+        let block = self.blocks.change(block);
         let (main, spare) = block.page_bytes_mut(page).split_at_mut(main_bytes);
         change(main, spare);
         block.count_program(page);
@@ -225,7 +225,7 @@ impl Chip {
         if self.blocks[block].page_bytes(page).is_none() {
             return;
         }
-        let block = Arc::make_mut(&mut self.blocks[block]);
+        let block = self.blocks.change(block);
         let within = self.faults.within_ecc;
         if flip_bit(block, page, bits, &self.profile.ecc, within, random) {
             self.fault_counters.flips += 1;

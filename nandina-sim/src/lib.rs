@@ -28,6 +28,7 @@
 //! ```
 
 mod block;
+mod blocks;
 mod chip;
 mod counters;
 mod cut;

@@ -1,8 +1,6 @@
 //! The chip as it is driven: checks every rule first, then meets its faults, then does, counts and keeps
 //! time.
 
-use std::sync::Arc;
-
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
 use rand::Rng;
 
@@ -20,6 +18,17 @@ enum Fate {
     Silent,
 }
 
+impl Fate {
+    /// What the caller learns of it; `failure` if the chip reports one.
+    fn result(self, failure: ChipError) -> Result<(), ChipError> {
+        match self {
+            Self::Done | Self::Silent => Ok(()),
+            Self::Cut(_) => Err(ChipError::PowerLost),
+            Self::Failed => Err(failure),
+        }
+    }
+}
+
 impl Chip {
     /// Whether the operation about to be done is cut, and where.
     fn take_cut(&mut self) -> Option<Cut> {
@@ -31,7 +40,17 @@ impl Chip {
     }
 
     /// What becomes of the program, erase or rewrite in `block` that is about to be done.
+    #[inline]
     fn fate(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
+        if self.cut.is_some() || self.blocks[block].failing || self.faults.any() {
+            self.uncertain_fate(block, failures, silent)
+        } else {
+            Fate::Done
+        }
+    }
+
+    #[cold]
+    fn uncertain_fate(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
         if let Some(cut) = self.take_cut() {
             return Fate::Cut(cut);
         }
@@ -44,7 +63,7 @@ impl Chip {
         let mut random = self.random(self.counters.operations());
         let worn = self.faults.wear_out && self.blocks[block].erase_count >= self.profile.endurance;
         if strikes(&mut random, failures) || worn && strikes(&mut random, 4) {
-            Arc::make_mut(&mut self.blocks[block]).failing = true;
+            self.blocks.change(block).failing = true;
             return Fate::Failed;
         }
         if strikes(&mut random, silent) { Fate::Silent } else { Fate::Done }
@@ -54,7 +73,7 @@ impl Chip {
         let mut random = self.random(self.counters.operations());
         let pages = self.profile.geometry.pages_per_block;
         let (block, page) = self.place(page);
-        let block = Arc::make_mut(&mut self.blocks[block]);
+        let block = self.blocks.change(block);
         let mut new = block.page_bytes_mut(page).to_vec();
         store(&mut new, main, spare, false);
         tear_program(block, page, &new, tear, &mut random);
@@ -73,7 +92,7 @@ impl Chip {
         let mut new = vec![0xFF; (geometry.page_bytes + geometry.spare_bytes) as usize];
         store(&mut new, main, spare, true);
         let (block, page) = self.place(page);
-        let block = Arc::make_mut(&mut self.blocks[block]);
+        let block = self.blocks.change(block);
         tear_rewrite(block, page, &new, tear, &mut random);
         block.count_program(page);
     }
@@ -81,7 +100,7 @@ impl Chip {
     fn tear_block(&mut self, block: BlockNumber, tear: Tear) {
         let mut random = self.random(self.counters.operations());
         let pages = self.profile.geometry.pages_per_block;
-        let block = Arc::make_mut(&mut self.blocks[block.0 as usize]);
+        let block = self.blocks.change(block.0 as usize);
         tear_erase(block, pages, tear, &mut random);
         block.exhaust();
         block.erase_count += 1;
@@ -213,37 +232,25 @@ impl Flash for Chip {
         if !self.powered {
             return Err(ChipError::PowerLost);
         }
-        self.check_program(page, main, spare)?;
-        let (block, index) = self.place(page);
+        let (block, index) = self.check_program(page, main, spare)?;
         let fate = self.fate(block, self.faults.program_failures, self.faults.silent_programs);
-        let result = match fate {
-            Fate::Done => {
-                Self::write(Arc::make_mut(&mut self.blocks[block]), index, main, spare);
-                Ok(())
+        match fate {
+            Fate::Done | Fate::Cut(Cut::After) => {
+                Self::write(self.blocks.change(block), index, main, spare);
             }
-            Fate::Cut(cut) => {
-                match cut {
-                    Cut::Before => {}
-                    Cut::Inside(tear) => self.tear_page(page, main, spare, tear, true),
-                    Cut::After => {
-                        Self::write(Arc::make_mut(&mut self.blocks[block]), index, main, spare);
-                    }
-                }
-                Err(ChipError::PowerLost)
-            }
+            Fate::Cut(Cut::Before) => {}
+            Fate::Cut(Cut::Inside(tear)) => self.tear_page(page, main, spare, tear, true),
             Fate::Failed => {
                 self.fault_counters.program_failures += 1;
                 self.tear_page(page, main, spare, Tear::Mixture, false);
-                Err(ChipError::ProgramFailed(page))
             }
             Fate::Silent => {
                 self.fault_counters.silent += 1;
-                Arc::make_mut(&mut self.blocks[block]).count_program(index);
-                Ok(())
+                self.blocks.change(block).count_program(index);
             }
-        };
+        }
         self.count_program(page, main.len() + spare.len());
-        result
+        fate.result(ChipError::ProgramFailed(page))
     }
 
     fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
@@ -254,43 +261,31 @@ impl Flash for Chip {
         self.check_good(block)?;
         let number = block.0 as usize;
         let fate = self.fate(number, self.faults.erase_failures, self.faults.silent_erases);
-        let erase = |block: &mut Arc<Block>| {
-            let block = Arc::make_mut(block);
-            block.erase();
-            block.erase_count += 1;
-        };
-        let result = match fate {
-            Fate::Done => {
-                erase(&mut self.blocks[number]);
-                Ok(())
+        match fate {
+            Fate::Done | Fate::Cut(Cut::After) => {
+                let block = self.blocks.change(number);
+                block.erase();
+                block.erase_count += 1;
             }
-            Fate::Cut(cut) => {
-                match cut {
-                    Cut::Before => {}
-                    Cut::Inside(tear) => {
-                        self.fault_counters.torn += 1;
-                        self.tear_block(block, tear);
-                    }
-                    Cut::After => erase(&mut self.blocks[number]),
-                }
-                Err(ChipError::PowerLost)
+            Fate::Cut(Cut::Before) => {}
+            Fate::Cut(Cut::Inside(tear)) => {
+                self.fault_counters.torn += 1;
+                self.tear_block(block, tear);
             }
             Fate::Failed => {
                 self.fault_counters.erase_failures += 1;
                 self.tear_block(block, Tear::Mixture);
-                Err(ChipError::EraseFailed(block))
             }
             Fate::Silent => {
                 self.fault_counters.silent += 1;
-                let block = Arc::make_mut(&mut self.blocks[number]);
+                let block = self.blocks.change(number);
                 block.forget_programs();
                 block.erase_count += 1;
-                Ok(())
             }
-        };
+        }
         self.counters.erases += 1;
         self.time.erase_ns += self.profile.timing.erase_ns;
-        result
+        fate.result(ChipError::EraseFailed(block))
     }
 
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
@@ -302,43 +297,31 @@ impl Flash for Chip {
         self.check_good(self.profile.geometry.block_of(page))?;
         let (block, index) = self.place(page);
         let fate = self.fate(block, self.faults.rewrite_failures, self.faults.silent_rewrites);
-        let replace = |block: &mut Arc<Block>| {
-            let block = Arc::make_mut(block);
-            block.erase_page(index);
-            Self::write(block, index, main, spare);
-        };
-        let result = match fate {
-            Fate::Done => {
-                replace(&mut self.blocks[block]);
-                Ok(())
+        match fate {
+            Fate::Done | Fate::Cut(Cut::After) => {
+                let block = self.blocks.change(block);
+                block.erase_page(index);
+                Self::write(block, index, main, spare);
             }
-            Fate::Cut(cut) => {
-                match cut {
-                    Cut::Before => {}
-                    Cut::Inside(tear) => {
-                        self.fault_counters.torn += 1;
-                        self.tear_rewritten(page, main, spare, tear);
-                    }
-                    Cut::After => replace(&mut self.blocks[block]),
-                }
-                Err(ChipError::PowerLost)
+            Fate::Cut(Cut::Before) => {}
+            Fate::Cut(Cut::Inside(tear)) => {
+                self.fault_counters.torn += 1;
+                self.tear_rewritten(page, main, spare, tear);
             }
             Fate::Failed => {
                 self.fault_counters.rewrite_failures += 1;
                 self.tear_rewritten(page, main, spare, Tear::Mixture);
-                Err(ChipError::ProgramFailed(page))
             }
             Fate::Silent => {
                 self.fault_counters.silent += 1;
                 self.tear_rewritten(page, main, spare, Tear::Mixture);
-                Ok(())
             }
-        };
+        }
         self.count_program(page, main.len() + spare.len());
         self.counters.programs -= 1;
         self.counters.rewrites += 1;
         self.time.program_ns += self.profile.timing.rewrite_extra_ns;
-        result
+        fate.result(ChipError::ProgramFailed(page))
     }
 
     fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {
@@ -362,7 +345,7 @@ impl Flash for Chip {
             Some(Cut::After) | None => true,
         };
         if marked {
-            Arc::make_mut(&mut self.blocks[block.0 as usize]).bad = true;
+            self.blocks.change(block.0 as usize).bad = true;
         }
         self.counters.programs += 1;
         self.time.program_ns += self.profile.page_program_ns();

@@ -5,6 +5,18 @@ use nandina::flash::{BlockNumber, PageNumber};
 
 use crate::{Chip, ChipError, Rule};
 
+/// Words are found only when they are needed, and apart from the checks, which every operation passes.
+#[cold]
+#[inline(never)]
+fn broken(rule: Rule, evidence: impl FnOnce() -> String) -> ChipError {
+    ChipError::rule(rule, evidence())
+}
+
+/// Whether a bit is 1 in `new` and 0 in `old`. Looks at every byte, which is faster than to stop at one.
+fn rises(old: &[u8], new: &[u8]) -> bool {
+    old.iter().zip(new).fold(0, |risen, (old, new)| risen | new & !old) != 0
+}
+
 impl Chip {
     pub(crate) fn check_page(
         &self,
@@ -14,81 +26,88 @@ impl Chip {
     ) -> Result<(), ChipError> {
         let geometry = &self.profile.geometry;
         if page.0 >= geometry.pages() {
-            let evidence = format!("{page} was named, the chip has {} pages", geometry.pages());
-            return Err(ChipError::rule(Rule::Bounds, evidence));
+            return Err(broken(Rule::Bounds, move || {
+                format!("{page} was named, the chip has {} pages", geometry.pages())
+            }));
         }
         if main != geometry.page_bytes as usize || spare > geometry.spare_bytes as usize {
-            let evidence = format!(
-                "{main} + {spare} bytes were named for {page}, a page has {} + {}",
-                geometry.page_bytes, geometry.spare_bytes
-            );
-            return Err(ChipError::rule(Rule::WholePages, evidence));
+            return Err(broken(Rule::WholePages, move || {
+                format!(
+                    "{main} + {spare} bytes were named for {page}, a page has {} + {}",
+                    geometry.page_bytes, geometry.spare_bytes
+                )
+            }));
         }
         Ok(())
     }
 
     pub(crate) fn check_block(&self, block: BlockNumber) -> Result<(), ChipError> {
-        if block.0 >= self.profile.geometry.blocks {
-            let blocks = self.profile.geometry.blocks;
-            let evidence = format!("{block} was named, the chip has {blocks} blocks");
-            return Err(ChipError::rule(Rule::Bounds, evidence));
+        let blocks = self.profile.geometry.blocks;
+        if block.0 >= blocks {
+            return Err(broken(Rule::Bounds, move || {
+                format!("{block} was named, the chip has {blocks} blocks")
+            }));
         }
         Ok(())
     }
 
     pub(crate) fn check_good(&self, block: BlockNumber) -> Result<(), ChipError> {
         if self.blocks[block.0 as usize].bad {
-            return Err(ChipError::rule(Rule::BadBlocks, format!("{block} is marked as bad")));
+            return Err(broken(Rule::BadBlocks, move || format!("{block} is marked as bad")));
         }
         Ok(())
     }
 
+    /// Answers the place of `page`, so that nobody has to divide again.
     pub(crate) fn check_program(
         &self,
         page: PageNumber,
         main: &[u8],
         spare: &[u8],
-    ) -> Result<(), ChipError> {
+    ) -> Result<(usize, PageNumber), ChipError> {
         self.check_page(page, main.len(), spare.len())?;
-        self.check_good(self.profile.geometry.block_of(page))?;
-        let (block, index) = self.place(page);
-        let block = &self.blocks[block];
+        let (number, index) = self.place(page);
+        self.check_good(BlockNumber(number as u32))?;
+        let block = &self.blocks[number];
         let programs = block.programs(index);
         let allowed = self.profile.capabilities.programs_per_page;
         if block.is_exhausted(index) {
-            let block = self.profile.geometry.block_of(page);
-            let evidence = format!("{page} lies in {block}, whose erase was cut or failed");
-            return Err(ChipError::rule(Rule::EraseBeforeProgram, evidence));
+            return Err(broken(Rule::EraseBeforeProgram, move || {
+                let block = BlockNumber(number as u32);
+                format!("{page} lies in {block}, whose erase was cut or failed")
+            }));
         }
         if let Some(allowed) = allowed.filter(|&allowed| programs >= allowed) {
-            let evidence =
-                format!("{page} had {programs} of {allowed} programs since its block was erased");
-            return Err(ChipError::rule(Rule::EraseBeforeProgram, evidence));
+            return Err(broken(Rule::EraseBeforeProgram, move || {
+                format!("{page} had {programs} of {allowed} programs since its block was erased")
+            }));
         }
-        if self.profile.capabilities.in_order && index.0 + 1 < block.next_in_order {
-            let evidence = format!(
-                "{page} is page {} of its block, and page {} was programmed before",
-                index.0,
-                block.next_in_order - 1
-            );
-            return Err(ChipError::rule(Rule::Order, evidence));
+        let next = block.next_in_order;
+        if self.profile.capabilities.in_order && index.0 + 1 < next {
+            return Err(broken(Rule::Order, move || {
+                let (page_of_block, last) = (index.0, next - 1);
+                format!(
+                    "{page} is page {page_of_block} of its block, and page {last} was programmed before"
+                )
+            }));
         }
-        if let Some(old) = block.page_bytes(index).filter(|_| programs > 0) {
-            let rises = |(old, new): (&u8, &u8)| new & !old != 0;
-            let spare_old = &old[main.len()..];
-            if old.iter().zip(main).any(rises) || spare_old.iter().zip(spare).any(rises) {
-                let evidence = format!("a program of {page} would change a bit from 0 to 1");
-                return Err(ChipError::rule(Rule::BitsFall, evidence));
+        if programs > 0
+            && let Some(old) = block.page_bytes(index)
+        {
+            let (old_main, old_spare) = old.split_at(main.len());
+            if rises(old_main, main) || rises(old_spare, spare) {
+                return Err(broken(Rule::BitsFall, move || {
+                    format!("a program of {page} would change a bit from 0 to 1")
+                }));
             }
         }
-        Ok(())
+        Ok((number, index))
     }
 
     pub(crate) fn check_rewrite(&self, page: PageNumber) -> Result<(), ChipError> {
         if self.profile.capabilities.rewrite {
             return Ok(());
         }
-        let evidence = format!("{page} was to be rewritten, this chip cannot");
-        Err(ChipError::rule(Rule::Rewrite, evidence))
+        Err(broken(Rule::Rewrite, move || format!("{page} was to be rewritten, this chip cannot")))
     }
 }

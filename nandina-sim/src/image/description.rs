@@ -2,7 +2,6 @@
 //! Whatever is read is checked before a chip is made of it. No file is touched here.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use nandina::flash::{Geometry, PageNumber};
 use serde::{Deserialize, Serialize};
@@ -122,7 +121,7 @@ impl Description {
                 return Err(ImageErrorKind::State(what));
             }
             above = number + 1;
-            let block = Arc::make_mut(&mut chip.blocks[number as usize]);
+            let block = chip.blocks.change(number as usize);
             let pages = fields
                 .put_into(block, &chip.profile.geometry)
                 .map_err(|what| ImageErrorKind::State(format!("block {number}: {what}")))?;

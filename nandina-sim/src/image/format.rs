@@ -11,7 +11,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::sync::Arc;
 
 use crc::Crc;
 use nandina::flash::{Geometry, PageNumber};
@@ -110,7 +109,7 @@ pub fn read(file: &mut File) -> Result<(Chip, Labels), ImageErrorKind> {
     let mut pages =
         Pages { file, geometry: &geometry, start: pages_at(bytes.into()), position: None };
     for (number, written) in written {
-        let block = Arc::make_mut(&mut chip.blocks[number]);
+        let block = chip.blocks.change(number);
         for (index, _) in written.into_iter().enumerate().filter(|&(_, written)| written) {
             let index = PageNumber(index as u32);
             pages.seek(number, index)?;

@@ -138,7 +138,7 @@ fn figure_8(pairs: &[Pair<'_>]) -> Experiment {
     let figure = Figure {
         id: "figure8".into(),
         title: "Time to replay the traces".into(),
-        x: String::new(),
+        x: "workload, with read cache + write cache".into(),
         y: "seconds".into(),
         content: Content::Bars {
             parts: ["read", "program", "erase"].map(String::from).into(),
@@ -165,7 +165,7 @@ fn figure_9(pairs: &[Pair<'_>]) -> Experiment {
     let figure = Figure {
         id: "figure9".into(),
         title: "Garbage collections without cache".into(),
-        x: String::new(),
+        x: "workload".into(),
         y: "blocks reclaimed".into(),
         content: Content::Bars { parts: vec!["reclaimed".into()], bars },
     };

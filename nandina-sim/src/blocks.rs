@@ -1,0 +1,64 @@
+//! The blocks of a chip, which its clones share until one side changes them. Nothing here knows what a
+//! block is for.
+//!
+//! To ask whether a block is shared takes an atomic operation, which waits for all bytes on their way to
+//! memory: a tenth of a page program's time. So the block that was changed last is held apart and belongs to
+//! this chip alone. In exchange a clone copies that one block.
+
+use std::mem::swap;
+use std::ops::Index;
+use std::sync::Arc;
+
+use crate::block::Block;
+
+/// As many blocks as the chip has.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    /// Of block `last` an empty one.
+    shared: Vec<Arc<Block>>,
+    last: usize,
+    own: Block,
+}
+
+impl Blocks {
+    /// `count` blocks like `block`.
+    pub fn new(block: Block, count: usize) -> Self {
+        let like = Arc::new(block.clone());
+        let mut shared = vec![like; count];
+        if let Some(first) = shared.first_mut() {
+            *first = Arc::new(Block::new(0, 0));
+        }
+        Self { shared, last: 0, own: block }
+    }
+
+    pub const fn len(&self) -> usize {
+        self.shared.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Block> {
+        (0..self.len()).map(|block| &self[block])
+    }
+
+    /// The block to change.
+    pub fn change(&mut self, block: usize) -> &mut Block {
+        if block != self.last {
+            self.hold_apart(block);
+        }
+        &mut self.own
+    }
+
+    #[cold]
+    fn hold_apart(&mut self, block: usize) {
+        swap(&mut self.own, Arc::make_mut(&mut self.shared[self.last]));
+        swap(&mut self.own, Arc::make_mut(&mut self.shared[block]));
+        self.last = block;
+    }
+}
+
+impl Index<usize> for Blocks {
+    type Output = Block;
+
+    fn index(&self, block: usize) -> &Block {
+        if block == self.last { &self.own } else { &self.shared[block] }
+    }
+}
