@@ -64,11 +64,11 @@ pub fn plan<S: Placement>(
     options: &Options,
     records: u32,
 ) -> Result<Plan, OpenError<core::convert::Infallible>> {
-    options.check::<S, _>(geometry, capabilities, usize::MAX)?;
+    let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
+    options.check::<S, _>(geometry, block_pages, usize::MAX)?;
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
     let medium = options.medium::<S>(geometry);
     let tree = Tree::of::<S>(&Form::new(&layout, &medium), records);
-    let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
     let area = if options.checkpoints.is_some() { AREA_BLOCKS } else { 0 };
     let extent = Extent { block_pages, blocks: (geometry.blocks - reserve).saturating_sub(area) };

@@ -116,6 +116,11 @@ pub struct Space<'b, F> {
     operations: u64,
 }
 
+/// Pages of a block of such a chip that are programmed.
+pub(crate) fn block_pages<F: Flash>(flash: &F) -> u32 {
+    flash.capabilities().pairing.safe_pages(flash.geometry().pages_per_block)
+}
+
 /// Bytes of RAM for the page buffers, the caches and the blocks' account.
 pub(crate) fn ram_needed(geometry: &Geometry, layout: &PageLayout, buffers: &Buffers) -> usize {
     let Buffers { frames, verify, reads, writes, victims } = *buffers;

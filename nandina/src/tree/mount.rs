@@ -21,7 +21,7 @@ use crate::error::{Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::{Medium, PageFault, PageHeader, SAME_PAGE};
 use crate::place::{Placement, relink};
-use crate::space::{Budget, Space};
+use crate::space::{Budget, Space, block_pages};
 
 /// What the first pages of all blocks say.
 #[derive(Default)]
@@ -111,7 +111,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Result<Self, OpenError<F::Error>> {
         let geometry = flash.geometry();
-        options.check::<S, F::Error>(&geometry, &flash.capabilities(), ram.len())?;
+        options.check::<S, F::Error>(&geometry, block_pages(&flash), ram.len())?;
         let medium = options.medium::<S>(&geometry);
         Ok(Self {
             space: Space::new(

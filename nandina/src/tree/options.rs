@@ -2,7 +2,7 @@
 
 use super::{HEIGHT_MAX, KEY_BYTES_MAX};
 use crate::error::OpenError;
-use crate::flash::{Capabilities, Geometry};
+use crate::flash::Geometry;
 use crate::node::{Medium, PageLayout, Shape};
 use crate::place::Placement;
 use crate::space::{
@@ -93,7 +93,7 @@ impl Options {
     pub(crate) fn check<S: Placement, E>(
         &self,
         geometry: &Geometry,
-        capabilities: &Capabilities,
+        block_pages: u32,
         ram_bytes: usize,
     ) -> Result<(), OpenError<E>> {
         let bad = |reason| Err(OpenError::BadOption { reason });
@@ -124,7 +124,6 @@ impl Options {
             if !(1..=EVERY_MAX).contains(&self.checkpoints.unwrap_or(0)) {
                 return bad("checkpoints must be None or 1 to 12");
             }
-            let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
             if space::checkpoint_parts(geometry, &layout, block_pages).is_none() {
                 return bad(
                     "checkpoints must be None where a block cannot hold one, or a page has under 144 bytes",
