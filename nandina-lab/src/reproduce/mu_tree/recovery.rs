@@ -143,21 +143,21 @@ pub fn experiment(quick: bool, progress: &(dyn Fn(u64) + Sync)) -> Result<Experi
             10.0 * last[1] < last[0],
         ));
     }
-    let lines = |logarithmic, series| Content::Lines { logarithmic, series };
+    let lines = |series| Content::Lines { logarithmic: false, series };
     let figures = vec![
         Figure {
             id: "mount-by-size".into(),
             title: "Longest mount by size of the chip (128 pages of 4 KiB in a block)".into(),
             x: "blocks".into(),
             y: "page reads".into(),
-            content: lines(true, by_size),
+            content: lines(by_size),
         },
         Figure {
             id: "mount-by-distance".into(),
             title: "Mount by what was written since the checkpoint".into(),
             x: "pages programmed since".into(),
             y: "page reads".into(),
-            content: lines(false, by_distance),
+            content: lines(by_distance),
         },
     ];
     let title = "Section 5.2: what a mount reads, without and with checkpoints (every 12 blocks)";
