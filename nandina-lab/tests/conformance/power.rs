@@ -93,6 +93,12 @@ fn two_cuts_at_every_operation_leave_the_old_or_the_new_state() {
 }
 
 #[test]
+fn two_cuts_at_every_operation_with_checkpoints_leave_the_old_or_the_new_state() {
+    let run = CutRun { checkpoints: Some(1), ..CutRun::SMALL };
+    survive(Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 }, 100_000, 0);
+}
+
+#[test]
 fn a_cut_at_every_operation_of_a_larger_run_leaves_the_old_or_the_new_state() {
     for lean in [false, true] {
         let run = CutRun { lean, ..CutRun::LARGE };
