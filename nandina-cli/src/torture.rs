@@ -37,9 +37,13 @@ pub struct Arguments {
     /// The fewest page buffers that there can be, and pages moved alone
     #[arg(long)]
     lean: bool,
+    /// Blocks from one checkpoint to the next, 1 to 12, in the modes that cut at every operation; a swarm chooses
+    /// itself [default: no checkpoints]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
+    checkpoints: Option<u32>,
     /// Replay one case by the name that a failing run printed, and nothing else
     #[arg(long, value_name = "NAME", conflicts_with_all = [
-        "mode", "systems", "seed", "operations", "large", "lean",
+        "mode", "systems", "seed", "operations", "large", "lean", "checkpoints",
     ])]
     case: Option<String>,
     /// Print JSON
@@ -70,6 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         seed: arguments.seed,
         run: CutRun {
             lean: arguments.lean,
+            checkpoints: arguments.checkpoints,
             ..if arguments.large { CutRun::LARGE } else { CutRun::SMALL }
         },
         operations: arguments.operations,

@@ -17,9 +17,38 @@ const RECORDS: u32 = 90;
 /// Chip operations after which a use of a medium is taken to loop for ever.
 const OPERATIONS_MAX: u64 = 200_000;
 
-fn profile() -> Profile {
-    let geometry = Geometry { blocks: 12, ..TINY.geometry };
-    Profile { geometry, ..TINY }
+/// What stands on the medium before it is damaged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Image {
+    Plain,
+    /// With checkpoints, and changes since the last one.
+    Checkpoints,
+    /// With a checkpoint at its end: a mount walks nothing.
+    JustWritten,
+}
+
+impl Image {
+    fn of(choice: u8) -> Self {
+        match choice >> 5 & 3 {
+            2 => Self::Checkpoints,
+            3 => Self::JustWritten,
+            _ => Self::Plain,
+        }
+    }
+
+    fn profile(self) -> Profile {
+        let blocks = if self == Self::Plain { 12 } else { 16 };
+        Profile { geometry: Geometry { blocks, ..TINY.geometry }, ..TINY }
+    }
+
+    fn options(self) -> Options {
+        let checkpoints = (self != Self::Plain).then_some(2);
+        Options { checkpoints, ..Options::new(4, VALUE_BYTES) }
+    }
+
+    fn ram<S: Placement>(self) -> Vec<u8> {
+        vec![0; ram_needed::<S>(&self.profile().geometry, &self.options())]
+    }
 }
 
 /// What use of a damaged medium came to.
@@ -35,7 +64,7 @@ pub enum Outcome {
 /// come to an end; any other panic is the index's own.
 ///
 /// The first byte chooses the system. The second chooses the medium: an erased chip, or one with a healthy
-/// index. Then come changes to pages: the page, the kind of change, and what that needs.
+/// index, perhaps with checkpoints. Then come changes to pages: the page, the kind of change, and what that needs.
 pub fn mount_then_use(data: &[u8]) -> Outcome {
     let mut bytes = Bytes(data);
     let system = SYSTEMS[usize::from(bytes.next()) % SYSTEMS.len()];
@@ -72,14 +101,16 @@ struct Use<'d> {
 }
 
 /// A chip with a healthy index of several levels, splits and garbage behind it.
-fn healthy<S: Placement>() -> Chip {
-    let options = Options::new(4, VALUE_BYTES);
-    let mut chip = Chip::new(profile());
-    let mut ram = vec![0; ram_needed::<S>(&profile().geometry, &options)];
-    if let Ok(mut index) = Index::<_, S>::format(&mut chip, &options, &mut ram) {
+fn healthy<S: Placement>(image: Image) -> Chip {
+    let mut chip = Chip::new(image.profile());
+    let mut ram = image.ram::<S>();
+    if let Ok(mut index) = Index::<_, S>::format(&mut chip, &image.options(), &mut ram) {
         for turn in 0..RECORDS * 2 {
             let number = turn * 37 % RECORDS;
             let _ = index.insert(&key(number), &value(number, turn, VALUE_BYTES));
+        }
+        if image == Image::JustWritten {
+            let _ = index.checkpoint();
         }
     }
     chip
@@ -90,18 +121,21 @@ impl Visitor for Use<'_> {
 
     fn visit<S: Placement + 'static>(mut self) -> Outcome {
         // Healthy images are made once for each system.
-        static HEALTHY: OnceLock<Vec<OnceLock<Chip>>> = OnceLock::new();
-        let images = HEALTHY.get_or_init(|| SYSTEMS.iter().map(|_| OnceLock::new()).collect());
+        static HEALTHY: OnceLock<Vec<[OnceLock<Chip>; 3]>> = OnceLock::new();
+        let images = HEALTHY.get_or_init(|| SYSTEMS.iter().map(|_| Default::default()).collect());
         let place = SYSTEMS.iter().position(|system| system.key == S::DESCRIPTION.key);
-        let mut chip = match (self.bytes.next() % 4, place.and_then(|place| images.get(place))) {
-            (1.., Some(image)) => image.get_or_init(healthy::<S>).clone(),
-            _ => Chip::new(profile()),
+        let choice = self.bytes.next();
+        let image = Image::of(choice);
+        let mut chip = match (choice % 4, place.and_then(|place| images.get(place))) {
+            (1.., Some(images)) => {
+                images[image as usize].get_or_init(|| healthy::<S>(image)).clone()
+            }
+            _ => Chip::new(image.profile()),
         };
-        self.damage::<S>(&mut chip);
-        let options = Options::new(4, VALUE_BYTES);
-        let mut ram = vec![0; ram_needed::<S>(&profile().geometry, &options)];
+        self.damage::<S>(&mut chip, image);
+        let mut ram = image.ram::<S>();
         let start = chip.counters().operations();
-        let outcome = match Index::<_, S>::open(&mut chip, &options, &mut ram) {
+        let outcome = match Index::<_, S>::open(&mut chip, &image.options(), &mut ram) {
             Err(_) => Outcome::Refused,
             Ok(mut index) => {
                 self.exercise(&mut index);
@@ -114,18 +148,40 @@ impl Visitor for Use<'_> {
     }
 }
 
+/// Pages that belong to checkpoints, in use or not.
+fn checkpoint_pages(chip: &Chip, layout: &PageLayout) -> Vec<PageNumber> {
+    let pages = chip.profile().geometry.pages();
+    let mut chip = chip.clone();
+    let frame_bytes = layout.frame_bytes();
+    let mut holds_one = |page| {
+        let mut holds_one = false;
+        chip.corrupt_page(page, |main, spare| {
+            let frame = [&*main, &spare[..frame_bytes - main.len()]].concat();
+            holds_one = layout.open(&frame).is_ok_and(|header| header.lowest == 0);
+        });
+        holds_one
+    };
+    (0..pages).map(PageNumber).filter(|&page| holds_one(page)).collect()
+}
+
 impl Use<'_> {
     /// Changes pages as the bytes say, some so that their checksums are right again.
-    fn damage<S: Placement>(&mut self, chip: &mut Chip) {
-        let geometry = profile().geometry;
+    fn damage<S: Placement>(&mut self, chip: &mut Chip, image: Image) {
+        let geometry = image.profile().geometry;
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let frame_bytes = layout.frame_bytes();
+        let of_checkpoints =
+            if image == Image::Plain { Vec::new() } else { checkpoint_pages(chip, &layout) };
         for _ in 0..1 + self.bytes.next() % 24 {
             if self.bytes.is_empty() {
                 break;
             }
-            let page = PageNumber(u32::from(self.bytes.next()) % geometry.pages());
+            let page = u32::from(self.bytes.next());
             let kind = self.bytes.next();
+            let page = match of_checkpoints.get(page as usize % of_checkpoints.len().max(1)) {
+                Some(&page) if kind & 0x40 != 0 => page,
+                _ => PageNumber(page % geometry.pages()),
+            };
             chip.corrupt_page(page, |main, spare| {
                 let used = frame_bytes - main.len();
                 let mut frame = [&*main, &spare[..used]].concat();
@@ -139,6 +195,13 @@ impl Use<'_> {
                         let at = usize::from(self.bytes.next_u16()) % frame_bytes;
                         let end = (at + 8).min(frame_bytes);
                         frame[at..end].fill_with(|| self.bytes.next());
+                    }
+                    // A word of what a checkpoint says of itself and of the tree.
+                    2 | 3 if header.lowest == 0 => {
+                        let at = usize::from(self.bytes.next()) % 26 * 4;
+                        let few = u32::from(self.bytes.next());
+                        let word = if kind % 8 == 2 { few } else { self.bytes.next_u32() };
+                        frame[at..at + 4].copy_from_slice(&word.to_le_bytes());
                     }
                     2 => header.lowest = self.bytes.next() % 6,
                     3 => header.height = self.bytes.next() % 14,
@@ -158,7 +221,7 @@ impl Use<'_> {
                         value_bytes: VALUE_BYTES as u16,
                         blocks: geometry.blocks,
                         pages_per_block: geometry.pages_per_block as u16,
-                        checkpoints: false,
+                        checkpoints: image != Image::Plain,
                     };
                     layout.seal(&mut frame, &header);
                 }
@@ -172,10 +235,12 @@ impl Use<'_> {
     fn exercise<S: Placement>(&mut self, index: &mut Index<'_, &mut Chip, S>) {
         for _ in 0..12 {
             let number = u32::from(self.bytes.next());
-            match self.bytes.next() % 6 {
+            let what = self.bytes.next();
+            match what % 6 {
                 0 => drop(index.get(&key(number)).map(|value| value.map(<[u8]>::len))),
                 1 => drop(index.insert(&key(number), &value(number, 9, VALUE_BYTES))),
                 2 => drop(index.remove(&key(number))),
+                3 if what & 0x40 != 0 => drop(index.checkpoint()),
                 3 => drop(index.gc_step(200)),
                 4 => drop(index.check(|_| {})),
                 _ => {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! exhaustive/mu/seed 1/30 x 40/412 ones/7 before      two cuts, each at a chip operation of its session
+//! linear/mu/seed 1/30 x 40 lean checkpoints 2/9 ones  one cut, in a run of other settings
 //! swarm/wandering/seed 77                             an episode, whose seed decides everything
 //! ```
 
@@ -48,8 +49,11 @@ const CUTS: [(&str, Cut); 5] = [
 impl fmt::Display for CaseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/seed {}", self.mode.key(), self.system, self.seed)?;
-        if let Some(CutRun { records, value_bytes, lean }) = self.run {
+        if let Some(CutRun { records, value_bytes, lean, checkpoints }) = self.run {
             write!(f, "/{records} x {value_bytes}{}", if lean { " lean" } else { "" })?;
+            if let Some(every) = checkpoints {
+                write!(f, " checkpoints {every}")?;
+            }
         }
         for point in &self.cuts {
             let (name, _) = CUTS.iter().find(|(_, cut)| *cut == point.cut).unwrap_or(&CUTS[0]);
@@ -71,15 +75,7 @@ impl FromStr for CaseId {
             let seed = parts.next()?.strip_prefix("seed ")?.parse().ok()?;
             let mut case = Self { mode, system, seed, run: None, cuts: Vec::new() };
             if mode != Mode::Swarm {
-                let (records, rest) = parts.next()?.split_once(" x ")?;
-                let (value_bytes, lean) = match rest.split_once(' ') {
-                    Some((value_bytes, "lean")) => (value_bytes, true),
-                    Some(_) => return None,
-                    None => (rest, false),
-                };
-                let records =
-                    records.parse().ok().filter(|records| (1..100_000).contains(records))?;
-                case.run = Some(CutRun { records, value_bytes: value_bytes.parse().ok()?, lean });
+                case.run = Some(run_of(parts.next()?)?);
             }
             let cuts_max = match mode {
                 Mode::None | Mode::Swarm => 0,
@@ -105,6 +101,21 @@ impl FromStr for CaseId {
     }
 }
 
+/// The run that a case's name tells.
+fn run_of(name: &str) -> Option<CutRun> {
+    let (records, rest) = name.split_once(" x ")?;
+    let records = records.parse().ok().filter(|records| (1..100_000).contains(records))?;
+    let (rest, checkpoints) = match rest.split_once(" checkpoints ") {
+        Some((rest, every)) => (rest, Some(every.parse().ok()?)),
+        None => (rest, None),
+    };
+    let (value_bytes, lean) = match rest.strip_suffix(" lean") {
+        Some(value_bytes) => (value_bytes, true),
+        None => (rest, false),
+    };
+    Some(CutRun { records, value_bytes: value_bytes.parse().ok()?, lean, checkpoints })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +128,8 @@ mod tests {
             "linear/wandering/seed 3/197 x 12/9 mixture",
             "exhaustive/mu/seed 1/30 x 40/412 ones/7 before",
             "exhaustive/mu/seed 1/30 x 40 lean/412 unreadable/7 after",
+            "linear/mu/seed 1/30 x 40 checkpoints 1/412 unreadable",
+            "none/mu/seed 1/30 x 40 lean checkpoints 12",
         ] {
             assert_eq!(name.parse::<CaseId>().unwrap().to_string(), name);
         }
@@ -127,6 +140,9 @@ mod tests {
             "linear/mu/seed 1",
             "linear/mu/seed 1/3 x 4/ones",
             "linear/mu/seed 1/0 x 4",
+            "linear/mu/seed 1/30 x 40 checkpoints",
+            "linear/mu/seed 1/30 x 40 checkpoints lean",
+            "linear/mu/seed 1/30 x 40 checkpoints 2 lean",
             "swarm/mu/seed 77/9 ones",
             "swarm/mu/seed 77/",
             "none/mu/seed 0/30 x 40/9 ones",

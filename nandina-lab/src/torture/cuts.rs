@@ -1,6 +1,6 @@
 //! Cuts at every point of a small run, once or twice.
 
-use nandina::flash::{Flash, Geometry, Profile};
+use nandina::flash::{BlockNumber, Flash, Geometry, Profile};
 use nandina::place::Placement;
 use nandina::{Index, Moves, OpenError, Options, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, TINY, Tear};
@@ -18,14 +18,20 @@ pub struct CutRun {
     pub value_bytes: usize,
     /// With the fewest page buffers that there can be, and pages moved alone.
     pub lean: bool,
+    /// Blocks opened from one checkpoint to the next, 1 to 12, or no checkpoints.
+    pub checkpoints: Option<u32>,
 }
+
+/// Blocks that an index with checkpoints takes for them. One of the four is only needed where they move to
+/// another block: without it, garbage is collected as early as in a run without checkpoints.
+const CHECKPOINT_BLOCKS: u32 = 3;
 
 impl CutRun {
     /// The smallest run that has all of it on the chip for exhaustive tests.
-    pub const SMALL: Self = Self { records: 34, value_bytes: 60, lean: false };
+    pub const SMALL: Self = Self { records: 36, value_bytes: 60, lean: false, checkpoints: None };
 
     /// A run with higher trees and more collections.
-    pub const LARGE: Self = Self { records: 160, value_bytes: 12, lean: false };
+    pub const LARGE: Self = Self { records: 168, value_bytes: 12, lean: false, checkpoints: None };
 
     fn changes(&self) -> Vec<Change> {
         let spread = |turn: u32| turn * 37 % self.records.max(1);
@@ -36,7 +42,8 @@ impl CutRun {
     }
 
     fn options(&self) -> Options {
-        let options = Options::new(4, self.value_bytes);
+        let checkpoints = self.checkpoints;
+        let options = Options { checkpoints, ..Options::new(4, self.value_bytes) };
         if self.lean {
             Options { page_buffers: Some(2), moves: Moves::Alone, ..options }
         } else {
@@ -62,6 +69,7 @@ impl CutRun {
     pub fn chip(&self, seed: u64) -> Chip {
         let blocks = if self.lean { 9 } else { 10 };
         let blocks = if self.records > 50 { blocks } else { 8 };
+        let blocks = blocks + if self.checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
         let geometry = Geometry { blocks, ..TINY.geometry };
         Chip::with_seed(Profile { geometry, ..TINY }, seed)
     }
@@ -75,6 +83,9 @@ const CHANGES_BETWEEN: usize = 2;
 
 /// So many changes are done without idle steps, and as many with one behind each, by turns.
 const CHANGES_ALIKE: usize = 20;
+
+/// Changes from one checkpoint that is asked for to the next, beside those that become due.
+const CHECKPOINT_TURNS: usize = 4;
 
 /// Every kind of cut. The first shows what is cut: a read has no inside, and all cuts of it are the same.
 const CUTS: [Cut; 5] = [
@@ -182,18 +193,23 @@ impl<D: Device> Runner<D> {
                 Err(error) => return Err(format!("{change:?}: {error:?}")),
             }
             session.changes_done += 1;
+            let moved = index.statistics().moved_pages;
+            let mut idle = Ok(());
             if turn / CHANGES_ALIKE % 2 == 1 {
-                let moved = index.statistics().moved_pages;
-                match index.gc_step(index.gc_step_least()) {
-                    Ok(_) => {}
-                    Err(WriteError::Device(ChipError::PowerLost)) => {
-                        session.cut = Some(self.model.clone());
-                        break;
-                    }
-                    Err(error) => return Err(format!("idle after {change:?}: {error:?}")),
-                }
-                self.done.idle_moves += index.statistics().moved_pages - moved;
+                idle = index.gc_step(index.gc_step_least()).map(drop);
             }
+            if idle.is_ok() && self.run.checkpoints.is_some() && turn % CHECKPOINT_TURNS == 0 {
+                idle = index.checkpoint();
+            }
+            match idle {
+                Ok(()) => {}
+                Err(WriteError::Device(ChipError::PowerLost)) => {
+                    session.cut = Some(self.model.clone());
+                    break;
+                }
+                Err(error) => return Err(format!("idle after {change:?}: {error:?}")),
+            }
+            self.done.idle_moves += index.statistics().moved_pages - moved;
             let statistics = index.statistics();
             self.done.collected |= statistics.collected_blocks > 0;
             self.done.height = self.done.height.max(statistics.height);
@@ -351,9 +367,17 @@ pub fn cut_everywhere<S: Placement, D: Device>(
     })
 }
 
+/// Erases of the two blocks that tell where the checkpoints are. The first checkpoint erases both.
+fn anchor_erases(chip: &Chip) -> u32 {
+    (0..2).map(|block| chip.erase_count(BlockNumber(block))).sum()
+}
+
+/// With so many, one anchor was full and the other was begun: each page stands for a block of checkpoints.
+const ANCHOR_ERASES_LEAST: u32 = 3;
+
 /// Does the whole run without a cut, checks that it has all that it should, and answers how many
 /// operations and chip operations it takes.
-fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u64), String> {
+pub(super) fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u64), String> {
     let mut runner = Runner::new::<S>(device, run)?;
     let whole = runner.changes.len();
     let session = runner.session::<S>(None, 0, whole)?;
@@ -363,6 +387,12 @@ fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u64), 
             "the run is too tame: collected {collected}, height {height}, {idle_moves} moves when idle, \
              {} records left",
             runner.model.len()
+        ));
+    }
+    let anchors = anchor_erases(runner.device.chip());
+    if run.checkpoints.is_some() && anchors < ANCHOR_ERASES_LEAST {
+        return Err(format!(
+            "the run is too tame: {anchors} erases of anchors, too few checkpoints"
         ));
     }
     runner.compare::<S>()?;

@@ -15,12 +15,14 @@ mod case;
 mod cuts;
 mod device;
 pub mod oracle;
+mod settings;
 mod swarm;
 
 pub use case::{CaseId, CutPoint};
 pub use cuts::{CutRun, cut_everywhere, cut_once};
 pub use device::Device;
-pub use swarm::{Episode, chips, episode};
+pub use settings::chips;
+pub use swarm::{Episode, episode};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -91,6 +93,8 @@ pub struct Report {
     pub faults: u64,
     /// Weak pages that swarms saw written anew.
     pub refreshed: u64,
+    /// Mounts after a cut that swarms saw begin with a checkpoint.
+    pub from_checkpoints: u64,
     /// The first cases that an index did not survive, at most ten; none is the aim.
     pub violations: Vec<Violation>,
 }
@@ -111,6 +115,7 @@ impl Report {
             torn: 0,
             faults: 0,
             refreshed: 0,
+            from_checkpoints: 0,
             violations: Vec::new(),
         }
     }
@@ -135,6 +140,7 @@ impl Report {
         self.torn += other.torn;
         self.faults += other.faults;
         self.refreshed += other.refreshed;
+        self.from_checkpoints += other.from_checkpoints;
         self.violations.extend(other.violations);
     }
 }
@@ -216,7 +222,11 @@ impl Visitor for One<'_> {
             Some(run) => {
                 demand_possible::<S>(&run)?;
                 let chip: Chip = run.chip(case.seed);
-                cut_once::<S, _>(chip, run, &case.cuts).map(|done| done.ended)
+                if case.cuts.is_empty() {
+                    cuts::uncut::<S, _>(chip, run).map(|_| false)
+                } else {
+                    cut_once::<S, _>(chip, run, &case.cuts).map(|done| done.ended)
+                }
             }
         };
         Ok(match done {

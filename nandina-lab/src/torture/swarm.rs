@@ -5,15 +5,15 @@
 //! All faults of a swarm can be survived: no codeword loses more bits than the ECC corrects, and where
 //! programs or erases may silently do nothing, the index reads its programs back.
 
-use nandina::flash::profile::{Ecc, PROFILES};
-use nandina::flash::{BlockNumber, Flash, Geometry, Profile};
+use nandina::flash::{BlockNumber, Flash};
 use nandina::place::Placement;
-use nandina::{Index, Moves, OpenError, Options, WriteError, ram_needed};
+use nandina::{Index, OpenError, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Faults};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::oracle::{Change, Model, compare, key, text, value};
+use super::settings::Settings;
 use super::{CaseId, Mode, Report, in_parallel};
 
 /// Changes and lookups of one episode, about.
@@ -30,24 +30,10 @@ pub struct Episode {
     pub faults: FaultCounters,
     /// Weak pages that the index wrote anew.
     pub refreshed: u64,
+    /// Mounts after a cut that began with a checkpoint.
+    pub from_checkpoints: u64,
     /// The chip was worn out at the end: everything could be read, not everything be changed.
     pub worn_out: bool,
-}
-
-/// Small chips of every class, as the profiles have them but for their sizes.
-pub fn chips() -> Vec<Profile> {
-    let small = |profile: &Profile| {
-        let Geometry { page_bytes, spare_bytes, pages_per_block, .. } = profile.geometry;
-        let geometry = Geometry {
-            page_bytes: page_bytes.min(1024),
-            spare_bytes: spare_bytes.min(64),
-            pages_per_block: pages_per_block.min(24),
-            blocks: 24,
-        };
-        let ecc = Ecc { codeword_bytes: profile.ecc.codeword_bytes.min(512), ..profile.ecc };
-        Profile { geometry, ecc, ..*profile }
-    };
-    PROFILES.iter().map(small).collect()
 }
 
 /// Episodes of system `S` until `operations` were done in all.
@@ -62,6 +48,7 @@ pub fn swarm<S: Placement>(seed: u64, operations: u64, progress: &(dyn Fn(u64) +
         report.runs += 1;
         report.add(done.faults, done.operations, done.chip_operations);
         report.refreshed += done.refreshed;
+        report.from_checkpoints += done.from_checkpoints;
         if let Err(what) = outcome {
             let case = CaseId {
                 mode: Mode::Swarm,
@@ -96,12 +83,14 @@ pub fn episode<S: Placement>(seed: u64, done: &mut Episode) -> Result<(), String
                 version: 0,
                 operations: 0,
                 refreshed: 0,
+                from_checkpoints: 0,
                 mounting: 0,
             };
             let outcome = life.live::<S>();
             done.worn_out = life.is_worn_out();
             done.operations = life.operations;
             done.refreshed = life.refreshed;
+            done.from_checkpoints = life.from_checkpoints;
             chip = life.chip;
             outcome
         }
@@ -109,73 +98,6 @@ pub fn episode<S: Placement>(seed: u64, done: &mut Episode) -> Result<(), String
     done.chip_operations = chip.counters().operations();
     done.faults = chip.fault_counters();
     outcome.map_err(|what| format!("on {}: {what}", chip.profile().key))
-}
-
-/// What is decided at the start of an episode.
-struct Settings {
-    chip: Chip,
-    options: Options,
-    records: u32,
-    /// Chip operations of a session before its cut, at most; 0: no cuts.
-    cut_within: u64,
-    remove_percent: u32,
-}
-
-/// A frequency: never, or one in 8 up to one in 20,000, small and large alike.
-fn frequency(random: &mut ChaCha8Rng) -> u32 {
-    if random.random_range(0..3) > 0 {
-        return 0;
-    }
-    8 << random.random_range(0..12)
-}
-
-impl Settings {
-    fn choose<S: Placement>(random: &mut ChaCha8Rng, seed: u64) -> Self {
-        let chips = chips();
-        let mut profile = chips[random.random_range(0..chips.len())];
-        profile.geometry.blocks = random.random_range(12..40);
-        profile.endurance = random.random_range(20..2_000);
-        // Some makers let more blocks go bad: what fails then wears no chip out.
-        if random.random_range(0..2) == 0 {
-            profile.capabilities.bad_blocks_per_mille = random.random_range(1..250);
-        }
-        let silent_programs = frequency(random);
-        let silent_erases = frequency(random);
-        let faults = Faults {
-            program_failures: frequency(random) * 16,
-            erase_failures: frequency(random) * 4,
-            silent_programs: silent_programs * 16,
-            silent_erases: silent_erases * 4,
-            disturbing_reads: frequency(random),
-            retention_days: frequency(random),
-            within_ecc: true,
-            wear_out: random.random_range(0..4) == 0,
-            // No system rewrites pages.
-            ..Faults::default()
-        };
-        let mut chip = Chip::with_seed(profile, seed);
-        let bad = profile.capabilities.bad_blocks_max(profile.geometry.blocks);
-        chip.spoil_blocks(random.random_range(0..=bad));
-        chip.set_faults(faults);
-        let least = S::DESCRIPTION.buffers_min;
-        let options = Options {
-            page_buffers: Some(random.random_range(least..least + 4)),
-            moves: if random.random() { Moves::Together } else { Moves::Alone },
-            verify: silent_programs + silent_erases > 0 || random.random_range(0..4) == 0,
-            ..Options::new(4, random.random_range(0..48))
-        };
-        Self {
-            chip,
-            options,
-            records: 1 << random.random_range(3..13),
-            cut_within: if random.random_range(0..5) == 0 {
-                0
-            } else {
-                16 << random.random_range(0..8)
-            },
-            remove_percent: random.random_range(0..60),
-        }
-    }
 }
 
 struct Life<'r> {
@@ -187,6 +109,7 @@ struct Life<'r> {
     version: u32,
     operations: u64,
     refreshed: u64,
+    from_checkpoints: u64,
     /// Chip operations of the last mount.
     mounting: u64,
 }
@@ -253,6 +176,7 @@ impl Life<'_> {
         let mut index = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram)
             .map_err(|error| format!("opening after a cut: {error:?}"))?;
         self.mounting = index.flash().counters().operations() - start;
+        self.from_checkpoints += u64::from(index.statistics().from_checkpoint);
         let Some(change) = change else {
             return Ok(());
         };
@@ -278,19 +202,24 @@ impl Life<'_> {
             refreshed = so_far;
             let number = self.random.random_range(0..self.settings.records);
             let change = match self.random.random_range(0..100) {
-                0..5 => {
-                    let budget = self.random.random_range(0..200);
-                    match index.gc_step(budget) {
-                        Ok(_) => {}
+                part @ 0..7 => {
+                    let done = if part < 5 {
+                        let budget = self.random.random_range(0..200);
+                        index.gc_step(budget).map(drop)
+                    } else {
+                        index.checkpoint()
+                    };
+                    match done {
+                        Ok(()) => {}
                         Err(WriteError::Device(ChipError::PowerLost)) => {
                             return Ok(End::Cut(None));
                         }
                         Err(WriteError::Full { .. } | WriteError::WornOut { .. }) => {}
-                        Err(error) => return Err(format!("gc_step: {error:?}")),
+                        Err(error) => return Err(format!("idle: {error:?}")),
                     }
                     continue;
                 }
-                5..20 => {
+                7..20 => {
                     match index.get(&key(number)) {
                         Ok(found) => {
                             if found != self.model.get(&key(number)).map(|value| &value[..]) {

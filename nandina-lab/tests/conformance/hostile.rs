@@ -1,9 +1,10 @@
 //! Damaged media: whatever bytes stand on the chip, no call panics, loops for ever or reads past a page.
 
-use nandina::flash::PageNumber;
-use nandina::node::{HEADER_BYTES, PageLayout};
+use nandina::flash::{Geometry, PageNumber, Profile};
+use nandina::node::{HEADER_BYTES, NodeMut, PageLayout, Shape};
 use nandina::place::Placement;
-use nandina::{Index, OpenError};
+use nandina::tree::Statistics;
+use nandina::{Index, OpenError, Options, ReadError};
 use nandina_lab::hostile::mount_then_use;
 use nandina_sim::Chip;
 use rand::{Rng, SeedableRng};
@@ -12,11 +13,14 @@ use rand_chacha::ChaCha8Rng;
 use crate::harness::*;
 
 /// Damages pages of a real image, some so that their checksums are right again, and uses what is left.
-struct Damaged;
+struct Damaged {
+    checkpoints: Option<u32>,
+}
 
 impl Check for Damaged {
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        let case = Case::new(SMALL);
+        let mut case = Case::new(SMALL.with_blocks(28));
+        case.options.checkpoints = self.checkpoints;
         let mut ram = case.ram::<S>();
         let mut image = Chip::new(case.profile);
         let mut index = Index::<_, S>::format(&mut image, &case.options, &mut ram).map_err(text)?;
@@ -26,7 +30,7 @@ impl Check for Damaged {
         drop(index);
         let layout = PageLayout::new(512, 64);
         let (mut opened, mut refused) = (0, 0);
-        for seed in 0..1_500 {
+        for seed in 0..800 {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
             let mut chip = image.clone();
             for _ in 0..random.random_range(1..40) {
@@ -108,6 +112,10 @@ fn the_fuzz_corpus_and_mutations_of_it_never_panic() {
                 }
             }
         }
+        // The corpus is of media without checkpoints for the most part: a half of its mutations has them.
+        if turn % 2 == 1 && turn >= corpus.len() && data.len() > 1 {
+            data[1] |= 0x40;
+        }
         match mount_then_use(&data) {
             nandina_lab::hostile::Outcome::Used => used += 1,
             nandina_lab::hostile::Outcome::Refused => refused += 1,
@@ -118,5 +126,119 @@ fn the_fuzz_corpus_and_mutations_of_it_never_panic() {
 
 #[test]
 fn damaged_media_never_panic() {
-    for_every_system(&Damaged);
+    for checkpoints in [None, Some(2)] {
+        for_every_system(&Damaged { checkpoints });
+    }
+}
+
+/// A tree of four levels and more in which all children of an inner node are the same, behind a checkpoint that
+/// vouches for it: there are more ways to its only leaf than anyone has time to go.
+struct ManyWays;
+
+const PAGE: usize = 2048;
+const KEY: usize = 48;
+const VALUE: usize = 200;
+
+impl Check for ManyWays {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let geometry = Geometry {
+            page_bytes: PAGE as u32,
+            pages_per_block: 32,
+            blocks: 600,
+            ..SMALL.geometry
+        };
+        let mut profile = Profile { geometry, ..SMALL };
+        profile.ecc.codeword_bytes = 512;
+        let mut options = Options::new(KEY, VALUE);
+        options.checkpoints = Some(4);
+        // So that the way is read from the chip each time.
+        options.page_buffers = Some(S::DESCRIPTION.buffers_min);
+        let case = Case { profile, options };
+        let key = |number: u32| [&number.to_be_bytes()[..], &[7; KEY - 4]].concat();
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::new(profile);
+        let mut index = Index::<_, S>::format(&mut chip, &options, &mut ram).map_err(text)?;
+        let mut number = 0;
+        while index.statistics().height < 4 || number % 100 > 0 {
+            index.insert(&key(number), &[0; VALUE]).map_err(text)?;
+            number += 1;
+        }
+        index.checkpoint().map_err(text)?;
+        let Statistics { height, records, valid_pages, .. } = index.statistics();
+        drop(index);
+        let layout = PageLayout::new(PAGE, 64);
+        for page in (0..geometry.pages())
+            .map(PageNumber)
+            .filter(|&page| !chip.page_is_erased(page))
+            .collect::<Vec<_>>()
+        {
+            chip.corrupt_page(page, |main, spare| {
+                let mut frame = [&*main, &spare[..HEADER_BYTES]].concat();
+                let header = layout.header(&frame);
+                for level in header.lowest.max(2)..=if header.lowest > 0 { height } else { 0 } {
+                    let extent = S::extent(layout.area_bytes(), level, height);
+                    let room = extent.len();
+                    let Some(mut node) = NodeMut::parse(&mut frame[extent], Shape::inner(KEY))
+                    else {
+                        continue;
+                    };
+                    // As many as fit, all alike.
+                    let first = node.as_node().pointer(0).to_le_bytes();
+                    while node.count() > 0 {
+                        node.remove(0);
+                    }
+                    for slot in 0..Shape::inner(KEY).capacity(room) {
+                        node.insert(slot, &key(slot as u32), &first);
+                    }
+                }
+                layout.seal(&mut frame, &header);
+                main.copy_from_slice(&frame[..PAGE]);
+                spare[..HEADER_BYTES].copy_from_slice(&frame[PAGE..]);
+            });
+        }
+        let mut index = Index::<_, S>::open(&mut chip, &options, &mut ram).map_err(text)?;
+        if !index.statistics().from_checkpoint {
+            return Err("the tree was walked by the mount".into());
+        }
+        let most = u64::from(valid_pages) * u64::from(height) * u64::from(height);
+        let mut ended = false;
+        let start = index.flash().counters().operations();
+        let checked = index.check(|violation| ended |= violation.what.starts_with("more nodes"));
+        let check = index.flash().counters().operations() - start;
+        let ways: u64 = (2..=height)
+            .map(|level| S::extent(layout.area_bytes(), level, height).len())
+            .map(|room| Shape::inner(KEY).capacity(room) as u64)
+            .product();
+        if ways > u64::from(valid_pages) * u64::from(height) && checked.is_ok() && !ended {
+            return Err("the check went every way".into());
+        }
+        let up = index.range(..).and_then(|range| range.count());
+        let down = index.range_down(..).and_then(|range| range.count());
+        let scans = index.flash().counters().operations() - start - check;
+        for scan in [&up, &down] {
+            if !matches!(scan, Err(ReadError::Corrupt { .. })) {
+                return Err(format!("a scan answers {scan:?}"));
+            }
+        }
+        println!(
+            "{}: {records} records, height {height}, {valid_pages} valid pages, {ways} ways: check {check} chip operations, \
+             scans {scans}",
+            S::DESCRIPTION.key
+        );
+        if check > most || scans > most {
+            return Err(format!("check {check}, scans {scans} chip operations, {most} are plenty"));
+        }
+        for number in (0..records).step_by(500) {
+            let _ = index.insert(&key(number), &[1; VALUE]);
+            let _ = index.remove(&key(number));
+            let _ = index.gc_step(500);
+        }
+        let took = index.flash().counters().operations() - start;
+        if took > 1_000_000 { Err(format!("{took} chip operations")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_tree_with_more_ways_than_time_is_scanned_and_checked_in_bounds() {
+    for_every_system(&ManyWays);
 }

@@ -28,12 +28,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// nodes, no empty node, every referenced page counted as valid and no other, the number of records,
     /// of inner nodes, and of valid pages within its limit.
     ///
+    /// It ends early, with a violation, where more nodes are reached than the valid pages can hold: two nodes
+    /// lead to one page, and there may be more ways than time.
+    ///
     /// Cost: one read for each node, more where page buffers are few.
     pub fn check(&mut self, mut report: impl FnMut(Violation)) -> Result<(), ReadError<F::Error>> {
         self.settle()?;
         self.space.frames.forget_all();
         let staged = |page: u32| page & STAGED != 0;
         let mut seen = Seen::default();
+        // A page holds at most one node of each level.
+        let most = self.space.valid_pages().saturating_mul(self.height.into());
         let mut path = Path::new();
         let mut level = self.height;
         path.set_page(level, self.root);
@@ -46,6 +51,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let node = self.node(frame, level)?;
             let count = node.count();
             if slot == 0 {
+                seen.nodes += 1;
+                if seen.nodes > most {
+                    violated("more nodes are reached than the valid pages hold");
+                    return Ok(());
+                }
                 let lowest = self.space.header(frame).lowest;
                 seen.pages += u32::from(lowest == level);
                 seen.inner_nodes += u32::from(level > 1);
@@ -133,6 +143,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
 #[derive(Default)]
 struct Seen {
+    nodes: u32,
     pages: u32,
     inner_nodes: u32,
     records: u32,

@@ -84,7 +84,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 found.header.sequence
             }
         };
-        if self.height == 0 || tree.height == 0 || tree.height > super::HEIGHT_MAX {
+        let inner_nodes_max = self.space.geometry.pages().saturating_mul(NODES_BY_PAGE);
+        if self.height == 0
+            || !(1..=super::HEIGHT_MAX).contains(&tree.height)
+            || tree.inner_nodes > inner_nodes_max
+        {
             return Ok(false);
         }
         self.space.restart(found.header.identity, from, sequence);
@@ -108,7 +112,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     || first.is_some_and(|(active, first)| block == active && page >= first)
             })?;
         }
-        if self.inner_nodes > self.space.geometry.pages().saturating_mul(NODES_BY_PAGE) {
+        if self.inner_nodes > inner_nodes_max {
             return Ok(false);
         }
         self.from_checkpoint = true;

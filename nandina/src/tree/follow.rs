@@ -57,7 +57,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 (padded(node.key(slot)), if pointer == SAME_PAGE { page } else { pointer })
             });
             if slot == 0 {
-                self.inner_nodes = self.inner_nodes.wrapping_sub(1);
+                let reason = "the checkpoint counts fewer inner nodes than its tree has";
+                let corrupt = Fault::Corrupt { page: PageNumber(page), reason };
+                self.inner_nodes = self.inner_nodes.checked_sub(1).ok_or(corrupt)?;
                 if header.lowest == level {
                     self.disclaim(page)?;
                 }

@@ -56,7 +56,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Makes an empty index on the chip. An older index on it is gone once this returns `Ok`; after a
     /// cut during it, the older one may or may not be there.
     ///
-    /// Cost: one read for each block, one erase, one program; over an index with checkpoints two erases more.
+    /// Cost: one read for each block, one erase, one program; with checkpoints, or over an index with them, two erases
+    /// more.
     pub fn format(
         flash: F,
         options: &Options,

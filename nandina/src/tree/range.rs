@@ -1,12 +1,15 @@
 //! Ordered iteration over a range of keys, upwards or downwards. Nodes have no sibling pointers: the
 //! next leaf is found through its parents, which stay in their page buffers where there are enough.
+//!
+//! Keys that do not rise (or fall, downwards) end a scan with an error: a medium on which several nodes lead to
+//! one leaf would otherwise be scanned for as long as there are ways to it.
 
 use core::ops::{Bound, RangeBounds, RangeFull};
 
-use super::Index;
 use super::descend::{Path, Toward};
+use super::{Index, KEY_BYTES_MAX};
 use crate::error::{Fault, ReadError};
-use crate::flash::Flash;
+use crate::flash::{Flash, PageNumber};
 use crate::place::Placement;
 
 /// The records of a range of keys, in order.
@@ -21,6 +24,8 @@ pub struct Range<'i, 'b, 'k, F, S> {
     path: Path,
     /// Upwards: the next record in the leaf. Downwards: the one after the next.
     position: Option<usize>,
+    /// The last key of the leaf before this one.
+    before: Option<[u8; KEY_BYTES_MAX]>,
     done: bool,
 }
 
@@ -58,7 +63,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.settle()?;
         self.space.frames.forget_all();
         let path = Path::new();
-        Ok(Range { index: self, low, high, downwards, path, position: None, done: false })
+        let (position, before) = (None, None);
+        Ok(Range { index: self, low, high, downwards, path, position, before, done: false })
     }
 }
 
@@ -114,6 +120,17 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         let frame = self.index.visit(self.path.page(1), 1)?;
         let node = self.index.node(frame, 1)?;
         let record = (node.key(position), node.payload(position));
+        let beside = if self.downwards { position + 1 } else { position.wrapping_sub(1) };
+        let before = match &self.before {
+            _ if beside < node.count() => Some(node.key(beside)),
+            Some(key) => Some(&key[..record.0.len()]),
+            None => None,
+        };
+        if before.is_some_and(|key| if self.downwards { key <= record.0 } else { key >= record.0 })
+        {
+            let page = PageNumber(self.path.page(1));
+            return Err(Fault::Corrupt { page, reason: "keys are out of order" }.into());
+        }
         let beyond = match (self.downwards, self.low, self.high) {
             (false, _, Bound::Included(high)) => record.0 > high,
             (false, _, Bound::Excluded(high)) => record.0 >= high,
@@ -173,6 +190,7 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         if !self.downwards && position < self.path.count(1) {
             return Ok(Some(position));
         }
+        self.remember_last()?;
         let index = &mut *self.index;
         let mut level = 2;
         loop {
@@ -198,5 +216,18 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         index.descend_from(&mut self.path, level - 1, 1, toward, false)?;
         let count = self.path.count(1);
         Ok(Some(if self.downwards { count - 1 } else { 0 }))
+    }
+
+    /// Keeps the key in which this leaf ends.
+    fn remember_last(&mut self) -> Result<(), Fault<F::Error>> {
+        let frame = self.index.visit(self.path.page(1), 1)?;
+        let node = self.index.node(frame, 1)?;
+        if let Some(last) = node.count().checked_sub(1) {
+            let key = node.key(if self.downwards { 0 } else { last });
+            let mut before = [0; KEY_BYTES_MAX];
+            before[..key.len()].copy_from_slice(key);
+            self.before = Some(before);
+        }
+        Ok(())
     }
 }

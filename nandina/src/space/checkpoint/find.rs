@@ -53,13 +53,18 @@ impl<F: Flash> Space<'_, F> {
                 newest = Some((which, found));
             }
         }
-        let Some((which, Anchor { next, block, .. })) = newest else { return Ok(None) };
+        let Some((which, Anchor { number, next, block })) = newest else { return Ok(None) };
         let parts = self.parts();
         let slots = self.block_pages() / parts;
         let written = self.written(block, slots, parts)?;
         // The last one may have been cut; one that was finished stands before it.
         for slot in (written.saturating_sub(2)..written).rev() {
-            if let Some(found) = self.read_checkpoint(block, slot * parts, parts)? {
+            let found = self.read_checkpoint(block, slot * parts, parts)?;
+            // An anchor that is older than the block's checkpoints names it by chance: behind its last page may
+            // stand one of which a cut left nothing to be seen.
+            if let Some(found) =
+                found.filter(|_| self.checkpoints.number == number + u64::from(slot))
+            {
                 self.reserve_anchors();
                 self.blocks.set_reserved(block, true);
                 // No other block was written since, so no other can have failed.
@@ -68,6 +73,7 @@ impl<F: Flash> Space<'_, F> {
                     self.find_bad_block(block)?;
                 }
                 self.checkpoints.anchor = Some((which, next));
+                self.checkpoints.stale = false;
                 // A program that was cut may be invisible: the block is not written again.
                 self.checkpoints.last = Some((block, self.block_pages()));
                 return Ok(Some(found));

@@ -74,6 +74,8 @@ pub(super) struct Checkpoints {
     last: Option<(BlockNumber, u32)>,
     /// The anchor in use and the place of its next page. Unknown after a mount without a checkpoint.
     anchor: Option<(usize, u32)>,
+    /// The anchors may lead to a checkpoint that the mount did not use: none of its blocks may be opened.
+    stale: bool,
     number: u64,
     list: List,
     /// Blocks opened since.
@@ -82,7 +84,8 @@ pub(super) struct Checkpoints {
 
 impl Checkpoints {
     pub const fn new(every: u32) -> Self {
-        Self { every, last: None, anchor: None, number: 0, list: List::EMPTY, opened: every }
+        let (list, stale) = (List::EMPTY, every > 0);
+        Self { every, last: None, anchor: None, stale, number: 0, list, opened: every }
     }
 }
 
@@ -141,14 +144,14 @@ impl<F: Flash> Space<'_, F> {
     fn void_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
         self.checkpoints.list = List::EMPTY;
         let Some((block, _)) = self.checkpoints.last.take() else {
-            return Ok(());
+            // Its blocks were all opened, but one that is erased and cut looks as if it never was.
+            return if self.checkpoints.stale { self.clear_anchors() } else { Ok(()) };
         };
         self.blocks.set_reserved(block, false);
         if !self.blocks.is_bad(block) && self.erase(block)? {
             return Ok(());
         }
         // It may still be readable: then nothing may lead to it.
-        self.checkpoints.anchor = None;
         self.clear_anchors()
     }
 
@@ -160,6 +163,9 @@ impl<F: Flash> Space<'_, F> {
                 self.mark_bad_blocks()?;
             }
         }
+        let usable = ANCHORS.iter().position(|&block| !self.blocks.is_bad(block));
+        self.checkpoints.anchor = usable.map(|which| (which, 0));
+        self.checkpoints.stale = false;
         Ok(())
     }
 
@@ -276,12 +282,7 @@ impl<F: Flash> Space<'_, F> {
             }
             // The other one first: the anchor in use leads to a checkpoint that is still right.
             Some((which, _)) => 1 - which,
-            // Neither may outlive the first new one.
-            None => {
-                self.clear_anchors()?;
-                let which = usize::from(!usable(self, 0));
-                return Ok(usable(self, which).then_some((which, 0)));
-            }
+            None => return Ok(None),
         };
         for which in [first, 1 - first] {
             if usable(self, which) && self.erase(ANCHORS[which])? {

@@ -25,6 +25,9 @@ pub const BAD: u32 = 1 << 31;
 
 const NO_BLOCK: u32 = u32::MAX;
 
+/// No chip lives to see so many checkpoints: such a number is damage.
+const NUMBER_END: u64 = 1 << 47;
+
 /// What kind of area page it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
@@ -64,11 +67,12 @@ impl Prefix {
             2 => Kind::Checkpoint,
             _ => return None,
         };
-        Some(Self {
+        let number = u64::from(u32_at(page, 8)) | u64::from(u32_at(page, 12)) << 32;
+        (number < NUMBER_END).then_some(Self {
             kind,
             part: u16::from_le_bytes([page[2], page[3]]),
             parts: u16::from_le_bytes([page[4], page[5]]),
-            number: u64::from(u32_at(page, 8)) | u64::from(u32_at(page, 12)) << 32,
+            number,
         })
     }
 }

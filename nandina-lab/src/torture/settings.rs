@@ -1,0 +1,100 @@
+//! What is decided at the start of a swarm's episode: the chip, the settings of the index, which faults come
+//! and how often. Nothing is run here.
+
+use nandina::flash::profile::{Ecc, PROFILES};
+use nandina::flash::{Geometry, Profile};
+use nandina::place::Placement;
+use nandina::space::EVERY_MAX;
+use nandina::{Moves, Options};
+use nandina_sim::{Chip, Faults};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+/// Blocks that an index with checkpoints takes for them.
+const CHECKPOINT_BLOCKS: u32 = 4;
+
+/// Small chips of every class, as the profiles have them but for their sizes.
+pub fn chips() -> Vec<Profile> {
+    let small = |profile: &Profile| {
+        let Geometry { page_bytes, spare_bytes, pages_per_block, .. } = profile.geometry;
+        let geometry = Geometry {
+            page_bytes: page_bytes.min(1024),
+            spare_bytes: spare_bytes.min(64),
+            pages_per_block: pages_per_block.min(24),
+            blocks: 24,
+        };
+        let ecc = Ecc { codeword_bytes: profile.ecc.codeword_bytes.min(512), ..profile.ecc };
+        Profile { geometry, ecc, ..*profile }
+    };
+    PROFILES.iter().map(small).collect()
+}
+
+/// What is decided at the start of an episode.
+pub(super) struct Settings {
+    pub chip: Chip,
+    pub options: Options,
+    pub records: u32,
+    /// Chip operations of a session before its cut, at most; 0: no cuts.
+    pub cut_within: u64,
+    pub remove_percent: u32,
+}
+
+/// A frequency: never, or one in 8 up to one in 20,000, small and large alike.
+fn frequency(random: &mut ChaCha8Rng) -> u32 {
+    if random.random_range(0..3) > 0 {
+        return 0;
+    }
+    8 << random.random_range(0..12)
+}
+
+impl Settings {
+    pub fn choose<S: Placement>(random: &mut ChaCha8Rng, seed: u64) -> Self {
+        let chips = chips();
+        let mut profile = chips[random.random_range(0..chips.len())];
+        let checkpoints = random.random_bool(0.5).then(|| random.random_range(1..=EVERY_MAX));
+        let taken = if checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
+        profile.geometry.blocks = random.random_range(12..40) + taken;
+        profile.endurance = random.random_range(20..2_000);
+        // Some makers let more blocks go bad: what fails then wears no chip out.
+        if random.random_range(0..2) == 0 {
+            profile.capabilities.bad_blocks_per_mille = random.random_range(1..250);
+        }
+        let silent_programs = frequency(random);
+        let silent_erases = frequency(random);
+        let faults = Faults {
+            program_failures: frequency(random) * 16,
+            erase_failures: frequency(random) * 4,
+            silent_programs: silent_programs * 16,
+            silent_erases: silent_erases * 4,
+            disturbing_reads: frequency(random),
+            retention_days: frequency(random),
+            within_ecc: true,
+            wear_out: random.random_range(0..4) == 0,
+            // No system rewrites pages.
+            ..Faults::default()
+        };
+        let mut chip = Chip::with_seed(profile, seed);
+        let bad = profile.capabilities.bad_blocks_max(profile.geometry.blocks);
+        chip.spoil_blocks(random.random_range(0..=bad));
+        chip.set_faults(faults);
+        let least = S::DESCRIPTION.buffers_min;
+        let options = Options {
+            page_buffers: Some(random.random_range(least..least + 4)),
+            moves: if random.random() { Moves::Together } else { Moves::Alone },
+            verify: silent_programs + silent_erases > 0 || random.random_range(0..4) == 0,
+            checkpoints,
+            ..Options::new(4, random.random_range(0..48))
+        };
+        Self {
+            chip,
+            options,
+            records: 1 << random.random_range(3..13),
+            cut_within: if random.random_range(0..5) == 0 {
+                0
+            } else {
+                16 << random.random_range(0..8)
+            },
+            remove_percent: random.random_range(0..60),
+        }
+    }
+}
