@@ -4,8 +4,8 @@
 use nandina::flash::profile::{Ecc, PROFILES};
 use nandina::flash::{Geometry, Profile};
 use nandina::place::Placement;
-use nandina::space::EVERY_MAX;
-use nandina::{Moves, Options};
+use nandina::space::{EVERY_MAX, TRACKED_MAX};
+use nandina::{Moves, Options, Victims};
 use nandina_sim::{Chip, Faults};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -83,6 +83,14 @@ impl Settings {
             moves: if random.random() { Moves::Together } else { Moves::Alone },
             verify: silent_programs + silent_erases > 0 || random.random_range(0..4) == 0,
             checkpoints,
+            victims: match random.random_range(0..4) {
+                0 => Victims::CostBenefit,
+                1 => Victims::Tracked(random.random_range(1..=TRACKED_MAX)),
+                _ => Victims::Fewest,
+            },
+            read_cache: random.random_range(0..4),
+            // Larger than an operation, smaller, and none.
+            write_cache: [0, 0, 1, 3, 20][random.random_range(0..5)],
             ..Options::new(4, random.random_range(0..48))
         };
         Self {

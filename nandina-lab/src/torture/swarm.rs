@@ -245,6 +245,8 @@ impl Life<'_> {
                 }
                 Change::Remove(number) => index.remove(&key(number)),
             };
+            // With a write cache a change is acknowledged by the flush.
+            let result = result.and_then(|_| index.flush());
             match result {
                 Ok(_) => change.apply(&mut self.model, value_bytes),
                 Err(WriteError::Device(ChipError::PowerLost)) => {
@@ -278,7 +280,7 @@ impl Life<'_> {
         let mut index = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram)
             .map_err(|error| format!("opening the healed chip: {error:?}"))?;
         for key in std::mem::take(&mut self.model).into_keys() {
-            match index.remove(&key) {
+            match index.remove(&key).and_then(|was_there| index.flush().map(|()| was_there)) {
                 Ok(true) => {}
                 Err(WriteError::Full { .. } | WriteError::WornOut { .. }) if worn_out => {
                     return Ok(());
@@ -290,7 +292,7 @@ impl Life<'_> {
         }
         for number in 0..4 {
             let value = value(number, 1, value_bytes);
-            match index.insert(&key(number), &value) {
+            match index.insert(&key(number), &value).and_then(|new| index.flush().map(|()| new)) {
                 Ok(true) => {}
                 Err(WriteError::Full { .. } | WriteError::WornOut { .. }) if worn_out => {
                     return Ok(());
