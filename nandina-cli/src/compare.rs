@@ -70,6 +70,12 @@ pub struct Compare {
     /// A twentieth of the workload
     #[arg(long, requires = "workload")]
     quick: bool,
+    /// Pages of the read cache, 0 to 65,535
+    #[arg(long, default_value_t = 0, value_parser = size(0..=65_535))]
+    read_cache: usize,
+    /// Pages of the write cache, 0 to 65,535; changes are durable when it is flushed
+    #[arg(long, default_value_t = 0, value_parser = size(0..=65_535))]
+    write_cache: usize,
     /// How garbage collection chooses a block: fewest (valid pages), cost-benefit, or tracked:N, the μ-Tree paper's
     /// bounded bookkeeping of N blocks
     #[arg(long, default_value = "fewest", value_parser = victims)]
@@ -98,8 +104,13 @@ impl Compare {
         let (work, description) = self.work()?;
         // A trace has nothing random.
         let seed = self.trace.is_none().then_some(self.seed);
-        let options =
-            Options { checkpoints: self.checkpoints, victims: self.victims, ..Options::new(1, 0) };
+        let options = Options {
+            read_cache: self.read_cache,
+            write_cache: self.write_cache,
+            checkpoints: self.checkpoints,
+            victims: self.victims,
+            ..Options::new(1, 0)
+        };
         let setup = Setup { profile, options, ram_bytes: self.ram };
         let progress = Progress::new(work.operations() * systems.len() as u64);
         let advance = |operations| progress.advance(operations);

@@ -52,7 +52,8 @@ pub struct Create {
     /// What the values are, as for keys, as long as two records fit in a leaf
     #[arg(long, value_name = "KIND")]
     value: String,
-    /// With checkpoints, so that opening reads little however large the chip is; four blocks are kept for them
+    /// With checkpoints, so that opening reads what was written since the last one and not a page of every block; they
+    /// take four blocks and some room beside, much of a chip of few blocks
     #[arg(long)]
     checkpoints: bool,
     /// Print JSON

@@ -39,6 +39,12 @@ pub struct Arguments {
     /// Page buffers, what the system needs to 16 [default: what each system needs]
     #[arg(long, value_parser = size(1..=16))]
     page_buffers: Option<usize>,
+    /// Pages of the read cache, 0 to 65,535
+    #[arg(long, default_value_t = 0, value_parser = size(0..=65_535))]
+    read_cache: usize,
+    /// Pages of the write cache, 0 to 65,535; changes are durable when it is flushed
+    #[arg(long, default_value_t = 0, value_parser = size(0..=65_535))]
+    write_cache: usize,
     /// How garbage collection chooses a block: fewest (valid pages), cost-benefit, or tracked:N, the μ-Tree paper's
     /// bounded bookkeeping of N blocks
     #[arg(long, default_value = "fewest", value_parser = victims)]
@@ -62,6 +68,8 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
     let options = Options {
         page_buffers: arguments.page_buffers,
         verify: arguments.verify,
+        read_cache: arguments.read_cache,
+        write_cache: arguments.write_cache,
         checkpoints: arguments.checkpoints,
         victims: arguments.victims,
         ..Options::new(arguments.key_size, arguments.value_size)

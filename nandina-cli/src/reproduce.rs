@@ -89,5 +89,9 @@ fn text(reproduction: &Reproduction) -> String {
             text += &format!("\n{}: {claim}", if *holds { "holds" } else { "DOES NOT HOLD" });
         }
     }
-    text + "\n\nWhat differs by more than a tenth is explained in docs/REPRODUCTION.md."
+    text + if reproduction.quick {
+        "\n\nA quick run: its trees and traces are smaller than the paper's, so only orders and trends count."
+    } else {
+        "\n\nWhat differs by more than a tenth is explained in docs/REPRODUCTION.md."
+    }
 }

@@ -131,13 +131,17 @@ pub fn comparison(comparison: &Comparison) -> String {
         ]);
     }
     let seed = comparison.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
+    let settings = match &comparison.settings[..] {
+        "" => String::new(),
+        settings => format!(", with {settings}"),
+    };
     let refused: String = comparison
         .refused
         .iter()
         .map(|refusal| format!("\nCannot run: {}: {}", refusal.system, refusal.reason))
         .collect();
     format!(
-        "On {}{seed}: {}\n{phases}\n\nAt the end\n{systems}{refused}\n\n\
+        "On {}{seed}{settings}: {}\n{phases}\n\nAt the end\n{systems}{refused}\n\n\
          Times are modelled from the chip's latencies; `nandina devices` gives them.",
         comparison.device, comparison.work
     )

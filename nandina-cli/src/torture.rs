@@ -27,9 +27,9 @@ pub struct Arguments {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Changes and lookups asked of each system in a swarm, 1 to 10,000,000,000
-    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
-    operations: u64,
+    /// Changes and lookups asked of each system in a swarm, 1 to 10,000,000,000 [default: 200,000]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
+    operations: Option<u64>,
     /// A larger run, higher trees and more collections for the modes that cut at every operation; takes
     /// minutes to hours
     #[arg(long)]
@@ -63,6 +63,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     if let Some(name) = &arguments.case {
         return run_case(name, arguments.json);
     }
+    let swarm = matches!(arguments.mode, ModeArgument::Swarm);
+    if !swarm && arguments.operations.is_some() {
+        return Err(LabError("--operations is for a swarm: add --mode swarm".into()));
+    }
+    if swarm && (arguments.large || arguments.lean || arguments.checkpoints.is_some()) {
+        let what = "--large, --lean and --checkpoints are for cuts, and a swarm chooses itself: leave them out";
+        return Err(LabError(what.into()));
+    }
     let systems = systems(&arguments.systems)?;
     let what = Torture {
         mode: match arguments.mode {
@@ -77,7 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
             checkpoints: arguments.checkpoints,
             ..if arguments.large { CutRun::LARGE } else { CutRun::SMALL }
         },
-        operations: arguments.operations,
+        operations: arguments.operations.unwrap_or(200_000),
     };
     let progress = Progress::new(1000 * systems.len() as u64);
     let reports: Result<Vec<Report>, LabError> = systems

@@ -1,5 +1,6 @@
 //! `compare`: the same work on several systems, side by side.
 
+use nandina::{Options, Victims};
 use serde::Serialize;
 
 use crate::LabError;
@@ -18,6 +19,9 @@ pub struct Comparison {
     pub records: u64,
     /// What the work was, in words.
     pub work: String,
+    /// Settings that are not the default, in words; absent where all are.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub settings: String,
     /// Each system that ran, in order.
     pub systems: Vec<SystemCost>,
     /// The systems that cannot run on this chip with these settings, and why.
@@ -63,15 +67,37 @@ pub fn compare(
             SystemRun::Refused(refusal) => refused.push(refusal),
         }
     }
-    if let ([], [first, ..]) = (&ran[..], &refused[..]) {
-        return Err(LabError(format!("{}: {}", first.system, first.reason)));
+    if ran.is_empty() {
+        let reasons: Vec<_> = refused
+            .iter()
+            .map(|refusal| format!("{}: {}", refusal.system, refusal.reason))
+            .collect();
+        return Err(LabError(reasons.join("; ")));
     }
     Ok(Comparison {
         device: setup.profile.key,
         seed,
         records: work.rows() as u64,
         work: description,
+        settings: settings(&setup.options),
         systems: ran,
         refused,
     })
+}
+
+fn settings(options: &Options) -> String {
+    let Options { read_cache, write_cache, checkpoints, victims, .. } = *options;
+    let mut settings = Vec::new();
+    if read_cache + write_cache > 0 {
+        settings.push(format!("caches of {read_cache} pages read and {write_cache} written"));
+    }
+    if let Some(every) = checkpoints {
+        settings.push(format!("a checkpoint every {every} blocks"));
+    }
+    match victims {
+        Victims::Fewest => {}
+        Victims::CostBenefit => settings.push("victims by cost and benefit".into()),
+        Victims::Tracked(blocks) => settings.push(format!("victims of {blocks} tracked blocks")),
+    }
+    settings.join(", ")
 }

@@ -55,6 +55,8 @@ pub struct MediumFacts {
     pub blocks: u32,
     /// Pages of a block of that chip.
     pub pages_per_block: u16,
+    /// It writes checkpoints.
+    pub checkpoints: bool,
     /// Which formatting of the medium it is.
     pub identity: u32,
     /// The highest sequence number: programs over the life of the medium.
@@ -218,6 +220,7 @@ fn facts_of(newest: &PageHeader) -> MediumFacts {
         value_bytes: medium.value_bytes,
         blocks: medium.blocks,
         pages_per_block: medium.pages_per_block,
+        checkpoints: medium.checkpoints,
         identity: newest.identity,
         sequence: newest.sequence,
     }

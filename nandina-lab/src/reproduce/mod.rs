@@ -94,6 +94,8 @@ pub struct Reproduction {
     pub paper: &'static str,
     /// Seed that everything random came from.
     pub seed: u64,
+    /// The runs are smaller than the paper's, so that figures have no verdicts.
+    pub quick: bool,
     /// How the runs were scaled.
     pub scale: &'static str,
     /// Tables and figures in the paper's order.

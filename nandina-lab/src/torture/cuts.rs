@@ -199,7 +199,7 @@ impl<D: Device> Runner<D> {
                 idle = index.gc_step(index.gc_step_least()).map(drop);
             }
             if idle.is_ok() && self.run.checkpoints.is_some() && turn % CHECKPOINT_TURNS == 0 {
-                idle = index.checkpoint();
+                idle = index.checkpoint().map(drop);
             }
             match idle {
                 Ok(()) => {}

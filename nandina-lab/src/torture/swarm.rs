@@ -207,7 +207,7 @@ impl Life<'_> {
                         let budget = self.random.random_range(0..200);
                         index.gc_step(budget).map(drop)
                     } else {
-                        index.checkpoint()
+                        index.checkpoint().map(drop)
                     };
                     match done {
                         Ok(()) => {}

@@ -41,7 +41,7 @@ pub const KEY_BYTES_MAX: usize = 64;
 
 /// A sorted map on a chip `F`, written down as system `S` does.
 ///
-/// Every change is durable when it returns: a cut at any later instant does not undo it, and a change
+/// Without a write cache ([`Options::write_cache`]) every change is durable when it returns: a cut at any later instant does not undo it, and a change
 /// that was cut is there wholly or not at all. Costs are given per operation for a tree of height *h*,
 /// without those of garbage collection.
 pub struct Index<'b, F, S> {
@@ -135,24 +135,22 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Makes every change durable and, with [`Options::checkpoints`], writes a checkpoint, so that the next mount
-    /// has the least to read. Worth it before power is switched off; nothing is lost without it.
+    /// has the least to read. Worth it before power is switched off; nothing is lost without it. Answers whether one
+    /// was written: not without the option, nor where no block is free for it, nor where both anchors are bad.
     ///
     /// Cost: [`flush`](Self::flush), the pages of a checkpoint, and now and then an anchor's page and two erases.
-    pub fn checkpoint(&mut self) -> Result<(), WriteError<F::Error>> {
+    pub fn checkpoint(&mut self) -> Result<bool, WriteError<F::Error>> {
         self.settle()?;
         self.write_out()?;
-        if self.space.medium.checkpoints {
-            self.write_checkpoint()?;
-        }
-        Ok(())
+        Ok(self.space.medium.checkpoints && self.write_checkpoint()?)
     }
 
-    fn write_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
+    fn write_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
         let Self { root, height, records, inner_nodes, .. } = *self;
         self.in_doubt = true;
-        self.space.write_checkpoint(&Tree { root, height, records, inner_nodes })?;
+        let written = self.space.write_checkpoint(&Tree { root, height, records, inner_nodes })?;
         self.in_doubt = false;
-        Ok(())
+        Ok(written)
     }
 
     /// Writes a checkpoint if one is due before an operation, or a move, of the longest kind.

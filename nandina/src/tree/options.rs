@@ -9,7 +9,8 @@ use crate::space::{
     self, Buffers, EVERY_MAX, Frames, Moves, PAGES_MAX, STAGED, TRACKED_MAX, Victims,
 };
 
-/// Settings of an index. Sizes of keys and values are written on the medium; the others are not.
+/// Settings of an index. Sizes of keys and values and whether there are checkpoints are written on the medium;
+/// the others are not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Bytes of a key, 1 to [`KEY_BYTES_MAX`].
@@ -37,8 +38,11 @@ pub struct Options {
     /// Blocks that are opened from one checkpoint to the next, 1 to 12; `None` for no checkpoints. Whether there are
     /// any is written on the medium, how often is not.
     ///
-    /// With checkpoints a mount reads only the newest one and what was written since, not every block and every
-    /// inner node. They take four blocks from the capacity, and a page (on large chips a few) each time.
+    /// With checkpoints a mount reads the newest one, a page of each block that it names (at most 16), and what changed
+    /// since: at most five pages for each that was programmed since, or every inner node if that is less. Without, it
+    /// reads a page of every block and every inner node. They take four blocks from the capacity, and a page (on large
+    /// chips a few) each time. A block must have room for one: about a bit for each page of the chip and four bytes for
+    /// each block; and a page at least 144 bytes beside its header.
     /// [`Index::checkpoint`](crate::Index::checkpoint) writes one at once. Default: `None`.
     pub checkpoints: Option<u32>,
     /// Reads each page back after its program, so that a chip which says that it programmed or erased
@@ -126,7 +130,7 @@ impl Options {
             }
             if space::checkpoint_parts(geometry, &layout, block_pages).is_none() {
                 return bad(
-                    "checkpoints must be None where a block cannot hold one, or a page has under 144 bytes",
+                    "no checkpoints on this chip: it is too large for one to fit in a block, or its blocks or pages are too small",
                 );
             }
         }

@@ -158,7 +158,7 @@ fn table_5(by_cache: &[Vec<SystemCost>]) -> Result<Experiment, LabError> {
         let claim = format!("{}: a retrieval reads more pages of the μ-Tree", caches.name);
         orderings.push((claim, reads[1] > reads[0]));
     }
-    let title = "Table 5: 1,000,000 records of 8 bytes on MLC NAND, then 10,000 of each operation";
+    let title = "Table 5: random records of 8 bytes on MLC NAND, then as many of each operation";
     Ok(Experiment { orderings, ..Experiment::of("table5", title, rows) })
 }
 

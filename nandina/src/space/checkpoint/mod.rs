@@ -169,16 +169,16 @@ impl<F: Flash> Space<'_, F> {
         Ok(())
     }
 
-    /// Writes down where the tree and all valid pages are, unless there is no block for it.
+    /// Writes down where the tree and all valid pages are, unless there is no block for it. Answers whether it did.
     /// Nothing may be staged, and no operation under way.
-    pub(crate) fn write_checkpoint(&mut self, tree: &Tree) -> Result<(), Fault<F::Error>> {
+    pub(crate) fn write_checkpoint(&mut self, tree: &Tree) -> Result<bool, Fault<F::Error>> {
         self.frames.forget_all();
         self.checkpoints.number += 1;
         let before = self.checkpoints.last;
         let (block, next) = loop {
             let (block, place) = match self.checkpoints.last {
                 Some((block, next)) if next + self.parts() <= self.block_pages() => (block, next),
-                _ if self.blocks.free_blocks(self.active_block()) < 2 => return Ok(()),
+                _ if self.blocks.free_blocks(self.active_block()) < 2 => return Ok(false),
                 _ => {
                     let block = self.next_block(self.active_block())?;
                     if !self.erase(block)? {
@@ -204,7 +204,8 @@ impl<F: Flash> Space<'_, F> {
             if !self.write_anchor(block)? {
                 self.blocks.set_reserved(block, false);
                 self.checkpoints.every = 0;
-                return self.void_checkpoint();
+                self.void_checkpoint()?;
+                return Ok(false);
             }
             if let Some((last, _)) = self.checkpoints.last {
                 self.blocks.set_reserved(last, false);
@@ -212,7 +213,7 @@ impl<F: Flash> Space<'_, F> {
         }
         self.checkpoints.last = Some((block, next));
         self.checkpoints.opened = 0;
-        Ok(())
+        Ok(true)
     }
 
     /// The blocks to open after a checkpoint in `block`: those that the one before named come first, so that
