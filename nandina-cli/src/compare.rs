@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use nandina::{Options, Victims};
+use nandina::Options;
 use nandina_lab::compare::compare;
 use nandina_lab::run::Setup;
 use nandina_lab::work::Work;
@@ -12,9 +12,10 @@ use nandina_lab::workload::by_name;
 use nandina_lab::workload::kernel_compile::Parameters;
 use nandina_lab::{LabError, input, trace};
 
-use crate::arguments::{size, victims};
+use crate::arguments::size;
 use crate::choose::{device, systems};
 use crate::progress::Progress;
+use crate::settings::Settings;
 use crate::tables::{self, print_json};
 use crate::workload::kernel;
 
@@ -70,19 +71,8 @@ pub struct Compare {
     /// A twentieth of the workload
     #[arg(long, requires = "workload")]
     quick: bool,
-    /// Pages of the read cache, 0 to 65,535
-    #[arg(long, default_value_t = 0, value_parser = size(0..=65_535))]
-    read_cache: usize,
-    /// Pages of the write cache, 0 to 65,535; changes are durable when it is flushed
-    #[arg(long, default_value_t = 0, value_parser = size(0..=65_535))]
-    write_cache: usize,
-    /// How garbage collection chooses a block: fewest (valid pages), cost-benefit, or tracked:N, the μ-Tree paper's
-    /// bounded bookkeeping of N blocks
-    #[arg(long, default_value = "fewest", value_parser = victims)]
-    victims: Victims,
-    /// Blocks from one checkpoint to the next, 1 to 12 [default: no checkpoints]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
-    checkpoints: Option<u32>,
+    #[command(flatten)]
+    settings: Settings,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -104,13 +94,7 @@ impl Compare {
         let (work, description) = self.work()?;
         // A trace has nothing random.
         let seed = self.trace.is_none().then_some(self.seed);
-        let options = Options {
-            read_cache: self.read_cache,
-            write_cache: self.write_cache,
-            checkpoints: self.checkpoints,
-            victims: self.victims,
-            ..Options::new(1, 0)
-        };
+        let options = self.settings.of(Options::new(1, 0));
         let setup = Setup { profile, options, ram_bytes: self.ram };
         let progress = Progress::new(work.operations() * systems.len() as u64);
         let advance = |operations| progress.advance(operations);

@@ -14,6 +14,7 @@ mod inspect;
 mod plan;
 mod progress;
 mod reproduce;
+mod settings;
 mod tables;
 mod torture;
 mod usage;

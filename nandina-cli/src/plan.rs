@@ -4,13 +4,14 @@
 use clap::Args;
 use nandina::flash::Profile;
 use nandina::place::{Placement, Visitor, visit};
-use nandina::{Cost, Options, Plan, Victims};
+use nandina::{Cost, Options, Plan};
 use nandina_lab::LabError;
 use nandina_lab::fit::{Misfit, misfit};
 use serde_json::{Value, json};
 
-use crate::arguments::{size, victims};
+use crate::arguments::size;
 use crate::choose::{device, systems};
+use crate::settings::Settings;
 use crate::tables;
 use crate::tables::print_json;
 
@@ -39,19 +40,8 @@ pub struct Arguments {
     /// Page buffers, what the system needs to 16 [default: what each system needs]
     #[arg(long, value_parser = size(1..=16))]
     page_buffers: Option<usize>,
-    /// Pages of the read cache, 0 to 65,535
-    #[arg(long, default_value_t = 0, value_parser = size(0..=65_535))]
-    read_cache: usize,
-    /// Pages of the write cache, 0 to 65,535; changes are durable when it is flushed
-    #[arg(long, default_value_t = 0, value_parser = size(0..=65_535))]
-    write_cache: usize,
-    /// How garbage collection chooses a block: fewest (valid pages), cost-benefit, or tracked:N, the μ-Tree paper's
-    /// bounded bookkeeping of N blocks
-    #[arg(long, default_value = "fewest", value_parser = victims)]
-    victims: Victims,
-    /// Blocks from one checkpoint to the next, 1 to 12 [default: no checkpoints]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
-    checkpoints: Option<u32>,
+    #[command(flatten)]
+    settings: Settings,
     /// Read each page back after its program
     #[arg(long)]
     verify: bool,
@@ -68,11 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
     let options = Options {
         page_buffers: arguments.page_buffers,
         verify: arguments.verify,
-        read_cache: arguments.read_cache,
-        write_cache: arguments.write_cache,
-        checkpoints: arguments.checkpoints,
-        victims: arguments.victims,
-        ..Options::new(arguments.key_size, arguments.value_size)
+        ..arguments.settings.of(Options::new(arguments.key_size, arguments.value_size))
     };
     let plans: Vec<_> = systems(&arguments.systems)?
         .into_iter()

@@ -1,0 +1,31 @@
+//! Settings of an index that several commands take.
+
+use clap::Args;
+use nandina::{Options, Victims};
+
+use crate::arguments::{size, victims};
+
+#[derive(Args)]
+pub struct Settings {
+    /// Pages of the read cache, 0 to 65,535
+    #[arg(long, default_value_t = 0, value_parser = size(0..=65_535))]
+    read_cache: usize,
+    /// Pages of the write cache, 0 to 65,535; changes are durable when it is flushed
+    #[arg(long, default_value_t = 0, value_parser = size(0..=65_535))]
+    write_cache: usize,
+    /// How garbage collection chooses a block: fewest (valid pages), cost-benefit, or tracked:N, the μ-Tree paper's
+    /// bounded bookkeeping of N blocks
+    #[arg(long, default_value = "fewest", value_parser = victims)]
+    victims: Victims,
+    /// Blocks from one checkpoint to the next, 1 to 12 [default: no checkpoints]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
+    checkpoints: Option<u32>,
+}
+
+impl Settings {
+    /// `options` with these settings.
+    pub const fn of(&self, options: Options) -> Options {
+        let Self { read_cache, write_cache, victims, checkpoints } = *self;
+        Options { read_cache, write_cache, victims, checkpoints, ..options }
+    }
+}
