@@ -6,7 +6,20 @@
 
 use std::io::{BufRead, Read};
 
-use super::read::Mistake;
+/// What is wrong with a trace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mistake {
+    /// The line, from 1.
+    pub line: u64,
+    /// What is wrong and what was expected, with the field where it is in one.
+    pub what: String,
+}
+
+impl Mistake {
+    pub(super) fn new(line: u64, what: String) -> Self {
+        Self { line, what }
+    }
+}
 
 /// Bytes of a line, at most: digits of the longest key and value, and names.
 pub(super) const LINE_BYTES_MAX: usize = 2 * (64 + 65_535) + 64;

@@ -8,7 +8,8 @@ mod line;
 mod read;
 mod write;
 
-pub use read::{Mistake, ReadProgress, parse, read};
+pub use line::Mistake;
+pub use read::{ReadProgress, parse, read};
 pub use write::{save, write};
 
 /// The first field of a trace.

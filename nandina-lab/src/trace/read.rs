@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nandina::tree::KEY_BYTES_MAX;
 
-use super::line::Lines;
+use super::line::{Lines, Mistake};
 use super::{DELETE, INSERT, LOOKUP, MAGIC, NAME_BYTES_MAX, PHASE, SCAN, VERSION, is_name};
 use crate::LabError;
 use crate::input::ZSTD_MAGIC;
@@ -23,21 +23,6 @@ const PHASES_MAX: usize = 1000;
 
 /// Is told of how many more bytes were read.
 pub type ReadProgress<'p> = &'p dyn Fn(u64);
-
-/// What is wrong with a trace.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake {
-    /// The line, from 1.
-    pub line: u64,
-    /// What is wrong and what was expected, with the field where it is in one.
-    pub what: String,
-}
-
-impl Mistake {
-    pub(super) fn new(line: u64, what: String) -> Self {
-        Self { line, what }
-    }
-}
 
 /// Reads the trace in a file, which may be compressed with zstd. `progress` is told of bytes of the file.
 pub fn read(path: &Path, progress: ReadProgress<'_>) -> Result<Work, LabError> {

@@ -4,8 +4,7 @@
 
 use nandina::{Moves, Victims};
 
-use super::table_5::{PHASES, find};
-use super::{NO_CACHE, SYSTEMS, setup};
+use super::{NO_CACHE, PHASES, SYSTEMS, find, setup};
 use crate::LabError;
 use crate::compare::run_all;
 use crate::reproduce::{Experiment, Row};

@@ -13,7 +13,7 @@ use nandina::{Moves, Options};
 
 use super::Reproduction;
 use crate::LabError;
-use crate::run::Setup;
+use crate::run::{PhaseCost, Setup, SystemCost};
 use crate::work::Work;
 use crate::workload::{self, TABLE_4, Workload};
 
@@ -128,4 +128,14 @@ fn setup(profile: Profile, caches: Caches, moves: Moves) -> Setup {
         ..Options::new(4, 4)
     };
     Setup { profile, options, ram_bytes: None }
+}
+
+/// The phases of Table 5's work, in the order of the table's columns.
+const PHASES: [&str; 3] = ["retrieval", "insertion", "deletion"];
+
+fn find<'c>(cost: &'c SystemCost, name: &str) -> Result<&'c PhaseCost, LabError> {
+    let mut phases = cost.phases.iter();
+    phases
+        .find(|phase| phase.phase == name)
+        .ok_or_else(|| LabError(format!("the run has no phase '{name}'")))
 }

@@ -4,7 +4,7 @@
 use nandina::Moves;
 use nandina::flash::Profile;
 
-use super::{CACHES, Caches, NO_CACHE, SYSTEMS, Scale, chips, collection, setup};
+use super::{CACHES, Caches, NO_CACHE, PHASES, SYSTEMS, Scale, chips, collection, find, setup};
 use crate::LabError;
 use crate::compare::run_all;
 use crate::reproduce::{Experiment, Row};
@@ -48,9 +48,6 @@ const SLOWEST: [[&str; 2]; 3] = [
     ["ms_p99_of_inserts", "ms_max_of_inserts"],
     ["ms_p99_of_deletes", "ms_max_of_deletes"],
 ];
-
-/// The phases of the work, in the order of the table's columns.
-pub const PHASES: [&str; 3] = ["retrieval", "insertion", "deletion"];
 
 /// The work of Table 5.
 pub fn work(scale: Scale, seed: u64) -> Result<Work, LabError> {
@@ -214,11 +211,4 @@ fn ms(costs: &[SystemCost], phase: &str) -> Result<[f64; 2], LabError> {
 
 fn reads(costs: &[SystemCost], phase: &str) -> Result<[f64; 2], LabError> {
     Ok([find(&costs[0], phase)?.reads_per_op, find(&costs[1], phase)?.reads_per_op])
-}
-
-pub fn find<'c>(cost: &'c SystemCost, name: &str) -> Result<&'c PhaseCost, LabError> {
-    let mut phases = cost.phases.iter();
-    phases
-        .find(|phase| phase.phase == name)
-        .ok_or_else(|| LabError(format!("the run has no phase '{name}'")))
 }
