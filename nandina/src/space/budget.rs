@@ -67,7 +67,7 @@ impl Moves {
 pub struct Budget {
     /// Valid pages allowed.
     pub limit_pages: u32,
-    /// Pages that must be free before an operation begins, beside those of [`room_to_fail`].
+    /// Pages that must be free before an operation begins, beside those kept for blocks that fail.
     pub room_pages: u32,
     /// Of these, the pages that only garbage collection after a cut may use.
     pub reserve_pages: u32,
