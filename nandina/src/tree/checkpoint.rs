@@ -19,8 +19,6 @@ const COMPARING: u64 = 5;
 struct Opened {
     /// By the place in the list, the sequence number of the first page if it is newer than the checkpoint.
     since: [Option<u64>; LISTED_MAX],
-    /// One of them holds checkpoints: the anchor may have been written too.
-    anchored: bool,
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -116,13 +114,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(false);
         }
         self.from_checkpoint = true;
-        self.space.go_on(found, |at| opened.since[at].is_none(), opened.anchored);
+        self.space.go_on(found, |at| opened.since[at].is_none());
         Ok(true)
     }
 
     /// Reads the first readable page of each block that the checkpoint names.
     fn look_into(&mut self, found: &Found) -> Result<Opened, Fault<F::Error>> {
-        let mut opened = Opened { since: [None; LISTED_MAX], anchored: false };
+        let mut opened = Opened { since: [None; LISTED_MAX] };
         for (since, &block) in opened.since.iter_mut().zip(found.listed()) {
             if self.space.find_bad_block(block)? {
                 *since = Some(0);
@@ -137,7 +135,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                         {
                             // What it holds of checkpoints is no way to a root.
                             *since = Some(if header.lowest > 0 { header.sequence } else { 0 });
-                            opened.anchored |= header.lowest == 0;
                             self.space.blocks.set_erase_count(block, header.erase_count);
                             self.space.blocks.set_opened_at(block, header.sequence);
                         }

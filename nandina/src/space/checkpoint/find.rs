@@ -20,8 +20,6 @@ pub(crate) struct Found {
 /// The newest page of an anchor.
 struct Anchor {
     number: u64,
-    /// The place behind it.
-    next: u32,
     /// The block that it names.
     block: BlockNumber,
 }
@@ -53,7 +51,7 @@ impl<F: Flash> Space<'_, F> {
                 newest = Some((which, found));
             }
         }
-        let Some((which, Anchor { number, next, block })) = newest else { return Ok(None) };
+        let Some((which, Anchor { number, block })) = newest else { return Ok(None) };
         let parts = self.parts();
         let slots = self.block_pages() / parts;
         let written = self.written(block, slots, parts)?;
@@ -67,12 +65,11 @@ impl<F: Flash> Space<'_, F> {
             {
                 self.reserve_anchors();
                 self.blocks.set_reserved(block, true);
-                // No other block was written since, so no other can have failed.
-                let active = found.active.map(|(block, _)| block);
-                for block in ANCHORS.into_iter().chain([block]).chain(active) {
-                    self.find_bad_block(block)?;
-                }
-                self.checkpoints.anchor = Some((which, next));
+                // Blocks were erased since, and can have failed.
+                self.find_bad_blocks()?;
+                // An erase of the anchor that was cut may have left all that is read in it, and a program nothing:
+                // the other is erased and written next.
+                self.checkpoints.anchor = Some((which, self.block_pages()));
                 self.checkpoints.stale = false;
                 // A program that was cut may be invisible: the block is not written again.
                 self.checkpoints.last = Some((block, self.block_pages()));
@@ -84,12 +81,7 @@ impl<F: Flash> Space<'_, F> {
 
     /// Goes on from a checkpoint: `unopened` of its list are left, and perhaps an anchor was written since.
     /// `unopened` is asked by the place in the list.
-    pub(crate) fn go_on(
-        &mut self,
-        found: &Found,
-        unopened: impl Fn(usize) -> bool,
-        anchored: bool,
-    ) {
+    pub(crate) fn go_on(&mut self, found: &Found, unopened: impl Fn(usize) -> bool) {
         let listed = found.listed();
         for (at, &block) in listed.iter().enumerate() {
             if unopened(at) {
@@ -97,9 +89,6 @@ impl<F: Flash> Space<'_, F> {
             }
         }
         self.checkpoints.opened = (listed.len() - self.checkpoints.list.len()) as u32;
-        if anchored && let Some((_, next)) = &mut self.checkpoints.anchor {
-            *next = self.geometry.pages_per_block;
-        }
     }
 
     /// How many of the first `count` strides of `block` were programmed.
@@ -130,7 +119,7 @@ impl<F: Flash> Space<'_, F> {
             if let Some((_, Prefix { kind: Kind::Anchor, number, .. })) = self.area_page(page)? {
                 let block = BlockNumber(page::u32_at(self.frames.bytes(0), PREFIX_BYTES));
                 let there = block.0 < self.geometry.blocks;
-                return Ok(there.then_some(Anchor { number, next, block }));
+                return Ok(there.then_some(Anchor { number, block }));
             }
         }
         Ok(None)

@@ -7,8 +7,8 @@
 //! checkpoint erased before another block is opened.
 //!
 //! Two fixed blocks, the anchors, tell in turn which block holds the checkpoints; that one is taken from
-//! the free blocks like any other, filled with checkpoints one behind the other, and given back. So
-//! an anchor takes one page for each such block.
+//! the free blocks like any other, filled with checkpoints one behind the other, erased, and given back. So
+//! an anchor takes one page for each such block, and no two blocks hold checkpoints.
 //!
 //! A checkpoint is written between operations only, and none is needed: whatever is missing or damaged,
 //! the mount falls back to looking at every block.
@@ -57,13 +57,13 @@ pub(crate) const fn parts(
 }
 
 /// The most chip operations that a checkpoint of so many pages takes where no block fails: these and an
-/// anchor's page, and the erase of the checkpoints' block and of both anchors.
+/// anchor's page, and the erases of the checkpoints' block, of the one before, and of both anchors.
 pub(crate) const fn cost(parts: u32, verify: bool) -> u32 {
     (parts + 1) * (1 + verify as u32) + ERASES_MAX
 }
 
 /// Blocks that one checkpoint erases at most.
-pub(crate) const ERASES_MAX: u32 = 3;
+pub(crate) const ERASES_MAX: u32 = 4;
 
 /// What is known of the checkpoints on the chip.
 pub(super) struct Checkpoints {
@@ -207,8 +207,13 @@ impl<F: Flash> Space<'_, F> {
                 self.void_checkpoint()?;
                 return Ok(false);
             }
+            // Only one block ever holds checkpoints: an older anchor leads nowhere. Its blocks may be erased and
+            // look as if they had never been opened.
             if let Some((last, _)) = self.checkpoints.last {
                 self.blocks.set_reserved(last, false);
+                if !self.blocks.is_bad(last) {
+                    self.erase(last)?;
+                }
             }
         }
         self.checkpoints.last = Some((block, next));
