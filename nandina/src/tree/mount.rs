@@ -238,6 +238,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     ) -> Result<Last, Fault<F::Error>> {
         let written = self.space.written(block, self.space.block_pages(), 1)?;
         let mut last = Last { sequence: 0, root: None };
+        let mut damaged = 0;
         for place in (first..written).rev() {
             let page = self.space.page_at(block, place);
             match self.space.read_raw(page, 0)? {
@@ -250,8 +251,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                 }
                 Ok(_) | Err(PageFault::Erased) => {}
                 // A cut damages the last page that was written, and no other.
-                Err(_) => self.unexplained_pages += u32::from(place + 1 < written),
+                Err(_) => damaged += u32::from(place + 1 < written),
             }
+        }
+        // A block without a root is none that the index needs: the erase of it may have been cut.
+        if last.root.is_some() {
+            self.unexplained_pages += damaged;
         }
         Ok(last)
     }
