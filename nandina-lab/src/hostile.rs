@@ -100,8 +100,15 @@ struct Use<'d> {
     bytes: Bytes<'d>,
 }
 
+/// A chip before it is damaged.
+struct Healthy {
+    chip: Chip,
+    /// Pages that belong to checkpoints, in use or not.
+    of_checkpoints: Vec<PageNumber>,
+}
+
 /// A chip with a healthy index of several levels, splits and garbage behind it.
-fn healthy<S: Placement>(image: Image) -> Chip {
+fn healthy<S: Placement>(image: Image) -> Healthy {
     let mut chip = Chip::new(image.profile());
     let mut ram = image.ram::<S>();
     if let Ok(mut index) = Index::<_, S>::format(&mut chip, &image.options(), &mut ram) {
@@ -113,7 +120,7 @@ fn healthy<S: Placement>(image: Image) -> Chip {
             let _ = index.checkpoint();
         }
     }
-    chip
+    Healthy { of_checkpoints: checkpoint_pages(&chip), chip }
 }
 
 impl Visitor for Use<'_> {
@@ -121,18 +128,20 @@ impl Visitor for Use<'_> {
 
     fn visit<S: Placement + 'static>(mut self) -> Outcome {
         // Healthy images are made once for each system.
-        static HEALTHY: OnceLock<Vec<[OnceLock<Chip>; 3]>> = OnceLock::new();
+        static HEALTHY: OnceLock<Vec<[OnceLock<Healthy>; 3]>> = OnceLock::new();
         let images = HEALTHY.get_or_init(|| SYSTEMS.iter().map(|_| Default::default()).collect());
         let place = SYSTEMS.iter().position(|system| system.key == S::DESCRIPTION.key);
         let choice = self.bytes.next();
         let image = Image::of(choice);
-        let mut chip = match (choice % 4, place.and_then(|place| images.get(place))) {
-            (1.., Some(images)) => {
-                images[image as usize].get_or_init(|| healthy::<S>(image)).clone()
-            }
-            _ => Chip::new(image.profile()),
-        };
-        self.damage::<S>(&mut chip, image);
+        let (mut chip, of_checkpoints) =
+            match (choice % 4, place.and_then(|place| images.get(place))) {
+                (1.., Some(images)) => {
+                    let healthy = images[image as usize].get_or_init(|| healthy::<S>(image));
+                    (healthy.chip.clone(), &healthy.of_checkpoints[..])
+                }
+                _ => (Chip::new(image.profile()), &[][..]),
+            };
+        self.damage::<S>(&mut chip, image, of_checkpoints);
         let mut ram = image.ram::<S>();
         let start = chip.counters().operations();
         let outcome = match Index::<_, S>::open(&mut chip, &image.options(), &mut ram) {
@@ -149,8 +158,9 @@ impl Visitor for Use<'_> {
 }
 
 /// Pages that belong to checkpoints, in use or not.
-fn checkpoint_pages(chip: &Chip, layout: &PageLayout) -> Vec<PageNumber> {
-    let pages = chip.profile().geometry.pages();
+fn checkpoint_pages(chip: &Chip) -> Vec<PageNumber> {
+    let geometry = chip.profile().geometry;
+    let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
     let mut chip = chip.clone();
     let frame_bytes = layout.frame_bytes();
     let mut holds_one = |page| {
@@ -161,17 +171,20 @@ fn checkpoint_pages(chip: &Chip, layout: &PageLayout) -> Vec<PageNumber> {
         });
         holds_one
     };
-    (0..pages).map(PageNumber).filter(|&page| holds_one(page)).collect()
+    (0..geometry.pages()).map(PageNumber).filter(|&page| holds_one(page)).collect()
 }
 
 impl Use<'_> {
     /// Changes pages as the bytes say, some so that their checksums are right again.
-    fn damage<S: Placement>(&mut self, chip: &mut Chip, image: Image) {
+    fn damage<S: Placement>(
+        &mut self,
+        chip: &mut Chip,
+        image: Image,
+        of_checkpoints: &[PageNumber],
+    ) {
         let geometry = image.profile().geometry;
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let frame_bytes = layout.frame_bytes();
-        let of_checkpoints =
-            if image == Image::Plain { Vec::new() } else { checkpoint_pages(chip, &layout) };
         for _ in 0..1 + self.bytes.next() % 24 {
             if self.bytes.is_empty() {
                 break;
