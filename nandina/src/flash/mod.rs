@@ -79,8 +79,8 @@ pub trait Flash {
     /// Replaces `page` as a whole (rule 14). A driver of a chip without this capability answers an error.
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error>;
 
-    /// Whether `block` is bad, from the factory or since. Asked once for each block by a mount, so a
-    /// driver does well to keep its table in RAM. Default: no block is.
+    /// Whether `block` is bad, from the factory or since. Asked once for each block by a mount, and once
+    /// more where there is no checkpoint to be used, so a driver does well to keep its table in RAM. Default: no block is.
     fn is_bad(&mut self, block: BlockNumber) -> Result<bool, Self::Error> {
         let _ = block;
         Ok(false)

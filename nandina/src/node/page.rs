@@ -16,7 +16,7 @@
 //! 36 records u32       in the index, as of this page
 //! ```
 
-use super::checksum;
+use super::{bytes, checksum};
 
 /// Bytes of a page header.
 pub const HEADER_BYTES: usize = 40;
@@ -157,8 +157,8 @@ impl PageLayout {
     /// Reads the header of a page that was checked before.
     pub fn header(&self, frame: &[u8]) -> PageHeader {
         let bytes = &frame[self.area_bytes()..];
-        let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;
+        let u16_at = |at| bytes::u16_at(bytes, at);
+        let u32_at = |at| bytes::u32_at(bytes, at);
         PageHeader {
             medium: Medium {
                 system: bytes[7],

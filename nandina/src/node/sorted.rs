@@ -10,6 +10,7 @@
 //! can be found by it. Numbers are little-endian, keys order as bytes.
 
 use super::POINTER_BYTES;
+use super::bytes::u32_at;
 
 /// Sizes of the two halves of a record, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,8 +87,7 @@ impl<'a> Node<'a> {
 
     /// The pointer at `index` of an inner node.
     pub fn pointer(&self, index: usize) -> u32 {
-        let payload = self.payload(index);
-        u32::from_le_bytes([payload[0], payload[1], payload[2], payload[3]])
+        u32_at(self.payload(index), 0)
     }
 
     /// Where `key` stands (`Ok`), or where it would be put (`Err`).

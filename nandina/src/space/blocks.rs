@@ -6,6 +6,7 @@
 
 use super::Victims;
 use crate::flash::{BlockNumber, Geometry, PageNumber};
+use crate::node::bytes::{u16_at, u32_at};
 
 /// Bytes for each block: its erase count (u32), then its number of valid pages and three flags (u16).
 const BLOCK_BYTES: usize = 6;
@@ -118,8 +119,7 @@ impl<'b> Blocks<'b> {
     }
 
     pub fn erase_count(&self, block: BlockNumber) -> u32 {
-        let entry = self.entry(block);
-        u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]])
+        u32_at(self.entry(block), 0)
     }
 
     pub fn set_erase_count(&mut self, block: BlockNumber, count: u32) {
@@ -132,8 +132,7 @@ impl<'b> Blocks<'b> {
     }
 
     fn state(&self, block: BlockNumber) -> u16 {
-        let entry = self.entry(block);
-        u16::from_le_bytes([entry[4], entry[5]])
+        u16_at(self.entry(block), 4)
     }
 
     fn set_state(&mut self, block: BlockNumber, state: u16) {
@@ -228,8 +227,7 @@ impl<'b> Blocks<'b> {
 
     /// The low half of the sequence number of the block's first page; 0 if it is not known.
     pub fn opened_at(&self, block: BlockNumber) -> u32 {
-        let opened = self.opened.chunks_exact(4).nth(block.0 as usize);
-        opened.map_or(0, |opened| u32::from_le_bytes([opened[0], opened[1], opened[2], opened[3]]))
+        self.opened.chunks_exact(4).nth(block.0 as usize).map_or(0, |opened| u32_at(opened, 0))
     }
 
     /// Counts a superseded page of `block`, in place of the block with the fewest if it has no count yet.
@@ -342,9 +340,9 @@ impl<'b> Blocks<'b> {
 }
 
 fn block_of(entry: &[u8]) -> BlockNumber {
-    BlockNumber(u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]))
+    BlockNumber(u32_at(entry, 0))
 }
 
 fn count_of(entry: &[u8]) -> u16 {
-    u16::from_le_bytes([entry[4], entry[5]])
+    u16_at(entry, 4)
 }

@@ -30,17 +30,11 @@ impl<F: Flash> Space<'_, F> {
     /// Asks the chip which blocks are bad. One that was given up and not marked yet stays so.
     pub(crate) fn find_bad_blocks(&mut self) -> Result<(), Fault<F::Error>> {
         for block in self.blocks.all() {
-            self.find_bad_block(block)?;
+            if self.flash.is_bad(block).map_err(Fault::Device)? {
+                self.blocks.set_bad(block);
+            }
         }
         Ok(())
-    }
-
-    /// Asks the chip whether one block is bad.
-    pub(crate) fn find_bad_block(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
-        if self.flash.is_bad(block).map_err(Fault::Device)? {
-            self.blocks.set_bad(block);
-        }
-        Ok(self.blocks.is_bad(block))
     }
 
     /// Whether a failure is laid to its block. Where more than a quarter of all blocks fail one after another,

@@ -53,7 +53,8 @@ impl<F: Flash> Space<'_, F> {
         }
     }
 
-    const fn header_of(&self, lowest: u8, height: u8, records: u32) -> PageHeader {
+    /// The header of a page of this index; its number and its block's erases come when it is sealed.
+    pub(super) const fn header_of(&self, lowest: u8, height: u8, records: u32) -> PageHeader {
         PageHeader {
             medium: self.medium,
             identity: self.identity,

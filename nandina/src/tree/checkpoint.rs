@@ -122,7 +122,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn look_into(&mut self, found: &Found) -> Result<Opened, Fault<F::Error>> {
         let mut opened = Opened { since: [None; LISTED_MAX] };
         for (since, &block) in opened.since.iter_mut().zip(found.listed()) {
-            if self.space.find_bad_block(block)? {
+            if self.space.blocks.is_bad(block) {
                 *since = Some(0);
                 continue;
             }

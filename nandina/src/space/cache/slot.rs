@@ -1,6 +1,7 @@
 //! The account of one cache slot, as bytes in the buffer that the user gave, and what staged pages are called.
 
 use super::STAGED;
+use crate::node::bytes::u32_at;
 
 /// Bytes of the account of a slot.
 pub const SLOT_BYTES: usize = 20;
@@ -37,9 +38,7 @@ pub struct Slot {
 
 impl Slot {
     pub fn read(bytes: &[u8]) -> Self {
-        let word = |at: usize| {
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
+        let word = |at| u32_at(bytes, at);
         let state = match bytes[16] {
             1 => State::Clean,
             2 => State::Staged,
@@ -78,9 +77,8 @@ impl Names<'_> {
         if page & STAGED == 0 {
             return page;
         }
-        let word = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         let renamed = self.renamed.chunks_exact(RENAMED_BYTES);
-        let mut renamed = renamed.map(|entry| (word(&entry[..4]), word(&entry[4..])));
+        let mut renamed = renamed.map(|entry| (u32_at(entry, 0), u32_at(entry, 4)));
         if let Some((_, now)) = renamed.find(|&(staged, _)| staged == page) {
             return now;
         }

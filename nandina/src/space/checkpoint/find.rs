@@ -1,10 +1,11 @@
 //! The newest checkpoint on a chip, read into the account of the blocks. Nothing is written here, and what
 //! cannot be read is no error: there is another way to mount.
 
-use super::page::{self, BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix, Tree};
+use super::page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix, Tree};
 use super::{ANCHORS, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::node::bytes::u32_at;
 use crate::node::{PageFault, PageHeader};
 
 /// What a checkpoint says of the tree and of what came after it.
@@ -42,9 +43,11 @@ impl<F: Flash> Space<'_, F> {
         if self.checkpoints.every == 0 {
             return Ok(None);
         }
+        // One that was marked since the checkpoint stays known while that is read.
+        self.find_bad_blocks()?;
         let mut newest: Option<(usize, Anchor)> = None;
         for (which, anchor) in ANCHORS.into_iter().enumerate() {
-            if !self.flash.is_bad(anchor).map_err(Fault::Device)?
+            if !self.blocks.is_bad(anchor)
                 && let Some(found) = self.last_anchor(anchor)?
                 && newest.as_ref().is_none_or(|(_, before)| before.number < found.number)
             {
@@ -65,8 +68,6 @@ impl<F: Flash> Space<'_, F> {
             {
                 self.reserve_anchors();
                 self.blocks.set_reserved(block, true);
-                // Blocks were erased since, and can have failed.
-                self.find_bad_blocks()?;
                 // An erase of the anchor that was cut may have left all that is read in it, and a program nothing:
                 // the other is erased and written next.
                 self.checkpoints.anchor = Some((which, self.block_pages()));
@@ -117,7 +118,7 @@ impl<F: Flash> Space<'_, F> {
         for place in (next.saturating_sub(2)..next).rev() {
             let page = self.page_at(anchor, place);
             if let Some((_, Prefix { kind: Kind::Anchor, number, .. })) = self.area_page(page)? {
-                let block = BlockNumber(page::u32_at(self.frames.bytes(0), PREFIX_BYTES));
+                let block = BlockNumber(u32_at(self.frames.bytes(0), PREFIX_BYTES));
                 let there = block.0 < self.geometry.blocks;
                 return Ok(there.then_some(Anchor { number, block }));
             }

@@ -24,7 +24,7 @@ use super::write::Source;
 use super::{Blocks, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, Geometry};
-use crate::node::{PageHeader, PageLayout};
+use crate::node::PageLayout;
 
 /// The most blocks that are opened between two checkpoints.
 pub const EVERY_MAX: u32 = 12;
@@ -300,16 +300,7 @@ impl<F: Flash> Space<'_, F> {
 
     /// Programs page buffer 0 as a page of the area. If the chip does not take it, the block is given up.
     fn program_area(&mut self, block: BlockNumber, place: u32) -> Result<bool, Fault<F::Error>> {
-        let header = PageHeader {
-            medium: self.medium,
-            identity: self.identity,
-            sequence: 0,
-            lowest: 0,
-            height: 0,
-            erase_count: 0,
-            records: 0,
-        };
-        self.program_at(block, place, Source::Frame(0), header)
+        self.program_at(block, place, Source::Frame(0), self.header_of(0, 0, 0))
     }
 }
 

@@ -13,6 +13,7 @@
 
 use super::LIST_MAX;
 use crate::flash::{BlockNumber, Geometry};
+use crate::node::bytes::{u16_at, u32_at};
 
 /// Bytes of an area page before what it tells.
 pub const PREFIX_BYTES: usize = 16;
@@ -70,15 +71,11 @@ impl Prefix {
         let number = u64::from(u32_at(page, 8)) | u64::from(u32_at(page, 12)) << 32;
         (number < NUMBER_END).then_some(Self {
             kind,
-            part: u16::from_le_bytes([page[2], page[3]]),
-            parts: u16::from_le_bytes([page[4], page[5]]),
+            part: u16_at(page, 2),
+            parts: u16_at(page, 4),
             number,
         })
     }
-}
-
-pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 /// Blocks that may be opened after a checkpoint, in this order.
