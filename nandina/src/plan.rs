@@ -82,7 +82,8 @@ pub fn plan<S: Placement>(
         return Err(OpenError::ChipTooSmall { limit_pages: budget.limit_pages });
     }
     // A system that puts a whole path in one page has as many pages as leaves.
-    let valid_pages = if path == 1 { tree.leaves } else { tree.leaves + tree.inner_nodes };
+    let shares_pages = S::DESCRIPTION.writes_paths && path == 1;
+    let valid_pages = if shares_pages { tree.leaves } else { tree.leaves + tree.inner_nodes };
     let bounds = Bounds { extent, budget, path, height: tree.height, parts, options };
     let shared = Frames::COUNT_MAX.min(options.buffers::<S>()) <= usize::from(tree.height);
     let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };

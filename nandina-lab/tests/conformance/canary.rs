@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
 use nandina::node::{HEADER_BYTES, PageFault, PageLayout};
-use nandina::place::{Description, Level, Mu, Placement, Wandering};
+use nandina::place::{Description, Halves, Level, Mu, Origin, Placement, Put, Wandering};
 use nandina::space::Space;
 use nandina_lab::torture::{CutRun, Device, Mode, cut_everywhere};
 use nandina_sim::{Chip, ChipError};
@@ -30,12 +30,12 @@ struct Leak(Broken<2>);
 struct Broken<const FAULT: u8> {
     wandering: Wandering,
     puts: u32,
-    last_root: Option<u32>,
+    last_root: Option<Put>,
 }
 
 /// The fault of a canary: it gets what the healthy system answered and answers something else.
 trait Fault: Placement {
-    fn state(&mut self) -> (&mut Wandering, &mut u32, &mut Option<u32>);
+    fn state(&mut self) -> (&mut Wandering, &mut u32, &mut Option<Put>);
     const WHAT: What;
 }
 
@@ -50,7 +50,7 @@ enum What {
 macro_rules! canary {
     ($name:ident, $key:literal, $what:expr) => {
         impl Fault for $name {
-            fn state(&mut self) -> (&mut Wandering, &mut u32, &mut Option<u32>) {
+            fn state(&mut self) -> (&mut Wandering, &mut u32, &mut Option<Put>) {
                 (&mut self.0.wandering, &mut self.0.puts, &mut self.0.last_root)
             }
             const WHAT: What = $what;
@@ -68,12 +68,12 @@ macro_rules! canary {
                 Wandering::path_pages(height)
             }
 
-            fn reading(level: u8, buffers: usize) -> usize {
-                Wandering::reading(level, buffers)
+            fn reading(level: u8, height: u8, buffers: usize) -> usize {
+                Wandering::reading(level, height, buffers)
             }
 
-            fn working(level: u8, buffers: usize) -> usize {
-                Wandering::working(level, buffers)
+            fn working(level: u8, height: u8, buffers: usize) -> usize {
+                Wandering::working(level, height, buffers)
             }
 
             fn begin<F: Flash>(&mut self, space: &mut Space<'_, F>, lowest: u8) {
@@ -92,32 +92,34 @@ macro_rules! canary {
                 &mut self,
                 space: &mut Space<'_, F>,
                 level: Level,
+                origin: Origin,
                 records: u32,
-            ) -> Result<u32, nandina::place::PlaceFault<F>> {
+            ) -> Result<Put, nandina::place::PlaceFault<F>> {
                 let (wandering, puts, last_root) = self.state();
                 *puts += 1;
                 let strikes = level.level == level.height && *puts % 7 == 0;
                 match (Self::WHAT, *last_root) {
                     (What::SkipsRoots, Some(root)) if strikes => return Ok(root),
                     (What::Leaks, _) if strikes => {
-                        wandering.put(space, level, records)?;
+                        wandering.put(space, level, origin, records)?;
                     }
                     _ => {}
                 }
-                let pointer = wandering.put(space, level, records)?;
+                let put = wandering.put(space, level, origin, records)?;
                 if level.level == level.height {
-                    *last_root = Some(pointer);
+                    *last_root = Some(put);
                 }
-                Ok(pointer)
+                Ok(put)
             }
 
             fn put_halves<F: Flash>(
                 &mut self,
                 space: &mut Space<'_, F>,
                 level: Level,
+                halves: Halves,
                 records: u32,
             ) -> Result<(u32, u32), nandina::place::PlaceFault<F>> {
-                let (left, right) = self.state().0.put_halves(space, level, records)?;
+                let (left, right) = self.state().0.put_halves(space, level, halves, records)?;
                 Ok(if Self::WHAT == What::LosesHalves { (left, left) } else { (left, right) })
             }
         }

@@ -106,11 +106,19 @@ fn random_operations_on_a_tiny_chip_equal_a_btree_map() {
     for_every_system(&RandomSteps { case: Case::new(TINY), length: 300, cases: 100 });
 }
 
+struct FewestBuffers;
+
+impl Check for FewestBuffers {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = Case::new(SMALL);
+        case.options.page_buffers = Some(S::DESCRIPTION.buffers_min);
+        RandomSteps { case, length: 1_000, cases: 30 }.run::<S>()
+    }
+}
+
 #[test]
 fn the_fewest_page_buffers_are_enough() {
-    let mut case = Case::new(SMALL);
-    case.options.page_buffers = Some(2);
-    for_every_system(&RandomSteps { case, length: 1_000, cases: 30 });
+    for_every_system(&FewestBuffers);
 }
 
 struct ReopenAfterEach;

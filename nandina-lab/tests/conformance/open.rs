@@ -152,10 +152,12 @@ impl Check for Ram {
         if struct_bytes > 928 {
             return Err(format!("the struct takes {struct_bytes} bytes"));
         }
-        // Page buffers, one bit for each page, six bytes for each block, and nothing else.
+        // Page buffers, one bit for each page, six bytes for each block, a table of mappings, and nothing else.
         let geometry = nandina::flash::profile::MLC.geometry;
-        let options = Options { page_buffers: Some(2), ..Options::new(4, 4) };
-        expect(ram_needed::<S>(&geometry, &options), 2 * (4096 + 40) + 16_384 / 8 + 128 * 6)
+        let options = Options { page_buffers: Some(3), ..Options::new(4, 4) };
+        let table = if S::DESCRIPTION.maps { 1024 } else { 0 };
+        let promised = 3 * (4096 + 40) + 16_384 / 8 + 128 * 6 + table;
+        expect(ram_needed::<S>(&geometry, &options), promised)
     }
 }
 

@@ -183,6 +183,20 @@ impl<'a> NodeMut<'a> {
         self.set_count(self.count - 1);
     }
 
+    /// Forgets the records from `count` on.
+    pub fn truncate(&mut self, count: usize) {
+        self.set_count(count.min(self.count));
+    }
+
+    /// Moves the records from `left` on to `right`, which is overwritten.
+    pub fn split_off(&mut self, right: &mut NodeMut<'_>, left: usize) {
+        let (at, end) = (self.shape.at(left), self.shape.at(self.count));
+        let from = right.shape.at(0);
+        right.bytes[from..from + end - at].copy_from_slice(&self.bytes[at..end]);
+        right.set_count(self.count - left);
+        self.set_count(left);
+    }
+
     /// Puts a record at `index` of a full node by dividing it: the first `left` of all records stay,
     /// the others go to `right`, which is overwritten.
     pub fn divide(
@@ -195,12 +209,7 @@ impl<'a> NodeMut<'a> {
     ) {
         debug_assert!(left >= 1 && left <= self.count);
         let goes_left = index < left;
-        let from = left - usize::from(goes_left);
-        let moved = self.count - from;
-        let (at, end) = (self.shape.at(from), self.shape.at(self.count));
-        right.bytes[COUNT_BYTES..COUNT_BYTES + end - at].copy_from_slice(&self.bytes[at..end]);
-        right.set_count(moved);
-        self.set_count(from);
+        self.split_off(right, left - usize::from(goes_left));
         if goes_left {
             self.insert(index, key, payload);
         } else {

@@ -6,12 +6,16 @@
 //!
 //! A placement knows levels and page buffers. It never knows keys, and never decides what changes.
 
+mod btree;
 mod mu;
 mod registry;
+mod vm;
 mod wandering;
 
+pub use btree::BTree;
 pub use mu::Mu;
 pub use registry::{SYSTEMS, Visitor, key_of, visit};
+pub use vm::Vm;
 pub use wandering::Wandering;
 
 use core::ops::Range;
@@ -42,6 +46,10 @@ pub struct Description {
     pub buffers_min: usize,
     /// Page buffers with which a tree of height three reads no page twice.
     pub buffers_default: usize,
+    /// Each change writes new pages up to the root, and the root commits it. A write cache and checkpoints need that.
+    pub writes_paths: bool,
+    /// It keeps a table of virtual mappings, [`Options::mapping_bytes`](crate::Options::mapping_bytes) large.
+    pub maps: bool,
 }
 
 /// The nodes of one level in a tree of one height.
@@ -55,10 +63,66 @@ pub struct Level {
     pub shape: Shape,
 }
 
+/// What a placement has to know of a node that it puts somewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// The pointer by which the parent knows the node, if it has a parent that does.
+    pub name: Option<u32>,
+    /// The parent has to take a new pointer, wherever the node goes.
+    pub leave: bool,
+}
+
+impl Origin {
+    /// A node that no parent knows.
+    pub const NEW: Self = Self { name: None, leave: true };
+}
+
+/// A node that was divided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Halves {
+    /// The pointer by which the parent knows the node.
+    pub name: u32,
+    /// The page buffer of the lower half.
+    pub left: usize,
+    /// The page buffer of the upper half, which lies at the same place in it.
+    pub right: usize,
+}
+
+/// Where a node is found from now on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Put {
+    /// By the pointer that its parent has. No parent changes: the update is committed.
+    Stays,
+    /// By this pointer, which the parent must take.
+    At(u32),
+}
+
+/// The page buffer of a node of `level`, where the root has the last one for itself and the other levels share
+/// the rest in turn.
+pub(crate) const fn seat(level: u8, height: u8, buffers: usize) -> usize {
+    if level == height { buffers - 1 } else { (level as usize - 1) % (buffers - 1) }
+}
+
+/// The page buffer beside the [`seat`] of a node of `level`.
+const fn spare_seat(level: u8, height: u8, buffers: usize) -> usize {
+    if level == height { 0 } else { level as usize % (buffers - 1) }
+}
+
 /// A way to write a tree down.
 pub trait Placement: Default {
     /// What the registry says of it.
     const DESCRIPTION: Description;
+
+    /// A node that is divided need not be written at once: what it holds from its upper neighbour's first key on
+    /// is not its own any more, and is trimmed wherever the node is read. So the parent, which is written alone
+    /// and last, commits a division.
+    const TRIMS: bool = false;
+
+    /// Nodes are replaced in place, on logical pages that the space keeps twice.
+    const IN_PLACE: bool = false;
+
+    /// The lower half of a divided node stays where it is, untouched.
+    const LEFT_STAYS: bool = false;
 
     /// The bytes of a node of `level` in the node area of a page, in a tree of `height`.
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize>;
@@ -67,10 +131,16 @@ pub trait Placement: Default {
     fn path_pages(height: u8) -> u32;
 
     /// The page buffer that an update's descent reads a node of `level` into.
-    fn reading(level: u8, buffers: usize) -> usize;
+    fn reading(level: u8, height: u8, buffers: usize) -> usize;
 
     /// The page buffer in which an update works on the node of `level`.
-    fn working(level: u8, buffers: usize) -> usize;
+    fn working(level: u8, height: u8, buffers: usize) -> usize;
+
+    /// The page buffer in which the upper half of a node of `level` is made, and its children are copied.
+    fn spare(level: u8, height: u8, buffers: usize) -> usize {
+        let _ = (level, height);
+        buffers - 1
+    }
 
     /// An update begins; the lowest node that it changes is at `lowest`.
     fn begin<F: Flash>(&mut self, space: &mut Space<'_, F>, lowest: u8);
@@ -81,23 +151,42 @@ pub trait Placement: Default {
     /// The path has no node at `level` or below any more.
     fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F>, level: u8);
 
-    /// The node of `level` is finished: puts it somewhere and answers the pointer to it. A root is
-    /// programmed, with the number of `records` in the index, and commits the update.
+    /// The node of `level` is finished: puts it somewhere and answers how its parent finds it. A root is
+    /// programmed, with the number of `records` in the index, and commits the update; so does what
+    /// [`Stays`](Put::Stays).
     fn put<F: Flash>(
         &mut self,
         space: &mut Space<'_, F>,
         level: Level,
+        origin: Origin,
         records: u32,
-    ) -> Result<u32, PlaceFault<F>>;
+    ) -> Result<Put, PlaceFault<F>>;
 
-    /// The node of `level`, not a root, was divided: its lower half is in the working buffer, its
-    /// upper half in the last buffer, at the same place. Puts both and answers their pointers.
+    /// The node of `level`, not a root, was divided. Puts both halves and answers their pointers.
     fn put_halves<F: Flash>(
         &mut self,
         space: &mut Space<'_, F>,
         level: Level,
+        halves: Halves,
         records: u32,
     ) -> Result<(u32, u32), PlaceFault<F>>;
+
+    /// The pointer by which the parent of the page with this node area knows it, if it is not its number.
+    fn name_in(area: &[u8]) -> Option<u32> {
+        let _ = area;
+        None
+    }
+
+    /// Programs the page in `frame`, whose lowest node is of level `lowest`, elsewhere and as it is.
+    fn copy<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F>,
+        frame: usize,
+        lowest: u8,
+        records: u32,
+    ) -> Result<u32, PlaceFault<F>> {
+        Ok(space.program(frame, lowest, 0, records)?.0)
+    }
 }
 
 /// Reads the node of `level` in page buffer `frame`, or nothing if the bytes are no node.

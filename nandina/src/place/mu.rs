@@ -21,7 +21,7 @@
 
 use core::ops::Range;
 
-use super::{Description, Level, Placement, node_in, node_mut_in};
+use super::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::node::SAME_PAGE;
@@ -47,6 +47,8 @@ impl Placement for Mu {
         code: 2,
         buffers_min: 2,
         buffers_default: 2,
+        writes_paths: true,
+        maps: false,
     };
 
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {
@@ -58,11 +60,11 @@ impl Placement for Mu {
         1
     }
 
-    fn reading(_level: u8, buffers: usize) -> usize {
+    fn reading(_level: u8, _height: u8, buffers: usize) -> usize {
         buffers - 1
     }
 
-    fn working(_level: u8, _buffers: usize) -> usize {
+    fn working(_level: u8, _height: u8, _buffers: usize) -> usize {
         STAGE
     }
 
@@ -73,7 +75,7 @@ impl Placement for Mu {
     }
 
     fn take<F: Flash>(&mut self, space: &mut Space<'_, F>, level: Level, page: u32) {
-        let reading = Self::reading(level.level, space.frames.count());
+        let reading = Self::reading(level.level, level.height, space.frames.count());
         let extent = Self::extent(space.layout.area_bytes(), level.level, level.height);
         let used = node_in::<Self, F>(space, reading, level).map_or(0, |node| node.used().len());
         let (stage, read) = space.frames.pair(STAGE, reading);
@@ -96,21 +98,22 @@ impl Placement for Mu {
         &mut self,
         space: &mut Space<'_, F>,
         Level { level, height, .. }: Level,
+        _origin: Origin,
         records: u32,
-    ) -> Result<u32, Fault<F::Error>> {
+    ) -> Result<Put, Fault<F::Error>> {
         if level < height {
-            return Ok(SAME_PAGE);
+            return Ok(Put::At(SAME_PAGE));
         }
-        Ok(space.program(STAGE, self.lowest, height, records)?.0)
+        Ok(Put::At(space.program(STAGE, self.lowest, height, records)?.0))
     }
 
     fn put_halves<F: Flash>(
         &mut self,
         space: &mut Space<'_, F>,
         level: Level,
+        Halves { right: departing, .. }: Halves,
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
-        let departing = space.frames.count() - 1;
         let extent = Self::extent(space.layout.area_bytes(), level.level, level.height);
         let left_departs = level.level == 1
             || node_in::<Self, F>(space, STAGE, level)

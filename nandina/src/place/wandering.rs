@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use super::{Description, Level, Placement};
+use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::space::Space;
@@ -22,6 +22,8 @@ impl Placement for Wandering {
         code: 1,
         buffers_min: 2,
         buffers_default: 4,
+        writes_paths: true,
+        maps: false,
     };
 
     fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
@@ -32,13 +34,13 @@ impl Placement for Wandering {
         u32::from(height)
     }
 
-    fn reading(level: u8, buffers: usize) -> usize {
-        Self::working(level, buffers)
+    fn reading(level: u8, height: u8, buffers: usize) -> usize {
+        Self::working(level, height, buffers)
     }
 
     // The last buffer is kept for the upper half of a split. With too few buffers for a whole path,
     // levels share one, and a displaced node is read again.
-    fn working(level: u8, buffers: usize) -> usize {
+    fn working(level: u8, _height: u8, buffers: usize) -> usize {
         (usize::from(level) - 1) % (buffers - 1)
     }
 
@@ -52,22 +54,23 @@ impl Placement for Wandering {
         &mut self,
         space: &mut Space<'_, F>,
         Level { level, height, .. }: Level,
+        _origin: Origin,
         records: u32,
-    ) -> Result<u32, Fault<F::Error>> {
-        let frame = Self::working(level, space.frames.count());
+    ) -> Result<Put, Fault<F::Error>> {
+        let frame = Self::working(level, height, space.frames.count());
         let root_height = if level == height { height } else { 0 };
-        Ok(space.program(frame, level, root_height, records)?.0)
+        Ok(Put::At(space.program(frame, level, root_height, records)?.0))
     }
 
     fn put_halves<F: Flash>(
         &mut self,
         space: &mut Space<'_, F>,
         Level { level, .. }: Level,
+        Halves { left, right, .. }: Halves,
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
-        let buffers = space.frames.count();
-        let left = space.program(Self::working(level, buffers), level, 0, records)?;
-        let right = space.program(buffers - 1, level, 0, records)?;
+        let left = space.program(left, level, 0, records)?;
+        let right = space.program(right, level, 0, records)?;
         Ok((left.0, right.0))
     }
 }

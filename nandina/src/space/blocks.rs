@@ -23,8 +23,11 @@ const STUCK: u16 = 1 << 14;
 /// The block belongs to the checkpoints: it never holds pages of the tree.
 const RESERVED: u16 = 1 << 13;
 
+/// The running operation superseded the last valid page of the block: it is not free before that commits.
+const HELD: u16 = 1 << 12;
+
 /// The most pages of a block that can be counted.
-pub const PAGES_MAX: u32 = RESERVED as u32 - 1;
+pub const PAGES_MAX: u32 = HELD as u32 - 1;
 
 /// A block is collected for wear alone when another was erased this much more often.
 const WEAR_GAP: u32 = 8;
@@ -47,6 +50,7 @@ pub struct Blocks<'b> {
     /// Valid pages on bad blocks.
     endangered_pages: u32,
     most_erased: u32,
+    held_blocks: u32,
 }
 
 impl<'b> Blocks<'b> {
@@ -85,6 +89,7 @@ impl<'b> Blocks<'b> {
             bad_blocks: 0,
             endangered_pages: 0,
             most_erased: 0,
+            held_blocks: 0,
         };
         blocks.table.fill(0);
         blocks.clear();
@@ -101,6 +106,7 @@ impl<'b> Blocks<'b> {
         self.bad_blocks = 0;
         self.endangered_pages = 0;
         self.most_erased = 0;
+        self.held_blocks = 0;
         for block in self.all() {
             let bad = self.is_bad(block);
             self.entry_mut(block).fill(0);
@@ -140,7 +146,7 @@ impl<'b> Blocks<'b> {
     }
 
     pub fn valid_in(&self, block: BlockNumber) -> u32 {
-        u32::from(self.state(block) & !(BAD | STUCK | RESERVED))
+        u32::from(self.state(block) & !(BAD | STUCK | RESERVED | HELD))
     }
 
     pub fn is_bad(&self, block: BlockNumber) -> bool {
@@ -197,7 +203,7 @@ impl<'b> Blocks<'b> {
         let before = self.valid_in(block);
         let good = !self.is_bad(block);
         let state = self.state(block);
-        let free = state & (BAD | RESERVED) == 0;
+        let free = state & (BAD | RESERVED | HELD) == 0;
         if valid {
             self.set_state(block, state + 1);
             self.valid_pages += 1;
@@ -208,6 +214,33 @@ impl<'b> Blocks<'b> {
             self.valid_pages -= 1;
             self.endangered_pages -= u32::from(!good);
             self.empty_blocks += u32::from(free && before == 1);
+        }
+    }
+
+    /// The running operation supersedes the page: it is not valid any more, and its block not free before
+    /// [`release`](Self::release).
+    pub fn supersede(&mut self, page: PageNumber) {
+        let block = BlockNumber(page.0 / self.pages_per_block);
+        let free = self.empty_blocks;
+        self.set_valid(page, false);
+        if self.empty_blocks > free {
+            self.empty_blocks = free;
+            self.held_blocks += 1;
+            self.set_state(block, self.state(block) | HELD);
+        }
+    }
+
+    /// The running operation has committed: what it emptied is free.
+    pub fn release(&mut self) {
+        if self.held_blocks == 0 {
+            return;
+        }
+        self.held_blocks = 0;
+        for block in self.all() {
+            if self.state(block) & HELD != 0 {
+                self.set_state(block, self.state(block) & !HELD);
+                self.empty_blocks += u32::from(self.is_empty(block));
+            }
         }
     }
 

@@ -83,6 +83,11 @@ pub(crate) const fn room_to_fail(bad_blocks: u32, reserve_blocks: u32, block_pag
 }
 
 impl Budget {
+    /// Limits where so many logical `pages` are replaced in place: each may be taken, and nothing is kept free.
+    pub const fn in_place(pages: u32) -> Self {
+        Self { limit_pages: pages, room_pages: 0, reserve_pages: 0 }
+    }
+
     /// The best limits for a tree of `height` with `inner_nodes`, in which a changed leaf writes
     /// `path_pages` pages, its own included.
     pub fn new(

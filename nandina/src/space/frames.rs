@@ -1,7 +1,7 @@
 //! Page buffers: the only place where pages stand in RAM. They remember which page they hold, so that
 //! one operation never reads a page twice while it is still there.
 
-use crate::flash::PageNumber;
+use crate::flash::{BlockNumber, PageNumber};
 
 pub struct Frames<'b> {
     bytes: &'b mut [u8],
@@ -36,6 +36,22 @@ impl<'b> Frames<'b> {
     /// The bytes of `frame` are changed, or about to be: they are no page of the chip any more.
     pub const fn forget(&mut self, frame: usize) {
         self.held[frame] = None;
+    }
+
+    /// No page buffer holds `page` any more.
+    pub fn forget_page(&mut self, page: u32) {
+        if let Some(frame) = self.holding(PageNumber(page)) {
+            self.forget(frame);
+        }
+    }
+
+    /// The pages of `block` are erased.
+    pub fn forget_block(&mut self, block: BlockNumber, pages_per_block: u32) {
+        for held in &mut self.held {
+            if held.is_some_and(|page| page.0 / pages_per_block == block.0) {
+                *held = None;
+            }
+        }
     }
 
     pub const fn forget_all(&mut self) {

@@ -18,6 +18,8 @@ mod cache;
 mod checkpoint;
 mod failing;
 mod frames;
+mod mappings;
+mod twins;
 mod victim;
 mod write;
 
@@ -33,6 +35,8 @@ pub(crate) use checkpoint::{
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
 pub(crate) use frames::Frames;
+use mappings::Mappings;
+pub(crate) use twins::ROOT as ROOT_TWIN;
 pub use victim::{TRACKED_MAX, Victims};
 
 use core::ops::Range;
@@ -63,6 +67,15 @@ pub(crate) type Relink = fn(
 /// The page that a pointer is to lead to.
 pub(crate) type Resolve<'r> = dyn Fn(u32) -> u32 + 'r;
 
+/// What is known of the sequence numbers on the medium.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tally {
+    /// The next is higher than all.
+    Sure,
+    /// Only those of the tree are known.
+    Unsure,
+}
+
 /// Pages kept in RAM.
 #[derive(Clone, Copy)]
 pub(crate) struct Buffers {
@@ -76,12 +89,27 @@ pub(crate) struct Buffers {
     pub writes: usize,
     /// What else is kept of blocks.
     pub victims: Victims,
+    /// Page buffers keep their pages from one operation to the next.
+    pub keeps_pages: bool,
+    /// Bytes of the table of virtual mappings.
+    pub mapping_bytes: usize,
+    /// Logical pages are replaced in place.
+    pub in_place: bool,
 }
 
 impl Buffers {
     /// One page after the other.
     pub const SINGLE: Self =
-        Self { frames: 1, verify: false, reads: 0, writes: 0, victims: Victims::Fewest };
+        Self {
+            frames: 1,
+            verify: false,
+            reads: 0,
+            writes: 0,
+            victims: Victims::Fewest,
+            keeps_pages: false,
+            mapping_bytes: 0,
+            in_place: false,
+        };
 }
 
 /// The chip, the page buffers, and the account of every block.
@@ -94,8 +122,14 @@ pub struct Space<'b, F> {
     pub(crate) frames: Frames<'b>,
     pub(crate) blocks: Blocks<'b>,
     cache: Cache<'b>,
+    pub(crate) mappings: Mappings<'b>,
     checkpoints: Checkpoints,
     relink: Relink,
+    keeps_pages: bool,
+    in_place: bool,
+    /// From where on a free logical page is looked for.
+    next_twin: u32,
+    tally: Tally,
     verify: bool,
     victims: Victims,
     /// The running operation programs its pages at once.
@@ -108,8 +142,8 @@ pub struct Space<'b, F> {
     failures: u32,
     /// The block being written, and the place of its next page among the safe ones.
     active: Option<(BlockNumber, u32)>,
-    retired: [PageNumber; RETIRED_MAX],
-    retired_count: usize,
+    /// Pages that the running operation superseded.
+    retired: usize,
     weak: [Option<PageNumber>; WEAK_MAX],
     /// Some blocks were given up that the chip has not marked as bad.
     unmarked: bool,
@@ -123,11 +157,12 @@ pub(crate) fn block_pages<F: Flash>(flash: &F) -> u32 {
 
 /// Bytes of RAM for the page buffers, the caches and the blocks' account.
 pub(crate) fn ram_needed(geometry: &Geometry, layout: &PageLayout, buffers: &Buffers) -> usize {
-    let Buffers { frames, verify, reads, writes, victims } = *buffers;
+    let Buffers { frames, verify, reads, writes, victims, mapping_bytes, .. } = *buffers;
     let frame_bytes = layout.frame_bytes();
     frame_bytes * (frames + usize::from(verify))
         + cache::ram_needed(frame_bytes, reads, writes, geometry.pages())
         + Blocks::ram_needed(geometry, victims)
+        + mapping_bytes
 }
 
 impl<'b, F: Flash> Space<'b, F> {
@@ -139,12 +174,14 @@ impl<'b, F: Flash> Space<'b, F> {
         relink: Relink,
         ram: &'b mut [u8],
     ) -> Self {
-        let Buffers { frames, verify, reads, writes, victims } = *buffers;
+        let Buffers { frames, verify, reads, writes, victims, .. } = *buffers;
+        let Buffers { keeps_pages, mapping_bytes, in_place, .. } = *buffers;
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let frame_bytes = layout.frame_bytes();
         let (frame_ram, rest) = ram.split_at_mut(frame_bytes * (frames + usize::from(verify)));
         let (cache, rest) = Cache::new(rest, frame_bytes, reads, writes, geometry.pages());
+        let (table, rest) = rest.split_at_mut(mapping_bytes);
         let safe_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
         Self {
             flash,
@@ -155,8 +192,13 @@ impl<'b, F: Flash> Space<'b, F> {
             frames: Frames::new(frame_ram, frames, verify),
             blocks: Blocks::new(rest, &geometry, victims, safe_pages),
             cache,
+            mappings: Mappings::new(table, geometry.pages()),
             checkpoints: Checkpoints::new(checkpoint_every),
             relink,
+            keeps_pages,
+            in_place,
+            next_twin: 0,
+            tally: Tally::Sure,
             verify,
             victims,
             at_once: true,
@@ -165,8 +207,7 @@ impl<'b, F: Flash> Space<'b, F> {
             foreign: 0..0,
             failures: 0,
             active: None,
-            retired: [PageNumber(0); RETIRED_MAX],
-            retired_count: 0,
+            retired: 0,
             weak: [None; WEAK_MAX],
             unmarked: false,
             operations: 0,
@@ -223,9 +264,10 @@ impl<'b, F: Flash> Space<'b, F> {
     pub(crate) fn restart(&mut self, identity: u32, root: u64, sequence: u64) {
         self.identity = identity;
         self.sequence = sequence;
-        self.foreign = root + 1..sequence + 1;
+        self.foreign = if self.in_place { 0..0 } else { root + 1..sequence + 1 };
+        self.tally = if self.in_place { Tally::Unsure } else { Tally::Sure };
         self.active = None;
-        self.retired_count = 0;
+        self.retired = 0;
         self.weak = [None; WEAK_MAX];
         self.failures = 0;
         self.frames.forget_all();
@@ -274,9 +316,33 @@ impl<'b, F: Flash> Space<'b, F> {
         weak.find(|&page| self.blocks.is_valid(page))
     }
 
+    /// Whether page buffers keep their pages from one operation to the next.
+    pub(crate) const fn keeps_pages(&self) -> bool {
+        self.keeps_pages
+    }
+
+    /// An operation begins: its buffers hold nothing yet, unless they keep what the last one left in them.
+    pub(crate) fn begin_walk(&mut self) {
+        if !self.keeps_pages {
+            self.frames.forget_all();
+        }
+    }
+
+    /// Brings a page of the index into page buffer `frame`, and into no other.
+    pub(crate) fn load_into(&mut self, page: u32, frame: usize) -> Result<(), Fault<F::Error>> {
+        let held = self.load(page, frame)?;
+        if held != frame {
+            let (to, from) = self.frames.pair(frame, held);
+            to.copy_from_slice(from);
+            self.frames.forget(held);
+            self.frames.hold(frame, PageNumber(self.where_is(page)));
+        }
+        Ok(())
+    }
+
     /// Brings a page of the index into a page buffer: into `frame`, if no buffer holds it already.
     pub(crate) fn load(&mut self, page: u32, frame: usize) -> Result<usize, Fault<F::Error>> {
-        let page = PageNumber(self.cache.resolve(page));
+        let page = PageNumber(self.where_is(page));
         if let Some(held) = self.frames.holding(page) {
             return Ok(held);
         }
@@ -316,11 +382,19 @@ impl<'b, F: Flash> Space<'b, F> {
 
     /// Pages that belong to the tree, on the chip or not yet.
     pub(crate) fn valid_pages(&self) -> u32 {
+        self.taken_pages() - self.mappings.len() as u32
+    }
+
+    /// The same, and the pages that are kept because their numbers are names.
+    pub(crate) fn taken_pages(&self) -> u32 {
         self.blocks.valid_pages() - self.cache.superseded_pages() + self.cache.staged()
     }
 
     /// Pages that can be programmed before anything is collected.
     pub(crate) fn room(&self) -> u32 {
+        if self.in_place {
+            return self.free_twins();
+        }
         let remaining = match self.active {
             Some((_, place)) => self.block_pages() - place,
             None => 0,

@@ -92,6 +92,9 @@ impl<F: Flash> Space<'_, F> {
     /// valid pages.
     pub(crate) fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         let active = self.active_block();
+        if self.in_place {
+            return None;
+        }
         let victims = || {
             let mut blocks = self.blocks.all();
             core::iter::from_fn(move || blocks.next())

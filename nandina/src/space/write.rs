@@ -36,6 +36,9 @@ impl<F: Flash> Space<'_, F> {
         if self.at_once {
             let page = self.write(Source::Frame(frame), header)?;
             self.cache.remember_written(page, self.frames.bytes(frame));
+            if self.keeps_pages {
+                self.frames.hold(frame, page);
+            }
             return Ok(page);
         }
         loop {
@@ -93,6 +96,7 @@ impl<F: Flash> Space<'_, F> {
             from = page.0;
             self.supersede(page);
         }
+        self.blocks.release();
         self.cache.end_operation();
         self.frames.forget_all();
         Ok(root)
@@ -166,7 +170,7 @@ impl<F: Flash> Space<'_, F> {
     }
 
     /// Whether `page` holds just the bytes of `source`.
-    fn reads_back(&mut self, page: PageNumber, source: Source) -> Result<bool, Fault<F::Error>> {
+    pub(super) fn reads_back(&mut self, page: PageNumber, source: Source) -> Result<bool, Fault<F::Error>> {
         let spare_frame = self.frames.count();
         self.operations += 1;
         let (main, spare) =
@@ -186,7 +190,7 @@ impl<F: Flash> Space<'_, F> {
 
     /// The page is garbage from now on.
     fn supersede(&mut self, page: PageNumber) {
-        self.blocks.set_valid(page, false);
+        self.blocks.supersede(page);
         self.blocks.track(self.geometry.block_of(page));
     }
 
@@ -204,6 +208,7 @@ impl<F: Flash> Space<'_, F> {
     pub(super) fn erase(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
         self.blocks.count_erase(block);
         self.blocks.untrack(block);
+        self.frames.forget_block(block, self.geometry.pages_per_block);
         self.operations += 1;
         match self.flash.erase(block) {
             Ok(()) => Ok(true),
@@ -215,35 +220,62 @@ impl<F: Flash> Space<'_, F> {
         }
     }
 
-    /// Notes that the running operation supersedes `page`.
+    /// Notes that the running operation supersedes the node that its parent knows as `page`. Its block can be
+    /// erased once the operation has committed.
     pub(crate) fn retire(&mut self, page: PageNumber) {
-        let page = PageNumber(self.cache.resolve(page.0));
-        if page.0 & STAGED != 0 {
-            self.cache.supersede(page.0);
+        let page = self.where_is(page.0);
+        if page & STAGED != 0 {
+            self.cache.supersede(page);
+            return;
+        }
+        self.retired += 1;
+        self.cache.forget(page);
+        if self.at_once {
+            self.supersede(PageNumber(page));
         } else {
-            self.retired[self.retired_count] = page;
-            self.retired_count += 1;
+            self.cache.note_superseded(PageNumber(page));
         }
     }
 
     /// How many more pages the running operation may retire.
     pub(crate) const fn retirable(&self) -> usize {
-        RETIRED_MAX - self.retired_count
+        RETIRED_MAX.saturating_sub(self.retired)
+    }
+
+    /// Where the page stands that the tree knows as `page`: its number for now, or its name, may be another.
+    pub(crate) fn where_is(&self, page: u32) -> u32 {
+        if self.in_place {
+            return self.newer_twin(page);
+        }
+        let page = self.cache.resolve(page);
+        self.mappings.get(page).unwrap_or(page)
+    }
+
+    /// Whether the node that its parent knows as `name` can be moved without its parent being told.
+    pub(crate) fn can_map(&self, name: u32) -> bool {
+        self.mappings.takes(name)
+    }
+
+    /// The node that its parent knows as `name` stands on `page` from now on. The page whose number is the name
+    /// counts as valid until the parent is written: were it programmed, one number would mean two nodes.
+    pub(crate) fn map(&mut self, name: u32, page: PageNumber) {
+        self.mappings.set(name, page.0);
+        self.blocks.set_valid(PageNumber(name), true);
+    }
+
+    /// No parent knows a node as `name` any more.
+    pub(crate) fn unname(&mut self, name: u32) {
+        if self.mappings.remove(name) {
+            self.blocks.supersede(PageNumber(name));
+        }
     }
 
     /// The running operation ends with its root. What it superseded is garbage, at once or as soon as the
     /// root is on the chip. Answers where the root stands.
     pub(crate) fn commit(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
-        for index in 0..self.retired_count {
-            let page = self.retired[index];
-            self.cache.forget(page.0);
-            if self.at_once {
-                self.supersede(page);
-            } else {
-                self.cache.note_superseded(page);
-            }
-        }
-        self.retired_count = 0;
+        self.retired = 0;
+        self.blocks.release();
+        self.be_sure();
         // An operation that had to program pages in its middle ends with all of them on the chip.
         if self.cache.spilled() {
             self.cache.drop_superseded();

@@ -8,7 +8,7 @@
 //!
 //! A damaged page never stops a change elsewhere: the block that holds it is left alone.
 
-use super::rewrite::Edit;
+use super::rewrite::{Edit, Emptying};
 use super::{Index, KEY_BYTES_MAX};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -40,7 +40,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether a change keeps every node of its path in a page buffer, and reads none of them twice.
     fn keeps_path(&self) -> bool {
         let buffers = self.space.frames.count();
-        usize::from(self.height) < buffers || S::working(1, buffers) != S::reading(1, buffers)
+        usize::from(self.height) < buffers || self.working(1) != S::reading(1, self.height, buffers)
     }
 
     /// Collects garbage until `beyond` pages more can be programmed than are kept.
@@ -126,6 +126,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Pages that must be free before an operation begins.
     pub(super) const fn kept(&self) -> u32 {
+        if S::IN_PLACE {
+            return 0;
+        }
         self.budget.room_pages + self.space.room_to_fail()
     }
 
@@ -251,9 +254,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         // What is moved is moved durably, and what is not on the chip cannot lead to it.
         self.write_out()?;
         self.keep_checkpoint()?;
-        self.space.frames.forget_all();
-        let buffers = self.space.frames.count();
-        let frame = self.space.load(page.0, buffers - 1)?;
+        self.space.begin_walk();
+        let frame = self.space.load(page.0, self.visiting(1))?;
         let header = self.space.header(frame);
         if header.lowest == 0 || header.lowest > self.height {
             return Err(Fault::Corrupt { page, reason: "its level is not one of the tree" });
@@ -265,9 +267,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             key.copy_from_slice(node.key(0));
         }
         let path = self.descend_to_change(key, header.lowest)?;
-        if path.page(header.lowest) == page.0 {
+        let (name, place) = (path.page(header.lowest), self.space.where_is(path.page(header.lowest)));
+        let emptying = Some(Emptying {
+            block: self.space.geometry.block_of(page),
+            together: victim.is_some(),
+        });
+        if place == page.0 {
             self.moved_pages += 1;
-            self.rewrite(&path, header.lowest, Edit::Move, self.records, victim)?;
+            self.rewrite(&path, header.lowest, Edit::Move, self.records, emptying)?;
+        } else if name == page.0 {
+            // Nothing stands here but a name: the parent takes the node's place, and the name is free.
+            self.moved_pages += 1;
+            self.rewrite(&path, header.lowest + 1, Edit::Move, self.records, emptying)?;
         } else {
             // Unreachable, so nothing is lost with it.
             self.space.blocks.set_valid(page, false);
@@ -282,18 +293,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         level: u8,
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
-        let working = self.working(level);
-        let last = self.space.frames.count() - 1;
+        let (working, spare) = (self.working(level), self.spare(level));
+        let above = u32::from(self.height - level).min(S::path_pages(self.height) - 1) as usize;
         for slot in 0..self.node(working, level)?.count() {
             let pointer = self.node(working, level)?.pointer(slot);
             let rides = pointer != SAME_PAGE
-                && self.block_of(pointer) == victim
-                && self.space.retirable() > RETIRED_MAX - RIDERS as usize
+                && self.block_of(self.space.where_is(pointer)) == victim
+                && self.space.retirable() > RETIRED_MAX - RIDERS as usize + above
                 && self.space.room() > S::path_pages(self.height);
             if !rides {
                 continue;
             }
-            let frame = match self.space.load(pointer, last) {
+            let frame = match self.space.load(pointer, spare) {
                 // It stays where it is; its turn as a page of its own will tell.
                 Err(Fault::Corrupt { .. }) => continue,
                 loaded => loaded?,
@@ -303,12 +314,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let extent = S::extent(self.space.layout.area_bytes(), level - 1, self.height);
             self.space.frames.bytes_mut(frame)[..extent.start].fill(0xFF);
             self.space.frames.forget(frame);
-            let moved = self.space.program(frame, lowest, 0, records)?;
+            let moved = self.place.copy(&mut self.space, frame, lowest, records)?;
             self.space.retire(PageNumber(pointer));
+            self.space.unname(pointer);
             self.moved_pages += 1;
             let at = self.level(level);
             if let Some(mut node) = node_mut_in::<S, F>(&mut self.space, working, at) {
-                node.set_payload(slot, &moved.0.to_le_bytes());
+                node.set_payload(slot, &moved.to_le_bytes());
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::{HEIGHT_MAX, Index};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
-use crate::place::Placement;
+use crate::place::{Placement, seat};
 
 /// The nodes from the root down to some level, and where each was found.
 #[derive(Clone, Copy)]
@@ -50,6 +50,10 @@ impl Path {
         self.counts[level as usize - 1] as usize
     }
 
+    pub const fn set_count(&mut self, level: u8, count: usize) {
+        self.counts[level as usize - 1] = count as u16;
+    }
+
     /// Lowest level of the nodes in the page that holds the node of `level`.
     pub const fn lowest(&self, level: u8) -> u8 {
         self.lowest[level as usize - 1]
@@ -69,10 +73,19 @@ pub enum Toward<'k> {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Brings the page of a node of `level` into a page buffer, to read.
-    pub(super) fn visit(&mut self, page: u32, level: u8) -> Result<usize, Fault<F::Error>> {
+    /// Brings the node of `level` on `path` into a page buffer, to read.
+    pub(super) fn visit(&mut self, path: &mut Path, level: u8) -> Result<usize, Fault<F::Error>> {
+        self.enter(path, level, None)
+    }
+
+    /// The page buffer into which a node of `level` is read that is in none.
+    pub(super) fn visiting(&self, level: u8) -> usize {
         let buffers = self.space.frames.count();
-        self.space.load(page, (usize::from(level) - 1) % buffers)
+        if self.space.keeps_pages() {
+            seat(level, self.height, buffers)
+        } else {
+            (usize::from(level) - 1) % buffers
+        }
     }
 
     /// The page of the child at `slot` of the node of `level` in `frame`, which is on `page`.
@@ -106,7 +119,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         key: &[u8],
         stop: u8,
     ) -> Result<Path, Fault<F::Error>> {
-        self.space.frames.forget_all();
+        self.space.begin_walk();
         self.place.begin(&mut self.space, stop);
         self.descend(key, stop, true)
     }
@@ -123,11 +136,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut level = from;
         loop {
             let page = path.page(level);
-            let frame = if change {
-                self.space.load(page, S::reading(level, self.space.frames.count()))?
-            } else {
-                self.visit(page, level)?
-            };
+            let reading = S::reading(level, self.height, self.space.frames.count());
+            let frame = self.enter(path, level, change.then_some(reading))?;
             let lowest = self.space.header(frame).lowest;
             let node = self.node(frame, level)?;
             let count = node.count();
@@ -142,8 +152,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 return Err(Fault::Corrupt { page, reason: "it lacks a node that is referenced" });
             }
             let at = usize::from(level) - 1;
-            (path.slots[at], path.counts[at], path.lowest[at]) =
-                (slot as u16, count as u16, lowest);
+            (path.slots[at], path.lowest[at]) = (slot as u16, lowest);
             if change {
                 let level = self.level(level);
                 self.place.take(&mut self.space, level, page);

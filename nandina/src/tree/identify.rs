@@ -33,7 +33,7 @@ use crate::space::{self, Buffers, PAGES_MAX, Space};
 pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<F::Error>> {
     let geometry = flash.geometry();
     if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
-        return Err(OpenError::BadOption { reason: "a block must have 2 to 8191 pages" });
+        return Err(OpenError::BadOption { reason: "a block must have 2 to 4095 pages" });
     }
     if layout(&geometry).frame_bytes() < HEADER_BYTES {
         return Err(OpenError::BadOption { reason: "a page must have at least 40 bytes" });

@@ -9,14 +9,18 @@ mod check;
 mod checkpoint;
 mod collect;
 mod descend;
+mod fold;
 mod follow;
 mod form;
 mod identify;
 mod idle;
+mod in_place;
 mod mount;
 mod options;
 mod range;
+mod recover;
 mod rewrite;
+mod trim;
 
 pub use check::Violation;
 pub(crate) use collect::SPARE_MOVES;
@@ -205,7 +209,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     pub fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, ReadError<F::Error>> {
         self.check_key(key).map_err(|(expected, given)| ReadError::KeySize { expected, given })?;
         self.settle()?;
-        self.space.frames.forget_all();
+        self.space.begin_walk();
         let path = self.descend(key, 1, false)?;
         let node = self.node(path.frame, 1)?;
         Ok(node.search(key).ok().map(|index| node.payload(index)))
@@ -221,30 +225,59 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if value.len() != expected {
             return Err(WriteError::ValueSize { expected, given: value.len() });
         }
-        self.make_room()?;
-        let path = self.descend_to_change(key, 1)?;
-        let node = self.node(self.working(1), 1)?;
-        match node.search(key) {
-            Ok(index) if node.payload(index) == value => Ok(false),
-            Ok(index) => {
-                self.rewrite(&path, 1, Edit::Replace { index, value }, self.records, None)?;
-                Ok(false)
+        loop {
+            self.make_room()?;
+            let path = self.descend_to_change(key, 1)?;
+            let node = self.node(self.working(1), 1)?;
+            match node.search(key) {
+                Ok(index) if node.payload(index) == value => return Ok(false),
+                Ok(index) => {
+                    self.rewrite(&path, 1, Edit::Replace { index, value }, self.records, None)?;
+                    return Ok(false);
+                }
+                Err(index) => {
+                    self.admit(&path)?;
+                    if let Some(level) = self.to_divide(&path, index) {
+                        self.rewrite(&path, level, Edit::Divide, self.records, None)?;
+                        continue;
+                    }
+                    let edit = Edit::Insert { index, key, value };
+                    self.rewrite(&path, 1, edit, self.records + 1, None)?;
+                    return Ok(true);
+                }
             }
-            Err(index) => {
-                self.admit(&path)?;
-                let edit = Edit::Insert { index, key, value };
-                self.rewrite(&path, 1, edit, self.records + 1, None)?;
-                Ok(true)
-            }
+        }
+    }
+
+    /// The node on `path` that has to be divided by itself before the leaf takes a record at `index`: where the
+    /// parent alone commits a division, it needs room for one.
+    fn to_divide(&self, path: &descend::Path, index: usize) -> Option<u8> {
+        if !S::TRIMS {
+            return None;
+        }
+        let full = |level: &u8| path.count(*level) >= self.capacity(*level);
+        let full = (1..=self.height).take_while(full).count() as u8;
+        let edge = path.right_edge && self.height > 1;
+        match full {
+            0 => None,
+            1 if !S::LEFT_STAYS => None,
+            1 if index >= rewrite::left_count(path.count(1), index, edge) => None,
+            _ => Some(full),
         }
     }
 
     /// Takes the record of `key` out. Answers whether there was one. Cost: as a replacing insert.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, WriteError<F::Error>> {
         self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
-        self.make_room()?;
-        let path = self.descend_to_change(key, 1)?;
-        match self.node(self.working(1), 1)?.search(key) {
+        let (path, found) = loop {
+            self.make_room()?;
+            let path = self.descend_to_change(key, 1)?;
+            let found = self.node(self.working(1), 1)?.search(key);
+            if found.is_err() || path.count(1) > 1 || !self.clear_the_way(&path)? {
+                break (path, found);
+            }
+        };
+        match found {
             Ok(index) => {
                 let records = self.records.saturating_sub(1);
                 self.rewrite(&path, 1, Edit::Remove { index }, records, None)?;
@@ -287,7 +320,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         } else {
             self.budget_for(height, inner_nodes)
         };
-        let valid_pages = self.space.valid_pages() + more_pages;
+        let mapped = u32::from(S::DESCRIPTION.maps);
+        let valid_pages = self.space.taken_pages() + more_pages + mapped;
         if valid_pages <= budget.limit_pages {
             return Ok(());
         }
@@ -298,6 +332,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
+        if S::IN_PLACE {
+            return Budget::in_place(self.space.geometry.pages() / 2);
+        }
         let path_pages = S::path_pages(height);
         Budget::new(&self.space.extent(), self.moves, height, path_pages, inner_nodes)
     }
@@ -315,7 +352,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     fn working(&self, level: u8) -> usize {
-        S::working(level, self.space.frames.count())
+        S::working(level, self.height, self.space.frames.count())
+    }
+
+    fn spare(&self, level: u8) -> usize {
+        S::spare(level, self.height, self.space.frames.count())
     }
 
     fn node(&self, frame: usize, level: u8) -> Result<crate::node::Node<'_>, Fault<F::Error>> {

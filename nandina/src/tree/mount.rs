@@ -86,7 +86,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         let root = index.level(1);
         index.empty_node(root);
         index.space.begin_operation(true);
-        index.root = index.place.put(&mut index.space, root, 0)?;
+        index.put_root(0)?;
         index.in_doubt = false;
         Ok(index)
     }
@@ -101,7 +101,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         ram: &'b mut [u8],
     ) -> Result<Self, OpenError<F::Error>> {
         let mut index = Self::new(flash, options, ram)?;
-        if !index.mount_from_checkpoint()? {
+        if S::IN_PLACE
+            && let Some(root) = index.root_in_place()?
+        {
+            index.check_medium(&root.medium)?;
+            index.recover_in_place()?;
+        } else if !index.mount_from_checkpoint()? {
             let survey = survey(&mut index.space, u64::MAX)?;
             index.check_medium(&survey.newest_page()?.medium)?;
             index.mount_from_blocks(survey)?;
@@ -141,7 +146,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         })
     }
 
-    fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
+    pub(super) fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
         let expected = &self.space.medium;
         let settings = [
             ("system number", u32::from(found.system), u32::from(expected.system)),
@@ -162,7 +167,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Finds the last committed root and rebuilds all that RAM holds.
     pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
         self.in_doubt = true;
-        if !self.mount_from_checkpoint()? {
+        if S::IN_PLACE {
+            self.recover_in_place()?;
+        } else if !self.mount_from_checkpoint()? {
             let survey = survey(&mut self.space, u64::MAX)?;
             self.mount_from_blocks(survey)?;
         }
@@ -185,6 +192,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         let Some((newest, header)) = survey.newest else {
             return Err(self.corrupt("no page of the index is readable"));
         };
+        if S::DESCRIPTION.maps {
+            return self.recover(header.identity);
+        }
         let (identity, mut sequence) = (header.identity, header.sequence);
         let mut candidate = Some((newest, header));
         let (page, root) = loop {
@@ -264,7 +274,15 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Marks a page as valid. A page that two nodes refer to would make a walk of the tree as long as the
     /// number of its ways, which has no bound worth the name.
     fn claim(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
-        let page = PageNumber(page);
+        let place = self.space.where_is(page);
+        if place != page {
+            // Its number is a name, so it is kept.
+            self.claim_page(PageNumber(page))?;
+        }
+        self.claim_page(PageNumber(place))
+    }
+
+    pub(super) fn claim_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
         if self.space.blocks.is_valid(page) {
             return Err(Fault::Corrupt { page, reason: "two nodes refer to it" });
         }
@@ -283,7 +301,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         path.set_page(level, self.root);
         loop {
             let page = path.page(level);
-            let frame = self.visit(page, level)?;
+            let frame = self.visit(&mut path, level)?;
             let slot = path.slot(level);
             if slot == 0 {
                 let lowest = self.space.header(frame).lowest;

@@ -45,6 +45,13 @@ pub struct Options {
     /// each block; and a page at least 144 bytes beside its header.
     /// [`Index::checkpoint`](crate::Index::checkpoint) writes one at once. Default: `None`.
     pub checkpoints: Option<u32>,
+    /// Bytes of the table of virtual mappings, for systems that have one (`vm`); a mapping takes 4 bytes, or 8 on a
+    /// chip of 65535 pages and more, and a sixteenth of the table stays empty. More mappings make fewer parents be
+    /// written. An index is opened with as many bytes as before, or more. Default: 1024.
+    pub mapping_bytes: usize,
+    /// Page buffers keep their pages from one operation to the next, the root's above all. `None` for the system's
+    /// default: systems that write every change up to the root read it anew each time, the others keep it.
+    pub keep_pages: Option<bool>,
     /// Reads each page back after its program, so that a chip which says that it programmed or erased
     /// and did not is found out while the data is still in RAM. Costs one read a program and one page
     /// buffer. Default: off.
@@ -63,6 +70,8 @@ impl Options {
             read_cache: 0,
             write_cache: 0,
             checkpoints: None,
+            mapping_bytes: 1024,
+            keep_pages: None,
             verify: false,
         }
     }
@@ -79,6 +88,9 @@ impl Options {
             reads: self.read_cache,
             writes: self.write_cache,
             victims: self.victims,
+            keeps_pages: self.keep_pages.unwrap_or(!S::DESCRIPTION.writes_paths),
+            mapping_bytes: if S::DESCRIPTION.maps { self.mapping_bytes } else { 0 },
+            in_place: S::IN_PLACE,
         }
     }
 
@@ -111,7 +123,10 @@ impl Options {
             return bad("page_buffers must be at least what the system needs, at most 16");
         }
         if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
-            return bad("a block must have 2 to 8191 pages");
+            return bad("a block must have 2 to 4095 pages");
+        }
+        if !S::DESCRIPTION.writes_paths && (self.write_cache > 0 || self.checkpoints.is_some()) {
+            return bad("write_cache and checkpoints are for systems that write paths");
         }
         if self.read_cache > u16::MAX.into() || self.write_cache > u16::MAX.into() {
             return bad("read_cache and write_cache must be at most 65535 pages");

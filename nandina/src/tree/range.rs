@@ -61,7 +61,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             }
         }
         self.settle()?;
-        self.space.frames.forget_all();
+        self.space.begin_walk();
         let path = Path::new();
         let (position, before) = (None, None);
         Ok(Range { index: self, low, high, downwards, path, position, before, done: false })
@@ -117,7 +117,7 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         let Some(position) = self.settle_in_leaf(position)? else {
             return Ok(None);
         };
-        let frame = self.index.visit(self.path.page(1), 1)?;
+        let frame = self.index.visit(&mut self.path, 1)?;
         let node = self.index.node(frame, 1)?;
         let record = (node.key(position), node.payload(position));
         let beside = if self.downwards { position + 1 } else { position.wrapping_sub(1) };
@@ -209,7 +209,7 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
             level += 1;
         }
         let page = self.path.page(level);
-        let frame = index.visit(page, level)?;
+        let frame = index.visit(&mut self.path, level)?;
         let child = index.child(page, frame, level, self.path.slot(level))?;
         self.path.set_page(level - 1, child);
         let toward = if self.downwards { Toward::Last } else { Toward::First };
@@ -220,7 +220,7 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
 
     /// Keeps the key in which this leaf ends.
     fn remember_last(&mut self) -> Result<(), Fault<F::Error>> {
-        let frame = self.index.visit(self.path.page(1), 1)?;
+        let frame = self.index.visit(&mut self.path, 1)?;
         let node = self.index.node(frame, 1)?;
         if let Some(last) = node.count().checked_sub(1) {
             let key = node.key(if self.downwards { 0 } else { last });

@@ -8,7 +8,7 @@ use super::{Index, KEY_BYTES_MAX};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::{Node, NodeMut, SAME_PAGE};
-use crate::place::{Level, Placement, node_mut_in};
+use crate::place::{Halves, Level, Origin, Placement, Put, node_mut_in};
 
 /// What changes in the first node.
 #[derive(Clone, Copy)]
@@ -27,11 +27,22 @@ pub enum Edit<'k> {
     Remove {
         index: usize,
     },
+    /// The node is full and is divided, for what is to come.
+    Divide,
+}
+
+/// A block that is being emptied.
+#[derive(Clone, Copy)]
+pub struct Emptying {
+    pub block: BlockNumber,
+    /// Other children that stand in it are moved as well when the path comes past their parent.
+    pub together: bool,
 }
 
 /// What a parent has to know of its changed child.
 #[derive(Clone, Copy)]
 enum Child {
+    Stays,
     Moved(u32),
     Divided { left: u32, right: u32 },
     Gone,
@@ -40,29 +51,25 @@ enum Child {
 /// A key that outlives the node it stands in.
 struct Separator {
     bytes: [u8; KEY_BYTES_MAX],
+    /// The first key of the lower half.
+    low: [u8; KEY_BYTES_MAX],
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Applies `edit` to the node of level `start` on `path` and writes what must be written.
     ///
-    /// `records` is what the index will hold. Pages in the block `victim` that are pointed to from the
-    /// path are moved as well.
+    /// `records` is what the index will hold.
     pub(super) fn rewrite(
         &mut self,
         path: &Path,
         start: u8,
         edit: Edit<'_>,
         records: u32,
-        victim: Option<BlockNumber>,
+        emptying: Option<Emptying>,
     ) -> Result<(), Fault<F::Error>> {
         self.in_doubt = true;
         self.space.begin_operation(matches!(edit, Edit::Move));
-        for level in start..=self.height {
-            if path.lowest(level) == level {
-                self.space.retire(PageNumber(path.page(level)));
-            }
-        }
-        let mut separator = Separator { bytes: [0; KEY_BYTES_MAX] };
+        let mut separator = Separator { bytes: [0; KEY_BYTES_MAX], low: [0; KEY_BYTES_MAX] };
         let mut level = start;
         let mut child = None;
         loop {
@@ -80,14 +87,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     )?
                 }
             };
-            if let Some(victim) = victim
+            if path.lowest(level) == level && !S::IN_PLACE && !(divided && S::LEFT_STAYS) {
+                self.space.retire(PageNumber(path.page(level)));
+            }
+            if let Some(Emptying { block, together: true }) = emptying
                 && level > 1
             {
-                self.carry_along(victim, level, records)?;
+                self.carry_along(block, level, records)?;
             }
             let is_root = level == self.height;
             child = Some(if divided {
-                let (left, right) = self.put_halves(level, is_root, records)?;
+                let (left, right) = self.put_halves(path.page(level), level, is_root, records)?;
                 if is_root {
                     self.put_new_root(left, right, &separator, records)?;
                     break;
@@ -95,17 +105,29 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 Child::Divided { left, right }
             } else if is_root {
                 self.shrink()?;
-                let root = self.level(self.height);
-                self.root = self.place.put(&mut self.space, root, records)?;
+                self.put_root(records)?;
                 break;
             } else if self.node(self.working(level), level)?.count() == 0 {
                 self.inner_nodes -= u32::from(level > 1);
                 self.place.vanish(&mut self.space, level);
+                self.space.unname(path.page(level));
+                if S::IN_PLACE {
+                    self.space.retire(PageNumber(path.page(level)));
+                }
                 Child::Gone
             } else {
+                let leave = emptying.is_some_and(|it| self.block_of(path.page(level)) == it.block)
+                    || self.folds(path, level + 1)?;
+                let origin = Origin { name: Some(path.page(level)), leave };
                 let node = self.level(level);
-                Child::Moved(self.place.put(&mut self.space, node, records)?)
+                match self.place.put(&mut self.space, node, origin, records)? {
+                    Put::Stays => Child::Stays,
+                    Put::At(pointer) => Child::Moved(pointer),
+                }
             });
+            if let Some(Child::Stays) = child {
+                break;
+            }
             level += 1;
         }
         self.root = self.space.commit(self.root)?;
@@ -119,8 +141,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn bring(&mut self, path: &Path, level: u8) -> Result<(), Fault<F::Error>> {
         let (working, buffers) = (self.working(level), self.space.frames.count());
         // A placement that works elsewhere than it reads has taken its copy during the descent.
-        if working == S::reading(level, buffers) {
-            self.space.load(path.page(level), working)?;
+        let place = PageNumber(self.space.where_is(path.page(level)));
+        if working == S::reading(level, self.height, buffers)
+            && self.space.frames.holding(place) != Some(working)
+        {
+            let mut path = *path;
+            self.enter(&mut path, level, Some(working))?;
         }
         Ok(())
     }
@@ -145,6 +171,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             Edit::Replace { index, value } => self.working_node(level)?.set_payload(index, value),
             Edit::Remove { index } => self.working_node(level)?.remove(index),
+            Edit::Divide => return self.divide(level, None, false, separator),
         }
         Ok(false)
     }
@@ -169,17 +196,31 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         separator: &mut Separator,
     ) -> Result<bool, Fault<F::Error>> {
         let fault = self.corrupt("a node is not what it was on the way down");
+        let key_bytes = usize::from(self.space.medium.key_bytes);
         let mut node = self.working_node(level)?;
         if slot >= node.count() {
             return Err(fault);
         }
         match child {
-            Child::Gone => node.remove(slot),
+            Child::Stays => {}
+            Child::Gone => {
+                // The upper neighbour takes the range. (The lower one may hold what was trimmed.)
+                if S::TRIMS && slot + 1 < node.count() {
+                    let mut key = [0; KEY_BYTES_MAX];
+                    let key = &mut key[..node.as_node().key(slot).len()];
+                    key.copy_from_slice(node.as_node().key(slot));
+                    node.set_key(slot + 1, key);
+                }
+                node.remove(slot);
+            }
             Child::Moved(pointer) => node.set_payload(slot, &pointer.to_le_bytes()),
             Child::Divided { left, right } => {
                 node.set_payload(slot, &left.to_le_bytes());
                 let key = separator.bytes;
-                let key = &key[..usize::from(self.space.medium.key_bytes)];
+                let key = &key[..key_bytes];
+                if S::TRIMS && key <= node.as_node().key(0) {
+                    node.set_key(0, &separator.low[..key.len()]);
+                }
                 let right = right.to_le_bytes();
                 return self.insert_or_divide(level, slot + 1, key, &right, right_edge, separator);
             }
@@ -201,32 +242,47 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ) -> Result<bool, Fault<F::Error>> {
         let capacity = self.capacity(level);
         let mut node = self.working_node(level)?;
-        let count = node.count();
-        if count < capacity {
+        if node.count() < capacity {
             node.insert(index, key, payload);
             return Ok(false);
         }
+        self.divide(level, Some((index, key, payload)), right_edge, separator)
+    }
+
+    /// Divides the full node of `level`, with one record more if there is one. Answers that it is divided.
+    fn divide(
+        &mut self,
+        level: u8,
+        record: Option<(usize, &[u8], &[u8])>,
+        right_edge: bool,
+        separator: &mut Separator,
+    ) -> Result<bool, Fault<F::Error>> {
+        let count = self.working_node(level)?.count();
         // The halves of a larger node would not fit where they go.
-        if count > capacity {
+        if count > self.capacity(level) || count < 2 {
             return Err(self.corrupt("a node has more records than it may"));
         }
         let is_root = level == self.height;
         let area_bytes = self.space.layout.area_bytes();
         let before = S::extent(area_bytes, level, self.height);
         let after = S::extent(area_bytes, level, self.height + u8::from(is_root));
-        // Ascending keys would leave half-full nodes behind them: at the right edge, nothing moves.
-        let appends = right_edge && index == count && !is_root;
-        let left_count = if appends { count } else { (count + 1).div_ceil(2) };
         let shape = self.level(level).shape;
-        let (working, last) = (self.working(level), self.space.frames.count() - 1);
-        self.space.frames.forget(last);
-        let (working, last) = self.space.frames.pair(working, last);
-        let mut right = NodeMut::empty(&mut last[after.clone()], shape);
+        let (working, spare) = (self.working(level), self.spare(level));
+        self.space.frames.forget(spare);
+        let (working, spare) = self.space.frames.pair(working, spare);
+        let mut right = NodeMut::empty(&mut spare[after.clone()], shape);
         if let Some(mut left) = NodeMut::parse(&mut working[before.clone()], shape) {
-            left.divide(&mut right, left_count, index, key, payload);
+            match record {
+                Some((index, key, payload)) => {
+                    let left_count = left_count(count, index, right_edge && !is_root);
+                    left.divide(&mut right, left_count, index, key, payload);
+                }
+                None => left.split_off(&mut right, count.div_ceil(2)),
+            }
+            let key_bytes = shape.key_bytes;
+            separator.low[..key_bytes].copy_from_slice(left.as_node().key(0));
+            separator.bytes[..key_bytes].copy_from_slice(right.as_node().key(0));
         }
-        let first = right.as_node();
-        separator.bytes[..key.len()].copy_from_slice(first.key(0));
         // A root that is divided leaves the root's place.
         if before.start != after.start {
             let used =
@@ -238,14 +294,31 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     fn put_halves(
         &mut self,
+        name: u32,
         level: u8,
         is_root: bool,
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
+        let halves = Halves { name, left: self.working(level), right: self.spare(level) };
         self.height += u8::from(is_root);
         self.inner_nodes += u32::from(level > 1);
         let node = self.level(level);
-        self.place.put_halves(&mut self.space, node, records)
+        let pointers = self.place.put_halves(&mut self.space, node, halves, records)?;
+        if S::LEFT_STAYS && pointers.0 == name {
+            // Trimmed to what is its own, the page is still the one on the chip.
+            self.space.frames.hold(halves.left, PageNumber(self.space.where_is(name)));
+        }
+        Ok(pointers)
+    }
+
+    /// Puts the root, which commits.
+    pub(super) fn put_root(&mut self, records: u32) -> Result<(), Fault<F::Error>> {
+        let root = self.level(self.height);
+        match self.place.put(&mut self.space, root, Origin::NEW, records)? {
+            Put::At(page) => self.root = page,
+            Put::Stays => {}
+        }
+        Ok(())
     }
 
     fn put_new_root(
@@ -261,13 +334,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut node = self.empty_node(root);
         node.insert(0, &[0; KEY_BYTES_MAX][..key_bytes], &left.to_le_bytes());
         node.insert(1, &separator.bytes[..key_bytes], &right.to_le_bytes());
-        self.root = self.place.put(&mut self.space, root, records)?;
-        Ok(())
+        self.put_root(records)
     }
 
     /// An empty node in the working buffer of `level`.
     pub(super) fn empty_node(&mut self, level: Level) -> NodeMut<'_> {
-        let working = S::working(level.level, self.space.frames.count());
+        let working = S::working(level.level, level.height, self.space.frames.count());
         let extent = S::extent(self.space.layout.area_bytes(), level.level, level.height);
         self.space.frames.forget(working);
         NodeMut::empty(&mut self.space.frames.bytes_mut(working)[extent], level.shape)
@@ -282,11 +354,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 break;
             }
             let page = node.pointer(0);
-            let last = self.space.frames.count() - 1;
-            let frame = self.space.load(page, last)?;
+            let frame = self.space.load(page, self.spare(self.height))?;
             let lowest = self.space.header(frame).lowest;
             if lowest == self.height - 1 {
                 self.space.retire(PageNumber(page));
+                self.space.unname(page);
             }
             let area_bytes = self.space.layout.area_bytes();
             let from = S::extent(area_bytes, self.height - 1, self.height);
@@ -315,4 +387,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         Ok(())
     }
+}
+
+/// Records that stay in the lower half when a node of `count` is divided for one more at `index`. Ascending keys
+/// would leave half-full nodes behind them: at the right edge, nothing moves.
+pub(super) const fn left_count(count: usize, index: usize, right_edge: bool) -> usize {
+    if right_edge && index == count { count } else { (count + 1).div_ceil(2) }
 }

@@ -1,0 +1,107 @@
+//! `btree`: the B-tree that is updated in place, on devices that replace a page whatever it holds: an SD card or
+//! another block device, or a chip that erases single pages (VMTree paper, section 4.6).
+//!
+//! The paper's rewrites the page itself, and power that fails meanwhile takes the page with it. Here a logical page
+//! is two pages that are written in turn, so an update is still one program and a cut leaves the state of before. A
+//! division writes the upper half to a free logical page, then the parent, which commits; the lower half is trimmed
+//! wherever it is read. Half of the device is the price. The root always stands in the first logical page.
+
+use core::ops::Range;
+
+use super::{Description, Halves, Level, Origin, Placement, Put, seat};
+use crate::error::Fault;
+use crate::flash::{Flash, Needs};
+use crate::space::{ROOT_TWIN, Space};
+
+/// The B-tree, updated in place.
+#[derive(Default)]
+pub struct BTree;
+
+impl Placement for BTree {
+    const DESCRIPTION: Description = Description {
+        key: "btree",
+        name: "B-tree in place",
+        summary: "a changed node replaces itself, in the older of its two pages",
+        source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), section 4.6",
+        needs: Needs { programs_per_page: 1, rewrite: true },
+        code: 4,
+        buffers_min: 3,
+        buffers_default: 3,
+        writes_paths: false,
+        maps: false,
+    };
+
+    const TRIMS: bool = true;
+    const LEFT_STAYS: bool = true;
+    const IN_PLACE: bool = true;
+
+    fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
+        0..area_bytes
+    }
+
+    fn path_pages(_height: u8) -> u32 {
+        1
+    }
+
+    fn reading(level: u8, height: u8, buffers: usize) -> usize {
+        seat(level, height, buffers)
+    }
+
+    fn working(level: u8, height: u8, buffers: usize) -> usize {
+        seat(level, height, buffers)
+    }
+
+    fn spare(level: u8, height: u8, buffers: usize) -> usize {
+        super::spare_seat(level, height, buffers)
+    }
+
+    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F>, _lowest: u8) {}
+
+    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: Level, _page: u32) {}
+
+    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: u8) {}
+
+    fn put<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F>,
+        Level { level, height, .. }: Level,
+        origin: Origin,
+        records: u32,
+    ) -> Result<Put, Fault<F::Error>> {
+        let frame = Self::working(level, height, space.frames.count());
+        if level == height {
+            space.replace(frame, ROOT_TWIN, level, height, records)?;
+            return Ok(Put::At(ROOT_TWIN));
+        }
+        match origin.name {
+            Some(name) => {
+                space.replace(frame, name, level, 0, records)?;
+                Ok(Put::Stays)
+            }
+            None => Ok(Put::At(space.replace_free(frame, level, records)?)),
+        }
+    }
+
+    fn put_halves<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F>,
+        Level { level, .. }: Level,
+        Halves { name, left, right }: Halves,
+        records: u32,
+    ) -> Result<(u32, u32), Fault<F::Error>> {
+        // The root's place is the new root's.
+        let left =
+            if name == ROOT_TWIN { space.replace_free(left, level, records)? } else { name };
+        Ok((left, space.replace_free(right, level, records)?))
+    }
+
+    fn copy<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F>,
+        frame: usize,
+        lowest: u8,
+        records: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        space.replace_free(frame, lowest, records)
+    }
+}

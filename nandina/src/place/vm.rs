@@ -1,0 +1,155 @@
+//! `vm`: VMTree. A changed node goes to the next page, and a mapping in RAM leads from the pointer in its parent to
+//! it, so that the parent need not be written (VMTree paper, sections 4.2 and 4.4).
+//!
+//! The parent is written when the table has no room for a mapping, when enough of its children have one, when it
+//! takes in the upper half of a divided child, or when the block that holds a child is collected. It then takes the
+//! places of all of its children, whose mappings go (they are *folded*).
+//!
+//! ```text
+//! | node | name: u32 |   the pointer by which the parent knows the node, or all ones if that is its page
+//! ```
+//!
+//! The root is known in RAM and never mapped. Each page that is put under its name commits an operation, as a root
+//! does; a mount finds the mappings again by reading the names of all pages.
+
+use core::ops::Range;
+
+use super::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in, seat};
+use crate::error::Fault;
+use crate::flash::{Flash, Needs};
+use crate::node::bytes::u32_at;
+use crate::space::Space;
+
+/// VMTree: new pages, and virtual mappings instead of new parents.
+#[derive(Default)]
+pub struct Vm;
+
+const NAME_BYTES: usize = 4;
+
+/// The name of a node whose parent points to its page.
+const NO_NAME: u32 = u32::MAX;
+
+impl Vm {
+    fn set_name<F: Flash>(space: &mut Space<'_, F>, frame: usize, name: Option<u32>) {
+        let area_bytes = space.layout.area_bytes();
+        let name = name.unwrap_or(NO_NAME).to_le_bytes();
+        space.frames.bytes_mut(frame)[area_bytes - NAME_BYTES..area_bytes].copy_from_slice(&name);
+    }
+
+    /// The node in `frame` takes the places of its children, whose mappings go.
+    fn fold<F: Flash>(space: &mut Space<'_, F>, frame: usize, level: Level) {
+        if level.level == 1 || space.mappings.len() == 0 {
+            return;
+        }
+        let mut slot = 0;
+        while let Some(node) = node_in::<Self, F>(space, frame, level)
+            && slot < node.count()
+        {
+            let name = node.pointer(slot);
+            let page = space.where_is(name);
+            if page != name
+                && let Some(mut node) = node_mut_in::<Self, F>(space, frame, level)
+            {
+                node.set_payload(slot, &page.to_le_bytes());
+                space.unname(name);
+            }
+            slot += 1;
+        }
+    }
+}
+
+impl Placement for Vm {
+    const DESCRIPTION: Description = Description {
+        key: "vm",
+        name: "VMTree",
+        summary: "a changed node is written to the next page, and a table in RAM leads to it",
+        source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), sections 4.2 to 4.5",
+        needs: Needs::NOTHING,
+        code: 3,
+        buffers_min: 3,
+        buffers_default: 3,
+        writes_paths: false,
+        maps: true,
+    };
+
+    const TRIMS: bool = true;
+    const LEFT_STAYS: bool = true;
+
+    fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
+        0..area_bytes.saturating_sub(NAME_BYTES)
+    }
+
+    fn path_pages(height: u8) -> u32 {
+        u32::from(height)
+    }
+
+    fn reading(level: u8, height: u8, buffers: usize) -> usize {
+        seat(level, height, buffers)
+    }
+
+    fn working(level: u8, height: u8, buffers: usize) -> usize {
+        seat(level, height, buffers)
+    }
+
+    fn spare(level: u8, height: u8, buffers: usize) -> usize {
+        super::spare_seat(level, height, buffers)
+    }
+
+    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F>, _lowest: u8) {}
+
+    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: Level, _page: u32) {}
+
+    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: u8) {}
+
+    fn put<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F>,
+        level: Level,
+        origin: Origin,
+        records: u32,
+    ) -> Result<Put, Fault<F::Error>> {
+        let frame = Self::working(level.level, level.height, space.frames.count());
+        Self::fold(space, frame, level);
+        let is_root = level.level == level.height;
+        let stays = origin.name.filter(|&name| !is_root && !origin.leave && space.can_map(name));
+        Self::set_name(space, frame, stays);
+        let commits = if is_root || stays.is_some() { level.height } else { 0 };
+        let page = space.program(frame, level.level, commits, records)?;
+        match (stays, origin.name) {
+            (Some(name), _) => {
+                space.map(name, page);
+                return Ok(Put::Stays);
+            }
+            (None, Some(name)) => space.unname(name),
+            (None, None) => {}
+        }
+        Ok(Put::At(page.0))
+    }
+
+    fn put_halves<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F>,
+        level: Level,
+        Halves { name, right, .. }: Halves,
+        records: u32,
+    ) -> Result<(u32, u32), Fault<F::Error>> {
+        Self::fold(space, right, level);
+        Ok((name, self.copy(space, right, level.level, records)?))
+    }
+
+    fn name_in(area: &[u8]) -> Option<u32> {
+        let name = u32_at(area, area.len() - NAME_BYTES);
+        (name != NO_NAME).then_some(name)
+    }
+
+    fn copy<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F>,
+        frame: usize,
+        lowest: u8,
+        records: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        Self::set_name(space, frame, None);
+        Ok(space.program(frame, lowest, 0, records)?.0)
+    }
+}

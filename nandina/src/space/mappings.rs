@@ -1,0 +1,226 @@
+//! Virtual mappings (VMTree paper, section 4.2): where a node stands now whose parent still points to where it
+//! stood before. A bounded hash table in RAM, rebuilt by a mount.
+//!
+//! A mapping is never chained: it leads from the pointer in the parent, the node's *name*, straight to the page
+//! that holds the node. The page whose number is a name is not programmed until the mapping is gone, else one
+//! number would mean two nodes.
+//!
+//! Open addressing. Of two entries that want one place the one that is farther from home takes it ("Robin Hood"),
+//! and a removal shifts back what follows: so there are no graves, a search for a name that is not there ends as
+//! soon as an entry nearer to its home is met, and the table may be filled to fifteen sixteenths.
+
+use crate::node::bytes::u32_at;
+
+/// The table, in the caller's RAM: pairs of a name and a page, each of two or four bytes.
+pub struct Mappings<'b> {
+    bytes: &'b mut [u8],
+    /// Page numbers fit in two bytes.
+    narrow: bool,
+    len: usize,
+}
+
+/// The bytes of an entry on a chip of so many pages.
+const fn entry_bytes(pages: u32) -> usize {
+    if pages < u16::MAX as u32 { 4 } else { 8 }
+}
+
+impl<'b> Mappings<'b> {
+    /// A table that takes `bytes` of RAM on a chip of `pages`; what does not make a whole entry is not used.
+    pub fn new(bytes: &'b mut [u8], pages: u32) -> Self {
+        let mut mappings = Self { bytes, narrow: entry_bytes(pages) == 4, len: 0 };
+        mappings.clear();
+        mappings
+    }
+
+    pub fn clear(&mut self) {
+        self.bytes.fill(0xFF);
+        self.len = 0;
+    }
+
+    const fn size(&self) -> usize {
+        if self.narrow { 4 } else { 8 }
+    }
+
+    const fn places(&self) -> usize {
+        self.bytes.len() / self.size()
+    }
+
+    /// Mappings in the table.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Mappings that it may hold.
+    pub const fn capacity(&self) -> usize {
+        let places = self.places();
+        places - places.div_ceil(16)
+    }
+
+    /// The entry at `place`: name and page.
+    fn entry(&self, place: usize) -> Option<(u32, u32)> {
+        let size = self.size();
+        let entry = &self.bytes[place * size..][..size];
+        let (name, page) = if self.narrow {
+            let half = |at: usize| u32::from(u16::from_le_bytes([entry[at], entry[at + 1]]));
+            (half(0), half(2))
+        } else {
+            (u32_at(entry, 0), u32_at(entry, 4))
+        };
+        let empty = if self.narrow { u16::MAX.into() } else { u32::MAX };
+        (name != empty).then_some((name, page))
+    }
+
+    fn set_entry(&mut self, place: usize, (name, page): (u32, u32)) {
+        let size = self.size();
+        let entry = &mut self.bytes[place * size..][..size];
+        if self.narrow {
+            entry[..2].copy_from_slice(&(name as u16).to_le_bytes());
+            entry[2..].copy_from_slice(&(page as u16).to_le_bytes());
+        } else {
+            entry[..4].copy_from_slice(&name.to_le_bytes());
+            entry[4..].copy_from_slice(&page.to_le_bytes());
+        }
+    }
+
+    /// The place at which `name` would stand if it were alone (multiplication by the golden ratio).
+    const fn home(&self, name: u32) -> usize {
+        let spread = name.wrapping_mul(0x9E37_79B9) as u64;
+        ((spread * self.places() as u64) >> 32) as usize
+    }
+
+    const fn after(&self, place: usize) -> usize {
+        if place + 1 == self.places() { 0 } else { place + 1 }
+    }
+
+    /// How far the entry of `name` at `place` is from home.
+    const fn distance(&self, name: u32, place: usize) -> usize {
+        let home = self.home(name);
+        if place >= home { place - home } else { place + self.places() - home }
+    }
+
+    fn find(&self, name: u32) -> Option<usize> {
+        if self.len == 0 {
+            return None;
+        }
+        let mut place = self.home(name);
+        for distance in 0..self.places() {
+            let (found, _) = self.entry(place)?;
+            if found == name {
+                return Some(place);
+            }
+            if self.distance(found, place) < distance {
+                return None;
+            }
+            place = self.after(place);
+        }
+        None
+    }
+
+    /// The page that the node named `name` stands on, if it has moved since its parent was written.
+    pub fn get(&self, name: u32) -> Option<u32> {
+        let place = self.find(name)?;
+        self.entry(place).map(|(_, page)| page)
+    }
+
+    /// Whether a mapping of `name` can be taken in.
+    pub fn takes(&self, name: u32) -> bool {
+        self.len < self.capacity() || self.find(name).is_some()
+    }
+
+    /// Maps `name` to `page`, in place of where it led before. The table takes it ([`takes`](Self::takes)).
+    pub fn set(&mut self, name: u32, page: u32) {
+        if let Some(place) = self.find(name) {
+            self.set_entry(place, (name, page));
+            return;
+        }
+        let mut carried = (name, page);
+        let mut place = self.home(name);
+        let mut distance = 0;
+        while let Some(found) = self.entry(place) {
+            let its = self.distance(found.0, place);
+            if its < distance {
+                self.set_entry(place, carried);
+                (carried, distance) = (found, its);
+            }
+            place = self.after(place);
+            distance += 1;
+        }
+        self.set_entry(place, carried);
+        self.len += 1;
+    }
+
+    /// Takes the mapping of `name` out. Answers whether there was one.
+    pub fn remove(&mut self, name: u32) -> bool {
+        let Some(mut hole) = self.find(name) else {
+            return false;
+        };
+        loop {
+            let next = self.after(hole);
+            match self.entry(next) {
+                Some(entry) if self.distance(entry.0, next) > 0 => self.set_entry(hole, entry),
+                _ => break,
+            }
+            hole = next;
+        }
+        let size = self.size();
+        self.bytes[hole * size..][..size].fill(0xFF);
+        self.len -= 1;
+        true
+    }
+
+    /// Every name and its page.
+    pub fn all(&self) -> impl Iterator<Item = (u32, u32)> {
+        (0..self.places()).filter_map(|place| self.entry(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::vec;
+
+    proptest! {
+        #[test]
+        fn it_holds_what_a_map_holds(
+            steps in proptest::collection::vec((0u32..60, 0u32..1000, any::<bool>()), 1..400),
+            entries in 2usize..40,
+            pages in prop_oneof![Just(2000u32), Just(100_000)],
+        ) {
+            let mut ram = vec![0; entries * entry_bytes(pages) + 3];
+            let mut table = Mappings::new(&mut ram, pages);
+            let mut model = BTreeMap::new();
+            for (name, page, put) in steps {
+                if !put {
+                    prop_assert_eq!(table.remove(name), model.remove(&name).is_some());
+                } else if table.takes(name) {
+                    table.set(name, page);
+                    model.insert(name, page);
+                } else {
+                    prop_assert_eq!(table.len(), table.capacity());
+                }
+                prop_assert_eq!(table.len(), model.len());
+                for name in 0..60 {
+                    prop_assert_eq!(table.get(name), model.get(&name).copied());
+                }
+            }
+            let all: BTreeMap<_, _> = table.all().collect();
+            prop_assert_eq!(all, model);
+        }
+    }
+
+    #[test]
+    fn a_full_table_is_searched_in_few_steps() {
+        let mut ram = vec![0; 1024];
+        let mut table = Mappings::new(&mut ram, 2000);
+        let mut name = 0;
+        while table.takes(name) {
+            table.set(name, 1);
+            name = (name + 7) % 2000;
+        }
+        assert_eq!((table.len(), table.capacity()), (240, 240));
+        let farthest = (0..256).filter_map(|place| Some(table.distance(table.entry(place)?.0, place)));
+        assert!(farthest.max() < Some(48));
+    }
+}

@@ -1,0 +1,125 @@
+//! Logical pages that are replaced in place, each kept in two pages of the chip: a new state is written over the
+//! older one, so that a cut in it leaves the newer (rule 14 of the media contract leaves a torn page undefined).
+//!
+//! A logical page is named by its even page; the valid one of the two is its state. RAM: the bit for each page that
+//! every index keeps. Nothing is erased, and nothing is written elsewhere.
+
+use super::write::Source;
+use super::{Space, Tally};
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::node::PageHeader;
+
+/// The logical page that always holds the root.
+pub(crate) const ROOT: u32 = 0;
+
+/// Sequence numbers that one operation takes at most.
+const OPERATION_MAX: u64 = 64;
+
+impl<F: Flash> Space<'_, F> {
+    /// Logical pages that are free.
+    pub(crate) fn free_twins(&self) -> u32 {
+        self.geometry.pages() / 2 - self.blocks.valid_pages()
+    }
+
+    /// The page that holds the logical page `name`.
+    pub(super) fn newer_twin(&self, name: u32) -> u32 {
+        if self.blocks.is_valid(PageNumber(name | 1)) { name | 1 } else { name }
+    }
+
+    /// Writes the page in `frame` as the new state of the logical page `name`.
+    pub(crate) fn replace(
+        &mut self,
+        frame: usize,
+        name: u32,
+        lowest: u8,
+        height: u8,
+        records: u32,
+    ) -> Result<(), Fault<F::Error>> {
+        let before = PageNumber(self.newer_twin(name));
+        let is_new = !self.blocks.is_valid(before);
+        let page = if is_new { before } else { PageNumber(before.0 ^ 1) };
+        if is_new && self.tally == Tally::Unsure {
+            // The other page may be newer than all that the mount has seen: written, and cut before it counted.
+            let other = self.read_raw(PageNumber(page.0 ^ 1), self.frames.count() - 1)?;
+            if let Ok(header) = other {
+                self.sequence = self.sequence.max(header.sequence);
+            }
+        }
+        self.sequence += 1;
+        let sequence = self.sequence;
+        let header = PageHeader { sequence, ..self.header_of(lowest, height, records) };
+        self.frames.forget_page(page.0);
+        self.cache.forget(page.0);
+        let bytes = self.frames.bytes_mut(frame);
+        self.layout.seal(bytes, &header);
+        let (main, spare) = bytes.split_at(self.layout.page_bytes());
+        self.operations += 1;
+        self.flash.rewrite(page, main, spare).map_err(Fault::Device)?;
+        if self.verify && !self.reads_back(page, Source::Frame(frame))? {
+            return Err(Fault::Corrupt { page, reason: "it does not hold what was written" });
+        }
+        self.blocks.set_valid(before, false);
+        self.blocks.set_valid(page, true);
+        self.cache.forget(before.0);
+        self.cache.remember_written(page, self.frames.bytes(frame));
+        self.frames.hold(frame, page);
+        Ok(())
+    }
+
+    /// Writes the page in `frame` as a logical page that was free, and answers its name.
+    pub(crate) fn replace_free(
+        &mut self,
+        frame: usize,
+        lowest: u8,
+        records: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        let pairs = self.geometry.pages() / 2;
+        let free = (0..pairs).map(|step| 2 * ((self.next_twin + step) % pairs)).find(|&name| {
+            name != ROOT
+                && !self.blocks.is_valid(PageNumber(name))
+                && !self.blocks.is_valid(PageNumber(name + 1))
+        });
+        let Some(name) = free else {
+            return Err(self.no_room(pairs));
+        };
+        self.next_twin = name / 2 + 1;
+        self.replace(frame, name, lowest, 0, records)?;
+        Ok(name)
+    }
+
+    /// Finds out which page holds the logical page `name` of the index `identity`, and counts it as valid. Answers
+    /// its header, if one of the two is readable. Cost: two reads.
+    pub(crate) fn find_twin(
+        &mut self,
+        name: u32,
+        identity: Option<u32>,
+    ) -> Result<Option<PageHeader>, Fault<F::Error>> {
+        let mut newest: Option<(PageNumber, PageHeader)> = None;
+        for page in [PageNumber(name), PageNumber(name | 1)] {
+            let header = match self.read_raw(page, 0)? {
+                Ok(header) => header,
+                Err(_) => continue,
+            };
+            if identity.is_none_or(|identity| header.identity == identity)
+                && newest.is_none_or(|(_, newest)| newest.sequence < header.sequence)
+            {
+                newest = Some((page, header));
+            }
+        }
+        if let Some((page, header)) = newest {
+            self.sequence = self.sequence.max(header.sequence);
+            self.blocks.set_valid(page, true);
+        }
+        Ok(newest.map(|(_, header)| header))
+    }
+
+    /// The first operation since the mount has committed: from here on every sequence number is higher than any on
+    /// the medium.
+    pub(super) fn be_sure(&mut self) {
+        if self.tally == Tally::Unsure {
+            self.tally = Tally::Sure;
+            self.sequence += OPERATION_MAX;
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! When a parent is written so that the mappings of its children go. Nothing is written here.
+//!
+//! A parent frees as many places in the table as it has mapped children, and takes one for itself. So the best time
+//! to write it is when it has as many as it will ever have: every parent gains mappings at the same pace, and if each
+//! is written at *t* of them, the table holds *t*/2 for each parent on the mean. The table is full at *t* = 2 *c*/*n*
+//! for *c* places and *n* parents. To write whichever parent comes along when the table is full (VMTree paper,
+//! section 4.2) frees about half as many.
+
+use super::Index;
+use super::descend::Path;
+use crate::error::Fault;
+use crate::flash::Flash;
+use crate::place::{Placement, node_in};
+
+/// Parents are written for their mappings only when the table is so full, in eighths.
+const FULL_EIGHTHS: usize = 6;
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Whether a child of the node of `level` on `path` is to make that node be written.
+    pub(super) fn folds(&mut self, path: &Path, level: u8) -> Result<bool, Fault<F::Error>> {
+        if !S::DESCRIPTION.maps {
+            return Ok(false);
+        }
+        // Each mapping keeps a page from being programmed, and these count.
+        if self.space.taken_pages() >= self.budget.limit_pages {
+            return Ok(true);
+        }
+        let mappings = &self.space.mappings;
+        if mappings.len() * 8 < mappings.capacity() * FULL_EIGHTHS {
+            return Ok(false);
+        }
+        // A parent that was displaced from its page buffer is not worth a read.
+        let page = crate::flash::PageNumber(self.space.where_is(path.page(level)));
+        let Some(frame) = self.space.frames.holding(page) else {
+            return Ok(false);
+        };
+        let Some(node) = node_in::<S, F>(&self.space, frame, self.level(level)) else {
+            return Ok(false);
+        };
+        let mapped = (0..node.count())
+            .filter(|&slot| self.space.mappings.get(node.pointer(slot)).is_some())
+            .count();
+        let parents = self.inner_nodes.max(1) as usize;
+        Ok(mapped >= (2 * self.space.mappings.capacity() / parents).max(2))
+    }
+}

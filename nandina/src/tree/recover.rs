@@ -1,0 +1,172 @@
+//! Finding the index again where parents do not tell where their children stand now: a mount of a system with
+//! virtual mappings (VMTree paper, section 4.5). Nothing is written.
+//!
+//! Every page tells its name, the pointer that its parent had for it, and commits the operation that wrote it if it
+//! has one. The newest root is the root. Then, from the level below it down: the pointers of the nodes above are the
+//! names; of the pages that bear such a name, the newest is the node. A page bears a name in vain if it is older than
+//! the page whose number the name is: then the number meant another node.
+//!
+//! Cost: one read of every written page for each level, one more for each node that was moved, and two for each inner
+//! node.
+
+use super::descend::Path;
+use super::{HEIGHT_MAX, Index};
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::node::{PageFault, PageHeader};
+use crate::place::Placement;
+
+/// Damaged pages that are remembered until it is known which blocks matter.
+const DAMAGED_MAX: usize = 16;
+
+/// What the pages of one formatting say.
+struct Found {
+    sequence: u64,
+    commit: Option<PageHeader>,
+    root: Option<(PageNumber, PageHeader)>,
+    /// Pages that are damaged though others of their block were written later.
+    damaged: [Option<PageNumber>; DAMAGED_MAX],
+}
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Finds root, mappings and valid pages of the index with this identity.
+    pub(super) fn recover(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
+        let found = self.read_all(identity)?;
+        let (Some((page, root)), Some(commit)) = (found.root, found.commit) else {
+            return Err(self.corrupt("no root is readable"));
+        };
+        self.take_root(page, &PageHeader { records: commit.records, ..root })?;
+        self.space.restart(identity, commit.sequence, found.sequence);
+        self.space.mappings.clear();
+        for level in (1..self.height).rev() {
+            self.space.blocks.forget_valid();
+            self.mark_names(level)?;
+            self.find_named(identity, level)?;
+        }
+        self.space.blocks.forget_valid();
+        self.inner_nodes = 0;
+        self.find_valid_pages(|_| true)?;
+        // In a block without a valid page the erase may have been cut.
+        let matter = |page: &&PageNumber| {
+            self.space.blocks.valid_in(self.space.geometry.block_of(**page)) > 0
+        };
+        self.unexplained_pages = found.damaged.iter().flatten().filter(matter).count() as u32;
+        Ok(())
+    }
+
+    /// Reads every written page.
+    fn read_all(&mut self, identity: u32) -> Result<Found, Fault<F::Error>> {
+        let mut found =
+            Found { sequence: 0, commit: None, root: None, damaged: [None; DAMAGED_MAX] };
+        let mut damaged = 0;
+        for block in self.space.blocks.all() {
+            let mut before = None;
+            for place in 0..self.space.block_pages() {
+                let page = self.space.page_at(block, place);
+                let header = match self.space.read_raw(page, 0)? {
+                    Err(PageFault::Erased) => break,
+                    read => read,
+                };
+                // A cut damages the last page that was written, and no other.
+                if let Some(page) = before.take()
+                    && damaged < DAMAGED_MAX
+                {
+                    found.damaged[damaged] = Some(page);
+                    damaged += 1;
+                }
+                let Ok(header) = header else {
+                    before = Some(page);
+                    continue;
+                };
+                if header.identity != identity {
+                    continue;
+                }
+                found.sequence = found.sequence.max(header.sequence);
+                if header.height == 0 || header.height > HEIGHT_MAX || header.lowest == 0 {
+                    continue;
+                }
+                if found.commit.is_none_or(|commit| commit.sequence < header.sequence) {
+                    found.commit = Some(header);
+                }
+                if header.lowest == header.height
+                    && found.root.is_none_or(|(_, root)| root.sequence < header.sequence)
+                {
+                    found.root = Some((page, header));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Marks every pointer to a node of `level`.
+    fn mark_names(&mut self, level: u8) -> Result<(), Fault<F::Error>> {
+        let mut path = Path::new();
+        let mut at = self.height;
+        path.set_page(at, self.root);
+        loop {
+            let frame = self.visit(&mut path, at)?;
+            let (slot, count) = (path.slot(at), path.count(at));
+            if at == level + 1 {
+                for slot in 0..count {
+                    let name = PageNumber(self.node(frame, at)?.pointer(slot));
+                    if name.0 >= self.space.geometry.pages() {
+                        let page = PageNumber(path.page(at));
+                        return Err(Fault::Corrupt { page, reason: "a pointer leads beyond the chip" });
+                    }
+                    self.claim_page(name)?;
+                }
+            }
+            if at == level + 1 || slot >= count {
+                if at == self.height {
+                    return Ok(());
+                }
+                at += 1;
+                path.set_slot(at, path.slot(at) + 1);
+                continue;
+            }
+            let child = self.child(path.page(at), frame, at, slot)?;
+            at -= 1;
+            path.set_page(at, child);
+            path.set_slot(at, 0);
+        }
+    }
+
+    /// Finds the nodes of `level` that stand elsewhere than their names, which are marked, tell.
+    fn find_named(&mut self, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
+        for block in self.space.blocks.all() {
+            for place in 0..self.space.block_pages() {
+                let page = self.space.page_at(block, place);
+                let header = match self.space.read_raw(page, 0)? {
+                    Err(PageFault::Erased) => break,
+                    Err(_) => continue,
+                    Ok(header) => header,
+                };
+                if header.identity != identity || header.lowest != level || header.height == 0 {
+                    continue;
+                }
+                let area = &self.space.frames.bytes(0)[..self.space.layout.area_bytes()];
+                let Some(name) = S::name_in(area).filter(|&name| {
+                    name < self.space.geometry.pages()
+                        && name != page.0
+                        && self.space.blocks.is_valid(PageNumber(name))
+                }) else {
+                    continue;
+                };
+                // The page of the name is not programmed anew while it is one, so it tells the time.
+                let rival = PageNumber(self.space.where_is(name));
+                let rival = self.space.read_raw(rival, 0)?;
+                if rival.is_ok_and(|rival| {
+                    rival.identity == identity && rival.sequence > header.sequence
+                }) {
+                    continue;
+                }
+                if !self.space.mappings.takes(name) {
+                    let reason = "the table of mappings has no room for those of this index: open it with as many bytes as before";
+                    return Err(Fault::Corrupt { page, reason });
+                }
+                self.space.mappings.set(name, page.0);
+            }
+        }
+        Ok(())
+    }
+}
