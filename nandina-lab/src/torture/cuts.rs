@@ -41,19 +41,19 @@ impl CutRun {
         puts.chain(again).chain(removals).collect()
     }
 
-    fn options(&self) -> Options {
+    fn options<S: Placement>(&self) -> Options {
         let checkpoints = self.checkpoints;
         let options = Options { checkpoints, ..Options::new(4, self.value_bytes) };
-        if self.lean {
+        fitted::<S>(if self.lean {
             Options { page_buffers: Some(2), moves: Moves::Alone, ..options }
         } else {
             options
-        }
+        })
     }
 
     /// Why the run cannot even begin with system `S`, if it cannot: its sizes are the user's.
     pub fn refusal<S: Placement>(&self) -> Option<String> {
-        let (mut chip, options) = (self.chip(0), self.options());
+        let (mut chip, options) = (self.chip::<S>(0), self.options::<S>());
         let mut ram = vec![0; ram_needed::<S>(&chip.profile().geometry, &options)];
         match Index::<_, S>::format(&mut chip, &options, &mut ram) {
             Err(
@@ -66,12 +66,12 @@ impl CutRun {
     }
 
     /// The chip that the run is for.
-    pub fn chip(&self, seed: u64) -> Chip {
+    pub fn chip<S: Placement>(&self, seed: u64) -> Chip {
         let blocks = if self.lean { 9 } else { 10 };
         let blocks = if self.records > 50 { blocks } else { 8 };
         let blocks = blocks + if self.checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
         let geometry = Geometry { blocks, ..TINY.geometry };
-        Chip::with_seed(Profile { geometry, ..TINY }, seed)
+        Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed)
     }
 }
 
@@ -135,7 +135,7 @@ struct Runner<D> {
 impl<D: Device> Runner<D> {
     /// Formats the device for the run.
     fn new<S: Placement>(mut device: D, run: CutRun) -> Result<Self, String> {
-        let options = run.options();
+        let options = run.options::<S>();
         let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
         drop(Index::<_, S>::format(&mut device, &options, &mut ram).map_err(text)?);
         let changes = run.changes();
@@ -144,7 +144,7 @@ impl<D: Device> Runner<D> {
 
     /// Opens the index once more and holds it against the model.
     fn compare<S: Placement>(&mut self) -> Result<(), String> {
-        let options = self.run.options();
+        let options = self.run.options::<S>();
         let mut index =
             Index::<_, S>::open(&mut self.device, &options, &mut self.ram).map_err(text)?;
         account(&index)?;
@@ -163,7 +163,7 @@ impl<D: Device> Runner<D> {
             self.device.chip_mut().cut_at(operation, cut);
         }
         let mut session = Session { cut: None, chip_operations: 0, changes_done: 0 };
-        let options = self.run.options();
+        let options = self.run.options::<S>();
         let mut index = match Index::<_, S>::open(&mut self.device, &options, &mut self.ram) {
             Ok(index) => index,
             Err(nandina::OpenError::Device(ChipError::PowerLost)) => {
@@ -220,7 +220,7 @@ impl<D: Device> Runner<D> {
             let counted = index.statistics().valid_pages;
             drop(index);
             // What a mount counts by walking the tree is what the changes have kept account of.
-            let options = self.run.options();
+            let options = self.run.options::<S>();
             let index = Index::<_, S>::open(self.device.clone(), &options, &mut self.ram)
                 .map_err(|error| format!("opening once more: {error:?}"))?;
             account(&index)?;
@@ -239,7 +239,7 @@ impl<D: Device> Runner<D> {
     /// Holds what is on the chip against the two states that may be.
     fn recover<S: Placement>(&mut self, after: Model) -> Result<(), String> {
         let mut device = self.device.clone();
-        let options = self.run.options();
+        let options = self.run.options::<S>();
         let mut index = Index::<_, S>::open(&mut device, &options, &mut self.ram)
             .map_err(|error| format!("opening after the cut: {error:?}"))?;
         account(&index)?;

@@ -1,8 +1,33 @@
 //! What stands between an index and the simulated chip under torture: the chip itself, or a wrapper that
 //! is broken on purpose so that the torture can be seen to catch it.
 
-use nandina::flash::Flash;
+use nandina::flash::{Flash, Profile};
+use nandina::Options;
+use nandina::place::Placement;
 use nandina_sim::{Chip, ChipError};
+
+/// `profile`, able to do what system `S` needs of a chip, whatever it could do before.
+pub fn suited<S: Placement>(mut profile: Profile) -> Profile {
+    let needs = S::DESCRIPTION.needs;
+    let capabilities = &mut profile.capabilities;
+    capabilities.rewrite |= needs.rewrite;
+    if capabilities.programs_per_page.is_some_and(|allowed| allowed < needs.programs_per_page) {
+        capabilities.programs_per_page = Some(needs.programs_per_page);
+    }
+    profile
+}
+
+/// `options` without what system `S` lacks, and with as many page buffers as it needs.
+pub fn fitted<S: Placement>(options: Options) -> Options {
+    let system = S::DESCRIPTION;
+    let paths = system.writes_paths;
+    Options {
+        page_buffers: options.page_buffers.map(|buffers| buffers.max(system.buffers_min)),
+        write_cache: if paths { options.write_cache } else { 0 },
+        checkpoints: options.checkpoints.filter(|_| paths),
+        ..options
+    }
+}
 
 /// A device with a simulated chip in it.
 pub trait Device: Flash<Error = ChipError> + Clone + Send + Sync {

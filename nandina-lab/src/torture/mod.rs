@@ -20,7 +20,7 @@ mod swarm;
 
 pub use case::{CaseId, CutPoint};
 pub use cuts::{CutRun, cut_everywhere, cut_once};
-pub use device::Device;
+pub use device::{Device, fitted, suited};
 pub use settings::chips;
 pub use swarm::{Episode, episode};
 
@@ -181,7 +181,7 @@ impl Visitor for Whole<'_> {
             return Ok(swarm::swarm::<S>(seed, operations, self.progress));
         }
         demand_possible::<S>(&run)?;
-        Ok(cuts::cut_everywhere::<S, _>(run.chip(seed), run, mode, seed, self.progress))
+        Ok(cuts::cut_everywhere::<S, _>(run.chip::<S>(seed), run, mode, seed, self.progress))
     }
 }
 
@@ -221,7 +221,7 @@ impl Visitor for One<'_> {
             None => swarm::episode::<S>(case.seed, &mut Episode::default()).map(|()| false),
             Some(run) => {
                 demand_possible::<S>(&run)?;
-                let chip: Chip = run.chip(case.seed);
+                let chip: Chip = run.chip::<S>(case.seed);
                 if case.cuts.is_empty() {
                     cuts::uncut::<S, _>(chip, run).map(|_| false)
                 } else {

@@ -10,6 +10,8 @@ use nandina_sim::{Chip, Faults};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
+use super::device::fitted;
+
 /// Blocks that an index with checkpoints takes for them.
 const CHECKPOINT_BLOCKS: u32 = 4;
 
@@ -49,7 +51,9 @@ fn frequency(random: &mut ChaCha8Rng) -> u32 {
 
 impl Settings {
     pub fn choose<S: Placement>(random: &mut ChaCha8Rng, seed: u64) -> Self {
-        let chips = chips();
+        let needs = S::DESCRIPTION.needs;
+        let can = |chip: &Profile| needs.missing(&chip.capabilities).is_none();
+        let chips: Vec<_> = chips().into_iter().filter(can).collect();
         let mut profile = chips[random.random_range(0..chips.len())];
         let checkpoints = random.random_bool(0.5).then(|| random.random_range(1..=EVERY_MAX));
         let taken = if checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
@@ -93,6 +97,7 @@ impl Settings {
             write_cache: [0, 0, 1, 3, 20][random.random_range(0..5)],
             ..Options::new(4, random.random_range(0..48))
         };
+        let options = fitted::<S>(options);
         Self {
             chip,
             options,

@@ -1,7 +1,7 @@
 //! Page caches of every size: the index is what it is without them, and after a cut it is as it was after one
 //! of the changes since the last flush, never in between and never earlier.
 
-use nandina::place::Placement;
+use nandina::place::{Description, Placement};
 use nandina::{Index, Moves, Options, ReadError, WriteError};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};
@@ -23,6 +23,10 @@ fn case((read_cache, write_cache, buffers): (usize, usize, usize), moves: Moves)
 struct Equal;
 
 impl Check for Equal {
+    fn concerns(&self, system: &Description) -> bool {
+        system.writes_paths
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         for (turn, sizes) in SIZES.into_iter().enumerate() {
             let moves = if turn % 2 == 0 { Moves::Together } else { Moves::Alone };
@@ -79,13 +83,17 @@ fn an_index_with_caches_is_what_it_is_without() {
 struct CutAnywhere;
 
 impl Check for CutAnywhere {
+    fn concerns(&self, system: &Description) -> bool {
+        system.writes_paths
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let mut lost = 0;
         for sizes in [(0, 1, 0), (1, 2, 2), (2, 4, 0), (0, 9, 0), (0, 60, 5)] {
             let mut case = case(sizes, Moves::Together);
             case.profile.geometry.blocks = 16;
             let mut random = ChaCha8Rng::seed_from_u64(seed() + sizes.1 as u64);
-            let mut chip = Chip::with_seed(case.profile, seed());
+            let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
             let mut ram = case.ram::<S>();
             drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
             let mut model = Model::new();
@@ -166,6 +174,10 @@ fn after_a_cut_the_index_is_as_after_one_of_the_changes() {
 struct Saves;
 
 impl Check for Saves {
+    fn concerns(&self, system: &Description) -> bool {
+        system.writes_paths
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let mut operations = Vec::new();
         for sizes in [(0, 0, 0), (8, 0, 0), (8, 16, 0)] {

@@ -271,7 +271,7 @@ impl Flash for LateProgram {
 /// Violations found by one cut at every operation.
 fn violations<S: Placement, D: Device>(wrap: impl Fn(Chip) -> D) -> usize {
     let run = CutRun::SMALL;
-    let device = wrap(run.chip(1));
+    let device = wrap(run.chip::<S>(1));
     cut_everywhere::<S, D>(device, run, Mode::Linear, 1, &|_| {}).violations.len()
 }
 

@@ -3,7 +3,7 @@
 
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::PageLayout;
-use nandina::place::Placement;
+use nandina::place::{Description, Placement};
 use nandina::{Cost, Index, Moves, OpenError, WriteError, plan};
 use nandina_sim::{Chip, ChipError, Counters, Cut, Faults, TINY};
 use rand::{Rng, SeedableRng};
@@ -86,6 +86,10 @@ pub fn recover<S: Placement>(
 struct CutAnywhere;
 
 impl Check for CutAnywhere {
+    fn concerns(&self, system: &Description) -> bool {
+        system.writes_paths
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let (mut from_checkpoints, mut sessions) = (0, 0);
         for (run, (blocks, every, moves, buffers)) in [
@@ -100,7 +104,7 @@ impl Check for CutAnywhere {
         {
             let case = case(blocks, every, moves, buffers);
             let mut random = ChaCha8Rng::seed_from_u64(seed() + run as u64);
-            let mut chip = Chip::with_seed(case.profile, seed());
+            let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
             let mut ram = case.ram::<S>();
             drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
             let mut model = Model::new();
@@ -134,6 +138,10 @@ fn a_mount_from_a_checkpoint_is_right_after_any_cut() {
 struct FailingBlocks;
 
 impl Check for FailingBlocks {
+    fn concerns(&self, system: &Description) -> bool {
+        system.writes_paths
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let (mut failed, mut from_checkpoints, mut from_blocks) = (0, 0, 0);
         for run in 0..30 {
@@ -141,7 +149,7 @@ impl Check for FailingBlocks {
             case.profile.capabilities.bad_blocks_per_mille = 250;
             case.options.verify = run % 2 == 0;
             let mut random = ChaCha8Rng::seed_from_u64(1000 * seed() + u64::from(run));
-            let mut chip = Chip::with_seed(case.profile, seed() + u64::from(run));
+            let mut chip = Chip::with_seed(suited::<S>(case.profile), seed() + u64::from(run));
             let mut ram = case.ram::<S>();
             drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
             chip.set_faults(Faults {
@@ -189,9 +197,13 @@ fn blocks_may_fail_where_checkpoints_go() {
 struct Damaged;
 
 impl Check for Damaged {
+    fn concerns(&self, system: &Description) -> bool {
+        system.writes_paths
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = case(24, 3, Moves::Together, None);
-        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
         let mut ram = case.ram::<S>();
         drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
         let (mut model, mut random) = (Model::new(), ChaCha8Rng::seed_from_u64(seed()));
@@ -254,6 +266,10 @@ fn a_damaged_checkpoint_costs_time_and_no_record() {
 struct Costs;
 
 impl Check for Costs {
+    fn concerns(&self, system: &Description) -> bool {
+        system.writes_paths
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let mut written = 0;
         for (every, moves, verify) in
@@ -274,7 +290,7 @@ impl Check for Costs {
                     && cost.erases <= most.erases;
                 if holds { Ok(()) } else { Err(format!("{what}: {cost:?}, planned {most:?}")) }
             };
-            let mut chip = Chip::with_seed(case.profile, seed());
+            let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
             let mut ram = case.ram::<S>();
             drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
             let mut random = ChaCha8Rng::seed_from_u64(seed());

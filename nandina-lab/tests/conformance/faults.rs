@@ -89,7 +89,7 @@ impl Check for FaultAnywhere {
         for until_fault in (40..1_000).step_by(3) {
             let at = |what| format!("fault {until_fault} operations on: {what}");
             let mut ram = case.ram::<S>();
-            let flaky = Flaky { chip: Chip::new(case.profile), until_fault: Some(until_fault) };
+            let flaky = Flaky { chip: Chip::new(suited::<S>(case.profile)), until_fault: Some(until_fault) };
             let mut index = Index::<_, S>::format(flaky, &case.options, &mut ram).map_err(text)?;
             let mut model = Model::new();
             for turn in 0..240u32 {

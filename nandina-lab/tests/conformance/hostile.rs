@@ -21,8 +21,9 @@ impl Check for Damaged {
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL.with_blocks(28));
         case.options.checkpoints = self.checkpoints;
+        let case = case.suited::<S>();
         let mut ram = case.ram::<S>();
-        let mut image = Chip::new(case.profile);
+        let mut image = Chip::new(suited::<S>(case.profile));
         let mut index = Index::<_, S>::format(&mut image, &case.options, &mut ram).map_err(text)?;
         for number in 0..900 {
             index.insert(&key(number * 7 % 900), &value(number, 0)).map_err(text)?;
@@ -153,10 +154,11 @@ impl Check for ManyWays {
         options.checkpoints = Some(4);
         // So that the way is read from the chip each time.
         options.page_buffers = Some(S::DESCRIPTION.buffers_min);
-        let case = Case { profile, options };
+        let case = Case { profile, options }.suited::<S>();
+        let options = case.options;
         let key = |number: u32| [&number.to_be_bytes()[..], &[7; KEY - 4]].concat();
         let mut ram = case.ram::<S>();
-        let mut chip = Chip::new(profile);
+        let mut chip = Chip::new(case.profile);
         let mut index = Index::<_, S>::format(&mut chip, &options, &mut ram).map_err(text)?;
         let mut number = 0;
         while index.statistics().height < 4 || number % 100 > 0 {

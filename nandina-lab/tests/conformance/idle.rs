@@ -1,6 +1,6 @@
 //! Idle steps after cuts: where collection was cut and the next change has no room, idle steps make it.
 
-use nandina::place::Placement;
+use nandina::place::{Description, Placement};
 use nandina::{Index, Moves, WriteError};
 use nandina_sim::{Chip, Cut, Tear};
 
@@ -9,10 +9,14 @@ use crate::harness::*;
 struct RoomAfterCuts;
 
 impl Check for RoomAfterCuts {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = Case::new(LONG);
         let mut ram = case.ram::<S>();
-        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
         let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
         let mut records = 0;
         loop {
@@ -66,6 +70,10 @@ fn idle_steps_make_the_room_that_cuts_took() {
 struct Ends;
 
 impl Check for Ends {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         for (profile, moves) in [
             (SMALL, Moves::Together),

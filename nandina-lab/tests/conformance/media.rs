@@ -40,7 +40,7 @@ impl Under {
     pub fn on<S: Placement, D: Device>(&self, wrap: impl Fn(Chip) -> D) -> Outcome {
         let case = case(self.verify);
         let mut ram = case.ram::<S>();
-        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
         chip.spoil_blocks(self.factory_bad);
         chip.set_faults(self.faults);
         let mut device = wrap(chip);
@@ -168,7 +168,7 @@ impl Check for Resting {
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = case(false);
         let mut ram = case.ram::<S>();
-        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
         chip.set_faults(Faults { retention_days: 10, ..Faults::default() });
         let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
         for number in 0..400 {
@@ -221,7 +221,7 @@ impl Check for OneDeadPage {
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = Case { options: Options::new(KEY_BYTES, VALUE_BYTES), ..Case::new(SMALL) };
         let mut ram = case.ram::<S>();
-        let mut chip = Chip::new(case.profile);
+        let mut chip = Chip::new(suited::<S>(case.profile));
         let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
         for number in 0..600 {
             index.insert(&key(number * 7 % 600), &value(number * 7 % 600, 0)).map_err(text)?;

@@ -30,7 +30,7 @@ pub fn steps(length: usize) -> impl Strategy<Value = Vec<Step>> {
 
 /// Does the steps on a chip and compares after each reopening and at the end.
 pub fn replay<S: Placement>(case: &Case, steps: &[Step]) -> Outcome {
-    let mut chip = Chip::new(case.profile);
+    let mut chip = Chip::new(suited::<S>(case.profile));
     let mut ram = case.ram::<S>();
     let mut model = Model::new();
     let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;

@@ -2,7 +2,7 @@
 //! the checkpoint with that of now, it finds just what changed.
 
 use nandina::flash::profile::MLC;
-use nandina::place::Placement;
+use nandina::place::{Description, Placement};
 use nandina::{Index, Moves, WriteError};
 use nandina_sim::{Chip, ChipError, Cut};
 use rand::{Rng, SeedableRng};
@@ -14,13 +14,17 @@ use crate::harness::{Case, Check, Model, Outcome, for_every_system, key, seed, t
 struct Reads;
 
 impl Check for Reads {
+    fn concerns(&self, system: &Description) -> bool {
+        system.writes_paths
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let mut reads = Vec::new();
         for blocks in [256, 1024] {
             for checkpoints in [None, Some(4)] {
                 let mut case = Case::new(MLC.without_pairing().with_blocks(blocks));
                 case.options.checkpoints = checkpoints;
-                let mut chip = Chip::new(case.profile);
+                let mut chip = Chip::new(suited::<S>(case.profile));
                 let mut ram = case.ram::<S>();
                 let mut index =
                     Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
@@ -63,6 +67,10 @@ fn a_mount_from_a_checkpoint_reads_little_however_large_the_chip() {
 struct Compared;
 
 impl Check for Compared {
+    fn concerns(&self, system: &Description) -> bool {
+        system.writes_paths
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         // Long keys make many inner nodes, so that few of them change between a checkpoint and a cut; a page that
         // holds a whole path needs room for its levels.
@@ -76,7 +84,7 @@ impl Check for Compared {
             case.profile.geometry.page_bytes = page_bytes;
             case.options.key_bytes = key_bytes;
             let mut random = ChaCha8Rng::seed_from_u64(seed());
-            let mut chip = Chip::with_seed(case.profile, seed());
+            let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
             let mut ram = case.ram::<S>();
             let mut index =
                 Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;

@@ -14,7 +14,7 @@ impl Check for Settings {
         let case = Case::new(SMALL);
         let mut ram = case.ram::<S>();
         let mut large_ram = vec![0; 1 << 16];
-        let mut chip = Chip::new(case.profile);
+        let mut chip = Chip::new(suited::<S>(case.profile));
         let open = |chip: &mut Chip, options: &Options, ram: &mut [u8]| {
             Index::<_, S>::open(chip, options, ram).map(|index| index.len())
         };
@@ -67,7 +67,7 @@ impl Check for Formatting {
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL);
         let mut ram = case.ram::<S>();
-        let mut chip = Chip::new(case.profile);
+        let mut chip = Chip::new(suited::<S>(case.profile));
         for round in 0..30u32 {
             let mut index =
                 Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
@@ -99,7 +99,7 @@ impl Check for TooSmall {
         let geometry = Geometry { blocks: 2, ..TINY.geometry };
         let case = Case::new(Profile { geometry, ..TINY });
         let mut ram = case.ram::<S>();
-        match Index::<_, S>::format(Chip::new(case.profile), &case.options, &mut ram) {
+        match Index::<_, S>::format(Chip::new(suited::<S>(case.profile)), &case.options, &mut ram) {
             Err(OpenError::ChipTooSmall { .. }) => Ok(()),
             Err(error) => Err(text(error)),
             Ok(_) => Err("a chip of two blocks was accepted".into()),

@@ -62,10 +62,10 @@ struct WorstChange {
 
 impl Check for WorstChange {
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        let case = self.case;
+        let case = self.case.suited::<S>();
         let mut random = ChaCha8Rng::seed_from_u64(seed());
         let mut ram = case.ram::<S>();
-        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
         drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
         let mut most = Most::default();
         for session in 0..120 {
@@ -147,7 +147,7 @@ struct RamAndHeight;
 
 impl Check for RamAndHeight {
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        for case in cases() {
+        for case in cases().map(|case| case.suited::<S>()) {
             if planned::<S>(&case, 1)?.ram_bytes != case.ram::<S>().len() {
                 return Err("the planned RAM is not what the index takes".into());
             }

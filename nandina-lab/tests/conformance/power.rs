@@ -122,10 +122,10 @@ struct CutsWithoutEnd {
 
 impl Check for CutsWithoutEnd {
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        let case = &self.case;
+        let case = &self.case.suited::<S>();
         let mut random = ChaCha8Rng::seed_from_u64(seed());
         let mut ram = case.ram::<S>();
-        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
         Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
         let mut model = Model::new();
         let mut acknowledged = 0;

@@ -3,7 +3,7 @@
 
 use nandina::flash::profile::DATAFLASH_264;
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
-use nandina::place::Placement;
+use nandina::place::{Description, Placement};
 use nandina::{Index, Moves, Statistics, WriteError};
 use nandina_sim::{Chip, ChipError, Cut};
 use rand::{Rng, SeedableRng};
@@ -188,11 +188,15 @@ impl FailsAfterCuts {
 }
 
 impl Check for FailsAfterCuts {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = self.case();
         let reserve_blocks = case.profile.capabilities.bad_blocks_max(case.profile.geometry.blocks);
         let mut random = ChaCha8Rng::seed_from_u64(seed());
-        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
         chip.spoil_blocks(reserve_blocks - self.blocks);
         let records = self.fill::<S>(&mut chip)?;
         let (mut least, mut failed) = (u32::MAX, 0);

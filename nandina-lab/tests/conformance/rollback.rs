@@ -38,7 +38,7 @@ impl Check for Rot {
         let case = Case::new(SMALL);
         let mut ram = case.ram::<S>();
         let mut random = ChaCha8Rng::seed_from_u64(seed());
-        let mut worn = Chip::with_seed(case.profile, seed());
+        let mut worn = Chip::with_seed(suited::<S>(case.profile), seed());
         let mut index = Index::<_, S>::format(&mut worn, &case.options, &mut ram).map_err(text)?;
         for turn in 0..4_000u32 {
             let number = if turn < KEYS { turn } else { random.random_range(0..KEYS) };

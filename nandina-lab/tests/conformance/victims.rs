@@ -2,7 +2,7 @@
 //! no change costs more than planned.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::place::Placement;
+use nandina::place::{Description, Placement};
 use nandina::{Index, Moves, Victims, WriteError, plan};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};
@@ -30,6 +30,10 @@ fn case(victims: Victims, spare_bytes: u32, moves: Moves) -> Case {
 struct CutAnywhere;
 
 impl Check for CutAnywhere {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         for (victims, spare_bytes) in CHOICES {
             for moves in [Moves::Together, Moves::Alone] {
@@ -44,7 +48,7 @@ impl Check for CutAnywhere {
 
 fn cut_anywhere<S: Placement>(case: &Case) -> Outcome {
     let mut random = ChaCha8Rng::seed_from_u64(seed());
-    let mut chip = Chip::with_seed(case.profile, seed());
+    let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
     let mut ram = case.ram::<S>();
     drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
     let (mut model, mut collected) = (Model::new(), 0);
@@ -94,6 +98,10 @@ fn however_a_victim_is_chosen_a_cut_leaves_the_old_or_the_new_state() {
 struct FullChip;
 
 impl Check for FullChip {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let mut programs = Vec::new();
         for (victims, spare_bytes) in CHOICES {

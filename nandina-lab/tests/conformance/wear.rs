@@ -2,7 +2,7 @@
 //! out does so without losing anything.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::place::Placement;
+use nandina::place::{Description, Placement};
 use nandina::{Index, WriteError};
 use nandina_sim::{Chip, Faults, TINY};
 use rand::{Rng, SeedableRng};
@@ -28,6 +28,10 @@ fn case() -> Case {
 struct DeviceFills;
 
 impl Check for DeviceFills {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = case();
         let pages = u64::from(case.profile.geometry.pages());
@@ -74,12 +78,16 @@ fn two_hundred_device_fills_of_skewed_updates_wear_blocks_evenly() {
 struct EndOfLife;
 
 impl Check for EndOfLife {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let mut case = case();
         case.profile.endurance = 30;
         case.profile.capabilities.bad_blocks_per_mille = 60;
         let mut ram = case.ram::<S>();
-        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
         chip.set_faults(Faults { wear_out: true, ..Faults::default() });
         let mut model = Model::new();
         let mut random = ChaCha8Rng::seed_from_u64(seed());

@@ -29,11 +29,11 @@ impl Placement for BTree {
         buffers_default: 3,
         writes_paths: false,
         maps: false,
+        in_place: true,
     };
 
     const TRIMS: bool = true;
     const LEFT_STAYS: bool = true;
-    const IN_PLACE: bool = true;
 
     fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
         0..area_bytes

@@ -50,6 +50,8 @@ pub struct Description {
     pub writes_paths: bool,
     /// It keeps a table of virtual mappings, [`Options::mapping_bytes`](crate::Options::mapping_bytes) large.
     pub maps: bool,
+    /// Nodes are replaced in place, on logical pages that are kept twice. Nothing is erased or collected.
+    pub in_place: bool,
 }
 
 /// The nodes of one level in a tree of one height.
@@ -117,9 +119,6 @@ pub trait Placement: Default {
     /// is not its own any more, and is trimmed wherever the node is read. So the parent, which is written alone
     /// and last, commits a division.
     const TRIMS: bool = false;
-
-    /// Nodes are replaced in place, on logical pages that the space keeps twice.
-    const IN_PLACE: bool = false;
 
     /// The lower half of a divided node stays where it is, untouched.
     const LEFT_STAYS: bool = false;

@@ -49,6 +49,7 @@ impl Placement for Mu {
         buffers_default: 2,
         writes_paths: true,
         maps: false,
+        in_place: false,
     };
 
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {

@@ -70,6 +70,7 @@ impl Placement for Vm {
         buffers_default: 3,
         writes_paths: false,
         maps: true,
+        in_place: false,
     };
 
     const TRIMS: bool = true;

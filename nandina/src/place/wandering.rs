@@ -24,6 +24,7 @@ impl Placement for Wandering {
         buffers_default: 4,
         writes_paths: true,
         maps: false,
+        in_place: false,
     };
 
     fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {

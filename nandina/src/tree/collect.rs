@@ -126,7 +126,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Pages that must be free before an operation begins.
     pub(super) const fn kept(&self) -> u32 {
-        if S::IN_PLACE {
+        if S::DESCRIPTION.in_place {
             return 0;
         }
         self.budget.room_pages + self.space.room_to_fail()

@@ -1,4 +1,4 @@
-//! Finding the index again where nodes are replaced in place: a mount of a system with [`Placement::IN_PLACE`].
+//! Finding the index again where nodes are replaced in place: a mount of a system with [`Description::in_place`].
 //! Nothing is written.
 //!
 //! The root stands in the first logical page. Of each node the newer of two pages counts, which nothing else tells:

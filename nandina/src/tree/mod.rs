@@ -332,7 +332,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
-        if S::IN_PLACE {
+        if S::DESCRIPTION.in_place {
             return Budget::in_place(self.space.geometry.pages() / 2);
         }
         let path_pages = S::path_pages(height);

@@ -101,7 +101,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         ram: &'b mut [u8],
     ) -> Result<Self, OpenError<F::Error>> {
         let mut index = Self::new(flash, options, ram)?;
-        if S::IN_PLACE
+        if S::DESCRIPTION.in_place
             && let Some(root) = index.root_in_place()?
         {
             index.check_medium(&root.medium)?;
@@ -167,7 +167,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Finds the last committed root and rebuilds all that RAM holds.
     pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
         self.in_doubt = true;
-        if S::IN_PLACE {
+        if S::DESCRIPTION.in_place {
             self.recover_in_place()?;
         } else if !self.mount_from_checkpoint()? {
             let survey = survey(&mut self.space, u64::MAX)?;

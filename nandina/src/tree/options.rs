@@ -90,7 +90,7 @@ impl Options {
             victims: self.victims,
             keeps_pages: self.keep_pages.unwrap_or(!S::DESCRIPTION.writes_paths),
             mapping_bytes: if S::DESCRIPTION.maps { self.mapping_bytes } else { 0 },
-            in_place: S::IN_PLACE,
+            in_place: S::DESCRIPTION.in_place,
         }
     }
 

@@ -87,7 +87,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     )?
                 }
             };
-            if path.lowest(level) == level && !S::IN_PLACE && !(divided && S::LEFT_STAYS) {
+            if path.lowest(level) == level && !S::DESCRIPTION.in_place && !(divided && S::LEFT_STAYS) {
                 self.space.retire(PageNumber(path.page(level)));
             }
             if let Some(Emptying { block, together: true }) = emptying
@@ -111,7 +111,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 self.inner_nodes -= u32::from(level > 1);
                 self.place.vanish(&mut self.space, level);
                 self.space.unname(path.page(level));
-                if S::IN_PLACE {
+                if S::DESCRIPTION.in_place {
                     self.space.retire(PageNumber(path.page(level)));
                 }
                 Child::Gone
