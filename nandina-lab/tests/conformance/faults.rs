@@ -78,6 +78,11 @@ impl Flash for Flaky {
         self.fault()?;
         self.chip.rewrite(page, main, spare).map_err(FlakyError::Chip)
     }
+
+    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), FlakyError> {
+        self.fault()?;
+        self.chip.overwrite(page, offset, bytes).map_err(FlakyError::Chip)
+    }
 }
 
 struct FaultAnywhere;
