@@ -47,6 +47,7 @@ fn systems_json() -> serde_json::Value {
                 "needs": {
                     "programs_per_page": system.needs.programs_per_page,
                     "rewrite": system.needs.rewrite,
+                    "overwrite": system.needs.overwrite,
                 },
             })
         })
@@ -66,6 +67,7 @@ fn devices_json() -> serde_json::Value {
                 "programs_per_page": profile.capabilities.programs_per_page,
                 "in_order": profile.capabilities.in_order,
                 "rewrite": profile.capabilities.rewrite,
+                "overwrite": profile.capabilities.overwrite,
                 "safe_pages_per_block":
                     profile.capabilities.pairing.safe_pages(profile.geometry.pages_per_block),
                 "bad_blocks_max": profile.capabilities.bad_blocks_max(profile.geometry.blocks),

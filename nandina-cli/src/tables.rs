@@ -4,6 +4,7 @@ use std::io::Write;
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
+use nandina::flash::Capabilities;
 use nandina::flash::profile::PROFILES;
 use nandina::place::SYSTEMS;
 use nandina_lab::LabError;
@@ -42,6 +43,16 @@ pub fn systems() -> String {
     table.to_string()
 }
 
+/// What can be done to a page that was programmed, in a word or two.
+const fn in_place(capabilities: &Capabilities) -> &'static str {
+    match (capabilities.overwrite, capabilities.rewrite) {
+        (true, true) => "overwrite, rewrite",
+        (true, false) => "overwrite",
+        (false, true) => "rewrite",
+        (false, false) => "-",
+    }
+}
+
 pub fn devices() -> String {
     let header = [
         "device",
@@ -50,6 +61,7 @@ pub fn devices() -> String {
         "program us",
         "erase us",
         "programs/page",
+        "in place",
         "safe pages/block",
         "ECC bits",
         "erases promised",
@@ -63,6 +75,7 @@ pub fn devices() -> String {
             format!("{:.1}", profile.page_program_ns() as f64 / 1e3),
             format!("{:.0}", profile.timing.erase_ns as f64 / 1e3),
             profile.capabilities.programs_per_page.map_or("any".into(), |count| count.to_string()),
+            in_place(&profile.capabilities).to_string(),
             profile.capabilities.pairing.safe_pages(profile.geometry.pages_per_block).to_string(),
             profile.ecc.bits.to_string(),
             if profile.endurance == u32::MAX { "-".into() } else { profile.endurance.to_string() },

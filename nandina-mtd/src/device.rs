@@ -163,6 +163,8 @@ fn shape(info: &Info, size: u64, page_bytes: u32) -> Result<(Geometry, Capabilit
         in_order: is_nand,
         pairing: if info.kind == kernel::MLC_NAND { Pairing::DistanceThree } else { Pairing::None },
         rewrite: false,
+        // Whether the ECC survives it, the kernel does not say.
+        overwrite: false,
         bad_blocks_per_mille: if is_nand { 20 } else { 0 },
     };
     Ok((geometry, capabilities))
@@ -207,6 +209,10 @@ impl Flash for Mtd {
 
     fn rewrite(&mut self, _: PageNumber, _: &[u8], _: &[u8]) -> Result<(), MtdError> {
         Err(MtdError::NoRewrite)
+    }
+
+    fn overwrite(&mut self, _: PageNumber, _: u32, _: &[u8]) -> Result<(), MtdError> {
+        Err(MtdError::NoOverwrite)
     }
 
     fn is_bad(&mut self, block: BlockNumber) -> Result<bool, MtdError> {

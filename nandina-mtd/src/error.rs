@@ -33,6 +33,8 @@ pub enum MtdError {
     ReadOnly,
     /// MTD devices cannot replace a page in place.
     NoRewrite,
+    /// MTD devices are not trusted to program bytes of a page again.
+    NoOverwrite,
 }
 
 impl fmt::Display for MtdError {
@@ -45,6 +47,9 @@ impl fmt::Display for MtdError {
             }
             Self::ReadOnly => f.write_str("the device was opened to be read only"),
             Self::NoRewrite => f.write_str("an MTD device cannot replace a page in place"),
+            Self::NoOverwrite => {
+                f.write_str("bytes of a page are not programmed again on an MTD device")
+            }
         }
     }
 }

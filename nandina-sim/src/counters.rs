@@ -10,8 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct Counters {
     /// Page reads.
     pub reads: u64,
-    /// Page programs; a mark on a bad block counts as one.
+    /// Page programs; a mark on a bad block counts as one, and so does an overwrite.
     pub programs: u64,
+    /// Of the programs, those of some bytes of a page that was programmed before.
+    #[serde(default)]
+    pub overwrites: u64,
     /// Block erases.
     pub erases: u64,
     /// Pages replaced in place.
@@ -23,7 +26,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// All operations.
+    /// All operations. Overwrites are among the programs.
     pub const fn operations(&self) -> u64 {
         self.reads + self.programs + self.erases + self.rewrites
     }
@@ -36,6 +39,7 @@ impl Sub for Counters {
         Self {
             reads: self.reads - before.reads,
             programs: self.programs - before.programs,
+            overwrites: self.overwrites - before.overwrites,
             erases: self.erases - before.erases,
             rewrites: self.rewrites - before.rewrites,
             bytes_read: self.bytes_read - before.bytes_read,

@@ -29,7 +29,8 @@ impl Cut {
     ];
 }
 
-/// What a torn page, or each page of a torn block, looks like afterwards.
+/// What a torn page, or each page of a torn block, looks like afterwards. The bytes of a torn overwrite are a
+/// mixture under each of these, and the page stays readable (rule 15).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tear {
     /// Any mixture of old and new bits, as the seed has it: none, all, the first or last bytes, single bits.
@@ -104,6 +105,16 @@ pub fn tear_rewrite(
     }
 }
 
+/// Leaves `old`, bytes of a page that were to become `new`, torn (rule 15): a mixture, whatever the tear. The
+/// others make its ends: nothing to be seen, and single bits.
+pub fn tear_overwrite(old: &mut [u8], new: &[u8], tear: Tear, random: &mut ChaCha8Rng) {
+    match tear {
+        Tear::Mixture => mix(old, new, random),
+        Tear::Ones => {}
+        Tear::Unreadable => mix_bits(old, new, random),
+    }
+}
+
 /// Mixes `new` into `old`: each bit ends as one or the other.
 fn mix(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
     match Extent::choose(random, old.len()) {
@@ -114,12 +125,14 @@ fn mix(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
             let start = old.len() - bytes;
             old[start..].copy_from_slice(&new[start..]);
         }
-        Extent::Bits => {
-            for (old, new) in old.iter_mut().zip(new) {
-                let mask = random.next_u32() as u8;
-                *old = *old & !mask | new & mask;
-            }
-        }
+        Extent::Bits => mix_bits(old, new, random),
+    }
+}
+
+fn mix_bits(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
+    for (old, new) in old.iter_mut().zip(new) {
+        let mask = random.next_u32() as u8;
+        *old = *old & !mask | new & mask;
     }
 }
 

@@ -21,6 +21,8 @@ pub enum Rule {
     BadBlocks,
     /// Rule 14.
     Rewrite,
+    /// Rule 15.
+    Overwrite,
 }
 
 impl Rule {
@@ -34,6 +36,7 @@ impl Rule {
             Self::Bounds => 5,
             Self::BadBlocks => 10,
             Self::Rewrite => 14,
+            Self::Overwrite => 15,
         }
     }
 
@@ -46,6 +49,7 @@ impl Rule {
             Self::Bounds => "bounds",
             Self::BadBlocks => "bad blocks",
             Self::Rewrite => "rewrite",
+            Self::Overwrite => "overwrite",
         }
     }
 }

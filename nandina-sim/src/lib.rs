@@ -37,6 +37,7 @@ mod faults;
 mod image;
 mod nor;
 mod operations;
+mod overwrite;
 mod rules;
 
 pub use chip::Chip;

@@ -132,8 +132,14 @@ impl NorFlash for NorChip {
         for (page, within, part) in self.parts(offset, bytes.len()) {
             // The bytes beside the part keep what they hold, and bits only fall.
             let mut main = self.chip.cells(page);
-            for (old, new) in main[within..].iter_mut().zip(&bytes[part.clone()]) {
+            let cells = &mut main[within..within + part.len()];
+            for (old, new) in cells.iter_mut().zip(&bytes[part.clone()]) {
                 *old &= new;
+            }
+            if self.chip.capabilities().overwrite && !self.chip.page_is_erased(page) {
+                let overwritten = self.chip.overwrite(page, within as u32, cells);
+                overwritten.map_err(NorChipError::Chip)?;
+                continue;
             }
             let result = self.chip.program(page, &main, &[]);
             self.chip.take_back_program(main.len() - part.len());

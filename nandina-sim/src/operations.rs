@@ -11,7 +11,7 @@ use crate::{Chip, ChipError, Cut, Tear};
 
 /// What becomes of a program, an erase or a rewrite.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+pub enum Fate {
     Done,
     Cut(Cut),
     Failed,
@@ -20,7 +20,7 @@ enum Fate {
 
 impl Fate {
     /// What the caller learns of it; `failure` if the chip reports one.
-    fn result(self, failure: ChipError) -> Result<(), ChipError> {
+    pub fn result(self, failure: ChipError) -> Result<(), ChipError> {
         match self {
             Self::Done | Self::Silent => Ok(()),
             Self::Cut(_) => Err(ChipError::PowerLost),
@@ -41,7 +41,7 @@ impl Chip {
 
     /// What becomes of the program, erase or rewrite in `block` that is about to be done.
     #[inline]
-    fn fate(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
+    pub(crate) fn fate(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
         if self.cut.is_some() || self.blocks[block].failing || self.faults.any() {
             self.uncertain_fate(block, failures, silent)
         } else {
@@ -322,6 +322,13 @@ impl Flash for Chip {
         self.counters.rewrites += 1;
         self.time.program_ns += self.profile.timing.rewrite_extra_ns;
         fate.result(ChipError::ProgramFailed(page))
+    }
+
+    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        if !self.powered {
+            return Err(ChipError::PowerLost);
+        }
+        self.program_again(page, offset, bytes)
     }
 
     fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {

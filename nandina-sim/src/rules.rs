@@ -1,6 +1,8 @@
 //! The rules of the media contract that a caller can break. A broken rule changes nothing and is not
 //! counted.
 
+use std::ops::Range;
+
 use nandina::flash::{BlockNumber, PageNumber};
 
 use crate::{Chip, ChipError, Rule};
@@ -67,6 +69,28 @@ impl Chip {
     ) -> Result<(usize, PageNumber), ChipError> {
         self.check_page(page, main.len(), spare.len())?;
         let (number, index) = self.place(page);
+        self.check_programs(page, number, index)?;
+        let block = &self.blocks[number];
+        if block.programs(index) > 0
+            && let Some(old) = block.page_bytes(index)
+        {
+            let (old_main, old_spare) = old.split_at(main.len());
+            if rises(old_main, main) || rises(old_spare, spare) {
+                return Err(broken(Rule::BitsFall, move || {
+                    format!("a program of {page} would change a bit from 0 to 1")
+                }));
+            }
+        }
+        Ok((number, index))
+    }
+
+    /// Whether `page`, which is page `index` of block `number`, may be programmed now, whatever the bytes.
+    fn check_programs(
+        &self,
+        page: PageNumber,
+        number: usize,
+        index: PageNumber,
+    ) -> Result<(), ChipError> {
         self.check_good(BlockNumber(number as u32))?;
         let block = &self.blocks[number];
         let programs = block.programs(index);
@@ -91,17 +115,50 @@ impl Chip {
                 )
             }));
         }
-        if programs > 0
-            && let Some(old) = block.page_bytes(index)
-        {
-            let (old_main, old_spare) = old.split_at(main.len());
-            if rises(old_main, main) || rises(old_spare, spare) {
-                return Err(broken(Rule::BitsFall, move || {
-                    format!("a program of {page} would change a bit from 0 to 1")
-                }));
-            }
+        Ok(())
+    }
+
+    /// Answers the place of `page`, and the bytes of it that are named.
+    pub(crate) fn check_overwrite(
+        &self,
+        page: PageNumber,
+        offset: u32,
+        bytes: &[u8],
+    ) -> Result<(usize, PageNumber, Range<usize>), ChipError> {
+        let page_bytes = self.profile.geometry.page_bytes as usize;
+        self.check_page(page, page_bytes, 0)?;
+        let (start, length) = (offset as usize, bytes.len());
+        if length == 0 || length > page_bytes || start > page_bytes - length {
+            return Err(broken(Rule::Bounds, move || {
+                format!(
+                    "{length} bytes from byte {start} of {page} were named, a page has {page_bytes}"
+                )
+            }));
         }
-        Ok((number, index))
+        if !self.profile.capabilities.overwrite {
+            return Err(broken(Rule::Overwrite, move || {
+                format!("{page} was to be overwritten, this chip cannot")
+            }));
+        }
+        let (number, index) = self.place(page);
+        self.check_programs(page, number, index)?;
+        let block = &self.blocks[number];
+        if block.programs(index) == 0 {
+            return Err(broken(Rule::Overwrite, move || {
+                format!("{page} was to be overwritten, it was not programmed since its erase")
+            }));
+        }
+        let range = start..start + length;
+        // After a silent fault nobody can know what the cells hold: there the bits just fall.
+        if self.fault_counters.silent == 0
+            && let Some(old) = block.page_bytes(index)
+            && rises(&old[range.clone()], bytes)
+        {
+            return Err(broken(Rule::BitsFall, move || {
+                format!("an overwrite of {page} would change a bit from 0 to 1")
+            }));
+        }
+        Ok((number, index, range))
     }
 
     pub(crate) fn check_rewrite(&self, page: PageNumber) -> Result<(), ChipError> {

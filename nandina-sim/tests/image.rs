@@ -45,6 +45,7 @@ fn seen(chip: &Chip) -> Vec<String> {
 enum Step {
     Program(u32, u8),
     Rewrite(u32, u8),
+    Overwrite(u32, u8),
     Erase(u32),
     Mark(u32),
     Cut(u64, Cut),
@@ -56,6 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0..32u32, any::<u8>()).prop_map(|(page, byte)| Step::Program(page, byte)),
         1 => (0..32u32, any::<u8>()).prop_map(|(page, byte)| Step::Rewrite(page, byte)),
+        1 => (0..32u32, any::<u8>()).prop_map(|(page, byte)| Step::Overwrite(page, byte)),
         4 => (0..8u32).prop_map(Step::Erase),
         1 => (0..8u32).prop_map(Step::Mark),
         1 => (0..3u64, cut).prop_map(|(operation, cut)| Step::Cut(operation, cut)),
@@ -74,6 +76,9 @@ fn act(chip: &mut Chip, step: &Step) -> String {
         }
         Step::Rewrite(page, byte) => {
             format!("{:?}", chip.rewrite(PageNumber(page), &bytes(byte, main), &[]))
+        }
+        Step::Overwrite(page, byte) => {
+            format!("{:?}", chip.overwrite(PageNumber(page), byte.into(), &[byte, 0]))
         }
         Step::Erase(block) => format!("{:?}", chip.erase(BlockNumber(block))),
         Step::Mark(block) => format!("{:?}", chip.mark_bad(BlockNumber(block))),
@@ -368,6 +373,19 @@ fn erased_pages_take_no_room() {
 }
 
 #[cfg(unix)]
+#[test]
+fn images_from_before_overwriting_are_read() {
+    let folder = folder();
+    let (path, bytes) = sample(folder.path());
+    let bytes = described(&bytes, |description| {
+        for (member, of) in [("overwrites", "/counters"), ("overwrite", "/profile/capabilities")] {
+            description.pointer_mut(of).unwrap().as_object_mut().unwrap().remove(member).unwrap();
+        }
+    });
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(Chip::load(&path).unwrap().counters().overwrites, 0);
+}
+
 #[test]
 fn links_and_permissions_stay() {
     use std::os::unix::fs::{PermissionsExt, symlink};

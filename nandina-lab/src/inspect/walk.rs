@@ -185,7 +185,7 @@ impl Walker<'_> {
     fn shape(&self, level: u8) -> Shape {
         let key_bytes = usize::from(self.root.medium.key_bytes);
         match level {
-            1 => Shape { key_bytes, payload_bytes: self.root.medium.value_bytes.into() },
+            1 => Shape::sorted(key_bytes, self.root.medium.value_bytes.into()),
             _ => Shape::inner(key_bytes),
         }
     }

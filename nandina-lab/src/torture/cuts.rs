@@ -6,7 +6,7 @@ use nandina::{Index, Moves, OpenError, Options, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, TINY, Tear};
 
 use super::oracle::{Change, Model, compare, key, text, value};
-use super::{CaseId, CutPoint, Device, Mode, Report, in_parallel};
+use super::{CaseId, CutPoint, Device, Mode, Report, fitted, in_parallel, suited};
 
 /// A run of changes that contains all that a tree does: splits, growth in height, replaced values, nodes
 /// that vanish, garbage collection, idle steps, and everything removed at its end.

@@ -1,8 +1,8 @@
 //! What stands between an index and the simulated chip under torture: the chip itself, or a wrapper that
 //! is broken on purpose so that the torture can be seen to catch it.
 
-use nandina::flash::{Flash, Profile};
 use nandina::Options;
+use nandina::flash::{Flash, Profile};
 use nandina::place::Placement;
 use nandina_sim::{Chip, ChipError};
 
@@ -11,6 +11,7 @@ pub fn suited<S: Placement>(mut profile: Profile) -> Profile {
     let needs = S::DESCRIPTION.needs;
     let capabilities = &mut profile.capabilities;
     capabilities.rewrite |= needs.rewrite;
+    capabilities.overwrite |= needs.overwrite;
     if capabilities.programs_per_page.is_some_and(|allowed| allowed < needs.programs_per_page) {
         capabilities.programs_per_page = Some(needs.programs_per_page);
     }

@@ -12,7 +12,7 @@ use nandina_lab::analysis::{Tree, levels, mu_pages, wandering_pages};
 use nandina_lab::work::Work;
 use nandina_sim::Chip;
 
-const ENTRY: Shape = Shape { key_bytes: 4, payload_bytes: 4 };
+const ENTRY: Shape = Shape::sorted(4, 4);
 
 /// Entries of a page of the `mlc` chip with our header, the model's *f*.
 fn entries() -> u32 {

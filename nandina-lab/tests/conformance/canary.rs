@@ -228,6 +228,10 @@ impl Flash for ForgottenChecksum {
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
         self.0.rewrite(page, main, spare)
     }
+
+    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        self.0.overwrite(page, offset, bytes)
+    }
 }
 
 impl Flash for LateProgram {
@@ -265,6 +269,11 @@ impl Flash for LateProgram {
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
         self.flush()?;
         self.chip.rewrite(page, main, spare)
+    }
+
+    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        self.flush()?;
+        self.chip.overwrite(page, offset, bytes)
     }
 }
 

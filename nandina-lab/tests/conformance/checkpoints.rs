@@ -104,7 +104,7 @@ impl Check for CutAnywhere {
         {
             let case = case(blocks, every, moves, buffers);
             let mut random = ChaCha8Rng::seed_from_u64(seed() + run as u64);
-            let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
+            let mut chip = Chip::with_seed(case.profile, seed());
             let mut ram = case.ram::<S>();
             drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
             let mut model = Model::new();
@@ -149,7 +149,7 @@ impl Check for FailingBlocks {
             case.profile.capabilities.bad_blocks_per_mille = 250;
             case.options.verify = run % 2 == 0;
             let mut random = ChaCha8Rng::seed_from_u64(1000 * seed() + u64::from(run));
-            let mut chip = Chip::with_seed(suited::<S>(case.profile), seed() + u64::from(run));
+            let mut chip = Chip::with_seed(case.profile, seed() + u64::from(run));
             let mut ram = case.ram::<S>();
             drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
             chip.set_faults(Faults {
@@ -203,7 +203,7 @@ impl Check for Damaged {
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = case(24, 3, Moves::Together, None);
-        let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
+        let mut chip = Chip::with_seed(case.profile, seed());
         let mut ram = case.ram::<S>();
         drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
         let (mut model, mut random) = (Model::new(), ChaCha8Rng::seed_from_u64(seed()));
@@ -290,7 +290,7 @@ impl Check for Costs {
                     && cost.erases <= most.erases;
                 if holds { Ok(()) } else { Err(format!("{what}: {cost:?}, planned {most:?}")) }
             };
-            let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
+            let mut chip = Chip::with_seed(case.profile, seed());
             let mut ram = case.ram::<S>();
             drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
             let mut random = ChaCha8Rng::seed_from_u64(seed());

@@ -80,6 +80,10 @@ impl Flash for Deaf {
         self.chip.rewrite(page, main, spare)
     }
 
+    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        self.chip.overwrite(page, offset, bytes)
+    }
+
     fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {
         Ok(self.chip.is_bad(block)? && self.hides != Hides::BadBlocks)
     }

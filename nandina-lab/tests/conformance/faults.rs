@@ -78,6 +78,11 @@ impl Flash for Flaky {
         self.fault()?;
         self.chip.rewrite(page, main, spare).map_err(FlakyError::Chip)
     }
+
+    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), FlakyError> {
+        self.fault()?;
+        self.chip.overwrite(page, offset, bytes).map_err(FlakyError::Chip)
+    }
 }
 
 struct FaultAnywhere;
@@ -89,7 +94,10 @@ impl Check for FaultAnywhere {
         for until_fault in (40..1_000).step_by(3) {
             let at = |what| format!("fault {until_fault} operations on: {what}");
             let mut ram = case.ram::<S>();
-            let flaky = Flaky { chip: Chip::new(suited::<S>(case.profile)), until_fault: Some(until_fault) };
+            let flaky = Flaky {
+                chip: Chip::new(suited::<S>(case.profile)),
+                until_fault: Some(until_fault),
+            };
             let mut index = Index::<_, S>::format(flaky, &case.options, &mut ram).map_err(text)?;
             let mut model = Model::new();
             for turn in 0..240u32 {

@@ -24,7 +24,7 @@ impl Check for Reads {
             for checkpoints in [None, Some(4)] {
                 let mut case = Case::new(MLC.without_pairing().with_blocks(blocks));
                 case.options.checkpoints = checkpoints;
-                let mut chip = Chip::new(suited::<S>(case.profile));
+                let mut chip = Chip::new(case.profile);
                 let mut ram = case.ram::<S>();
                 let mut index =
                     Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
@@ -84,7 +84,7 @@ impl Check for Compared {
             case.profile.geometry.page_bytes = page_bytes;
             case.options.key_bytes = key_bytes;
             let mut random = ChaCha8Rng::seed_from_u64(seed());
-            let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
+            let mut chip = Chip::with_seed(case.profile, seed());
             let mut ram = case.ram::<S>();
             let mut index =
                 Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;

@@ -147,7 +147,7 @@ struct RamAndHeight;
 
 impl Check for RamAndHeight {
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        for case in cases().map(|case| case.suited::<S>()) {
+        for case in cases().into_iter().map(Case::suited::<S>) {
             if planned::<S>(&case, 1)?.ram_bytes != case.ram::<S>().len() {
                 return Err("the planned RAM is not what the index takes".into());
             }

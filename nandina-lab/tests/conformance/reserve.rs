@@ -85,6 +85,13 @@ impl Flash for Failing {
         self.chip.rewrite(page, main, spare)
     }
 
+    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        if matches!(self.failure, Failure::Program) && self.strikes() {
+            return Err(ChipError::ProgramFailed(page));
+        }
+        self.chip.overwrite(page, offset, bytes)
+    }
+
     fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {
         self.chip.is_bad(block)
     }

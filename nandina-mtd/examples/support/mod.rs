@@ -110,6 +110,10 @@ impl Flash for Counted {
         self.chip.rewrite(page, main, spare)
     }
 
+    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), MtdError> {
+        self.chip.overwrite(page, offset, bytes)
+    }
+
     fn is_bad(&mut self, block: BlockNumber) -> Result<bool, MtdError> {
         self.chip.is_bad(block)
     }

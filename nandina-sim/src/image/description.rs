@@ -135,6 +135,7 @@ impl Description {
         let counts = [
             counters.reads,
             counters.programs,
+            counters.overwrites,
             counters.erases,
             counters.rewrites,
             counters.bytes_read,

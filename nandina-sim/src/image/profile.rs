@@ -58,6 +58,8 @@ struct CapabilityFields {
     #[serde(with = "PairingFields")]
     pairing: Pairing,
     rewrite: bool,
+    #[serde(default)]
+    overwrite: bool,
     bad_blocks_per_mille: u8,
 }
 

@@ -15,6 +15,11 @@ pub struct Capabilities {
     pub pairing: Pairing,
     /// A single page can be replaced whatever it holds: a page erase, or the card's own FTL.
     pub rewrite: bool,
+    /// Some bytes of a page can be programmed again after the page was, as often as
+    /// [`programs_per_page`](Self::programs_per_page) says (rule 15). The driver of a NAND chip sets it only
+    /// if the chip's ECC survives partial programs: if codewords can be programmed apart, or the ECC of bytes
+    /// that are still ones is ones.
+    pub overwrite: bool,
     /// Blocks in a thousand that the maker lets go bad over the chip's life, those that are bad from
     /// the factory included. So many blocks are kept in reserve.
     pub bad_blocks_per_mille: u8,
@@ -95,11 +100,13 @@ pub struct Needs {
     pub programs_per_page: u8,
     /// Pages that can be replaced in place.
     pub rewrite: bool,
+    /// Pages of which some bytes can be programmed again.
+    pub overwrite: bool,
 }
 
 impl Needs {
     /// One program for each page between erases, which every chip allows.
-    pub const NOTHING: Self = Self { programs_per_page: 1, rewrite: false };
+    pub const NOTHING: Self = Self { programs_per_page: 1, rewrite: false, overwrite: false };
 
     /// What `capabilities` lack of this, if they lack anything.
     pub fn missing(&self, capabilities: &Capabilities) -> Option<Missing> {
@@ -108,6 +115,7 @@ impl Needs {
                 Some(Missing::Programs { needed: self.programs_per_page, allowed })
             }
             _ if self.rewrite && !capabilities.rewrite => Some(Missing::Rewrite),
+            _ if self.overwrite && !capabilities.overwrite => Some(Missing::Overwrite),
             _ => None,
         }
     }
@@ -125,6 +133,8 @@ pub enum Missing {
     },
     /// A page cannot be replaced in place.
     Rewrite,
+    /// Bytes of a page cannot be programmed again.
+    Overwrite,
 }
 
 impl fmt::Display for Missing {
@@ -135,6 +145,9 @@ impl fmt::Display for Missing {
                 "it programs a page {needed} times between erases, the chip allows {allowed}"
             ),
             Self::Rewrite => f.write_str("it replaces pages in place, the chip cannot"),
+            Self::Overwrite => {
+                f.write_str("it programs bytes of a page after the page, the chip cannot")
+            }
         }
     }
 }
@@ -164,9 +177,12 @@ mod tests {
 
     #[test]
     fn what_a_chip_lacks_is_told() {
-        use crate::flash::profile::{DATAFLASH, MLC, NOR, SLC};
-        let partial = Needs { programs_per_page: 4, rewrite: false };
-        let in_place = Needs { programs_per_page: 1, rewrite: true };
+        use crate::flash::profile::{
+            DATAFLASH, DATAFLASH_264, MLC, NAND_2K, NOR, SD, SD_2K, SLC, TLC,
+        };
+        let partial = Needs { programs_per_page: 4, ..Needs::NOTHING };
+        let in_place = Needs { rewrite: true, ..Needs::NOTHING };
+        let appends = Needs { programs_per_page: 2, overwrite: true, ..Needs::NOTHING };
         for profile in [MLC, SLC, NOR, DATAFLASH] {
             assert_eq!(Needs::NOTHING.missing(&profile.capabilities), None);
         }
@@ -176,6 +192,15 @@ mod tests {
         assert_eq!(partial.missing(&NOR.capabilities), None);
         assert_eq!(in_place.missing(&NOR.capabilities), Some(Missing::Rewrite));
         assert_eq!(in_place.missing(&DATAFLASH.capabilities), None);
+        for profile in [SLC, NOR, DATAFLASH, DATAFLASH_264, NAND_2K] {
+            assert_eq!(appends.missing(&profile.capabilities), None, "{}", profile.key);
+        }
+        for profile in [SD, SD_2K, MLC, TLC] {
+            assert!(!profile.capabilities.overwrite, "{}", profile.key);
+        }
+        let capabilities = crate::flash::Capabilities { overwrite: false, ..SLC.capabilities };
+        assert_eq!(appends.missing(&capabilities), Some(Missing::Overwrite));
+        assert_eq!(partial.missing(&capabilities), None);
     }
 
     #[test]

@@ -48,6 +48,12 @@ pub use profile::{Profile, Timing};
 /// 14. **Rewrite.** Where [`Capabilities::rewrite`] is set, a page may be replaced whatever it holds. A
 ///     cut leaves that page undefined, and so does a failure, reported as [`ErrorKind::ProgramFailed`];
 ///     no other page changes. Elsewhere `rewrite` is never called.
+/// 15. **Overwrite.** Where [`Capabilities::overwrite`] is set, some of the main data of a page may be
+///     programmed again, if the page was programmed since its block was erased. That is one program of the
+///     page: NOP (rule 1), falling bits (rule 2), order (rule 3: where pages rise, only the page programmed
+///     last in its block) and bad blocks (rule 10) hold for it. A cut leaves any mixture of old and new bits
+///     in those bytes, and so does a failure, reported as [`ErrorKind::ProgramFailed`]. Nothing else changes
+///     but what rule 13 says: unlike after rule 6 the page can be read. Elsewhere `overwrite` is never called.
 pub trait Flash {
     /// What went wrong in the device. It is handed to the caller of the index unchanged.
     type Error: FlashError;
@@ -78,6 +84,13 @@ pub trait Flash {
 
     /// Replaces `page` as a whole (rule 14). A driver of a chip without this capability answers an error.
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error>;
+
+    /// Programs `bytes` into the main data of `page` from byte `offset` on (rule 15). `bytes` are one or more,
+    /// end within the main data, and are what is to stand there: no bit of them is 1 where the page has 0.
+    /// Cost: one page program and the transfer of these bytes alone. A driver of a chip without this
+    /// capability answers an error.
+    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8])
+    -> Result<(), Self::Error>;
 
     /// Whether `block` is bad, from the factory or since. Asked once for each block by a mount, and once
     /// more where there is no checkpoint to be used, so a driver does well to keep its table in RAM. Default: no block is.
@@ -158,6 +171,15 @@ impl<F: Flash + ?Sized> Flash for &mut F {
 
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error> {
         (**self).rewrite(page, main, spare)
+    }
+
+    fn overwrite(
+        &mut self,
+        page: PageNumber,
+        offset: u32,
+        bytes: &[u8],
+    ) -> Result<(), Self::Error> {
+        (**self).overwrite(page, offset, bytes)
     }
 
     fn is_bad(&mut self, block: BlockNumber) -> Result<bool, Self::Error> {

@@ -1,7 +1,8 @@
 //! Any `NorFlash` of the crate `embedded-storage` as a chip that carries an index (feature
-//! `embedded-storage`). No byte is written twice between erases, so plain `NorFlash` suffices.
+//! `embedded-storage`). No byte is written twice between erases, so plain `NorFlash` suffices, unless a system
+//! overwrites: that takes a `MultiwriteNorFlash`.
 
-use embedded_storage::nor_flash::{NorFlash, NorFlashError, NorFlashErrorKind};
+use embedded_storage::nor_flash::{MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind};
 
 use super::{
     BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber, Pairing, Reading,
@@ -20,6 +21,8 @@ pub struct NorPages<F> {
     flash: F,
     page_bytes: u32,
     bad_blocks_per_mille: u8,
+    /// The flash may be written again between erases, byte by byte.
+    multiwrite: bool,
 }
 
 /// Why a `NorFlash` cannot be cut into such pages.
@@ -35,6 +38,11 @@ pub enum NorLayoutError {
         /// Bytes of an erase unit.
         block_bytes: u32,
     },
+    /// Overwriting takes a flash that writes single bytes.
+    Overwrite {
+        /// Bytes written at once.
+        unit_bytes: u32,
+    },
 }
 
 impl core::fmt::Display for NorLayoutError {
@@ -45,6 +53,9 @@ impl core::fmt::Display for NorLayoutError {
             }
             Self::Block { block_bytes } => {
                 write!(f, "a block of {block_bytes} bytes must hold two or more whole pages")
+            }
+            Self::Overwrite { unit_bytes } => {
+                write!(f, "overwriting takes single bytes, the flash writes {unit_bytes} at once")
             }
         }
     }
@@ -65,7 +76,7 @@ impl<F: NorFlash> NorPages<F> {
         if !block_bytes.is_multiple_of(page_bytes) || block_bytes / page_bytes < 2 {
             return Err(NorLayoutError::Block { block_bytes });
         }
-        Ok(Self { flash, page_bytes, bad_blocks_per_mille: 0 })
+        Ok(Self { flash, page_bytes, bad_blocks_per_mille: 0, multiwrite: false })
     }
 
     /// The same flash, with blocks kept in reserve for ones that wear out, in thousandths of its blocks.
@@ -84,6 +95,17 @@ impl<F: NorFlash> NorPages<F> {
     }
 }
 
+impl<F: MultiwriteNorFlash> NorPages<F> {
+    /// As [`NorPages::new`], and the pages can be overwritten (rule 15), any number of times between erases.
+    /// The flash must write single bytes.
+    pub fn multiwrite(flash: F, page_bytes: u32) -> Result<Self, NorLayoutError> {
+        if F::WRITE_SIZE != 1 {
+            return Err(NorLayoutError::Overwrite { unit_bytes: F::WRITE_SIZE as u32 });
+        }
+        Ok(Self { multiwrite: true, ..Self::new(flash, page_bytes)? })
+    }
+}
+
 /// What a `NorFlash` answered, or a call that it has no answer to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NorError<E> {
@@ -95,6 +117,8 @@ pub enum NorError<E> {
     Erase(E),
     /// NOR flash cannot replace a page in place.
     NoRewrite,
+    /// These pages were not made by [`NorPages::multiwrite`].
+    NoOverwrite,
 }
 
 impl<E: core::fmt::Debug> core::fmt::Display for NorError<E> {
@@ -104,6 +128,7 @@ impl<E: core::fmt::Debug> core::fmt::Display for NorError<E> {
             Self::Write(error) => write!(f, "writing: {error:?}"),
             Self::Erase(error) => write!(f, "erasing: {error:?}"),
             Self::NoRewrite => f.write_str("NOR flash cannot replace a page in place"),
+            Self::NoOverwrite => f.write_str("this NOR flash is not known to write bytes again"),
         }
     }
 }
@@ -133,10 +158,11 @@ impl<F: NorFlash> Flash for NorPages<F> {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            programs_per_page: Some(1),
+            programs_per_page: if self.multiwrite { None } else { Some(1) },
             in_order: false,
             pairing: Pairing::None,
             rewrite: false,
+            overwrite: self.multiwrite,
             bad_blocks_per_mille: self.bad_blocks_per_mille,
         }
     }
@@ -162,5 +188,17 @@ impl<F: NorFlash> Flash for NorPages<F> {
 
     fn rewrite(&mut self, _: PageNumber, _: &[u8], _: &[u8]) -> Result<(), Self::Error> {
         Err(NorError::NoRewrite)
+    }
+
+    fn overwrite(
+        &mut self,
+        page: PageNumber,
+        offset: u32,
+        bytes: &[u8],
+    ) -> Result<(), Self::Error> {
+        if !self.multiwrite {
+            return Err(NorError::NoOverwrite);
+        }
+        self.flash.write(self.offset(page) + offset, bytes).map_err(NorError::Write)
     }
 }

@@ -118,6 +118,7 @@ const NAND: Capabilities = Capabilities {
     in_order: true,
     pairing: Pairing::None,
     rewrite: false,
+    overwrite: false,
     bad_blocks_per_mille: 20,
 };
 
@@ -148,9 +149,10 @@ pub const SLC: Profile = Profile {
     summary: "SLC NAND, 2 KiB pages, 64 pages a block, 64 MiB",
     source: "Samsung K9WAG08U1A as in the μ-Tree paper, Table 1, cut to 512 blocks; 25 ns a byte is \
              assumed, 25 us and 200 us follow from the printed 77.8 us and 252.8 us; 4 bits of ECC a 512 \
-             bytes, 100,000 erases and 2 % of bad blocks are assumed for the class",
+             bytes that survives partial programs, 100,000 erases and 2 % of bad blocks are assumed for the \
+             class",
     geometry: Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 64, blocks: 512 },
-    capabilities: Capabilities { programs_per_page: Some(4), ..NAND },
+    capabilities: Capabilities { programs_per_page: Some(4), overwrite: true, ..NAND },
     timing: Timing { read_ns: 25_000, program_ns: 200_000, ..MLC.timing },
     ecc: Ecc { codeword_bytes: 512, bits: 4, refresh_bits: 3 },
     endurance: 100_000,
@@ -187,6 +189,7 @@ pub const NOR: Profile = Profile {
     capabilities: Capabilities {
         programs_per_page: None,
         in_order: false,
+        overwrite: true,
         bad_blocks_per_mille: 0,
         ..NAND
     },
@@ -207,13 +210,14 @@ pub const DATAFLASH: Profile = Profile {
     key: "dataflash",
     summary: "DataFlash, pages of 512 + 16 B, 8 pages a block, 4 MiB",
     source: "AT45DB321 class at the rates of the VMTree paper, Figure 4: 475 KiB/s read, 35 KiB/s \
-             erase-then-write for 512 bytes; a program without erase takes 3 ms of that, a block erase 45 ms \
-             (typical for the part); 100,000 erases (datasheet)",
+             erase-then-write for 512 bytes; a program without erase takes 3 ms of that, however few bytes, \
+             a block erase 45 ms (typical for the part); 100,000 erases (datasheet)",
     geometry: Geometry { page_bytes: 512, spare_bytes: 16, pages_per_block: 8, blocks: 1024 },
     capabilities: Capabilities {
         programs_per_page: None,
         in_order: false,
         rewrite: true,
+        overwrite: true,
         bad_blocks_per_mille: 0,
         ..NAND
     },
@@ -288,7 +292,7 @@ pub const NAND_2K: Profile = Profile {
     key: "nand-2k",
     summary: "NAND behind a slow bus, 2 KiB pages, 64 pages a block, 16 MiB",
     source: "NAND of the 16-bit device in the VMTree paper, Figure 4: 203 KiB/s read, 187 KiB/s write; spare \
-             area, block size, order, NOP and reliability of the slc profile are assumed",
+             area, block size, order, NOP, overwriting and reliability of the slc profile are assumed",
     geometry: Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 64, blocks: 128 },
     timing: Timing {
         read_ns: ns_at(2048, 203),

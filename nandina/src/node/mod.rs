@@ -1,9 +1,11 @@
 //! Records and pages as bytes: nothing here reads a chip, and nothing here knows how a tree changes.
 
+pub mod appended;
 pub(crate) mod bytes;
 pub(crate) mod checksum;
 mod page;
 mod sorted;
+mod tags;
 
 pub use page::{HEADER_BYTES, Medium, PageFault, PageHeader, PageLayout, VERSION};
 pub use sorted::{Node, NodeMut, Shape};

@@ -9,42 +9,58 @@
 //! child; whoever puts it there lowers the first key to it, so that it stays a lower bound and the node
 //! can be found by it. Numbers are little-endian, keys order as bytes.
 
-use super::POINTER_BYTES;
 use super::bytes::u32_at;
+use super::{POINTER_BYTES, tags};
 
-/// Sizes of the two halves of a record, in bytes.
+/// Sizes of the parts of a record and of what stands before the first, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Bytes of the key.
     pub key_bytes: usize,
     /// Bytes of the value, or of the pointer in an inner node.
     pub payload_bytes: usize,
+    /// Bytes of the tag behind the payload: 0, or 1 or 2 where records are appended to pages
+    /// ([`appended`](super::appended)).
+    pub tag_bytes: usize,
+    /// Bytes before the first record: 2 for the count, and more where there are tags.
+    pub head_bytes: usize,
 }
 
 const COUNT_BYTES: usize = 2;
 
 impl Shape {
-    /// The shape of the inner nodes above leaves with keys of `key_bytes`.
-    pub const fn inner(key_bytes: usize) -> Self {
-        Self { key_bytes, payload_bytes: POINTER_BYTES }
+    /// The shape of sorted records without tags.
+    pub const fn sorted(key_bytes: usize, payload_bytes: usize) -> Self {
+        Self { key_bytes, payload_bytes, tag_bytes: 0, head_bytes: COUNT_BYTES }
     }
 
-    /// Bytes of one record.
+    /// The shape of the inner nodes above leaves with keys of `key_bytes`.
+    pub const fn inner(key_bytes: usize) -> Self {
+        Self::sorted(key_bytes, POINTER_BYTES)
+    }
+
+    /// Bytes of one record, its tag included.
     pub const fn record_bytes(&self) -> usize {
-        self.key_bytes + self.payload_bytes
+        self.key_bytes + self.payload_bytes + self.tag_bytes
     }
 
     /// Records that fit in a node of `bytes`.
     pub const fn capacity(&self, bytes: usize) -> usize {
-        if bytes < COUNT_BYTES {
+        if bytes < self.head_bytes {
             return 0;
         }
-        let records = (bytes - COUNT_BYTES) / self.record_bytes();
+        let records = (bytes - self.head_bytes) / self.record_bytes();
+        if self.tag_bytes > 0 {
+            // Each slot of a page has a valid bit in the head.
+            let slots = 8 * self.head_bytes.saturating_sub(COUNT_BYTES + 2 * self.tag_bytes);
+            return if records > slots { slots } else { records };
+        }
         if records > u16::MAX as usize { u16::MAX as usize } else { records }
     }
 
-    const fn at(&self, index: usize) -> usize {
-        COUNT_BYTES + index * self.record_bytes()
+    /// Where the record at `index` begins.
+    pub(super) const fn at(&self, index: usize) -> usize {
+        self.head_bytes + index * self.record_bytes()
     }
 }
 
@@ -61,6 +77,11 @@ impl<'a> Node<'a> {
     pub fn parse(bytes: &'a [u8], shape: Shape) -> Option<Self> {
         let count = u16::from_le_bytes([*bytes.first()?, *bytes.get(1)?]) as usize;
         (count <= shape.capacity(bytes.len())).then_some(Self { bytes, shape, count })
+    }
+
+    /// The first `count` records in `bytes`, which hold them.
+    pub(super) const fn sorted(bytes: &'a [u8], shape: Shape, count: usize) -> Self {
+        Self { bytes, shape, count }
     }
 
     /// Records in the node.
@@ -81,8 +102,8 @@ impl<'a> Node<'a> {
 
     /// The value or pointer at `index`, which is below the count.
     pub fn payload(&self, index: usize) -> &'a [u8] {
-        let at = self.shape.at(index);
-        &self.bytes[at + self.shape.key_bytes..at + self.shape.record_bytes()]
+        let at = self.shape.at(index) + self.shape.key_bytes;
+        &self.bytes[at..at + self.shape.payload_bytes]
     }
 
     /// The pointer at `index` of an inner node.
@@ -136,6 +157,7 @@ impl<'a> NodeMut<'a> {
     pub fn empty(bytes: &'a mut [u8], shape: Shape) -> Self {
         let mut node = Self { bytes, shape, count: 0 };
         node.set_count(0);
+        tags::begin(node.bytes, &shape);
         node
     }
 
@@ -159,25 +181,37 @@ impl<'a> NodeMut<'a> {
     pub fn insert(&mut self, index: usize, key: &[u8], payload: &[u8]) {
         let (at, end) = (self.shape.at(index), self.shape.at(self.count));
         self.bytes.copy_within(at..end, at + self.shape.record_bytes());
-        self.bytes[at..at + self.shape.key_bytes].copy_from_slice(key);
-        self.set_payload(index, payload);
+        let middle = at + self.shape.key_bytes;
+        self.bytes[at..middle].copy_from_slice(key);
+        self.bytes[middle..middle + self.shape.payload_bytes].copy_from_slice(payload);
+        tags::inserted(self.bytes, &self.shape, index);
         self.set_count(self.count + 1);
     }
 
     /// Replaces the key at `index` by one that keeps the order.
     pub fn set_key(&mut self, index: usize, key: &[u8]) {
         let at = self.shape.at(index);
-        self.bytes[at..at + self.shape.key_bytes].copy_from_slice(key);
+        let old = &mut self.bytes[at..at + self.shape.key_bytes];
+        if old != key {
+            old.copy_from_slice(key);
+            tags::make_whole(self.bytes, &self.shape);
+        }
     }
 
     /// Replaces the value or pointer at `index`.
     pub fn set_payload(&mut self, index: usize, payload: &[u8]) {
         let at = self.shape.at(index) + self.shape.key_bytes;
-        self.bytes[at..at + self.shape.payload_bytes].copy_from_slice(payload);
+        let old = &mut self.bytes[at..at + self.shape.payload_bytes];
+        // What stays needs no slot of its page.
+        if old != payload {
+            old.copy_from_slice(payload);
+            tags::replaced(self.bytes, &self.shape, index);
+        }
     }
 
     /// Takes the record at `index` out and closes the gap.
     pub fn remove(&mut self, index: usize) {
+        tags::removed(self.bytes, &self.shape, index);
         let (at, end) = (self.shape.at(index), self.shape.at(self.count));
         self.bytes.copy_within(at + self.shape.record_bytes()..end, at);
         self.set_count(self.count - 1);
@@ -195,6 +229,8 @@ impl<'a> NodeMut<'a> {
         right.bytes[from..from + end - at].copy_from_slice(&self.bytes[at..end]);
         right.set_count(self.count - left);
         self.set_count(left);
+        tags::make_whole(right.bytes, &self.shape);
+        tags::make_whole(self.bytes, &self.shape);
     }
 
     /// Puts a record at `index` of a full node by dividing it: the first `left` of all records stay,
@@ -222,7 +258,7 @@ impl<'a> NodeMut<'a> {
 mod tests {
     use super::*;
 
-    const SHAPE: Shape = Shape { key_bytes: 2, payload_bytes: 1 };
+    const SHAPE: Shape = Shape::sorted(2, 1);
 
     fn keys<'a>(node: &'a Node<'a>) -> impl Iterator<Item = u16> + 'a {
         (0..node.count()).map(|index| u16::from_be_bytes([node.key(index)[0], node.key(index)[1]]))

@@ -23,7 +23,7 @@ impl Placement for BTree {
         name: "B-tree in place",
         summary: "a changed node replaces itself, in the older of its two pages",
         source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), section 4.6",
-        needs: Needs { programs_per_page: 1, rewrite: true },
+        needs: Needs { rewrite: true, ..Needs::NOTHING },
         code: 4,
         buffers_min: 3,
         buffers_default: 3,
@@ -90,8 +90,7 @@ impl Placement for BTree {
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
         // The root's place is the new root's.
-        let left =
-            if name == ROOT_TWIN { space.replace_free(left, level, records)? } else { name };
+        let left = if name == ROOT_TWIN { space.replace_free(left, level, records)? } else { name };
         Ok((left, space.replace_free(right, level, records)?))
     }
 

@@ -220,7 +220,8 @@ mod tests {
             name = (name + 7) % 2000;
         }
         assert_eq!((table.len(), table.capacity()), (240, 240));
-        let farthest = (0..256).filter_map(|place| Some(table.distance(table.entry(place)?.0, place)));
+        let farthest =
+            (0..256).filter_map(|place| Some(table.distance(table.entry(place)?.0, place)));
         assert!(farthest.max() < Some(48));
     }
 }

@@ -99,17 +99,16 @@ pub(crate) struct Buffers {
 
 impl Buffers {
     /// One page after the other.
-    pub const SINGLE: Self =
-        Self {
-            frames: 1,
-            verify: false,
-            reads: 0,
-            writes: 0,
-            victims: Victims::Fewest,
-            keeps_pages: false,
-            mapping_bytes: 0,
-            in_place: false,
-        };
+    pub const SINGLE: Self = Self {
+        frames: 1,
+        verify: false,
+        reads: 0,
+        writes: 0,
+        victims: Victims::Fewest,
+        keeps_pages: false,
+        mapping_bytes: 0,
+        in_place: false,
+    };
 }
 
 /// The chip, the page buffers, and the account of every block.

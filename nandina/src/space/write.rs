@@ -170,7 +170,11 @@ impl<F: Flash> Space<'_, F> {
     }
 
     /// Whether `page` holds just the bytes of `source`.
-    pub(super) fn reads_back(&mut self, page: PageNumber, source: Source) -> Result<bool, Fault<F::Error>> {
+    pub(super) fn reads_back(
+        &mut self,
+        page: PageNumber,
+        source: Source,
+    ) -> Result<bool, Fault<F::Error>> {
         let spare_frame = self.frames.count();
         self.operations += 1;
         let (main, spare) =

@@ -267,7 +267,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             key.copy_from_slice(node.key(0));
         }
         let path = self.descend_to_change(key, header.lowest)?;
-        let (name, place) = (path.page(header.lowest), self.space.where_is(path.page(header.lowest)));
+        let (name, place) =
+            (path.page(header.lowest), self.space.where_is(path.page(header.lowest)));
         let emptying = Some(Emptying {
             block: self.space.geometry.block_of(page),
             together: victim.is_some(),

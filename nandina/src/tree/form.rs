@@ -23,7 +23,7 @@ impl Form {
 
     pub const fn level(&self, level: u8, height: u8) -> Level {
         let shape = if level == 1 {
-            Shape { key_bytes: self.key_bytes, payload_bytes: self.value_bytes }
+            Shape::sorted(self.key_bytes, self.value_bytes)
         } else {
             Shape::inner(self.key_bytes)
         };

@@ -151,7 +151,7 @@ impl Options {
         }
         let area_bytes = layout.frame_bytes().saturating_sub(crate::node::HEADER_BYTES);
         let leaf_bytes = S::extent(area_bytes, 1, HEIGHT_MAX).len();
-        let shape = Shape { key_bytes: self.key_bytes, payload_bytes: self.value_bytes };
+        let shape = Shape::sorted(self.key_bytes, self.value_bytes);
         if shape.capacity(leaf_bytes) < 2 {
             return Err(OpenError::RecordTooLarge {
                 record_bytes: shape.record_bytes(),

@@ -111,7 +111,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     let name = PageNumber(self.node(frame, at)?.pointer(slot));
                     if name.0 >= self.space.geometry.pages() {
                         let page = PageNumber(path.page(at));
-                        return Err(Fault::Corrupt { page, reason: "a pointer leads beyond the chip" });
+                        return Err(Fault::Corrupt {
+                            page,
+                            reason: "a pointer leads beyond the chip",
+                        });
                     }
                     self.claim_page(name)?;
                 }

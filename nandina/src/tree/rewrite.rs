@@ -87,7 +87,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     )?
                 }
             };
-            if path.lowest(level) == level && !S::DESCRIPTION.in_place && !(divided && S::LEFT_STAYS) {
+            if path.lowest(level) == level
+                && !S::DESCRIPTION.in_place
+                && !(divided && S::LEFT_STAYS)
+            {
                 self.space.retire(PageNumber(path.page(level)));
             }
             if let Some(Emptying { block, together: true }) = emptying

@@ -101,7 +101,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             // As it stands on the chip, and not as it was trimmed before.
             self.space.frames.forget_page(self.space.where_is(child));
             let frame = self.space.load(child, self.visiting(level))?;
-            let all = node_in::<S, F>(&self.space, frame, self.level(level)).map_or(0, |n| n.count());
+            let all =
+                node_in::<S, F>(&self.space, frame, self.level(level)).map_or(0, |n| n.count());
             let frame = self.visit(&mut side, level)?;
             if side.count(level) == 0 {
                 return Err(self.corrupt("a node is empty"));

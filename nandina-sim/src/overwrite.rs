@@ -1,0 +1,73 @@
+//! Bytes of a page that are programmed after the page was (rule 15): no other byte of it ever changes, nor
+//! whether the page can be read.
+
+use std::ops::Range;
+
+use nandina::flash::PageNumber;
+
+use crate::cut::{tear_overwrite, tear_partner};
+use crate::operations::Fate;
+use crate::{Chip, ChipError, Cut, Tear};
+
+impl Chip {
+    /// Power is on.
+    pub(crate) fn program_again(
+        &mut self,
+        page: PageNumber,
+        offset: u32,
+        bytes: &[u8],
+    ) -> Result<(), ChipError> {
+        let (block, index, range) = self.check_overwrite(page, offset, bytes)?;
+        let fate = self.fate(block, self.faults.program_failures, self.faults.silent_programs);
+        match fate {
+            Fate::Done | Fate::Cut(Cut::After) => {
+                let block = self.blocks.change(block);
+                let cells = &mut block.page_bytes_mut(index)[range];
+                cells.iter_mut().zip(bytes).for_each(|(old, new)| *old &= new);
+                block.count_program(index);
+            }
+            Fate::Cut(Cut::Before) => {}
+            Fate::Cut(Cut::Inside(tear)) => {
+                self.fault_counters.torn += 1;
+                self.tear_bytes(page, range, bytes, tear, true);
+            }
+            Fate::Failed => {
+                self.fault_counters.program_failures += 1;
+                self.tear_bytes(page, range, bytes, Tear::Mixture, false);
+            }
+            Fate::Silent => {
+                self.fault_counters.silent += 1;
+                self.blocks.change(block).count_program(index);
+            }
+        }
+        self.counters.programs += 1;
+        self.counters.overwrites += 1;
+        self.counters.bytes_programmed += bytes.len() as u64;
+        let timing = &self.profile.timing;
+        self.time.program_ns += timing.program_ns + bytes.len() as u64 * timing.program_byte_ns;
+        fate.result(ChipError::ProgramFailed(page))
+    }
+
+    fn tear_bytes(
+        &mut self,
+        page: PageNumber,
+        range: Range<usize>,
+        bytes: &[u8],
+        tear: Tear,
+        by_cut: bool,
+    ) {
+        let mut random = self.random(self.counters.operations());
+        let pages = self.profile.geometry.pages_per_block;
+        let (block, page) = self.place(page);
+        let block = self.blocks.change(block);
+        let cells = &mut block.page_bytes_mut(page)[range];
+        let new: Vec<u8> = cells.iter().zip(bytes).map(|(old, new)| old & new).collect();
+        tear_overwrite(cells, &new, tear, &mut random);
+        block.count_program(page);
+        if by_cut {
+            for partner in self.profile.capabilities.pairing.endangers(page.0, pages) {
+                tear_partner(block, PageNumber(partner), tear, &mut random);
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! A node whose records are appended to its page in the order in which they arrive, by programs that only let
+//! bits fall (VMTree paper, section 4.3); and the same node in RAM, sorted, so that the tree needs to know
+//! nothing of it. Nothing here reads or programs a page.
+//!
+//! ```text
+//! page  | initial: u16 | ones        | valid bits | key payload tag | key payload tag | ... | ones |
+//! RAM   | count: u16   | next pending | valid bits | key payload tag | key payload tag | ... |
+//! ```
+//!
+//! In the page each record stands in a slot. The first `initial` were programmed together with the page, and
+//! the page's checksum is to seal just them ([`sealed`]); others were appended. The valid bit of a slot falls
+//! when its record is removed. Of several slots with one key the last one counts.
+//!
+//! The tag of a slot is how many bits of its key and payload are 0 (a Berger code). A program that is cut lets
+//! fewer bits fall than it should: then the record has fewer zeros than it should, or the tag tells more than it
+//! should, and the two agree only if the slot is whole. An empty slot is never whole: its tag tells more zeros
+//! than a record has bits. So the slots of a page end at the first that is not whole. If behind that end
+//! anything but ones is found, a program was cut there, and the page is *closed*: nothing is appended to it any
+//! more.
+//!
+//! In RAM the tag of a record is the number of its slot, or says that it is new, or that older slots have
+//! its key. Such a record cannot be removed in place: the older ones would come back. Everything that cannot be
+//! told by appending records or by removing a single one makes the node *whole*: it goes to a new page.
+//!
+//! A page in which a removed slot follows a valid one with the same key was not written here; it reads as if
+//! the removal had never been preceded by a replacement.
+
+use super::bytes::u16_at;
+use super::tags::{self, NEW, NEW_SHADOWS, NOTHING, SHADOWS, WHOLE};
+use super::{Node, Shape};
+
+/// A record whose zero bits fit in a tag of one byte.
+const SHORT_BYTES: usize = 31;
+/// A record whose zero bits fit in a tag of two bytes, with numbers to spare.
+const LONG_BYTES: usize = 8191;
+/// Slots with tags of one byte.
+const FEW: usize = 250;
+/// Slots with tags of two bytes: the valid bits of so many end with a byte.
+const MANY: usize = 65_528;
+
+impl Shape {
+    /// The same records with tags, for nodes in areas of `area_bytes`; nothing if a record is longer than 8,191
+    /// bytes. In an area that is too short no record fits.
+    pub const fn appended(self, area_bytes: usize) -> Option<Self> {
+        let data_bytes = self.key_bytes + self.payload_bytes;
+        if data_bytes > LONG_BYTES {
+            return None;
+        }
+        let few = slots(area_bytes, data_bytes, 1);
+        let (tag_bytes, slots) = if data_bytes <= SHORT_BYTES && few <= FEW {
+            (1, few)
+        } else {
+            let many = slots(area_bytes, data_bytes, 2);
+            (2, if many > MANY { MANY } else { many })
+        };
+        let head_bytes = fixed_head(tag_bytes) + slots.div_ceil(8);
+        Some(Self { tag_bytes, head_bytes, ..self })
+    }
+}
+
+/// Bytes of the head before the valid bits.
+const fn fixed_head(tag_bytes: usize) -> usize {
+    2 + 2 * tag_bytes
+}
+
+/// Slots that fit, each with its valid bit.
+const fn slots(area_bytes: usize, data_bytes: usize, tag_bytes: usize) -> usize {
+    let room = area_bytes.saturating_sub(fixed_head(tag_bytes));
+    let slot_bytes = data_bytes + tag_bytes;
+    let mut slots = 8 * room / (8 * slot_bytes + 1);
+    while slots.div_ceil(8) + slots * slot_bytes > room {
+        slots -= 1;
+    }
+    slots
+}
+
+/// Slots of a node in an area of `area_bytes`.
+pub const fn capacity(area_bytes: usize, shape: &Shape) -> usize {
+    shape.capacity(area_bytes)
+}
+
+/// The bytes are none of such a node: its first program was cut, or they are of something else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoNode;
+
+/// What a changed node has to tell its page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Nothing.
+    Nothing,
+    /// So many records, one or more, for which the page has empty slots: [`append_image`].
+    Append {
+        /// Records, and so slots.
+        records: usize,
+    },
+    /// That one slot is removed: [`removal`].
+    Remove,
+    /// It cannot be told: the node goes to a new page, by [`pack`].
+    Whole,
+}
+
+/// The part of a page's area that never changes once it is programmed: what a checksum of the page has to cover.
+/// `area` is as in the page.
+pub fn sealed<'a>(area: &'a [u8], shape: &Shape) -> Result<[&'a [u8]; 2], NoNode> {
+    let slots = shape.head_bytes..shape.at(initial(area, shape)?);
+    Ok([&area[..2], &area[slots]])
+}
+
+fn initial(area: &[u8], shape: &Shape) -> Result<usize, NoNode> {
+    debug_assert!(shape.tag_bytes > 0);
+    if area.len() < shape.head_bytes {
+        return Err(NoNode);
+    }
+    let initial = usize::from(u16_at(area, 0));
+    if initial <= shape.capacity(area.len()) { Ok(initial) } else { Err(NoNode) }
+}
+
+/// Zero bits of the key and the payload at `index`.
+fn zeros(area: &[u8], shape: &Shape, index: usize) -> usize {
+    let (at, end) = (shape.at(index), shape.at(index + 1) - shape.tag_bytes);
+    area[at..end].iter().map(|byte| byte.count_zeros() as usize).sum()
+}
+
+/// The tag as it stands in the page.
+fn code(zeros: usize) -> [u8; 2] {
+    (zeros as u16).to_le_bytes()
+}
+
+fn is_whole(area: &[u8], shape: &Shape, slot: usize) -> bool {
+    let end = shape.at(slot + 1);
+    area[end - shape.tag_bytes..end] == code(zeros(area, shape, slot))[..shape.tag_bytes]
+}
+
+fn is_valid(area: &[u8], shape: &Shape, slot: usize) -> bool {
+    let (byte, bit) = tags::valid_bit(slot, shape);
+    area[byte] & bit != 0
+}
+
+/// Makes of `area` as it stands in a page the node in RAM. Whatever the bytes are, this ends and does not panic;
+/// if they are no node they stay as they are.
+///
+/// Costs a look at each slot, and for each that was appended a move of the records above it.
+pub fn unpack(area: &mut [u8], shape: &Shape) -> Result<(), NoNode> {
+    let initial = initial(area, shape)?;
+    let capacity = shape.capacity(area.len());
+    let end = (0..capacity).find(|&slot| !is_whole(area, shape, slot)).unwrap_or(capacity);
+    if end < initial {
+        return Err(NoNode);
+    }
+    let clean = area[shape.at(end)..shape.at(capacity)].iter().all(|&byte| byte == 0xFF)
+        && (end..capacity).all(|slot| is_valid(area, shape, slot));
+    let mut count = 0;
+    for slot in 0..end {
+        if !is_valid(area, shape, slot) {
+            continue;
+        }
+        // What is sorted takes no slot that has not been looked at.
+        tags::set_tag(area, shape, slot, slot as u16);
+        let (sorted, rest) = area.split_at(shape.at(slot));
+        let found = Node::sorted(sorted, *shape, count).search(&rest[..shape.key_bytes]);
+        let (from, to) = (shape.at(slot), shape.at(slot + 1));
+        match found {
+            Ok(index) => {
+                area.copy_within(from..to, shape.at(index));
+                tags::set_tag(area, shape, index, SHADOWS);
+            }
+            Err(index) => {
+                area.copy_within(from..to, shape.at(count));
+                let moved = &mut area[shape.at(index)..shape.at(count + 1)];
+                moved.rotate_right(shape.record_bytes());
+                count += 1;
+            }
+        }
+    }
+    area[..2].copy_from_slice(&(count as u16).to_le_bytes());
+    tags::set_next(area, shape, if clean { end } else { capacity } as u16);
+    tags::set_pending(area, shape, NOTHING);
+    Ok(())
+}
+
+/// Makes of the node in RAM the area of a new page, all of whose records are programmed with it. Then the node
+/// is gone from RAM: [`unpack`] brings it back.
+pub fn pack(area: &mut [u8], shape: &Shape) {
+    let count = count(area, shape);
+    for index in 0..count {
+        let (code, end) = (code(zeros(area, shape, index)), shape.at(index + 1));
+        area[end - shape.tag_bytes..end].copy_from_slice(&code[..shape.tag_bytes]);
+    }
+    area[2..shape.head_bytes].fill(0xFF);
+    area[shape.at(count)..].fill(0xFF);
+}
+
+fn count(area: &[u8], shape: &Shape) -> usize {
+    usize::from(u16_at(area, 0)).min(shape.capacity(area.len()))
+}
+
+/// Whether the page of the node in RAM takes no more records: it is full, or a program was cut in it.
+pub fn is_closed(area: &[u8], shape: &Shape) -> bool {
+    usize::from(tags::next(area, shape)) >= shape.capacity(area.len())
+}
+
+/// The node in RAM can be put only as a whole from now on: its page is bad, or is to be left.
+pub fn make_whole(area: &mut [u8], shape: &Shape) {
+    tags::make_whole(area, shape);
+}
+
+fn is_new(area: &[u8], shape: &Shape, index: usize) -> bool {
+    matches!(tags::tag(area, shape, index), NEW | NEW_SHADOWS)
+}
+
+/// What the node in RAM has to tell its page since it was unpacked, or since its page was last told.
+pub fn change(area: &[u8], shape: &Shape) -> Change {
+    let records = (0..count(area, shape)).filter(|&index| is_new(area, shape, index)).count();
+    let free = shape.capacity(area.len()).saturating_sub(tags::next(area, shape).into());
+    match (tags::pending(area, shape), records) {
+        (NOTHING, 0) => Change::Nothing,
+        (NOTHING, records) if records <= free => Change::Append { records },
+        (NOTHING | WHOLE, _) => Change::Whole,
+        (_, 0) => Change::Remove,
+        (_, _) => Change::Whole,
+    }
+}
+
+/// Puts the new records of the node in RAM into `out` as the page is to get them, in the order of their keys, and
+/// counts them as told. Answers from which byte of the area on they are to be programmed, and how many bytes they
+/// are: [`Shape::record_bytes`] for each. Nothing, if the change is not [`Change::Append`] or `out` is too short.
+///
+/// If the program fails, [`make_whole`] takes it back.
+pub fn append_image(area: &mut [u8], shape: &Shape, out: &mut [u8]) -> Option<(usize, usize)> {
+    let Change::Append { records } = change(area, shape) else { return None };
+    let bytes = records * shape.record_bytes();
+    let mut images = out.get_mut(..bytes)?.chunks_exact_mut(shape.record_bytes());
+    let first = tags::next(area, shape);
+    let mut slot = first;
+    for index in 0..count(area, shape) {
+        if !is_new(area, shape, index) {
+            continue;
+        }
+        let image = images.next()?;
+        image.copy_from_slice(&area[shape.at(index)..shape.at(index + 1)]);
+        let code = code(zeros(area, shape, index));
+        image[shape.record_bytes() - shape.tag_bytes..].copy_from_slice(&code[..shape.tag_bytes]);
+        let shadows = tags::tag(area, shape, index) == NEW_SHADOWS;
+        tags::set_tag(area, shape, index, if shadows { SHADOWS } else { slot });
+        slot += 1;
+    }
+    tags::set_next(area, shape, slot);
+    Some((shape.at(first.into()), bytes))
+}
+
+/// The byte of the area that is to be programmed so that the page is told of the one slot that was removed, and
+/// what it becomes; the removal counts as told. Nothing, if the change is not [`Change::Remove`].
+///
+/// If the program fails, [`make_whole`] takes it back.
+pub fn removal(area: &mut [u8], shape: &Shape) -> Option<(usize, u8)> {
+    if change(area, shape) != Change::Remove {
+        return None;
+    }
+    let (at, bit) = tags::valid_bit(tags::pending(area, shape).into(), shape);
+    area[at] &= !bit;
+    tags::set_pending(area, shape, NOTHING);
+    Some((at, area[at]))
+}
