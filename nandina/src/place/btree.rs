@@ -17,6 +17,20 @@ use crate::space::{ROOT_TWIN, Space};
 #[derive(Default)]
 pub struct BTree;
 
+impl BTree {
+    /// Puts the node in `frame` on a free logical page; what is in `other` is kept.
+    fn put_new<F: Flash>(
+        space: &mut Space<'_, F>,
+        frame: usize,
+        other: usize,
+        level: u8,
+        records: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        let scratch = (0..3).find(|&scratch| scratch != frame && scratch != other).unwrap_or(0);
+        space.replace_free((frame, scratch), level, records)
+    }
+}
+
 impl Placement for BTree {
     const DESCRIPTION: Description = Description {
         key: "btree",
@@ -70,15 +84,15 @@ impl Placement for BTree {
     ) -> Result<Put, Fault<F::Error>> {
         let frame = Self::working(level, height, space.frames.count());
         if level == height {
-            space.replace(frame, ROOT_TWIN, level, height, records)?;
+            space.replace((frame, 0), ROOT_TWIN, level, height, records)?;
             return Ok(Put::At(ROOT_TWIN));
         }
         match origin.name {
             Some(name) => {
-                space.replace(frame, name, level, 0, records)?;
+                space.replace((frame, frame), name, level, 0, records)?;
                 Ok(Put::Stays)
             }
-            None => Ok(Put::At(space.replace_free(frame, level, records)?)),
+            None => Ok(Put::At(Self::put_new(space, frame, frame, level, records)?)),
         }
     }
 
@@ -89,9 +103,14 @@ impl Placement for BTree {
         Halves { name, left, right }: Halves,
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
+        let upper = Self::put_new(space, right, left, level, records)?;
         // The root's place is the new root's.
-        let left = if name == ROOT_TWIN { space.replace_free(left, level, records)? } else { name };
-        Ok((left, space.replace_free(right, level, records)?))
+        let lower = if name == ROOT_TWIN {
+            Self::put_new(space, left, right, level, records)?
+        } else {
+            name
+        };
+        Ok((lower, upper))
     }
 
     fn copy<F: Flash>(
@@ -101,6 +120,6 @@ impl Placement for BTree {
         lowest: u8,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
-        space.replace_free(frame, lowest, records)
+        Self::put_new(space, frame, frame, lowest, records)
     }
 }

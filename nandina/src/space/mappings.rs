@@ -169,13 +169,16 @@ impl<'b> Mappings<'b> {
     }
 
     /// Every name and its page.
-    pub fn all(&self) -> impl Iterator<Item = (u32, u32)> {
+    #[cfg(test)]
+    fn all(&self) -> impl Iterator<Item = (u32, u32)> {
         (0..self.places()).filter_map(|place| self.entry(place))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;

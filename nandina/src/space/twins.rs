@@ -27,10 +27,11 @@ impl<F: Flash> Space<'_, F> {
         if self.blocks.is_valid(PageNumber(name | 1)) { name | 1 } else { name }
     }
 
-    /// Writes the page in `frame` as the new state of the logical page `name`.
+    /// Writes the page in `frame` as the new state of the logical page `name`. What is in page buffer `scratch`
+    /// may be lost.
     pub(crate) fn replace(
         &mut self,
-        frame: usize,
+        (frame, scratch): (usize, usize),
         name: u32,
         lowest: u8,
         height: u8,
@@ -41,7 +42,7 @@ impl<F: Flash> Space<'_, F> {
         let page = if is_new { before } else { PageNumber(before.0 ^ 1) };
         if is_new && self.tally == Tally::Unsure {
             // The other page may be newer than all that the mount has seen: written, and cut before it counted.
-            let other = self.read_raw(PageNumber(page.0 ^ 1), self.frames.count() - 1)?;
+            let other = self.read_raw(PageNumber(page.0 ^ 1), scratch)?;
             if let Ok(header) = other {
                 self.sequence = self.sequence.max(header.sequence);
             }
@@ -67,10 +68,11 @@ impl<F: Flash> Space<'_, F> {
         Ok(())
     }
 
-    /// Writes the page in `frame` as a logical page that was free, and answers its name.
+    /// Writes the page in the first of `frames` as a logical page that was free, and answers its name. What is in the
+    /// second may be lost.
     pub(crate) fn replace_free(
         &mut self,
-        frame: usize,
+        frames: (usize, usize),
         lowest: u8,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
@@ -84,7 +86,7 @@ impl<F: Flash> Space<'_, F> {
             return Err(self.no_room(pairs));
         };
         self.next_twin = name / 2 + 1;
-        self.replace(frame, name, lowest, 0, records)?;
+        self.replace(frames, name, lowest, 0, records)?;
         Ok(name)
     }
 

@@ -144,10 +144,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn bring(&mut self, path: &Path, level: u8) -> Result<(), Fault<F::Error>> {
         let (working, buffers) = (self.working(level), self.space.frames.count());
         // A placement that works elsewhere than it reads has taken its copy during the descent.
-        let place = PageNumber(self.space.where_is(path.page(level)));
-        if working == S::reading(level, self.height, buffers)
-            && self.space.frames.holding(place) != Some(working)
-        {
+        // (A page that is there may have come untrimmed, for the bound of a node below it.)
+        if working == S::reading(level, self.height, buffers) {
             let mut path = *path;
             self.enter(&mut path, level, Some(working))?;
         }
