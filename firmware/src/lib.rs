@@ -6,6 +6,7 @@ pub mod chip;
 pub mod host;
 pub mod measure;
 pub mod records;
+pub mod rules;
 pub mod smoke;
 pub mod work;
 

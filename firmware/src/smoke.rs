@@ -17,7 +17,8 @@ type Model = [u8; RECORDS];
 /// What went wrong.
 pub type Failure = &'static str;
 
-fn demand(holds: bool, what: Failure) -> Result<(), Failure> {
+/// Fails with `what` unless it holds.
+pub fn demand(holds: bool, what: Failure) -> Result<(), Failure> {
     if holds { Ok(()) } else { Err(what) }
 }
 

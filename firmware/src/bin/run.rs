@@ -7,11 +7,11 @@ use core::panic::PanicInfo;
 use cortex_m_rt::entry;
 use cortex_m_semihosting::debug;
 use nandina::place::Placement;
-use nandina_firmware::chip::{Chip, ChipRam};
+use nandina_firmware::chip::{Chip, ChipRam, GEOMETRY};
 use nandina_firmware::host::{File, Report};
 use nandina_firmware::measure::{Meter, window_is_free};
 use nandina_firmware::smoke::Failure;
-use nandina_firmware::{BOARD, System, smoke, work};
+use nandina_firmware::{BOARD, System, rules, smoke, work};
 
 const DESCRIPTION: nandina::place::Description = System::DESCRIPTION;
 
@@ -49,6 +49,7 @@ fn run(chip_ram: &mut ChipRam, ram: &mut [u8], report: &mut Report) -> Result<()
     let mut chip = Chip::new(file, DESCRIPTION.needs, chip_ram);
     let ram_bytes = work::report_ram(report);
     let ram = ram.get_mut(..ram_bytes).ok_or("RAM_BYTES is less than the system needs")?;
+    rules::test(&mut chip, &mut ram[..GEOMETRY.page_bytes as usize])?;
     smoke::test(&mut chip, ram, &mut meter)?;
     report.tell("smoke", "passed");
     work::run(&mut chip, ram, &mut meter, report)?;
