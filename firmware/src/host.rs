@@ -1,0 +1,64 @@
+//! The way to the host by semihosting: a file that holds the pages of the chip, and lines of text. The index
+//! never sees it. Unsafe code is here because a call to the host hands over addresses.
+
+use core::fmt::{Display, Write};
+
+use cortex_m_semihosting::{hio, nr, syscall};
+
+/// A file of the host, open for reading and writing.
+pub struct File {
+    handle: usize,
+}
+
+impl File {
+    /// Makes the file, empty, in the folder in which the emulator runs. `name` ends with a zero byte.
+    pub fn create(name: &[u8]) -> Option<Self> {
+        assert!(name.last() == Some(&0));
+        let mode = nr::open::RW_TRUNC_BINARY;
+        // SAFETY: the host reads `name`, which ends with a zero byte and lives longer than the call.
+        let handle = unsafe { syscall!(OPEN, name.as_ptr(), mode, name.len() - 1) };
+        (handle as isize >= 0).then_some(Self { handle })
+    }
+
+    fn seek(&self, offset: u32) -> bool {
+        // SAFETY: the call takes numbers only.
+        unsafe { syscall!(SEEK, self.handle, offset) == 0 }
+    }
+
+    /// Fills `bytes` from `offset` on. Answers whether it could.
+    pub fn read(&self, offset: u32, bytes: &mut [u8]) -> bool {
+        // SAFETY: the host writes at most `bytes.len()` bytes there. It answers how many are missing.
+        self.seek(offset)
+            && unsafe { syscall!(READ, self.handle, bytes.as_mut_ptr(), bytes.len()) == 0 }
+    }
+
+    /// Writes `bytes` from `offset` on, and zeros before them where the file ends earlier. Answers whether it
+    /// could.
+    pub fn write(&self, offset: u32, bytes: &[u8]) -> bool {
+        // SAFETY: the host reads `bytes.len()` bytes from there. It answers how many it has not written.
+        self.seek(offset)
+            && unsafe { syscall!(WRITE, self.handle, bytes.as_ptr(), bytes.len()) == 0 }
+    }
+}
+
+/// Lines for the program that runs the emulator: a name and what it is.
+pub struct Report {
+    out: hio::HostStream,
+}
+
+impl Report {
+    /// Opens the output of the emulator, once: each opening takes a handle of the host.
+    pub fn open() -> Option<Self> {
+        hio::hstdout().ok().map(|out| Self { out })
+    }
+
+    /// Prints that `name` is `value`.
+    pub fn tell(&mut self, name: &str, value: impl Display) {
+        let _ = writeln!(self.out, "{name} {value}");
+    }
+
+    /// Prints that `name` of `kind` is `value`.
+    pub fn tell_of(&mut self, name: &str, kind: &str, value: impl Display) {
+        let _ = writeln!(self.out, "{name}_{kind} {value}");
+    }
+}

@@ -1,0 +1,226 @@
+//! Measures calls of the index: the deepest stack, and instructions without those of the driver. Nothing that
+//! measures is counted itself. Unsafe code is here because a stack is painted and marks stand in assembler.
+//!
+//! Instructions are counted twice: exactly by a plugin of the emulator (`count.c`), which watches for the marks;
+//! and by the system timer, which follows instructions if the emulator runs with `-icount`.
+
+use core::arch::{asm, global_asm};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use cortex_m::peripheral::{Peripherals, SYST, syst::SystClkSource};
+use cortex_m::register::msp;
+
+use crate::host::Report;
+
+/// Bytes of stack that are painted below each call; a call that needs more is reported with all of them.
+const WINDOW_BYTES: usize = 6 << 10;
+
+const PAINT: u32 = 0xC5C5_C5C5;
+
+/// The system timer counts down through so many bits.
+const TICKS: u32 = 0x00FF_FFFF;
+
+/// Instructions of the loop that says how many the timer sees in a tick.
+const CALIBRATION: u32 = 20_000;
+
+/// Makes functions that do nothing, so that a plugin sees when they are reached, and the list of them.
+macro_rules! marks {
+    ($($kind:ident $mark:ident $name:literal),+ $(,)?) => {
+        /// What is measured.
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub enum Kind {
+            $(#[doc = $name] $kind),+
+        }
+
+        const KINDS: &[(Kind, &str)] = &[$((Kind::$kind, $name)),+];
+
+        unsafe extern "C" {
+            $(fn $mark();)+
+            fn mark_restart();
+            fn mark_end();
+            fn mark_enter();
+            fn mark_leave();
+        }
+
+        impl Kind {
+            #[inline(always)]
+            fn mark(self) {
+                // SAFETY: the function returns at once and changes nothing.
+                match self { $(Self::$kind => unsafe { $mark() }),+ }
+            }
+        }
+
+        $(global_asm!(mark!($mark));)+
+    };
+}
+
+/// A function that returns at once, in a section of its own.
+macro_rules! mark {
+    ($mark:ident) => {
+        concat!(
+            ".section .text.",
+            stringify!($mark),
+            ",\"ax\",%progbits\n",
+            ".global ",
+            stringify!($mark),
+            "\n",
+            ".type ",
+            stringify!($mark),
+            ",%function\n",
+            ".thumb_func\n",
+            stringify!($mark),
+            ": bx lr\n",
+            ".text\n",
+        )
+    };
+}
+
+marks! {
+    Nothing mark_nothing "nothing",
+    Format mark_format "format",
+    Mount mark_mount "mount",
+    Insert mark_insert "insert",
+    Get mark_get "get",
+    Remove mark_remove "remove",
+    Range mark_range "range",
+}
+
+global_asm!(mark!(mark_restart));
+global_asm!(mark!(mark_end));
+global_asm!(mark!(mark_enter));
+global_asm!(mark!(mark_leave));
+
+/// Ticks of the timer that the driver took since the call began.
+static DRIVER_TICKS: AtomicU32 = AtomicU32::new(0);
+
+/// Ticks from `since` until now; there were fewer than 2^24.
+fn ticks_since(since: u32) -> u32 {
+    since.wrapping_sub(SYST::get_current()) & TICKS
+}
+
+/// The index has called the driver. Answers the time, for [`leave_driver`].
+#[inline(always)]
+pub fn enter_driver() -> u32 {
+    // SAFETY: the function returns at once and changes nothing.
+    unsafe { mark_enter() };
+    SYST::get_current()
+}
+
+/// The driver, entered at `since`, returns to the index.
+#[inline(always)]
+pub fn leave_driver(since: u32) {
+    let ticks = DRIVER_TICKS.load(Ordering::Relaxed) + ticks_since(since);
+    DRIVER_TICKS.store(ticks, Ordering::Relaxed);
+    // SAFETY: the function returns at once and changes nothing.
+    unsafe { mark_leave() };
+}
+
+/// What was measured of one kind of calls.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    calls: u32,
+    ticks: u64,
+    stack_bytes: usize,
+}
+
+/// What was measured.
+pub struct Meter {
+    sums: [Sum; KINDS.len()],
+    calibration_ticks: u32,
+}
+
+impl Meter {
+    /// Starts the timer and asks it how long it takes an instruction to be.
+    pub fn start() -> Option<Self> {
+        let mut timer = Peripherals::take()?.SYST;
+        timer.set_clock_source(SystClkSource::Core);
+        timer.set_reload(TICKS);
+        timer.clear_current();
+        timer.enable_counter();
+        let begin = SYST::get_current();
+        // SAFETY: it counts a register down. Two instructions each time.
+        unsafe { asm!("2: subs {n}, #1", "bne 2b", n = inout(reg) CALIBRATION / 2 => _) };
+        let calibration_ticks = ticks_since(begin);
+        Some(Self { sums: [Sum::default(); KINDS.len()], calibration_ticks })
+    }
+
+    /// Does `work`, a call of `kind`, and measures it.
+    pub fn call<R>(&mut self, kind: Kind, work: impl FnOnce() -> R) -> R {
+        let top = msp::read() as usize;
+        paint(top);
+        DRIVER_TICKS.store(0, Ordering::Relaxed);
+        let begin = SYST::get_current();
+        kind.mark();
+        let answer = apart(work);
+        // SAFETY: the function returns at once and changes nothing.
+        unsafe { mark_end() };
+        let ticks = ticks_since(begin) - DRIVER_TICKS.load(Ordering::Relaxed);
+        let sum = &mut self.sums[kind as usize];
+        sum.calls += 1;
+        sum.ticks += u64::from(ticks);
+        sum.stack_bytes = sum.stack_bytes.max(used(top));
+        answer
+    }
+
+    /// Forgets the instructions, not the stack: another work begins.
+    pub fn restart(&mut self) {
+        // SAFETY: the function returns at once and changes nothing.
+        unsafe { mark_restart() };
+        for sum in &mut self.sums {
+            (sum.calls, sum.ticks) = (0, 0);
+        }
+        self.call(Kind::Nothing, || ());
+    }
+
+    /// Prints all that was measured.
+    pub fn report(&self, report: &mut Report) {
+        report.tell("calibration_instructions", CALIBRATION);
+        report.tell("calibration_ticks", self.calibration_ticks);
+        report.tell("stack_window_bytes", WINDOW_BYTES);
+        for &(kind, name) in KINDS {
+            let sum = &self.sums[kind as usize];
+            report.tell_of("calls", name, sum.calls);
+            report.tell_of("ticks", name, sum.ticks);
+            report.tell_of("stack_bytes", name, sum.stack_bytes);
+        }
+    }
+}
+
+/// Does `work` in a frame of its own, so that nothing of it stands in the frame of who measures.
+#[inline(never)]
+fn apart<R>(work: impl FnOnce() -> R) -> R {
+    work()
+}
+
+/// Paints the window below `top`, but for the frame of this function.
+#[inline(never)]
+fn paint(top: usize) {
+    let end = msp::read() as usize - 32;
+    let mut word = (top - WINDOW_BYTES) as *mut u32;
+    while (word as usize) < end {
+        // SAFETY: below the stack pointer nobody keeps anything; `main` has checked that the window is free.
+        unsafe { word.write_volatile(PAINT) };
+        word = word.wrapping_add(1);
+    }
+}
+
+/// Bytes below `top` that were used since they were painted.
+#[inline(never)]
+fn used(top: usize) -> usize {
+    let mut word = (top - WINDOW_BYTES) as *const u32;
+    // SAFETY: the window is RAM. It ends at `top` at the latest, where no paint is.
+    while (word as usize) < top && unsafe { word.read_volatile() } == PAINT {
+        word = word.wrapping_add(1);
+    }
+    top - word as usize
+}
+
+/// Whether so much stack is free that the window can be painted.
+pub fn window_is_free() -> bool {
+    unsafe extern "C" {
+        static __sheap: u32;
+    }
+    // SAFETY: only the address is taken; the linker script defines it.
+    let lowest = core::ptr::addr_of!(__sheap) as usize;
+    msp::read() as usize > lowest + WINDOW_BYTES + 1024
+}

@@ -1,0 +1,133 @@
+//! The conformance smoke test: a small life of an index, compared with what it must be at each step. It
+//! measures nothing but the stack, and never prints.
+
+use nandina::key;
+
+use crate::Index;
+use crate::chip::Chip;
+use crate::measure::{Kind, Meter};
+use crate::records::{key_of, value_of};
+use crate::work::options;
+
+const RECORDS: usize = 200;
+
+/// What the index must hold: the version of the value of each rank, 0 for no record.
+type Model = [u8; RECORDS];
+
+/// What went wrong.
+pub type Failure = &'static str;
+
+/// Fails with `what` unless it holds.
+pub fn demand(holds: bool, what: Failure) -> Result<(), Failure> {
+    if holds { Ok(()) } else { Err(what) }
+}
+
+fn failed<E>(what: Failure) -> impl Fn(E) -> Failure {
+    move |_| what
+}
+
+/// Lives that life.
+#[inline(never)]
+pub fn test(chip: &mut Chip<'_>, ram: &mut [u8], meter: &mut Meter) -> Result<(), Failure> {
+    let mut model: Model = [0; RECORDS];
+    let formatted = meter.call(Kind::Format, || Index::format(&mut *chip, &options(), ram));
+    let mut index = formatted.map_err(failed("format"))?;
+    demand(index.is_empty(), "a new index is not empty")?;
+    for place in 0..RECORDS {
+        // 77 and 200 have no common divisor: every rank comes once.
+        let rank = place * 77 % RECORDS;
+        put(&mut index, &mut model, meter, rank, 1)?;
+    }
+    verify(&mut index, &model, meter)?;
+    for rank in (0..RECORDS).step_by(3) {
+        put(&mut index, &mut model, meter, rank, 2)?;
+    }
+    for rank in (0..RECORDS).step_by(5) {
+        take(&mut index, &mut model, meter, rank)?;
+        take(&mut index, &mut model, meter, rank)?;
+    }
+    verify(&mut index, &model, meter)?;
+    index.flush().map_err(failed("flush"))?;
+    index.close();
+
+    let opened = meter.call(Kind::Mount, || Index::open(&mut *chip, &options(), ram));
+    let mut index = opened.map_err(failed("open"))?;
+    verify(&mut index, &model, meter)?;
+    for rank in (0..RECORDS).step_by(2) {
+        put(&mut index, &mut model, meter, rank, 3)?;
+    }
+    for rank in RECORDS / 4..RECORDS / 2 {
+        take(&mut index, &mut model, meter, rank)?;
+    }
+    verify(&mut index, &model, meter)
+}
+
+fn put(
+    index: &mut Index<'_, '_>,
+    model: &mut Model,
+    meter: &mut Meter,
+    rank: usize,
+    version: u8,
+) -> Result<(), Failure> {
+    let (key, value) = (key_of(rank as u32), value_of(rank as u32, version.into()));
+    let is_new = meter.call(Kind::Insert, || index.insert(&key, &value));
+    demand(is_new.map_err(failed("insert"))? == (model[rank] == 0), "insert: new or not")?;
+    model[rank] = version;
+    Ok(())
+}
+
+fn take(
+    index: &mut Index<'_, '_>,
+    model: &mut Model,
+    meter: &mut Meter,
+    rank: usize,
+) -> Result<(), Failure> {
+    let was_there = meter.call(Kind::Remove, || index.remove(&key_of(rank as u32)));
+    demand(was_there.map_err(failed("remove"))? == (model[rank] > 0), "remove: there or not")?;
+    model[rank] = 0;
+    Ok(())
+}
+
+/// Demands that the index holds what the model does, however it is asked, and that its check finds nothing.
+fn verify(index: &mut Index<'_, '_>, model: &Model, meter: &mut Meter) -> Result<(), Failure> {
+    let records = model.iter().filter(|&&version| version > 0).count();
+    demand(index.len() as usize == records, "the number of records")?;
+    for (rank, &version) in model.iter().enumerate() {
+        let expected = value_of(rank as u32, version.into());
+        let found = meter.call(Kind::Get, || index.get(&key_of(rank as u32)));
+        let found = found.map_err(failed("get"))?;
+        demand(found == (version > 0).then_some(&expected[..]), "the value of a key")?;
+    }
+    let no_key = key::from_u32(8);
+    demand(index.get(&no_key).map_err(failed("get"))?.is_none(), "a key that was never put")?;
+    meter.call(Kind::Range, || scan(index, model, 0, RECORDS, false))?;
+    meter.call(Kind::Range, || scan(index, model, 0, RECORDS, true))?;
+    meter.call(Kind::Range, || scan(index, model, 33, 155, false))?;
+    meter.call(Kind::Range, || scan(index, model, 33, 155, true))?;
+    let mut violations = 0;
+    index.check(|_| violations += 1).map_err(failed("check"))?;
+    demand(violations == 0, "the check finds an invariant that does not hold")
+}
+
+/// Demands that a scan, up or down, gives the records of the ranks from `low` to below `high`.
+fn scan(
+    index: &mut Index<'_, '_>,
+    model: &Model,
+    low: usize,
+    high: usize,
+    down: bool,
+) -> Result<(), Failure> {
+    let (first, last) = (key_of(low as u32), key_of(high as u32 - 1));
+    let bounds = &first[..]..=&last[..];
+    let range = if down { index.range_down(bounds) } else { index.range(bounds) };
+    let mut range = range.map_err(failed("range"))?;
+    for step in 0..high - low {
+        let rank = if down { high - 1 - step } else { low + step };
+        if model[rank] > 0 {
+            let expected = (key_of(rank as u32), value_of(rank as u32, model[rank].into()));
+            let found = range.next().map_err(failed("next"))?;
+            demand(found == Some((&expected.0[..], &expected.1[..])), "a record of a scan")?;
+        }
+    }
+    demand(range.next().map_err(failed("next"))?.is_none(), "a scan goes on behind its end")
+}

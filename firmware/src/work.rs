@@ -1,0 +1,136 @@
+//! The fixed work whose cost is reported: random inserts, then random lookups and short scans. The numbers are
+//! the same on every system of a board, and change only with the golden figures.
+
+use nandina::place::Placement;
+use nandina::{Options, WriteError, key};
+
+use crate::chip::{Chip, Counts, GEOMETRY};
+use crate::host::Report;
+use crate::measure::{Kind, Meter};
+use crate::records::{KEY_BYTES, Random, VALUE_BYTES, value_of};
+use crate::smoke::Failure;
+use crate::{Index, System};
+
+/// Records that are inserted.
+pub const INSERTS: u32 = if cfg!(board = "microbit") { 2_000 } else { 10_000 };
+
+/// Records that are looked up.
+pub const LOOKUPS: u32 = if cfg!(board = "microbit") { 500 } else { 1_000 };
+
+/// Scans, and the records of each.
+pub const SCANS: u32 = 50;
+const SCANNED: u32 = 20;
+
+/// Pages of the chip that are kept in RAM while the index works.
+const PAGE_BUFFERS: usize =
+    if System::DESCRIPTION.buffers_min > 3 { System::DESCRIPTION.buffers_min } else { 3 };
+
+const SEED: u32 = 0x6E61_6E64;
+
+/// The settings of every index here.
+pub const fn options() -> Options {
+    Options { page_buffers: Some(PAGE_BUFFERS), ..Options::new(KEY_BYTES, VALUE_BYTES) }
+}
+
+/// Prints what the index takes in RAM, and of what.
+pub fn report_ram(report: &mut Report) -> usize {
+    let ram_bytes = nandina::ram_needed::<System>(&GEOMETRY, &options());
+    let buffer_bytes = PAGE_BUFFERS * GEOMETRY.page_bytes as usize;
+    let bitmap_bytes = GEOMETRY.pages().div_ceil(8) as usize;
+    report.tell("ram_bytes", ram_bytes);
+    report.tell("buffer_bytes", buffer_bytes);
+    report.tell("bitmap_bytes", bitmap_bytes);
+    report.tell("table_bytes", ram_bytes.saturating_sub(buffer_bytes + bitmap_bytes));
+    report.tell("struct_bytes", size_of::<Index<'_, '_>>());
+    ram_bytes
+}
+
+/// Does the work on a chip as new.
+#[inline(never)]
+pub fn run(
+    chip: &mut Chip<'_>,
+    ram: &mut [u8],
+    meter: &mut Meter,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    chip.reset();
+    meter.restart();
+    let formatted = meter.call(Kind::Format, || Index::format(&mut *chip, &options(), ram));
+    let mut index = formatted.map_err(|_| "format")?;
+    let mut counts = index.flash().counts();
+    let inserted = insert_all(&mut index, meter, report)?;
+    report.tell("records", inserted);
+    report.tell("height", index.statistics().height);
+    tell_counts(report, "insert", &mut counts, index.close().counts());
+
+    let opened = meter.call(Kind::Mount, || Index::open(&mut *chip, &options(), ram));
+    let mut index = opened.map_err(|_| "open")?;
+    tell_counts(report, "mount", &mut counts, index.flash().counts());
+    look_up(&mut index, inserted, meter)?;
+    tell_counts(report, "get", &mut counts, index.flash().counts());
+    for place in 0..SCANS {
+        let from = key::from_u32(place * (u32::MAX / 2 / SCANS));
+        if meter.call(Kind::Range, || scan(&mut index, &from)) != Some(SCANNED) {
+            return Err("a scan ended early");
+        }
+    }
+    tell_counts(report, "range", &mut counts, index.flash().counts());
+    Ok(())
+}
+
+/// Inserts until all are in or the system has no room. Answers how many are in.
+fn insert_all(
+    index: &mut Index<'_, '_>,
+    meter: &mut Meter,
+    report: &mut Report,
+) -> Result<u32, Failure> {
+    let mut random = Random::new(SEED);
+    for _ in 0..INSERTS {
+        let number = random.draw();
+        let (key, value) = (key::from_u32(number), value_of(number, 0));
+        match meter.call(Kind::Insert, || index.insert(&key, &value)) {
+            Ok(true) => {}
+            Ok(false) => return Err("an insert found its key there"),
+            Err(WriteError::TooHigh { .. } | WriteError::Full { .. }) => break,
+            Err(error) => {
+                report.tell("refused", format_args!("at {} records: {error:?}", index.len()));
+                return Err("an insert failed");
+            }
+        }
+    }
+    index.flush().map_err(|_| "flush")?;
+    Ok(index.len())
+}
+
+fn look_up(index: &mut Index<'_, '_>, inserted: u32, meter: &mut Meter) -> Result<(), Failure> {
+    let mut random = Random::new(SEED);
+    for place in 0..inserted {
+        let number = random.draw();
+        if place % (INSERTS / LOOKUPS) == 0 {
+            let found = meter.call(Kind::Get, || index.get(&key::from_u32(number)));
+            if found.map_err(|_| "get")? != Some(&value_of(number, 0)[..]) {
+                return Err("a lookup gave another value");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many records a scan from `from` on gives, at most [`SCANNED`].
+fn scan(index: &mut Index<'_, '_>, from: &[u8]) -> Option<u32> {
+    let mut range = index.range(from..).ok()?;
+    let mut records = 0;
+    while records < SCANNED && range.next().ok()?.is_some() {
+        records += 1;
+    }
+    Some(records)
+}
+
+/// Prints what the chip did since `before`, and remembers `now`.
+fn tell_counts(report: &mut Report, kind: &str, before: &mut Counts, now: Counts) {
+    report.tell_of("reads", kind, now.reads - before.reads);
+    report.tell_of("programs", kind, now.programs - before.programs);
+    report.tell_of("rewrites", kind, now.rewrites - before.rewrites);
+    report.tell_of("erases", kind, now.erases - before.erases);
+    *before = now;
+}

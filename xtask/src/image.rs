@@ -1,0 +1,91 @@
+//! Builds the images of one system for one board, and says how large they are. Nothing is run here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::tools::{Board, Compiler, output_of};
+
+/// The images of one system for one board.
+pub struct Images {
+    /// The one to run.
+    pub run: PathBuf,
+    /// Bytes of code and constants that a program has which uses every operation of the system, beyond those of
+    /// a program that does nothing.
+    pub code_bytes: u64,
+    /// Addresses of the marks in the image to run.
+    pub marks: BTreeMap<String, u64>,
+}
+
+/// Builds the images of `system` for `board`; the next system's replace them.
+pub fn build(
+    root: &Path,
+    compiler: &Compiler,
+    board: Board,
+    system: &str,
+) -> Result<Images, String> {
+    let target_dir = root.join("target/firmware");
+    let mut cargo = compiler.cargo();
+    cargo
+        .current_dir(root.join("firmware"))
+        .env("NANDINA_SYSTEM", system)
+        .args(["build", "--quiet", "--release", "--locked", "--target", board.target])
+        .arg("--target-dir")
+        .arg(&target_dir);
+    if compiler.builds_core {
+        cargo.arg("-Zbuild-std=core");
+    }
+    let built = cargo.status().map_err(|error| format!("cargo cannot be started: {error}"))?;
+    if !built.success() {
+        return Err(format!("firmware of {system} for {} does not build", board.name));
+    }
+    let folder = target_dir.join(board.target).join("release");
+    let code = section_bytes(&folder.join("code"))?;
+    let empty = section_bytes(&folder.join("empty"))?;
+    let run = folder.join("run");
+    let marks = output_of("arm-none-eabi-nm", &[&run.to_string_lossy()])
+        .map(|text| marks_in(&text))
+        .filter(|marks| !marks.is_empty())
+        .ok_or("the image has no marks")?;
+    Ok(Images { run, code_bytes: code.saturating_sub(empty), marks })
+}
+
+/// Bytes of text and data of an image.
+fn section_bytes(image: &Path) -> Result<u64, String> {
+    output_of("arm-none-eabi-size", &[&image.to_string_lossy()])
+        .and_then(|text| text_and_data(&text))
+        .ok_or_else(|| format!("{} has no size", image.display()))
+}
+
+/// Text and data, from what `size` prints: a line of headings, a line of numbers.
+fn text_and_data(text: &str) -> Option<u64> {
+    let mut numbers = text.lines().nth(1)?.split_whitespace();
+    let mut next = || numbers.next()?.parse::<u64>().ok();
+    Some(next()? + next()?)
+}
+
+/// The marks among the symbols that `nm` lists, without their prefix.
+fn marks_in(text: &str) -> BTreeMap<String, u64> {
+    let mark = |line: &str| {
+        let mut fields = line.split_whitespace();
+        let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+        let name = fields.nth(1)?.strip_prefix("mark_")?;
+        Some((name.to_owned(), address))
+    };
+    text.lines().filter_map(mark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_marks_are_read_from_what_the_tools_print() {
+        let size = "   text\t   data\t    bss\n  47256\t      8\t   3072\tcode\n";
+        assert_eq!(text_and_data(size), Some(47_264));
+        assert_eq!(text_and_data(""), None);
+        let symbols =
+            "00000102 T mark_insert\n00008b54 t _RNvXmark_bad_blocks\n0000010e T mark_enter\n";
+        let expected = [("enter".to_owned(), 0x10E), ("insert".to_owned(), 0x102)];
+        assert_eq!(marks_in(symbols), BTreeMap::from(expected));
+    }
+}

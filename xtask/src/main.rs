@@ -1,0 +1,69 @@
+//! `cargo xtask`: the chores of this repository that are no part of the product. It measures the firmware and
+//! judges the figures; it never writes anything but the golden figures, and those only if it is told to.
+
+mod count;
+mod emulate;
+mod figures;
+mod firmware;
+mod golden;
+mod image;
+mod print;
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Chores of this repository")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Builds every system for two microcontrollers, runs it in an emulator, and compares what it takes with
+    /// firmware/golden.txt
+    Firmware(Firmware),
+}
+
+#[derive(Args)]
+struct Firmware {
+    /// Where tools are missing, say so and succeed
+    #[arg(long)]
+    if_possible: bool,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write the figures into firmware/golden.txt instead of comparing them
+    #[arg(long, conflicts_with_all = ["system", "board"])]
+    bless: bool,
+    /// Only this system; may be given several times
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(keys()))]
+    system: Vec<String>,
+    /// Only this board
+    #[arg(long, value_parser = ["microbit", "lm3s6965evb"])]
+    board: Vec<String>,
+}
+
+fn keys() -> Vec<&'static str> {
+    nandina::place::SYSTEMS.iter().map(|system| system.key).collect()
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn main() -> ExitCode {
+    let Chore::Firmware(arguments) = Arguments::parse().chore;
+    match firmware::run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
