@@ -17,6 +17,8 @@ pub struct Path {
     pub frame: usize,
     /// Every step took the last child: the last node is at the right edge of the tree.
     pub right_edge: bool,
+    /// Changes in the write buffer whose keys are below those of the nodes to the right of the path.
+    pub waiting: usize,
 }
 
 impl Path {
@@ -28,6 +30,7 @@ impl Path {
             lowest: [0; HEIGHT_MAX as usize],
             frame: 0,
             right_edge: true,
+            waiting: usize::MAX,
         }
     }
 
@@ -48,6 +51,10 @@ impl Path {
     /// Records in the node of `level`.
     pub const fn count(&self, level: u8) -> usize {
         self.counts[level as usize - 1] as usize
+    }
+
+    pub const fn set_count(&mut self, level: u8, count: usize) {
+        self.counts[level as usize - 1] = count as u16;
     }
 
     /// Lowest level of the nodes in the page that holds the node of `level`.
@@ -140,6 +147,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             if lowest > level || (count == 0 && self.height > 1) {
                 let page = PageNumber(page);
                 return Err(Fault::Corrupt { page, reason: "it lacks a node that is referenced" });
+            }
+            if change && level > stop && slot + 1 < count {
+                path.waiting = path.waiting.min(self.batch.below(node.key(slot + 1)));
             }
             let at = usize::from(level) - 1;
             (path.slots[at], path.counts[at], path.lowest[at]) =

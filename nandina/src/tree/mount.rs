@@ -15,6 +15,7 @@
 //! inner node; in a block whose first page is damaged, one for each page up to the first that is not. With
 //! checkpoints the newest of them tells where to look instead (`checkpoint.rs` beside this).
 
+use super::batch::{self, Batch};
 use super::descend::Path;
 use super::{HEIGHT_MAX, Index, Options};
 use crate::error::{Fault, OpenError};
@@ -114,6 +115,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         let geometry = flash.geometry();
         options.check::<S, F::Error>(&geometry, block_pages(&flash), ram.len())?;
         let medium = options.medium::<S>(&geometry);
+        let batch_bytes = batch::ram_needed(geometry.page_bytes as usize, options.write_buffer);
+        let (batch, ram) = ram.split_at_mut(batch_bytes);
         Ok(Self {
             space: Space::new(
                 flash,
@@ -124,7 +127,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                 ram,
             ),
             place: S::default(),
+            batch: Batch::new(batch, options),
             root: 0,
+            root_records: u32::MAX,
             height: 1,
             records: 0,
             inner_nodes: 0,
@@ -175,6 +180,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.budget = self.budget_for(self.height, self.inner_nodes);
         self.reserve_touched = false;
         self.see_reserve();
+        self.forget_root();
         self.in_doubt = false;
     }
 

@@ -4,6 +4,7 @@
 //! the placement put it somewhere, and tells the parent. The root is put last and commits.
 
 use super::descend::Path;
+use super::flush::Changes;
 use super::{Index, KEY_BYTES_MAX};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -27,6 +28,8 @@ pub enum Edit<'k> {
     Remove {
         index: usize,
     },
+    /// All changes of a leaf that wait in the write buffer.
+    Batch(&'k Changes<'k>),
 }
 
 /// What a parent has to know of its changed child.
@@ -38,21 +41,21 @@ enum Child {
 }
 
 /// A key that outlives the node it stands in.
-struct Separator {
-    bytes: [u8; KEY_BYTES_MAX],
+pub struct Separator {
+    pub bytes: [u8; KEY_BYTES_MAX],
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Applies `edit` to the node of level `start` on `path` and writes what must be written.
     ///
-    /// `records` is what the index will hold. Pages in the block `victim` that are pointed to from the
+    /// `records` is what the index will hold; a batch says it itself. Pages in the block `victim` that are pointed to from the
     /// path are moved as well.
     pub(super) fn rewrite(
         &mut self,
         path: &Path,
         start: u8,
         edit: Edit<'_>,
-        records: u32,
+        mut records: u32,
         victim: Option<BlockNumber>,
     ) -> Result<(), Fault<F::Error>> {
         self.in_doubt = true;
@@ -80,6 +83,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     )?
                 }
             };
+            if let Edit::Batch(changes) = edit {
+                records = changes.records();
+            }
             if let Some(victim) = victim
                 && level > 1
             {
@@ -125,7 +131,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    fn working_node(&mut self, level: u8) -> Result<NodeMut<'_>, Fault<F::Error>> {
+    pub(super) fn working_node(&mut self, level: u8) -> Result<NodeMut<'_>, Fault<F::Error>> {
         let fault = self.corrupt("a node has more records than fit");
         let (working, level) = (self.working(level), self.level(level));
         node_mut_in::<S, F>(&mut self.space, working, level).ok_or(fault)
@@ -145,13 +151,19 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             Edit::Replace { index, value } => self.working_node(level)?.set_payload(index, value),
             Edit::Remove { index } => self.working_node(level)?.remove(index),
+            Edit::Batch(changes) => return self.edit_leaf(changes, right_edge, separator),
         }
         Ok(false)
     }
 
     /// A new key below all that a node knows becomes its first key.
     fn lower_first_key(&mut self, level: u8, edit: Edit<'_>) -> Result<(), Fault<F::Error>> {
-        if let Edit::Insert { key, .. } = edit {
+        let key = match edit {
+            Edit::Insert { key, .. } => Some(key),
+            Edit::Batch(changes) => changes.lowest_key(),
+            Edit::Move | Edit::Replace { .. } | Edit::Remove { .. } => None,
+        };
+        if let Some(key) = key {
             let mut node = self.working_node(level)?;
             if node.count() > 0 && key < node.as_node().key(0) {
                 node.set_key(0, key);
@@ -190,7 +202,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Puts a record into the node of `level`, or divides the node: then its lower half stays in the
     /// working buffer, its upper half goes to the last one, and `separator` becomes the first key of
     /// that. Answers whether the node was divided.
-    fn insert_or_divide(
+    pub(super) fn insert_or_divide(
         &mut self,
         level: u8,
         index: usize,
