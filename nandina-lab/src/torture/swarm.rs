@@ -189,6 +189,8 @@ impl Life<'_> {
     /// Works until power goes or enough is done.
     fn session<S: Placement>(&mut self) -> Result<End, String> {
         let Options { value_bytes, write_buffer, write_cache, .. } = self.settings.options;
+        let capabilities = self.chip.capabilities();
+        let bad_blocks_max = capabilities.bad_blocks_max(self.chip.geometry().blocks);
         self.operations += 1;
         let opened = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram);
         let mut index = match opened {
@@ -259,11 +261,17 @@ impl Life<'_> {
             }
             // With a write cache or a write buffer a change is acknowledged by the flush.
             let flushes = write_buffer == 0 || self.random.random_range(0..6) == 0;
+            let taken = result.is_ok();
             let result = result.and_then(|_| match flushes {
                 true => index.flush(),
                 false if self.random.random_range(0..4) == 0 => index.tick(),
                 false => Ok(()),
             });
+            let refused =
+                matches!(result, Err(WriteError::Full { .. } | WriteError::TooHigh { .. }));
+            if taken && refused && index.statistics().bad_blocks <= bad_blocks_max {
+                return Err(format!("what was taken in is refused: {result:?}"));
+            }
             match result {
                 Ok(()) => {
                     change.apply(&mut self.model, value_bytes);

@@ -109,7 +109,7 @@ impl CutEverywhere {
         let before = model.clone();
         pending.settle(&mut index, &mut model)?;
         seen.cuts += u32::from(was_cut);
-        seen.mixed += u32::from(was_cut && before != model && index.len() > 0);
+        seen.mixed += u32::from(was_cut && before != model && !index.is_empty());
         pending.clear();
         compare(&mut index, &model)?;
         for &change in &changes[..40] {

@@ -5,6 +5,7 @@
 
 mod analysis;
 mod buffer;
+mod buffer_costs;
 mod buffer_power;
 mod caches;
 mod canary;
