@@ -14,11 +14,14 @@
 
 mod blocks;
 mod budget;
+mod buffers;
 mod cache;
 mod checkpoint;
 mod failing;
 mod frames;
+mod kind;
 mod mappings;
+mod stage;
 mod twins;
 mod victim;
 mod write;
@@ -26,6 +29,7 @@ mod write;
 pub(crate) use blocks::{Blocks, PAGES_MAX};
 pub use budget::{Budget, Extent, Moves};
 pub(crate) use budget::{RIDERS, room_to_fail};
+pub(crate) use buffers::{Buffers, ram_needed};
 use cache::Cache;
 pub(crate) use cache::STAGED;
 use checkpoint::Checkpoints;
@@ -35,6 +39,7 @@ pub(crate) use checkpoint::{
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
 pub(crate) use frames::Frames;
+pub use kind::{InPlace, Kind, Maps, Paths};
 use mappings::Mappings;
 pub(crate) use twins::ROOT as ROOT_TWIN;
 pub use victim::{TRACKED_MAX, Victims};
@@ -76,43 +81,8 @@ enum Tally {
     Unsure,
 }
 
-/// Pages kept in RAM.
-#[derive(Clone, Copy)]
-pub(crate) struct Buffers {
-    /// Page buffers that operations work in.
-    pub frames: usize,
-    /// One more, to read back what was programmed.
-    pub verify: bool,
-    /// Pages of the read cache.
-    pub reads: usize,
-    /// Pages of the write cache.
-    pub writes: usize,
-    /// What else is kept of blocks.
-    pub victims: Victims,
-    /// Page buffers keep their pages from one operation to the next.
-    pub keeps_pages: bool,
-    /// Bytes of the table of virtual mappings.
-    pub mapping_bytes: usize,
-    /// Logical pages are replaced in place.
-    pub in_place: bool,
-}
-
-impl Buffers {
-    /// One page after the other.
-    pub const SINGLE: Self = Self {
-        frames: 1,
-        verify: false,
-        reads: 0,
-        writes: 0,
-        victims: Victims::Fewest,
-        keeps_pages: false,
-        mapping_bytes: 0,
-        in_place: false,
-    };
-}
-
 /// The chip, the page buffers, and the account of every block.
-pub struct Space<'b, F> {
+pub struct Space<'b, F, K: Kind> {
     flash: F,
     pub(crate) geometry: Geometry,
     capabilities: Capabilities,
@@ -120,12 +90,10 @@ pub struct Space<'b, F> {
     pub(crate) medium: Medium,
     pub(crate) frames: Frames<'b>,
     pub(crate) blocks: Blocks<'b>,
-    cache: Cache<'b>,
+    cache: Cache<'b, K::Written>,
     pub(crate) mappings: Mappings<'b>,
-    checkpoints: Checkpoints,
-    relink: Relink,
+    checkpoints: K::Checkpoints,
     keeps_pages: bool,
-    in_place: bool,
     /// From where on a free logical page is looked for.
     next_twin: u32,
     tally: Tally,
@@ -154,17 +122,7 @@ pub(crate) fn block_pages<F: Flash>(flash: &F) -> u32 {
     flash.capabilities().pairing.safe_pages(flash.geometry().pages_per_block)
 }
 
-/// Bytes of RAM for the page buffers, the caches and the blocks' account.
-pub(crate) fn ram_needed(geometry: &Geometry, layout: &PageLayout, buffers: &Buffers) -> usize {
-    let Buffers { frames, verify, reads, writes, victims, mapping_bytes, .. } = *buffers;
-    let frame_bytes = layout.frame_bytes();
-    frame_bytes * (frames + usize::from(verify))
-        + cache::ram_needed(frame_bytes, reads, writes, geometry.pages())
-        + Blocks::ram_needed(geometry, victims)
-        + mapping_bytes
-}
-
-impl<'b, F: Flash> Space<'b, F> {
+impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
     pub(crate) fn new(
         flash: F,
         medium: Medium,
@@ -174,12 +132,12 @@ impl<'b, F: Flash> Space<'b, F> {
         ram: &'b mut [u8],
     ) -> Self {
         let Buffers { frames, verify, reads, writes, victims, .. } = *buffers;
-        let Buffers { keeps_pages, mapping_bytes, in_place, .. } = *buffers;
+        let Buffers { keeps_pages, mapping_bytes, .. } = *buffers;
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let frame_bytes = layout.frame_bytes();
         let (frame_ram, rest) = ram.split_at_mut(frame_bytes * (frames + usize::from(verify)));
-        let (cache, rest) = Cache::new(rest, frame_bytes, reads, writes, geometry.pages());
+        let (cache, rest) = Cache::new(rest, frame_bytes, reads, writes, geometry.pages(), relink);
         let (table, rest) = rest.split_at_mut(mapping_bytes);
         let safe_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
         Self {
@@ -192,10 +150,8 @@ impl<'b, F: Flash> Space<'b, F> {
             blocks: Blocks::new(rest, &geometry, victims, safe_pages),
             cache,
             mappings: Mappings::new(table, geometry.pages()),
-            checkpoints: Checkpoints::new(checkpoint_every),
-            relink,
+            checkpoints: Checkpoints::new(checkpoint_every).into(),
             keeps_pages,
-            in_place,
             next_twin: 0,
             tally: Tally::Sure,
             verify,
@@ -263,14 +219,34 @@ impl<'b, F: Flash> Space<'b, F> {
     pub(crate) fn restart(&mut self, identity: u32, root: u64, sequence: u64) {
         self.identity = identity;
         self.sequence = sequence;
-        self.foreign = if self.in_place { 0..0 } else { root + 1..sequence + 1 };
-        self.tally = if self.in_place { Tally::Unsure } else { Tally::Sure };
+        self.foreign = if K::IN_PLACE { 0..0 } else { root + 1..sequence + 1 };
+        self.tally = if K::IN_PLACE { Tally::Unsure } else { Tally::Sure };
         self.active = None;
         self.retired = 0;
         self.weak = [None; WEAK_MAX];
         self.failures = 0;
         self.frames.forget_all();
         self.cache.clear();
+    }
+
+    /// How many of the first `count` strides of `block` were programmed.
+    pub(crate) fn written(
+        &mut self,
+        block: BlockNumber,
+        count: u32,
+        stride: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        let (mut written, mut end) = (0, count);
+        while written < end {
+            let middle = written + (end - written) / 2;
+            let page = self.page_at(block, middle * stride);
+            if matches!(self.read_raw(page, 0)?, Err(PageFault::Erased)) {
+                end = middle;
+            } else {
+                written = middle + 1;
+            }
+        }
+        Ok(written)
     }
 
     /// Reads any page into page buffer `frame`, whatever it holds.
@@ -381,17 +357,18 @@ impl<'b, F: Flash> Space<'b, F> {
 
     /// Pages that belong to the tree, on the chip or not yet.
     pub(crate) fn valid_pages(&self) -> u32 {
-        self.taken_pages() - self.mappings.len() as u32
+        self.taken_pages() - if K::MAPS { self.mappings.len() as u32 } else { 0 }
     }
 
     /// The same, and the pages that are kept because their numbers are names.
     pub(crate) fn taken_pages(&self) -> u32 {
-        self.blocks.valid_pages() - self.cache.superseded_pages() + self.cache.staged()
+        let (staged, superseded) = self.staged();
+        self.blocks.valid_pages() - superseded + staged
     }
 
     /// Pages that can be programmed before anything is collected.
     pub(crate) fn room(&self) -> u32 {
-        if self.in_place {
+        if K::IN_PLACE {
             return self.free_twins();
         }
         let remaining = match self.active {
@@ -399,7 +376,7 @@ impl<'b, F: Flash> Space<'b, F> {
             None => 0,
         };
         let room = remaining + self.blocks.free_blocks(self.active_block()) * self.block_pages();
-        room.saturating_sub(self.cache.staged())
+        room.saturating_sub(self.staged().0)
     }
 
     pub(crate) fn active_block(&self) -> Option<BlockNumber> {

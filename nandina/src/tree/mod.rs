@@ -48,8 +48,8 @@ pub const KEY_BYTES_MAX: usize = 64;
 /// Without a write cache ([`Options::write_cache`]) every change is durable when it returns: a cut at any later instant does not undo it, and a change
 /// that was cut is there wholly or not at all. Costs are given per operation for a tree of height *h*,
 /// without those of garbage collection.
-pub struct Index<'b, F, S> {
-    space: Space<'b, F>,
+pub struct Index<'b, F, S: Placement> {
+    space: Space<'b, F, S::Kind>,
     place: S,
     root: u32,
     height: u8,

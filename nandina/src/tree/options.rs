@@ -90,7 +90,6 @@ impl Options {
             victims: self.victims,
             keeps_pages: self.keep_pages.unwrap_or(!S::DESCRIPTION.writes_paths),
             mapping_bytes: if S::DESCRIPTION.maps { self.mapping_bytes } else { 0 },
-            in_place: S::DESCRIPTION.in_place,
         }
     }
 
@@ -127,6 +126,9 @@ impl Options {
         }
         if !S::DESCRIPTION.writes_paths && (self.write_cache > 0 || self.checkpoints.is_some()) {
             return bad("write_cache and checkpoints are for systems that write paths");
+        }
+        if !S::DESCRIPTION.writes_paths && matches!(self.victims, Victims::Tracked(_)) {
+            return bad("victims kept count of are for systems that write paths");
         }
         if self.read_cache > u16::MAX.into() || self.write_cache > u16::MAX.into() {
             return bad("read_cache and write_cache must be at most 65535 pages");
