@@ -52,6 +52,7 @@ impl Placement for Mu {
         writes_paths: Paths::PATHS,
         maps: Paths::MAPS,
         in_place: Paths::IN_PLACE,
+        appends: Paths::APPENDS,
     };
 
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {

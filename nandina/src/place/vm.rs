@@ -73,6 +73,7 @@ impl Placement for Vm {
         writes_paths: Maps::PATHS,
         maps: Maps::MAPS,
         in_place: Maps::IN_PLACE,
+        appends: Maps::APPENDS,
     };
 
     const TRIMS: bool = true;
@@ -138,7 +139,7 @@ impl Placement for Vm {
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
         Self::fold(space, right, level);
-        Ok((name, self.copy(space, right, level.level, records)?))
+        Ok((name, self.copy(space, right, level, records)?))
     }
 
     fn name_in(area: &[u8]) -> Option<u32> {
@@ -150,10 +151,10 @@ impl Placement for Vm {
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         frame: usize,
-        lowest: u8,
+        level: Level,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
         Self::set_name(space, frame, None);
-        Ok(space.program(frame, lowest, 0, records)?.0)
+        Ok(space.program(frame, level.level, 0, records)?.0)
     }
 }

@@ -27,6 +27,7 @@ impl Placement for Wandering {
         writes_paths: Paths::PATHS,
         maps: Paths::MAPS,
         in_place: Paths::IN_PLACE,
+        appends: Paths::APPENDS,
     };
 
     fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {

@@ -12,6 +12,9 @@ pub trait Kind: Sized {
     /// Logical pages are replaced in place.
     const IN_PLACE: bool = false;
 
+    /// Records are appended to pages that were programmed before.
+    const APPENDS: bool = false;
+
     /// Each change writes new pages up to the root. A write cache, checkpoints and hints are for these.
     const PATHS: bool = false;
 
@@ -44,6 +47,9 @@ pub struct Maps;
 
 /// A change replaces logical pages.
 pub struct InPlace;
+
+/// A change is appended to pages that were programmed before.
+pub struct Appends;
 
 /// There is no such thing.
 pub struct Nothing;
@@ -78,6 +84,12 @@ impl Kind for Maps {
 
 impl Kind for InPlace {
     const IN_PLACE: bool = true;
+    type Checkpoints = Nothing;
+    type Written = Nothing;
+}
+
+impl Kind for Appends {
+    const APPENDS: bool = true;
     type Checkpoints = Nothing;
     type Written = Nothing;
 }

@@ -21,6 +21,7 @@ mod failing;
 mod frames;
 mod kind;
 mod mappings;
+mod overwrite;
 mod stage;
 mod twins;
 mod victim;
@@ -39,8 +40,9 @@ pub(crate) use checkpoint::{
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
 pub(crate) use frames::Frames;
-pub use kind::{InPlace, Kind, Maps, Paths};
+pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 use mappings::Mappings;
+pub(crate) use overwrite::Image;
 pub(crate) use twins::ROOT as ROOT_TWIN;
 pub use victim::{TRACKED_MAX, Victims};
 
@@ -94,6 +96,8 @@ pub struct Space<'b, F, K: Kind> {
     pub(crate) mappings: Mappings<'b>,
     checkpoints: K::Checkpoints,
     keeps_pages: bool,
+    /// The page that was programmed last since the mount, and how often.
+    last_programmed: (u32, u8),
     /// From where on a free logical page is looked for.
     next_twin: u32,
     tally: Tally,
@@ -152,6 +156,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             mappings: Mappings::new(table, geometry.pages()),
             checkpoints: Checkpoints::new(checkpoint_every).into(),
             keeps_pages,
+            last_programmed: (u32::MAX, 0),
             next_twin: 0,
             tally: Tally::Sure,
             verify,
@@ -222,6 +227,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.foreign = if K::IN_PLACE { 0..0 } else { root + 1..sequence + 1 };
         self.tally = if K::IN_PLACE { Tally::Unsure } else { Tally::Sure };
         self.active = None;
+        self.last_programmed = (u32::MAX, 0);
         self.retired = 0;
         self.weak = [None; WEAK_MAX];
         self.failures = 0;
@@ -337,6 +343,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             Ok(header) if self.foreign.contains(&header.sequence) => {
                 "it was written after the root that leads to it"
             }
+            Ok(_) if !self.layout.unpack(self.frames.bytes_mut(frame)) => "it is no node",
             Ok(_) => {
                 self.frames.hold(frame, page);
                 self.cache.remember(page, self.frames.bytes(frame));
