@@ -1,6 +1,6 @@
 //! What is kept in RAM beside the struct, and how many bytes it takes. Nothing is read or written here.
 
-use super::{Blocks, Victims, cache};
+use super::{Blocks, Frames, Victims, cache};
 use crate::flash::Geometry;
 use crate::node::PageLayout;
 
@@ -40,7 +40,7 @@ impl Buffers {
 pub(crate) fn ram_needed(geometry: &Geometry, layout: &PageLayout, buffers: &Buffers) -> usize {
     let Buffers { frames, verify, reads, writes, victims, mapping_bytes, .. } = *buffers;
     let frame_bytes = layout.frame_bytes();
-    frame_bytes * (frames + usize::from(verify))
+    Frames::ram_needed(frame_bytes, frames, verify)
         + cache::ram_needed(frame_bytes, reads, writes, geometry.pages())
         + Blocks::ram_needed(geometry, victims)
         + mapping_bytes

@@ -25,6 +25,7 @@ mod overwrite;
 mod stage;
 mod twins;
 mod victim;
+mod weak;
 mod write;
 
 pub(crate) use blocks::{Blocks, PAGES_MAX};
@@ -45,7 +46,10 @@ use mappings::Mappings;
 pub(crate) use overwrite::Image;
 pub(crate) use twins::ROOT as ROOT_TWIN;
 pub use victim::{TRACKED_MAX, Victims};
+pub(crate) use weak::WEAK_MAX;
+use weak::Weak;
 
+use core::num::Wrapping;
 use core::ops::Range;
 
 use crate::error::Fault;
@@ -56,9 +60,6 @@ use crate::node::{Medium, PageFault, PageHeader, PageLayout};
 
 /// Pages that one operation can supersede before it commits.
 pub(crate) const RETIRED_MAX: usize = 48;
-
-/// Pages that the ECC found weak and that wait to be written elsewhere. Others are found again.
-pub(crate) const WEAK_MAX: usize = 4;
 
 /// Changes each pointer of the inner nodes in a page buffer. A page holds nodes from the lowest level up, and
 /// the root of a tree of some height unless that is 0.
@@ -114,11 +115,11 @@ pub struct Space<'b, F, K: Kind> {
     /// The block being written, and the place of its next page among the safe ones.
     active: Option<(BlockNumber, u32)>,
     /// Pages that the running operation superseded.
-    retired: usize,
-    weak: [Option<PageNumber>; WEAK_MAX],
+    retired: u8,
+    weak: Weak,
     /// Some blocks were given up that the chip has not marked as bad.
     unmarked: bool,
-    operations: u64,
+    operations: Wrapping<u32>,
 }
 
 /// Pages of a block of such a chip that are programmed.
@@ -140,7 +141,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let frame_bytes = layout.frame_bytes();
-        let (frame_ram, rest) = ram.split_at_mut(frame_bytes * (frames + usize::from(verify)));
+        let (frame_ram, rest) = ram.split_at_mut(Frames::ram_needed(frame_bytes, frames, verify));
         let (cache, rest) = Cache::new(rest, frame_bytes, reads, writes, geometry.pages(), relink);
         let (table, rest) = rest.split_at_mut(mapping_bytes);
         let safe_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
@@ -150,7 +151,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             capabilities,
             layout,
             medium,
-            frames: Frames::new(frame_ram, frames, verify),
+            frames: Frames::new(frame_ram, frame_bytes, frames),
             blocks: Blocks::new(rest, &geometry, victims, safe_pages),
             cache,
             mappings: Mappings::new(table, geometry.pages()),
@@ -168,9 +169,9 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             failures: 0,
             active: None,
             retired: 0,
-            weak: [None; WEAK_MAX],
+            weak: Weak::NONE,
             unmarked: false,
-            operations: 0,
+            operations: Wrapping(0),
         }
     }
 
@@ -182,9 +183,9 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.flash
     }
 
-    /// Reads, programs, erases and marks since the index was opened.
-    pub(crate) const fn operations(&self) -> u64 {
-        self.operations
+    /// Reads, programs, erases and marks since the index was opened, modulo 2^32.
+    pub(crate) const fn operations(&self) -> u32 {
+        self.operations.0
     }
 
     /// Whether each program is read back.
@@ -229,7 +230,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.active = None;
         self.last_programmed = (u32::MAX, 0);
         self.retired = 0;
-        self.weak = [None; WEAK_MAX];
+        self.weak = Weak::NONE;
         self.failures = 0;
         self.frames.forget_all();
         self.cache.clear();
@@ -274,27 +275,6 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             Err(error) => return Err(Fault::Device(error)),
         }
         Ok(self.layout.open(self.frames.bytes(frame)))
-    }
-
-    /// Remembers that `page` should be written elsewhere, if there is room to.
-    pub(crate) fn note_weak(&mut self, page: PageNumber) {
-        if self.blocks.is_valid(page)
-            && !self.weak.contains(&Some(page))
-            && let Some(free) = self.weak.iter_mut().find(|weak| weak.is_none())
-        {
-            *free = Some(page);
-        }
-    }
-
-    /// Whether some page should be written elsewhere.
-    pub(crate) fn has_weak(&self) -> bool {
-        self.weak.iter().any(Option::is_some)
-    }
-
-    /// The next valid page that should be written elsewhere.
-    pub(crate) fn take_weak(&mut self) -> Option<PageNumber> {
-        let mut weak = self.weak.iter_mut().filter_map(Option::take);
-        weak.find(|&page| self.blocks.is_valid(page))
     }
 
     /// Whether page buffers keep their pages from one operation to the next.

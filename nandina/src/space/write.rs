@@ -190,7 +190,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             space.cache.supersede(page);
             return;
         }
-        self.retired += 1;
+        self.retired = self.retired.saturating_add(1);
         self.cache.forget(page);
         match K::paths_mut(self) {
             Some(space) if !space.at_once => space.cache.note_superseded(PageNumber(page)),
@@ -200,7 +200,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// How many more pages the running operation may retire.
     pub(crate) const fn retirable(&self) -> usize {
-        RETIRED_MAX.saturating_sub(self.retired)
+        RETIRED_MAX.saturating_sub(self.retired as usize)
     }
 
     /// Where the page stands that the tree knows as `page`: its number for now, or its name, may be another.

@@ -17,7 +17,7 @@ pub struct Options {
     pub key_bytes: usize,
     /// Bytes of a value, 0 to 65535, as long as two records fit in a leaf.
     pub value_bytes: usize,
-    /// Page buffers, at most 16; `None` for the system's default. Each takes a page and up to 40
+    /// Page buffers, at most 16; `None` for the system's default. Each takes a page and up to 44
     /// bytes. Fewer than one for each level and one more make a wandering path read nodes twice.
     pub page_buffers: Option<usize>,
     /// How garbage collection moves pages. Default: [`Moves::Together`].
