@@ -22,6 +22,7 @@ mod media;
 mod model;
 mod mounts;
 mod open;
+mod pairs;
 mod plan;
 mod power;
 mod ranges;

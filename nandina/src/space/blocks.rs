@@ -172,6 +172,11 @@ impl<'b> Blocks<'b> {
         self.empty_blocks += u32::from(self.is_empty(block));
     }
 
+    /// Whether the block may be erased and written.
+    pub fn is_free(&self, block: BlockNumber) -> bool {
+        self.is_empty(block)
+    }
+
     /// A good block without a valid page that is not reserved.
     fn is_empty(&self, block: BlockNumber) -> bool {
         self.state(block) & !STUCK == 0

@@ -70,7 +70,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Does part of the work that is due anyway, with at most `budget` chip operations: saves pages that
     /// the ECC found weak and pages on bad blocks, collects garbage until the next block's worth of
-    /// changes need none, and reads on through the valid pages to see how well they can be read.
+    /// changes need none, erases the block that is opened next, and reads on through the valid pages to see how well
+    /// they can be read.
     ///
     /// What waits in the write buffer goes on waiting.
     ///
@@ -93,7 +94,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let left = budget.saturating_sub(spent(self));
             let (page, cause) = match self.due(budget >= ride) {
                 Due::Nothing => {
-                    self.patrol(left)?;
+                    if left > 0 {
+                        self.space.prepare_block()?;
+                    }
+                    self.patrol(budget.saturating_sub(spent(self)))?;
                     return Ok(ended(self, false, false));
                 }
                 Due::Change => return Ok(ended(self, false, true)),

@@ -19,6 +19,7 @@ mod idle;
 mod in_place;
 mod mount;
 mod options;
+mod pairs;
 mod range;
 mod recover;
 mod rewrite;
@@ -32,6 +33,7 @@ pub use identify::{identify, ram_to_identify};
 pub use idle::Idle;
 pub(crate) use idle::move_cost;
 pub use options::{Options, ram_needed};
+pub use pairs::Records;
 pub use range::{KeyBounds, Range};
 
 use batch::Batch;
