@@ -12,6 +12,22 @@ use crate::error::Fault;
 use crate::flash::Flash;
 use crate::place::{Placement, node_in};
 
+/// When a node is written so that the mappings of its children go, where nothing else makes it be written. The mapping
+/// that the table has no room for always writes the parent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Folds {
+    /// When the table is three quarters full and twice the node's share of it is mapped. A parent that is no longer in
+    /// a page buffer is not read for that.
+    #[default]
+    Share,
+    /// Only when the table has no room (VMTree paper, section 4.2). For comparison: it frees fewer mappings for each
+    /// program.
+    Full,
+    /// As soon as so many children of the node are mapped, however full the table is (VMTree paper, section 4.2: 2 or
+    /// more). For comparison.
+    Children(u8),
+}
+
 /// Parents are written for their mappings only when the table is so full, in eighths.
 const FULL_EIGHTHS: usize = 6;
 
@@ -26,9 +42,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(true);
         }
         let mappings = &self.space.mappings;
-        if mappings.len() * 8 < mappings.capacity() * FULL_EIGHTHS {
-            return Ok(false);
-        }
+        let parents = self.inner_nodes.max(1) as usize;
+        let enough = match self.folding {
+            Folds::Full => return Ok(false),
+            Folds::Children(children) => children.into(),
+            Folds::Share if mappings.len() * 8 < mappings.capacity() * FULL_EIGHTHS => {
+                return Ok(false);
+            }
+            Folds::Share => (2 * mappings.capacity() / parents).max(2),
+        };
         // A parent that was displaced from its page buffer is not worth a read.
         let page = crate::flash::PageNumber(self.space.where_is(path.page(level)));
         let Some(frame) = self.space.frames.holding(page) else {
@@ -40,7 +62,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mapped = (0..node.count())
             .filter(|&slot| self.space.mappings.get(node.pointer(slot)).is_some())
             .count();
-        let parents = self.inner_nodes.max(1) as usize;
-        Ok(mapped >= (2 * self.space.mappings.capacity() / parents).max(2))
+        Ok(mapped >= enough)
     }
 }

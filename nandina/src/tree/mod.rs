@@ -24,6 +24,7 @@ mod trim;
 
 pub use check::Violation;
 pub(crate) use collect::SPARE_MOVES;
+pub use fold::Folds;
 pub(crate) use form::Form;
 pub use identify::{identify, ram_to_identify};
 pub use idle::Idle;
@@ -57,6 +58,7 @@ pub struct Index<'b, F, S> {
     inner_nodes: u32,
     budget: Budget,
     moves: Moves,
+    folding: Folds,
     /// An operation failed half way. As after a cut, only the medium knows what is true.
     in_doubt: bool,
     /// A cut during garbage collection has left less room than the reserve, or a block that failed has.
@@ -84,6 +86,10 @@ pub struct Statistics {
     pub valid_pages: u32,
     /// Valid pages allowed for a tree of this height; at it, inserts that need a page are refused.
     pub limit_pages: u32,
+    /// Virtual mappings in the table.
+    pub mappings: u32,
+    /// Virtual mappings for which the table has room; 0 for systems that have none.
+    pub mappings_max: u32,
     /// Pages that can be programmed before garbage is collected.
     pub free_pages: u32,
     /// Victim blocks collected since the index was opened.
@@ -186,6 +192,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             inner_nodes: self.inner_nodes,
             valid_pages: self.space.valid_pages(),
             limit_pages: self.budget.limit_pages,
+            mappings: self.space.mappings.len() as u32,
+            mappings_max: self.space.mappings.capacity() as u32,
             free_pages: self.space.room(),
             collected_blocks: self.collected_blocks,
             moved_pages: self.moved_pages,

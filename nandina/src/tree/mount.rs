@@ -135,6 +135,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             inner_nodes: 0,
             budget: Budget::default(),
             moves: options.moves,
+            folding: options.folds,
             in_doubt: true,
             reserve_touched: false,
             collected_blocks: 0,
