@@ -2,8 +2,8 @@
 //! bytes, three page buffers, a table of 1,024 bytes. The published C code, measured, writes 203,955 pages for that, 46 %
 //! of them parents.
 
-use nandina::flash::Profile;
-use nandina::flash::profile::DATAFLASH;
+use nandina::flash::profile::SD;
+use nandina::flash::{Geometry, Profile};
 use nandina::{Folds, Options};
 
 use super::Scale;
@@ -16,6 +16,7 @@ use crate::reproduce::{Experiment, Row};
 
 const RECORDS: u32 = 100_000;
 const PAGES: u32 = 20_000;
+const PAGES_PER_BLOCK: u32 = 10;
 const TABLE_BYTES: usize = 1_024;
 
 /// The C code's.
@@ -36,9 +37,11 @@ pub fn operations(scale: Scale) -> u64 {
     2 * POLICIES.len() as u64 * u64::from(RECORDS / scale.by)
 }
 
-/// The chip whose blocks make 20,000 pages, a tenth of it for a tenth of the records.
+/// The SD card in blocks that make 20,000 pages, a tenth of it for a tenth of the records. How large the blocks are
+/// decides how much collection moves, and how many pages may be valid.
 fn chip(scale: Scale) -> Profile {
-    DATAFLASH.with_blocks(PAGES / DATAFLASH.geometry.pages_per_block / scale.by)
+    let blocks = PAGES / PAGES_PER_BLOCK / scale.by;
+    Profile { geometry: Geometry { pages_per_block: PAGES_PER_BLOCK, blocks, ..SD.geometry }, ..SD }
 }
 
 /// Runs one policy.

@@ -115,6 +115,7 @@ impl Experiments {
             ram::experiment(&costs),
             random::figure_6(&costs),
             random::figure_7(&costs),
+            random::causes(&costs),
             sensor::figure_8(&costs),
             sensor::figure_9(&costs),
         ];

@@ -20,15 +20,18 @@ use crate::reproduce::{Experiment, Row};
 
 const RECORDS: u32 = 100_000;
 const PAGES: u32 = 5_000;
-const PAGES_PER_BLOCK: u32 = 50;
+const PAGES_PER_BLOCK: u32 = 10;
 const TABLE_BYTES: usize = 4_096;
 
 /// Series, and storages in units of the paper's.
-const RUNS: [(Kind, u32, &str); 4] = [
+const RUNS: [(Kind, u32, &str); 7] = [
     (Kind::Random, 1, "random 16 B, 5,000 pages"),
-    (Kind::Random, 2, "random 16 B, 10,000 pages"),
+    (Kind::Random, 5, "random 16 B, 25,000 pages"),
     (Kind::RandomSmall, 1, "random 8 B, 5,000 pages"),
+    (Kind::RandomSmall, 3, "random 8 B, 15,000 pages"),
     (Kind::Temperature, 1, "temperature 8 B, 5,000 pages"),
+    (Kind::Temperature, 3, "temperature 8 B, 15,000 pages"),
+    (Kind::Temperature, 24, "temperature 8 B, 120,000 pages"),
 ];
 
 /// Operations of all runs, at most.
@@ -119,26 +122,18 @@ fn rows(system: &'static str, config: &str, steps: &Steps, storages: u32) -> Vec
             row("of the writes, pages moved by collection", last.moved_pages as f64, "pages");
         }
     }
+    let metric = "writes, all inserts";
     if system == "vm" {
+        // The paper's count is of VMTree.
+        rows.push(Row::beside(system, config, metric, 135_000.0, writes, "pages"));
         let passes = writes / f64::from(storages * PAGES);
-        // The paper's count is of VMTree on its one storage.
-        if storages == 1 {
-            let metric = "writes, all inserts";
-            rows.push(Row::beside(system, config, metric, 135_000.0, writes, "pages"));
-            rows.push(Row::beside(
-                system,
-                config,
-                "passes through storage",
-                27.0,
-                passes,
-                "passes",
-            ));
-        } else {
-            rows.push(Row::alone(system, config, "writes, all inserts", writes, "pages"));
-            rows.push(Row::alone(system, config, "passes through storage", passes, "passes"));
-        }
+        let metric = "passes through storage";
+        rows.push(match storages {
+            1 => Row::beside(system, config, metric, 27.0, passes, "passes"),
+            _ => Row::alone(system, config, metric, passes, "passes"),
+        });
     } else {
-        rows.push(Row::alone(system, config, "writes, all inserts", writes, "pages"));
+        rows.push(Row::alone(system, config, metric, writes, "pages"));
     }
     rows
 }
