@@ -46,6 +46,7 @@ fn checksum(bencher: Bencher<'_, '_>) {
         blocks: 128,
         pages_per_block: 128,
         checkpoints: false,
+        appended: false,
     };
     let (identity, sequence) = (1, 1);
     let header =

@@ -235,6 +235,7 @@ impl Use<'_> {
                         blocks: geometry.blocks,
                         pages_per_block: geometry.pages_per_block as u16,
                         checkpoints: image != Image::Plain,
+                        appended: S::DESCRIPTION.appends,
                     };
                     layout.seal(&mut frame, &header);
                 }

@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use crate::flash::PageNumber;
+use crate::flash::{Missing, PageNumber};
 
 /// What can go wrong below an operation. Never shown to a caller: each operation names its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +40,8 @@ pub enum OpenError<E> {
         /// Bytes of the smallest leaf.
         leaf_bytes: usize,
     },
+    /// The chip lacks something that the system needs.
+    Unsuited(Missing),
     /// The chip has too few pages for an index that must always be able to collect garbage.
     ChipTooSmall {
         /// Pages that could be valid at once.
@@ -206,6 +208,7 @@ impl<E: fmt::Display> fmt::Display for OpenError<E> {
                 f,
                 "a record of {record_bytes} bytes can never fit twice in a leaf of {leaf_bytes} bytes"
             ),
+            Self::Unsuited(missing) => write!(f, "this system cannot run on this chip: {missing}"),
             Self::ChipTooSmall { limit_pages } => {
                 write!(f, "the chip is too small: only {limit_pages} pages could be valid at once")
             }

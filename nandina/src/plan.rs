@@ -107,14 +107,24 @@ pub fn plan<S: Placement>(
         fits: !tree.too_high && valid_pages <= budget.limit_pages,
         // Every block twice, and once more for each block that an operation which was cut may span; the
         // pages of those blocks; and the inner nodes.
-        open: Cost {
-            reads: (2 + spanned) * u64::from(geometry.blocks)
-                + (2 + spanned) * u64::from(block_pages)
-                + inner_reads
-                + in_vain
-                + u64::from(tree.height),
-            programs: 0,
-            erases: 0,
+        open: if !S::DESCRIPTION.writes_paths {
+            // Every page for each level and again for what moved, or every node thrice; each node twice at most
+            // where buffers are few; and the first pages of all blocks.
+            let pages = u64::from(geometry.pages());
+            let reads = u64::from(geometry.blocks)
+                + 2 * u64::from(tree.height) * pages
+                + 5 * u64::from(tree.height) * u64::from(valid_pages);
+            Cost { reads, programs: 0, erases: 0 }
+        } else {
+            Cost {
+                reads: (2 + spanned) * u64::from(geometry.blocks)
+                    + (2 + spanned) * u64::from(block_pages)
+                    + inner_reads
+                    + in_vain
+                    + u64::from(tree.height),
+                programs: 0,
+                erases: 0,
+            }
         },
         get: Cost { reads: tree.height.into(), programs: 0, erases: 0 },
         change: bounds.change(budget.room_pages - budget.reserve_pages, false),

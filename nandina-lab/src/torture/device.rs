@@ -12,6 +12,9 @@ pub fn suited<S: Placement>(mut profile: Profile) -> Profile {
     let capabilities = &mut profile.capabilities;
     capabilities.rewrite |= needs.rewrite;
     capabilities.overwrite |= needs.overwrite;
+    if needs.no_bad_blocks {
+        capabilities.bad_blocks_per_mille = 0;
+    }
     if capabilities.programs_per_page.is_some_and(|allowed| allowed < needs.programs_per_page) {
         capabilities.programs_per_page = Some(needs.programs_per_page);
     }

@@ -10,7 +10,7 @@ use nandina_sim::{Chip, Faults};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use super::device::fitted;
+use super::device::{fitted, suited};
 
 /// Blocks that an index with checkpoints takes for them.
 const CHECKPOINT_BLOCKS: u32 = 4;
@@ -63,6 +63,7 @@ impl Settings {
         if random.random_range(0..2) == 0 {
             profile.capabilities.bad_blocks_per_mille = random.random_range(1..250);
         }
+        let profile = suited::<S>(profile);
         let silent_programs = frequency(random);
         let silent_erases = frequency(random);
         let faults = Faults {

@@ -91,7 +91,7 @@ impl Check for FaultAnywhere {
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL);
         let mut met = 0;
-        for until_fault in (40..1_000).step_by(3) {
+        for until_fault in (40..2_000).step_by(3) {
             let at = |what| format!("fault {until_fault} operations on: {what}");
             let mut ram = case.ram::<S>();
             let flaky = Flaky {
@@ -100,7 +100,7 @@ impl Check for FaultAnywhere {
             };
             let mut index = Index::<_, S>::format(flaky, &case.options, &mut ram).map_err(text)?;
             let mut model = Model::new();
-            for turn in 0..240u32 {
+            for turn in 0..500u32 {
                 let number = turn * 37 % 120;
                 let (key, value) = (key(number), value(number, turn));
                 let mut after = model.clone();

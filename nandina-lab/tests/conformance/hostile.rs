@@ -2,7 +2,7 @@
 
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::{HEADER_BYTES, NodeMut, PageLayout, Shape};
-use nandina::place::Placement;
+use nandina::place::{Description, Placement};
 use nandina::tree::Statistics;
 use nandina::{Index, OpenError, Options, ReadError};
 use nandina_lab::hostile::mount_then_use;
@@ -141,6 +141,11 @@ const KEY: usize = 48;
 const VALUE: usize = 200;
 
 impl Check for ManyWays {
+    fn concerns(&self, system: &Description) -> bool {
+        // The trees stand in a checkpoint.
+        system.writes_paths
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let geometry = Geometry {
             page_bytes: PAGE as u32,

@@ -2,7 +2,7 @@
 //! cost, on full chips, after cuts, with garbage collection at its worst; and steps of idle collection keep to
 //! their budget and spare the changes behind them.
 
-use nandina::place::Placement;
+use nandina::place::{Description, Placement};
 use nandina::{Cost, Index, Moves, OpenError, Plan, WriteError, plan};
 use nandina_sim::{Chip, Counters, Cut, TINY};
 use rand::{Rng, SeedableRng};
@@ -207,6 +207,10 @@ impl IdleStepsSpare {
 }
 
 impl Check for IdleStepsSpare {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = Case::new(LONG);
         let without = Self::costliest::<S>(&case, false)?;
@@ -229,6 +233,10 @@ fn idle_steps_spare_later_changes_the_garbage_collection() {
 struct IdleSteps;
 
 impl Check for IdleSteps {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = Case::new(LONG);
         with_index::<S, _>(&case, |index| {

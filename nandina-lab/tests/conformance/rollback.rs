@@ -3,7 +3,7 @@
 
 use nandina::flash::{Flash, PageNumber};
 use nandina::node::PageLayout;
-use nandina::place::Placement;
+use nandina::place::{Description, Placement};
 use nandina::{Index, OpenError, ReadError};
 use nandina_sim::Chip;
 use rand::{Rng, SeedableRng};
@@ -34,6 +34,11 @@ fn newest_first(chip: &Chip) -> Vec<PageNumber> {
 }
 
 impl Check for Rot {
+    fn concerns(&self, system: &Description) -> bool {
+        // Of two pages that are written in turn, a damaged one looks torn.
+        !system.in_place
+    }
+
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL);
         let mut ram = case.ram::<S>();
@@ -69,6 +74,8 @@ impl Check for Rot {
                 match index.get(&key(number)) {
                     Ok(Some(found)) if found[..4] == number.to_le_bytes() => {}
                     Err(ReadError::Corrupt { .. }) => stale += 1,
+                    // Where only the newest pages tell which nodes they are, their loss is told at best, not seen.
+                    Ok(_) if S::DESCRIPTION.maps && (told > 0 || behind <= 1) => stale += 1,
                     other => return Err(format!("{lost} lost, key {number}: {other:?}")),
                 }
             }

@@ -102,11 +102,18 @@ pub struct Needs {
     pub rewrite: bool,
     /// Pages of which some bytes can be programmed again.
     pub overwrite: bool,
+    /// No block may ever go bad.
+    pub no_bad_blocks: bool,
 }
 
 impl Needs {
     /// One program for each page between erases, which every chip allows.
-    pub const NOTHING: Self = Self { programs_per_page: 1, rewrite: false, overwrite: false };
+    pub const NOTHING: Self = Self {
+        programs_per_page: 1,
+        rewrite: false,
+        overwrite: false,
+        no_bad_blocks: false,
+    };
 
     /// What `capabilities` lack of this, if they lack anything.
     pub fn missing(&self, capabilities: &Capabilities) -> Option<Missing> {
@@ -116,6 +123,9 @@ impl Needs {
             }
             _ if self.rewrite && !capabilities.rewrite => Some(Missing::Rewrite),
             _ if self.overwrite && !capabilities.overwrite => Some(Missing::Overwrite),
+            _ if self.no_bad_blocks && capabilities.bad_blocks_per_mille > 0 => {
+                Some(Missing::GoodBlocks)
+            }
             _ => None,
         }
     }
@@ -135,6 +145,8 @@ pub enum Missing {
     Rewrite,
     /// Bytes of a page cannot be programmed again.
     Overwrite,
+    /// Blocks can go bad.
+    GoodBlocks,
 }
 
 impl fmt::Display for Missing {
@@ -145,6 +157,9 @@ impl fmt::Display for Missing {
                 "it programs a page {needed} times between erases, the chip allows {allowed}"
             ),
             Self::Rewrite => f.write_str("it replaces pages in place, the chip cannot"),
+            Self::GoodBlocks => {
+                f.write_str("it writes nothing elsewhere, and blocks of the chip can go bad")
+            }
             Self::Overwrite => {
                 f.write_str("it programs bytes of a page after the page, the chip cannot")
             }

@@ -221,8 +221,9 @@ pub fn change(area: &[u8], shape: &Shape) -> Change {
     }
 }
 
-/// Puts the new records of the node in RAM into `out` as the page is to get them, in the order of their keys, and
-/// counts them as told. Answers from which byte of the area on they are to be programmed, and how many bytes they
+/// Puts the new records of the node in RAM into `out` as the page is to get them, the highest key first, and counts
+/// them as told. (A cut leaves the first of them. Of the halves of a divided child the upper one must not come last:
+/// the lower one would hide what it lost.) Answers from which byte of the area on they are to be programmed, and how many bytes they
 /// are: [`Shape::record_bytes`] for each. Nothing, if the change is not [`Change::Append`] or `out` is too short.
 ///
 /// If the program fails, [`make_whole`] takes it back.
@@ -232,7 +233,7 @@ pub fn append_image(area: &mut [u8], shape: &Shape, out: &mut [u8]) -> Option<(u
     let mut images = out.get_mut(..bytes)?.chunks_exact_mut(shape.record_bytes());
     let first = tags::next(area, shape);
     let mut slot = first;
-    for index in 0..count(area, shape) {
+    for index in (0..count(area, shape)).rev() {
         if !is_new(area, shape, index) {
             continue;
         }

@@ -1,19 +1,20 @@
 //! The checksum of a page: CRC-32C (Castagnoli). Where the processor has an instruction for
 //! it, as hosts do, the feature `std` uses that; what stands on the medium is the same.
 
-/// CRC-32C over two pieces of a page, as if they stood together.
+/// CRC-32C over pieces of a page, as if they stood together.
 #[cfg(feature = "std")]
-pub fn of(first: &[u8], second: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(first), second)
+pub fn of(pieces: &[&[u8]]) -> u32 {
+    pieces.iter().fold(0, |sum, piece| crc32c::crc32c_append(sum, piece))
 }
 
-/// CRC-32C over two pieces of a page, as if they stood together. Its table takes 1 KiB of constants.
+/// CRC-32C over pieces of a page, as if they stood together. Its table takes 1 KiB of constants.
 #[cfg(not(feature = "std"))]
-pub fn of(first: &[u8], second: &[u8]) -> u32 {
+pub fn of(pieces: &[&[u8]]) -> u32 {
     static CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
     let mut digest = CHECKSUM.digest();
-    digest.update(first);
-    digest.update(second);
+    for piece in pieces {
+        digest.update(piece);
+    }
     digest.finalize()
 }
 
@@ -22,8 +23,8 @@ mod tests {
     /// The check value of CRC-32C: RFC 3720, appendix B.4, and every catalogue of checksums.
     #[test]
     fn it_is_crc_32c_with_and_without_the_processors_help() {
-        assert_eq!(super::of(b"1234", b"56789"), 0xE306_9283);
-        assert_eq!(super::of(&[0; 32], &[]), 0x8A91_36AA);
-        assert_eq!(super::of(&[], &[0xFF; 32]), 0x62A8_AB43);
+        assert_eq!(super::of(&[b"1234", b"56789"]), 0xE306_9283);
+        assert_eq!(super::of(&[&[0; 32], &[]]), 0x8A91_36AA);
+        assert_eq!(super::of(&[&[], &[0xFF; 32]]), 0x62A8_AB43);
     }
 }

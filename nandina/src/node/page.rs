@@ -11,12 +11,12 @@
 //! 18 lowest level u8   of the nodes in this page, or 0 in a page of a checkpoint
 //! 19 height u8         of the tree, if its root is in this page, else 0
 //! 20 key bytes u16    22 value bytes u16
-//! 24 blocks u32       28 pages per block u16    30 checkpoints u8, 0 or 1   31 zero u8
+//! 24 blocks u32       28 pages per block u16    30 checkpoints u8, 0 or 1   31 appended u8, 0 or 1
 //! 32 erase count u32   of this page's block
 //! 36 records u32       in the index, as of this page
 //! ```
 
-use super::{bytes, checksum};
+use super::{Shape, appended, bytes, checksum};
 
 /// Bytes of a page header.
 pub const HEADER_BYTES: usize = 40;
@@ -45,6 +45,8 @@ pub struct Medium {
     pub pages_per_block: u16,
     /// Checkpoints are written, so blocks are opened in the order that they tell.
     pub checkpoints: bool,
+    /// Nodes are of appended records ([`super::appended`]): a page's checksum covers what was programmed first.
+    pub appended: bool,
 }
 
 /// What a page says of itself.
@@ -111,7 +113,8 @@ impl PageLayout {
     /// Writes the header of `frame` and its checksum.
     pub fn seal(&self, frame: &mut [u8], header: &PageHeader) {
         self.write_header(frame, header);
-        let checksum = self.checksum(frame);
+        // What cannot be sealed does not open either.
+        let checksum = self.checksum(frame).unwrap_or(0);
         let at = self.area_bytes();
         frame[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
     }
@@ -132,7 +135,7 @@ impl PageLayout {
         out[22..24].copy_from_slice(&medium.value_bytes.to_le_bytes());
         out[24..28].copy_from_slice(&medium.blocks.to_le_bytes());
         out[28..30].copy_from_slice(&medium.pages_per_block.to_le_bytes());
-        out[30..32].copy_from_slice(&[medium.checkpoints.into(), 0]);
+        out[30..32].copy_from_slice(&[medium.checkpoints.into(), medium.appended.into()]);
         out[32..36].copy_from_slice(&header.erase_count.to_le_bytes());
         out[36..40].copy_from_slice(&header.records.to_le_bytes());
     }
@@ -147,7 +150,7 @@ impl PageLayout {
         if header[6] != VERSION {
             return Err(PageFault::Version(header[6]));
         }
-        if header[..4] != self.checksum(frame).to_le_bytes() {
+        if self.checksum(frame) != Some(bytes::u32_at(header, 0)) {
             return Err(PageFault::Damaged);
         }
         let header = self.header(frame);
@@ -167,6 +170,7 @@ impl PageLayout {
                 blocks: u32_at(24),
                 pages_per_block: u16_at(28),
                 checkpoints: bytes[30] != 0,
+                appended: bytes[31] != 0,
             },
             identity: u32_at(8),
             sequence: u64::from(u32_at(12)) | u64::from(u16_at(16)) << 32,
@@ -177,9 +181,39 @@ impl PageLayout {
         }
     }
 
-    fn checksum(&self, frame: &[u8]) -> u32 {
-        let at = self.area_bytes();
-        checksum::of(&frame[..at], &frame[at + 4..at + HEADER_BYTES])
+    /// The checksum of the page in `frame`, if it is one at all.
+    fn checksum(&self, frame: &[u8]) -> Option<u32> {
+        let (area, header) = frame.split_at(self.area_bytes());
+        let header = &header[4..HEADER_BYTES];
+        match self.appended_shape(frame) {
+            None => Some(checksum::of(&[area, header])),
+            Some(shape) => {
+                let [head, records] = appended::sealed(area, &shape?).ok()?;
+                Some(checksum::of(&[head, records, header]))
+            }
+        }
+    }
+
+    /// The shape of the node in `frame`, if its records are appended; nothing in it if there is no such node.
+    fn appended_shape(&self, frame: &[u8]) -> Option<Option<Shape>> {
+        let header = self.header(frame);
+        let medium = header.medium;
+        let (key_bytes, value_bytes) = (medium.key_bytes.into(), medium.value_bytes.into());
+        let shape = match header.lowest {
+            1 => Shape::sorted(key_bytes, value_bytes),
+            _ => Shape::inner(key_bytes),
+        };
+        medium.appended.then(|| shape.appended(self.area_bytes()))
+    }
+
+    /// Makes of the node in `frame`, a page that was opened, what it is in RAM ([`appended::unpack`]); answers
+    /// whether it is one. Where records are not appended, it is the same.
+    pub fn unpack(&self, frame: &mut [u8]) -> bool {
+        let Some(shape) = self.appended_shape(frame) else {
+            return true;
+        };
+        let area = &mut frame[..self.area_bytes()];
+        shape.is_some_and(|shape| appended::unpack(area, &shape).is_ok())
     }
 }
 
@@ -195,6 +229,7 @@ mod tests {
             blocks: 0x0102_0304,
             pages_per_block: 64,
             checkpoints: true,
+            appended: false,
         },
         identity: 7,
         sequence: 0x0000_7EDC_BA98_7654,

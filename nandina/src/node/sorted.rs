@@ -217,6 +217,11 @@ impl<'a> NodeMut<'a> {
         self.set_count(self.count - 1);
     }
 
+    /// What the page that the node came from holds does not matter any more.
+    pub fn make_whole(&mut self) {
+        tags::make_whole(self.bytes, &self.shape);
+    }
+
     /// Forgets the records from `count` on.
     pub fn truncate(&mut self, count: usize) {
         self.set_count(count.min(self.count));

@@ -37,16 +37,18 @@ impl Placement for BTree {
         name: "B-tree in place",
         summary: "a changed node replaces itself, in the older of its two pages",
         source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), section 4.6",
-        needs: Needs { rewrite: true, ..Needs::NOTHING },
+        needs: Needs { rewrite: true, no_bad_blocks: true, ..Needs::NOTHING },
         code: 4,
         buffers_min: 3,
         buffers_default: 3,
         writes_paths: false,
         maps: false,
         in_place: true,
+        appends: false,
     };
 
     const TRIMS: bool = true;
+    const RETIRES: bool = false;
     const LEFT_STAYS: bool = true;
 
     fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
@@ -117,9 +119,9 @@ impl Placement for BTree {
         &mut self,
         space: &mut Space<'_, F>,
         frame: usize,
-        lowest: u8,
+        level: Level,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
-        Self::put_new(space, frame, frame, lowest, records)
+        Self::put_new(space, frame, frame, level.level, records)
     }
 }

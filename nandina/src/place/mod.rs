@@ -10,12 +10,14 @@ mod btree;
 mod mu;
 mod registry;
 mod vm;
+mod vm_ow;
 mod wandering;
 
 pub use btree::BTree;
 pub use mu::Mu;
 pub use registry::{SYSTEMS, Visitor, key_of, visit};
 pub use vm::Vm;
+pub use vm_ow::VmOw;
 pub use wandering::Wandering;
 
 use core::ops::Range;
@@ -52,6 +54,8 @@ pub struct Description {
     pub maps: bool,
     /// Nodes are replaced in place, on logical pages that are kept twice. Nothing is erased or collected.
     pub in_place: bool,
+    /// Records are appended to pages that were programmed before.
+    pub appends: bool,
 }
 
 /// The nodes of one level in a tree of one height.
@@ -120,6 +124,9 @@ pub trait Placement: Default {
     /// and last, commits a division.
     const TRIMS: bool = false;
 
+    /// What is put anew supersedes the page of before. Else the placement says what it supersedes.
+    const RETIRES: bool = true;
+
     /// The lower half of a divided node stays where it is, untouched.
     const LEFT_STAYS: bool = false;
 
@@ -176,15 +183,15 @@ pub trait Placement: Default {
         None
     }
 
-    /// Programs the page in `frame`, whose lowest node is of level `lowest`, elsewhere and as it is.
+    /// Programs the page in `frame`, whose lowest node is of `level`, elsewhere and as it is.
     fn copy<F: Flash>(
         &mut self,
         space: &mut Space<'_, F>,
         frame: usize,
-        lowest: u8,
+        level: Level,
         records: u32,
     ) -> Result<u32, PlaceFault<F>> {
-        Ok(space.program(frame, lowest, 0, records)?.0)
+        Ok(space.program(frame, level.level, 0, records)?.0)
     }
 }
 

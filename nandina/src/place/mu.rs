@@ -50,6 +50,7 @@ impl Placement for Mu {
         writes_paths: true,
         maps: false,
         in_place: false,
+        appends: false,
     };
 
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {

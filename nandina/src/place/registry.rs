@@ -1,6 +1,6 @@
 //! The one registry of systems. A system that is added here is under every test, benchmark and report.
 
-use super::{BTree, Description, Mu, Placement, Vm, Wandering};
+use super::{BTree, Description, Mu, Placement, Vm, VmOw, Wandering};
 
 /// Something to do with a system that is chosen by name.
 pub trait Visitor {
@@ -31,4 +31,4 @@ pub fn key_of(code: u8) -> Option<&'static str> {
     SYSTEMS.iter().find(|system| system.code == code).map(|system| system.key)
 }
 
-registry![Wandering, Mu, BTree, Vm];
+registry![Wandering, Mu, BTree, Vm, VmOw];

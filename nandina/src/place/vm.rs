@@ -71,6 +71,7 @@ impl Placement for Vm {
         writes_paths: false,
         maps: true,
         in_place: false,
+        appends: false,
     };
 
     const TRIMS: bool = true;
@@ -135,7 +136,7 @@ impl Placement for Vm {
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
         Self::fold(space, right, level);
-        Ok((name, self.copy(space, right, level.level, records)?))
+        Ok((name, self.copy(space, right, level, records)?))
     }
 
     fn name_in(area: &[u8]) -> Option<u32> {
@@ -147,10 +148,10 @@ impl Placement for Vm {
         &mut self,
         space: &mut Space<'_, F>,
         frame: usize,
-        lowest: u8,
+        level: Level,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
         Self::set_name(space, frame, None);
-        Ok(space.program(frame, lowest, 0, records)?.0)
+        Ok(space.program(frame, level.level, 0, records)?.0)
     }
 }

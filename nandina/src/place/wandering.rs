@@ -25,6 +25,7 @@ impl Placement for Wandering {
         writes_paths: true,
         maps: false,
         in_place: false,
+        appends: false,
     };
 
     fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {

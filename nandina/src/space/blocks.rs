@@ -186,6 +186,13 @@ impl<'b> Blocks<'b> {
         self.set_state(block, self.state(block) | STUCK);
     }
 
+    /// Takes the mark off again, and answers whether it was there.
+    pub fn take_stuck(&mut self, block: BlockNumber) -> bool {
+        let stuck = self.is_stuck(block);
+        self.set_state(block, self.state(block) & !STUCK);
+        stuck
+    }
+
     fn is_stuck(&self, block: BlockNumber) -> bool {
         self.state(block) & STUCK != 0
     }

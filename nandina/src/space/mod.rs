@@ -19,6 +19,7 @@ mod checkpoint;
 mod failing;
 mod frames;
 mod mappings;
+mod overwrite;
 mod twins;
 mod victim;
 mod write;
@@ -36,6 +37,7 @@ pub(crate) use checkpoint::{
 };
 pub(crate) use frames::Frames;
 use mappings::Mappings;
+pub(crate) use overwrite::Image;
 pub(crate) use twins::ROOT as ROOT_TWIN;
 pub use victim::{TRACKED_MAX, Victims};
 
@@ -126,6 +128,8 @@ pub struct Space<'b, F> {
     relink: Relink,
     keeps_pages: bool,
     in_place: bool,
+    /// The page that was programmed last since the mount, and how often.
+    last_programmed: (u32, u8),
     /// From where on a free logical page is looked for.
     next_twin: u32,
     tally: Tally,
@@ -196,6 +200,7 @@ impl<'b, F: Flash> Space<'b, F> {
             relink,
             keeps_pages,
             in_place,
+            last_programmed: (u32::MAX, 0),
             next_twin: 0,
             tally: Tally::Sure,
             verify,
@@ -266,6 +271,7 @@ impl<'b, F: Flash> Space<'b, F> {
         self.foreign = if self.in_place { 0..0 } else { root + 1..sequence + 1 };
         self.tally = if self.in_place { Tally::Unsure } else { Tally::Sure };
         self.active = None;
+        self.last_programmed = (u32::MAX, 0);
         self.retired = 0;
         self.weak = [None; WEAK_MAX];
         self.failures = 0;
@@ -361,6 +367,7 @@ impl<'b, F: Flash> Space<'b, F> {
             Ok(header) if self.foreign.contains(&header.sequence) => {
                 "it was written after the root that leads to it"
             }
+            Ok(_) if !self.layout.unpack(self.frames.bytes_mut(frame)) => "it is no node",
             Ok(_) => {
                 self.frames.hold(frame, page);
                 self.cache.remember(page, self.frames.bytes(frame));

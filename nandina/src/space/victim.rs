@@ -62,7 +62,7 @@ impl Hint {
         spare[..HEADER_BYTES].copy_from_slice(header);
         let (bits, sum) = spare[HEADER_BYTES..HEADER_BYTES + bytes].split_at_mut(bytes - 4);
         bits.copy_from_slice(&self.bits[..bytes - 4]);
-        sum.copy_from_slice(&checksum::of(header, bits).to_le_bytes());
+        sum.copy_from_slice(&checksum::of(&[header, bits]).to_le_bytes());
         HEADER_BYTES + bytes
     }
 
@@ -155,7 +155,7 @@ impl<F: Flash> Space<'_, F> {
         }
         let (header, hint) = spare.split_at(HEADER_BYTES);
         let (bits, sum) = hint.split_at(bytes - 4);
-        if sum == checksum::of(header, bits).to_le_bytes() {
+        if sum == checksum::of(&[header, bits]).to_le_bytes() {
             found.bits[..bits.len()].copy_from_slice(bits);
             found.any = false;
         }

@@ -142,6 +142,7 @@ impl<F: Flash> Space<'_, F> {
         header: PageHeader,
     ) -> Result<bool, Fault<F::Error>> {
         let page = self.page_at(block, place);
+        self.last_programmed = (page.0, 1);
         self.sequence += 1;
         let hint = if header.lowest > 0 { self.hint_for(block, place) } else { None };
         let erase_count = self.blocks.erase_count(block);

@@ -315,7 +315,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let extent = S::extent(self.space.layout.area_bytes(), level - 1, self.height);
             self.space.frames.bytes_mut(frame)[..extent.start].fill(0xFF);
             self.space.frames.forget(frame);
-            let moved = self.place.copy(&mut self.space, frame, lowest, records)?;
+            let at = self.level(lowest);
+            let moved = self.place.copy(&mut self.space, frame, at, records)?;
             self.space.retire(PageNumber(pointer));
             self.space.unname(pointer);
             self.moved_pages += 1;

@@ -46,7 +46,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let page = path.page(level);
             let frame = self.space.load(page, last)?;
             let header = self.space.header(frame);
-            let at = self.form().level(level, old.height);
+            let at = self.form().level::<S>(level, old.height);
             let Some(node) = node_in::<S, F>(&self.space, frame, at) else {
                 let reason = "a node of the checkpoint has more records than fit";
                 return Err(Fault::Corrupt { page: PageNumber(page), reason });

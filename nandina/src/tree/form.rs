@@ -21,19 +21,25 @@ impl Form {
         }
     }
 
-    pub const fn level(&self, level: u8, height: u8) -> Level {
+    pub fn level<S: Placement>(&self, level: u8, height: u8) -> Level {
         let shape = if level == 1 {
             Shape::sorted(self.key_bytes, self.value_bytes)
         } else {
             Shape::inner(self.key_bytes)
         };
-        Level { level, height, shape }
+        if !S::DESCRIPTION.appends {
+            return Level { level, height, shape };
+        }
+        // Records that are too long for tags fit in no node.
+        let none = Shape { head_bytes: usize::MAX / 2, ..shape };
+        let area_bytes = S::extent(self.area_bytes, level, height).len();
+        Level { level, height, shape: shape.appended(area_bytes).unwrap_or(none) }
     }
 
     /// Records for which a node of `level` has bytes.
     pub fn records_that_fit<S: Placement>(&self, level: u8, height: u8) -> usize {
         let extent = S::extent(self.area_bytes, level, height);
-        self.level(level, height).shape.capacity(extent.len())
+        self.level::<S>(level, height).shape.capacity(extent.len())
     }
 
     /// Whether a full root at level `height` can be divided and a root be put above it.

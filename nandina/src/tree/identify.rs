@@ -50,6 +50,7 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
         blocks: 0,
         pages_per_block: 0,
         checkpoints: false,
+        appended: false,
     };
     let mut space = Space::new(flash, unknown, &Buffers::SINGLE, 0, |_, _, _, _, _, _| {}, ram);
     Ok(survey(&mut space, u64::MAX)?.newest_page()?.medium)

@@ -1,10 +1,11 @@
-//! Finding the index again where nodes are replaced in place: a mount of a system with [`Description::in_place`].
-//! Nothing is written.
+//! Finding the index again where no page tells how many records there are: a mount of a system that replaces nodes in
+//! place or appends records to them. Nothing is written.
 //!
-//! The root stands in the first logical page. Of each node the newer of two pages counts, which nothing else tells:
-//! so every node is looked at, and the records are counted on the way.
+//! Replaced in place, the root stands in the first logical page, and of each node the newer of two pages counts. Where
+//! records are appended, the newest root of all pages is the root. Every node is looked at, and the records are counted
+//! on the way.
 //!
-//! Cost: two reads for each node, and one more for each inner node and leaf.
+//! Cost: in place, three reads for each node; else one read for each written page and each node.
 
 use super::descend::Path;
 use super::{HEIGHT_MAX, Index};
@@ -21,7 +22,26 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.find_twin(ROOT_TWIN, None)
     }
 
-    /// Finds every node.
+    /// Finds every node of an index whose records are appended.
+    pub(super) fn recover_appended(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
+        let found = self.read_all(identity)?;
+        let Some((page, root)) = found.root else {
+            return Err(self.corrupt("no root is readable"));
+        };
+        self.take_root(page, &PageHeader { records: 0, ..root })?;
+        // Pages newer than the root are its as well: a parent was told of them.
+        self.space.restart(identity, found.sequence, found.sequence);
+        self.space.blocks.forget_valid();
+        self.claim_page(page)?;
+        self.unexplained_pages = 0;
+        self.find_every_node(identity)?;
+        let unreadable = self.unexplained_pages;
+        self.count_unexplained();
+        self.unexplained_pages = self.unexplained_pages.max(unreadable);
+        Ok(())
+    }
+
+    /// Finds every node of an index that is replaced in place.
     pub(super) fn recover_in_place(&mut self) -> Result<(), Fault<F::Error>> {
         self.unexplained_pages = 0;
         self.from_checkpoint = false;
@@ -34,12 +54,25 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let identity = root.identity;
         self.space.restart(identity, root.sequence, root.sequence);
         self.take_root(PageNumber(ROOT_TWIN), &PageHeader { records: 0, ..root })?;
+        self.find_every_node(identity)
+    }
+
+    /// Walks the whole tree: what is referenced is valid, and what the leaves hold is counted.
+    fn find_every_node(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         self.inner_nodes = 0;
         let mut path = Path::new();
         let mut level = self.height;
         path.set_page(level, self.root);
         loop {
-            let frame = self.visit(&mut path, level)?;
+            let frame = match self.visit(&mut path, level) {
+                // What cannot be read is told when it is asked for; it hides nothing else.
+                Err(Fault::Corrupt { .. }) if level == 1 && self.height > 1 => {
+                    self.unexplained_pages += 1;
+                    path.set_count(1, 0);
+                    0
+                }
+                frame => frame?,
+            };
             let (page, slot, count) = (path.page(level), path.slot(level), path.count(level));
             if slot == 0 {
                 self.inner_nodes += u32::from(level > 1);
@@ -56,22 +89,37 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 continue;
             }
             let child = self.child(page, frame, level, slot)?;
-            let corrupt = |reason| Fault::Corrupt { page: PageNumber(page), reason };
-            if child >= self.space.geometry.pages() || child % 2 == 1 {
-                return Err(corrupt("a pointer leads to no logical page"));
+            if child >= self.space.geometry.pages() {
+                let page = PageNumber(page);
+                return Err(Fault::Corrupt { page, reason: "a pointer leads beyond the chip" });
             }
-            if self.space.blocks.is_valid(PageNumber(child))
-                || self.space.blocks.is_valid(PageNumber(child + 1))
-            {
-                return Err(corrupt("two nodes refer to a page"));
-            }
-            let header = self.space.find_twin(child, Some(identity))?;
-            if header.is_none_or(|header| header.lowest != level - 1) {
-                return Err(corrupt("a node that it refers to is not readable"));
+            if S::DESCRIPTION.in_place {
+                self.claim_twin(child, identity, level - 1)?;
+            } else {
+                self.claim_page(PageNumber(child))?;
             }
             level -= 1;
             path.set_page(level, child);
             path.set_slot(level, 0);
         }
+    }
+
+    /// Finds which page holds the logical page `child`, with a node of `level`, and marks it as valid.
+    fn claim_twin(&mut self, child: u32, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
+        let page = PageNumber(child);
+        let corrupt = |reason| Err(Fault::Corrupt { page, reason });
+        if child % 2 == 1 || child + 1 >= self.space.geometry.pages() {
+            return corrupt("it is no logical page but referenced");
+        }
+        if self.space.blocks.is_valid(page) || self.space.blocks.is_valid(PageNumber(child + 1)) {
+            return corrupt("two nodes refer to it");
+        }
+        let header = self.space.find_twin(child, Some(identity))?;
+        if header.is_none() && level == 1 {
+            self.space.blocks.set_valid(page, true);
+        } else if header.is_none_or(|header| header.lowest != level) {
+            return corrupt("neither of its two pages holds the node that is referenced");
+        }
+        Ok(())
     }
 }

@@ -351,8 +351,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Form::new(&self.space.layout, &self.space.medium)
     }
 
-    const fn level(&self, level: u8) -> Level {
-        self.form().level(level, self.height)
+    fn level(&self, level: u8) -> Level {
+        self.form().level::<S>(level, self.height)
     }
 
     fn capacity(&self, level: u8) -> usize {

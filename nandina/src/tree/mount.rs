@@ -20,7 +20,7 @@ use super::{HEIGHT_MAX, Index, Options};
 use crate::error::{Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::{Medium, PageFault, PageHeader, SAME_PAGE};
-use crate::place::{Placement, relink};
+use crate::place::{Origin, Placement, relink};
 use crate::space::{Budget, Space, block_pages};
 
 /// What the first pages of all blocks say.
@@ -86,7 +86,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         let root = index.level(1);
         index.empty_node(root);
         index.space.begin_operation(true);
-        index.put_root(0)?;
+        index.put_root(Origin::NEW, 0)?;
         index.in_doubt = false;
         Ok(index)
     }
@@ -117,6 +117,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Result<Self, OpenError<F::Error>> {
         let geometry = flash.geometry();
+        if let Some(missing) = S::DESCRIPTION.needs.missing(&flash.capabilities()) {
+            return Err(OpenError::Unsuited(missing));
+        }
         options.check::<S, F::Error>(&geometry, block_pages(&flash), ram.len())?;
         let medium = options.medium::<S>(&geometry);
         Ok(Self {
@@ -193,6 +196,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         let Some((newest, header)) = survey.newest else {
             return Err(self.corrupt("no page of the index is readable"));
         };
+        if S::DESCRIPTION.appends {
+            return self.recover_appended(header.identity);
+        }
         if S::DESCRIPTION.maps {
             return self.recover(header.identity);
         }

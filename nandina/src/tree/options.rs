@@ -1,6 +1,6 @@
 //! The settings of an index, each with its range, and the RAM that they take.
 
-use super::{Folds, HEIGHT_MAX, KEY_BYTES_MAX};
+use super::{Folds, Form, HEIGHT_MAX, KEY_BYTES_MAX};
 use crate::error::OpenError;
 use crate::flash::Geometry;
 use crate::node::{Medium, PageLayout, Shape};
@@ -107,6 +107,7 @@ impl Options {
             blocks: geometry.blocks,
             pages_per_block: geometry.pages_per_block as u16,
             checkpoints: self.checkpoints.is_some(),
+            appended: S::DESCRIPTION.appends,
         }
     }
 
@@ -156,7 +157,8 @@ impl Options {
         let area_bytes = layout.frame_bytes().saturating_sub(crate::node::HEADER_BYTES);
         let leaf_bytes = S::extent(area_bytes, 1, HEIGHT_MAX).len();
         let shape = Shape::sorted(self.key_bytes, self.value_bytes);
-        if shape.capacity(leaf_bytes) < 2 {
+        let form = Form::new(&layout, &self.medium::<S>(geometry));
+        if form.records_that_fit::<S>(1, HEIGHT_MAX) < 2 {
             return Err(OpenError::RecordTooLarge {
                 record_bytes: shape.record_bytes(),
                 leaf_bytes,

@@ -16,16 +16,11 @@ use crate::flash::{Flash, PageNumber};
 use crate::node::{PageFault, PageHeader};
 use crate::place::Placement;
 
-/// Damaged pages that are remembered until it is known which blocks matter.
-const DAMAGED_MAX: usize = 16;
-
 /// What the pages of one formatting say.
-struct Found {
-    sequence: u64,
+pub(super) struct Found {
+    pub sequence: u64,
     commit: Option<PageHeader>,
-    root: Option<(PageNumber, PageHeader)>,
-    /// Pages that are damaged though others of their block were written later.
-    damaged: [Option<PageNumber>; DAMAGED_MAX],
+    pub root: Option<(PageNumber, PageHeader)>,
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -46,38 +41,37 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.blocks.forget_valid();
         self.inner_nodes = 0;
         self.find_valid_pages(|_| true)?;
-        // In a block without a valid page the erase may have been cut.
-        let matter = |page: &&PageNumber| {
-            self.space.blocks.valid_in(self.space.geometry.block_of(**page)) > 0
-        };
-        self.unexplained_pages = found.damaged.iter().flatten().filter(matter).count() as u32;
+        self.count_unexplained();
         Ok(())
     }
 
-    /// Reads every written page.
-    fn read_all(&mut self, identity: u32) -> Result<Found, Fault<F::Error>> {
-        let mut found =
-            Found { sequence: 0, commit: None, root: None, damaged: [None; DAMAGED_MAX] };
-        let mut damaged = 0;
+    /// Counts the blocks with damage that no cut explains. Where no page is valid the erase may have been cut.
+    pub(super) fn count_unexplained(&mut self) {
+        self.unexplained_pages = 0;
         for block in self.space.blocks.all() {
-            let mut before = None;
+            let damaged = self.space.blocks.take_stuck(block);
+            self.unexplained_pages += u32::from(damaged && self.space.blocks.valid_in(block) > 0);
+        }
+    }
+
+    /// Reads every written page, and marks the blocks in which one is damaged that was not the last.
+    pub(super) fn read_all(&mut self, identity: u32) -> Result<Found, Fault<F::Error>> {
+        let mut found = Found { sequence: 0, commit: None, root: None };
+        for block in self.space.blocks.all() {
+            let mut damaged = false;
             for place in 0..self.space.block_pages() {
                 let page = self.space.page_at(block, place);
                 let header = match self.space.read_raw(page, 0)? {
                     Err(PageFault::Erased) => break,
                     read => read,
                 };
-                // A cut damages the last page that was written, and no other.
-                if let Some(page) = before.take()
-                    && damaged < DAMAGED_MAX
-                {
-                    found.damaged[damaged] = Some(page);
-                    damaged += 1;
+                // A cut damages the last page that was written, and no other. (Until it is known which blocks
+                // matter, the mark is kept where nothing else uses it yet.)
+                if damaged {
+                    self.space.blocks.set_stuck(block);
                 }
-                let Ok(header) = header else {
-                    before = Some(page);
-                    continue;
-                };
+                damaged = header.is_err();
+                let Ok(header) = header else { continue };
                 if header.identity != identity {
                     continue;
                 }

@@ -87,10 +87,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     )?
                 }
             };
-            if path.lowest(level) == level
-                && !S::DESCRIPTION.in_place
-                && !(divided && S::LEFT_STAYS)
-            {
+            if path.lowest(level) == level && S::RETIRES && !(divided && S::LEFT_STAYS) {
                 self.space.retire(PageNumber(path.page(level)));
             }
             if let Some(Emptying { block, together: true }) = emptying
@@ -108,13 +105,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 Child::Divided { left, right }
             } else if is_root {
                 self.shrink()?;
-                self.put_root(records)?;
+                let leave = emptying.is_some_and(|it| self.block_of(path.page(level)) == it.block);
+                self.put_root(Origin { name: Some(path.page(level)), leave }, records)?;
                 break;
             } else if self.node(self.working(level), level)?.count() == 0 {
                 self.inner_nodes -= u32::from(level > 1);
                 self.place.vanish(&mut self.space, level);
                 self.space.unname(path.page(level));
-                if S::DESCRIPTION.in_place {
+                if !S::RETIRES {
                     self.space.retire(PageNumber(path.page(level)));
                 }
                 Child::Gone
@@ -313,9 +311,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Puts the root, which commits.
-    pub(super) fn put_root(&mut self, records: u32) -> Result<(), Fault<F::Error>> {
+    pub(super) fn put_root(&mut self, origin: Origin, records: u32) -> Result<(), Fault<F::Error>> {
         let root = self.level(self.height);
-        match self.place.put(&mut self.space, root, Origin::NEW, records)? {
+        match self.place.put(&mut self.space, root, origin, records)? {
             Put::At(page) => self.root = page,
             Put::Stays => {}
         }
@@ -335,7 +333,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut node = self.empty_node(root);
         node.insert(0, &[0; KEY_BYTES_MAX][..key_bytes], &left.to_le_bytes());
         node.insert(1, &separator.bytes[..key_bytes], &right.to_le_bytes());
-        self.put_root(records)
+        self.put_root(Origin::NEW, records)
     }
 
     /// An empty node in the working buffer of `level`.
@@ -379,8 +377,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 let (stage, read) = self.space.frames.pair(working, frame);
                 stage[to][..used].copy_from_slice(&read[from][..used]);
             }
+            let mut root = self.working_node(level.level)?;
+            // It takes another page than the one that it came from.
+            root.make_whole();
             if level.level > 1 {
-                let mut root = self.working_node(level.level)?;
                 if let Some(slot) = root.as_node().slot_of(SAME_PAGE) {
                     root.set_payload(slot, &page.to_le_bytes());
                 }

@@ -1,0 +1,174 @@
+//! `vm-ow`: VMTree-OW. A changed record is appended to the page that holds its node, where the chip can program a
+//! page again (VMTree paper, section 4.3). No mapping is needed, for no node moves.
+//!
+//! Removals let the record's valid bit fall. A node goes to a new page when its page has no slot left, when it is
+//! divided, or when its block is collected; its parent then gets the new pointer appended in turn.
+//!
+//! Each program commits what it tells. Of a divided child the parent is told with one program, the upper half first:
+//! if a cut leaves only that, the lower half still stands in the old page and is trimmed.
+
+use core::ops::Range;
+
+use super::{Description, Halves, Level, Origin, Placement, Put, seat};
+use crate::error::Fault;
+use crate::flash::{Flash, Needs, PageNumber};
+use crate::node::appended::{self, Change};
+use crate::space::{Image, Space};
+
+/// VMTree-OW: records appended in place.
+#[derive(Default)]
+pub struct VmOw;
+
+/// Images of appended records up to this length are made on the stack, longer ones in another page buffer.
+const SHORT_BYTES: usize = 80;
+
+impl VmOw {
+    /// Puts the node in `frame` on a new page.
+    fn put_whole<F: Flash>(
+        space: &mut Space<'_, F>,
+        frame: usize,
+        level: Level,
+        root_height: u8,
+        records: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        let extent = Self::extent(space.layout.area_bytes(), level.level, level.height);
+        appended::pack(&mut space.frames.bytes_mut(frame)[extent], &level.shape);
+        let page = space.program(frame, level.level, root_height, records)?.0;
+        if !space.layout.unpack(space.frames.bytes_mut(frame)) {
+            return Err(Fault::Corrupt { page: PageNumber(page), reason: "it is no node" });
+        }
+        space.settle_frame(frame, page);
+        Ok(page)
+    }
+
+    /// Tells `page` what has changed in the node in `frame`. Answers whether it could be told.
+    fn tell<F: Flash>(
+        space: &mut Space<'_, F>,
+        frame: usize,
+        level: Level,
+        page: u32,
+    ) -> Result<bool, Fault<F::Error>> {
+        let (shape, buffers) = (level.shape, space.frames.count());
+        let extent = Self::extent(space.layout.area_bytes(), level.level, level.height);
+        let told = match appended::change(&space.frames.bytes(frame)[extent.clone()], &shape) {
+            Change::Nothing => true,
+            Change::Whole => return Ok(false),
+            Change::Remove => {
+                let area = &mut space.frames.bytes_mut(frame)[extent.clone()];
+                let Some((at, byte)) = appended::removal(area, &shape) else { return Ok(false) };
+                space.overwrite(page, at, Image::Bytes(&[byte]))?
+            }
+            Change::Append { records } if records * shape.record_bytes() <= SHORT_BYTES => {
+                let mut image = [0; SHORT_BYTES];
+                let area = &mut space.frames.bytes_mut(frame)[extent.clone()];
+                let Some((at, bytes)) = appended::append_image(area, &shape, &mut image) else {
+                    return Ok(false);
+                };
+                space.overwrite(page, at, Image::Bytes(&image[..bytes]))?
+            }
+            Change::Append { .. } => {
+                let scratch = super::spare_seat(level.level, level.height, buffers);
+                space.frames.forget(scratch);
+                let (node, image) = space.frames.pair(frame, scratch);
+                let made = appended::append_image(&mut node[extent.clone()], &shape, image);
+                let Some((at, bytes)) = made else { return Ok(false) };
+                space.overwrite(page, at, Image::Frame(scratch, bytes))?
+            }
+        };
+        if !told {
+            appended::make_whole(&mut space.frames.bytes_mut(frame)[extent], &shape);
+        }
+        Ok(told)
+    }
+}
+
+impl Placement for VmOw {
+    const DESCRIPTION: Description = Description {
+        key: "vm-ow",
+        name: "VMTree-OW",
+        summary: "a changed record is appended to the page that holds its node",
+        source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), section 4.3",
+        needs: Needs { programs_per_page: 2, overwrite: true, ..Needs::NOTHING },
+        code: 5,
+        buffers_min: 3,
+        buffers_default: 3,
+        writes_paths: false,
+        maps: false,
+        in_place: false,
+        appends: true,
+    };
+
+    const TRIMS: bool = true;
+    const RETIRES: bool = false;
+
+    fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
+        0..area_bytes
+    }
+
+    fn path_pages(height: u8) -> u32 {
+        u32::from(height)
+    }
+
+    fn reading(level: u8, height: u8, buffers: usize) -> usize {
+        seat(level, height, buffers)
+    }
+
+    fn working(level: u8, height: u8, buffers: usize) -> usize {
+        seat(level, height, buffers)
+    }
+
+    fn spare(level: u8, height: u8, buffers: usize) -> usize {
+        super::spare_seat(level, height, buffers)
+    }
+
+    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F>, _lowest: u8) {}
+
+    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: Level, _page: u32) {}
+
+    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: u8) {}
+
+    fn put<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F>,
+        level: Level,
+        origin: Origin,
+        records: u32,
+    ) -> Result<Put, Fault<F::Error>> {
+        let frame = Self::working(level.level, level.height, space.frames.count());
+        if let Some(page) = origin.name
+            && !origin.leave
+            && space.can_overwrite(page)
+            && Self::tell(space, frame, level, page)?
+        {
+            space.settle_frame(frame, page);
+            return Ok(Put::Stays);
+        }
+        if let Some(page) = origin.name {
+            space.retire(PageNumber(page));
+        }
+        let root_height = if level.level == level.height { level.height } else { 0 };
+        Ok(Put::At(Self::put_whole(space, frame, level, root_height, records)?))
+    }
+
+    fn put_halves<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F>,
+        level: Level,
+        Halves { name, left, right }: Halves,
+        records: u32,
+    ) -> Result<(u32, u32), Fault<F::Error>> {
+        space.retire(PageNumber(name));
+        let right = Self::put_whole(space, right, level, 0, records)?;
+        Ok((Self::put_whole(space, left, level, 0, records)?, right))
+    }
+
+    fn copy<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F>,
+        frame: usize,
+        level: Level,
+        records: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        Self::put_whole(space, frame, level, 0, records)
+    }
+}
