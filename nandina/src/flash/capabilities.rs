@@ -108,12 +108,8 @@ pub struct Needs {
 
 impl Needs {
     /// One program for each page between erases, which every chip allows.
-    pub const NOTHING: Self = Self {
-        programs_per_page: 1,
-        rewrite: false,
-        overwrite: false,
-        no_bad_blocks: false,
-    };
+    pub const NOTHING: Self =
+        Self { programs_per_page: 1, rewrite: false, overwrite: false, no_bad_blocks: false };
 
     /// What `capabilities` lack of this, if they lack anything.
     pub fn missing(&self, capabilities: &Capabilities) -> Option<Missing> {

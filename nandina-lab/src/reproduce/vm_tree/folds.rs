@@ -25,11 +25,11 @@ const PARENTS_PERCENT: f64 = 46.0;
 
 /// The policies, the default first.
 const POLICIES: [(Folds, &str); 5] = [
-    (Folds::Share, "twice the share (default)"),
-    (Folds::Full, "table full"),
-    (Folds::Children(2), "2 children"),
-    (Folds::Children(4), "4 children"),
-    (Folds::Children(8), "8 children"),
+    (Folds::Share, "twice-the-share"),
+    (Folds::Full, "table-full"),
+    (Folds::Children(2), "2-children"),
+    (Folds::Children(4), "4-children"),
+    (Folds::Children(8), "8-children"),
 ];
 
 /// Operations of all runs.

@@ -11,7 +11,8 @@ use crate::reproduce::figure::{Content, Figure, Series};
 use crate::reproduce::{Experiment, Row};
 
 const SYSTEMS: [&str; 2] = ["btree", "vm"];
-const SERIES: [Kind; 2] = [Kind::Random, Kind::Temperature];
+/// Whole degrees are not drawn: they are there to show what clustering does.
+const SERIES: [Kind; 3] = [Kind::Random, Kind::Temperature, Kind::Degrees];
 const LOGS: [usize; 2] = [0, 1];
 
 /// The ways to have so many pages.
@@ -114,7 +115,9 @@ fn figure_10<'c>(costs: &'c Costs, lines: &[Line]) -> Claims<'c> {
         let (range, metric) = match (line.system, line.series, line.log) {
             ("btree", Kind::Random, 0) => ((5.0, 25.0), "throughput gained by M10 (5 to 25)"),
             ("vm", Kind::Random, 0) => ((3.0, 14.0), "throughput gained by M10 (3 to 14)"),
-            (_, Kind::Temperature, 0) => ((0.0, 5.0), "throughput gained by M10 (less than 5)"),
+            (_, Kind::Temperature | Kind::Degrees, 0) => {
+                ((0.0, 5.0), "throughput gained by M10 (less than 5)")
+            }
             _ => ((gain, gain), "throughput gained by M10"),
         };
         let config = format!("{} L{}", line.series.name(), line.log);
@@ -164,6 +167,10 @@ fn figure_11<'c>(costs: &'c Costs, lines: &[Line]) -> Claims<'c> {
             let row = Row::alone(line.system, &config, "reads_per_query", query.reads, "pages");
             claims.experiment.rows.push(row);
         }
+        if let Some(gain) = line.gain(|point| 1.0 / point.3.reads) {
+            let claim = format!("{}: ten buffers save reads of queries", line.name());
+            claims.claim(claim, gain > 0.0);
+        }
         let reads = |at: usize| line.points.get(at).map(|point| point.3.reads);
         if let (Some(three), Some(four)) = (reads(0), reads(1)) {
             let claim = format!("{}: a fourth buffer saves reads of queries", line.name());
@@ -202,6 +209,7 @@ fn figure(
 ) -> Figure {
     let series = lines
         .iter()
+        .filter(|line| line.series != Kind::Degrees)
         .map(|line| Series {
             name: line.name(),
             points: line.points.iter().map(|point| (point.0 as f64, of(point))).collect(),

@@ -13,7 +13,7 @@ use crate::reproduce::{Experiment, Row};
 const LOGS: [usize; 2] = [0, 1];
 
 /// The series on the 32-bit board: the paper's figure is of temperature; it says that others behave alike.
-const FIGURE_8: [Kind; 3] = [Kind::Temperature, Kind::HourlyTemperature, Kind::Wind];
+const FIGURE_8: [Kind; 4] = [Kind::Temperature, Kind::Degrees, Kind::HourlyTemperature, Kind::Wind];
 
 /// Temperature, and the series with the most duplicates in place of the paper's health data.
 const FIGURE_9: [Kind; 2] = [Kind::Temperature, Kind::Wind];

@@ -89,7 +89,11 @@ pub fn experiment(
                 (f64::from(step.records), step.writes() as f64 / (f64::from(records) / 10.0))
             };
             let points = steps.steps.iter().map(writes).collect();
-            lines.push(Series { name: format!("{system} {config}"), points });
+            let name = format!("{system} {}", kind.name());
+            // The smallest storage on which both run is drawn.
+            if ran.len() == 2 && !lines.iter().any(|line: &Series| line.name == name) {
+                lines.push(Series { name, points });
+            }
         }
         if let [(_, btree), (_, vm)] = &ran[..] {
             beside(&mut experiment, kind, config, btree, vm);
