@@ -7,8 +7,8 @@
 
 use std::path::Path;
 
-use nandina::Options;
 use nandina::flash::{Geometry, Profile, profile::SD};
+use nandina::{Folds, Options};
 
 use super::case::Outcome;
 use super::levels::{self, Steps};
@@ -23,15 +23,16 @@ const PAGES: u32 = 5_000;
 const PAGES_PER_BLOCK: u32 = 10;
 const TABLE_BYTES: usize = 4_096;
 
-/// Series, and storages in units of the paper's.
-const RUNS: [(Kind, u32, &str); 7] = [
-    (Kind::Random, 1, "random 16 B, 5,000 pages"),
-    (Kind::Random, 5, "random 16 B, 25,000 pages"),
-    (Kind::RandomSmall, 1, "random 8 B, 5,000 pages"),
-    (Kind::RandomSmall, 3, "random 8 B, 15,000 pages"),
-    (Kind::Temperature, 1, "temperature 8 B, 5,000 pages"),
-    (Kind::Temperature, 3, "temperature 8 B, 15,000 pages"),
-    (Kind::Temperature, 24, "temperature 8 B, 120,000 pages"),
+/// Series, storages in units of the paper's, and when mappings are folded.
+const RUNS: [(Kind, u32, Folds, &str); 8] = [
+    (Kind::Random, 1, Folds::Share, "random 16 B, 5,000 pages"),
+    (Kind::Random, 5, Folds::Share, "random 16 B, 25,000 pages"),
+    (Kind::Random, 5, Folds::Children(2), "random 16 B, 25,000 pages, 2-children"),
+    (Kind::RandomSmall, 1, Folds::Share, "random 8 B, 5,000 pages"),
+    (Kind::RandomSmall, 3, Folds::Share, "random 8 B, 15,000 pages"),
+    (Kind::Temperature, 1, Folds::Share, "temperature 8 B, 5,000 pages"),
+    (Kind::Temperature, 3, Folds::Share, "temperature 8 B, 15,000 pages"),
+    (Kind::Temperature, 24, Folds::Share, "temperature 8 B, 120,000 pages"),
 ];
 
 /// Operations of all runs, at most.
@@ -65,7 +66,7 @@ pub fn experiment(
         mapping_bytes: TABLE_BYTES / scale.by as usize,
         ..Options::new(1, 0)
     };
-    for (kind, storages, config) in RUNS {
+    for (kind, storages, folds, config) in RUNS {
         let work = match kind.rows(records, seed, sensors) {
             Ok(work) => work,
             Err(reason) => {
@@ -76,6 +77,7 @@ pub fn experiment(
         let mut ran = Vec::new();
         for system in &SYSTEMS[..2] {
             let chip = chip_of(system, storages, scale);
+            let options = Options { folds, ..options };
             match levels::run(system, chip, options, &work, records as usize / 10, progress)? {
                 Outcome::Ran(steps) => ran.push((*system, steps)),
                 Outcome::Skipped(reason) => {
@@ -95,7 +97,9 @@ pub fn experiment(
                 lines.push(Series { name, points });
             }
         }
-        if let [(_, btree), (_, vm)] = &ran[..] {
+        if folds == Folds::default()
+            && let [(_, btree), (_, vm)] = &ran[..]
+        {
             beside(&mut experiment, kind, config, btree, vm);
         }
     }
