@@ -13,6 +13,10 @@ pub struct Settings {
     /// Pages of the write cache, 0 to 65,535; changes are durable when it is flushed
     #[arg(long, default_value_t = 0, value_parser = size(0..=65_535))]
     write_cache: usize,
+    /// Pages of the write buffer, in which changes wait to be applied leaf by leaf, 0 to 65,535; they are durable when
+    /// it is flushed
+    #[arg(long, value_name = "PAGES", default_value_t = 0, value_parser = size(0..=65_535))]
+    write_buffer: usize,
     /// How garbage collection chooses a block: fewest (valid pages), cost-benefit, or tracked:N, the μ-Tree paper's
     /// bounded bookkeeping of N blocks
     #[arg(long, default_value = "fewest", value_parser = victims)]
@@ -25,7 +29,7 @@ pub struct Settings {
 impl Settings {
     /// `options` with these settings.
     pub const fn of(&self, options: Options) -> Options {
-        let Self { read_cache, write_cache, victims, checkpoints } = *self;
-        Options { read_cache, write_cache, victims, checkpoints, ..options }
+        let Self { read_cache, write_cache, write_buffer, victims, checkpoints } = *self;
+        Options { read_cache, write_cache, write_buffer, victims, checkpoints, ..options }
     }
 }

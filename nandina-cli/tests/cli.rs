@@ -378,3 +378,27 @@ fn victims_and_checkpoints_are_chosen_by_name_and_number() {
         assert!(text.contains("fewest, cost-benefit, or tracked:N"), "{text}");
     }
 }
+
+#[test]
+fn a_write_buffer_takes_its_pages_and_spares_programs() {
+    let run = |command: &str, pages: &str| {
+        json(&[command, "--device", "slc", "--records", "2000", "--write-buffer", pages, "--json"])
+    };
+    let (without, with) = (run("compare", "0"), run("compare", "2"));
+    assert_eq!(with["settings"], "a write buffer of 2 pages");
+    let systems = |object: &Value, name: &str| object[name].as_array().unwrap().clone();
+    for (without, with) in systems(&without, "systems").iter().zip(&systems(&with, "systems")) {
+        let ram = |system: &Value| system["ram_bytes"].as_u64().unwrap();
+        assert_eq!(ram(with), ram(without) + 2 * 2048);
+        let programs = |system: &Value| system["phases"][0]["programs_per_op"].as_f64().unwrap();
+        assert!(programs(with) < programs(without) / 2.0, "{with}");
+        assert_eq!(with["records"], without["records"]);
+    }
+    let (without, with) = (run("plan", "0"), run("plan", "2"));
+    for (without, with) in systems(&without, "plans").iter().zip(&systems(&with, "plans")) {
+        let programs = |plan: &Value| plan["at_most"]["change"]["programs"].as_u64().unwrap();
+        // Records of 4 + 4 bytes and one more.
+        assert_eq!(programs(with), programs(without) * (2 * 2048 / 9 + 1));
+    }
+    assert!(mistake(&["compare", "--write-buffer", "65536"]).contains("65535"));
+}

@@ -86,10 +86,13 @@ pub fn compare(
 }
 
 fn settings(options: &Options) -> String {
-    let Options { read_cache, write_cache, checkpoints, victims, .. } = *options;
+    let Options { read_cache, write_cache, write_buffer, checkpoints, victims, .. } = *options;
     let mut settings = Vec::new();
     if read_cache + write_cache > 0 {
         settings.push(format!("caches of {read_cache} pages read and {write_cache} written"));
+    }
+    if write_buffer > 0 {
+        settings.push(format!("a write buffer of {write_buffer} pages"));
     }
     if let Some(every) = checkpoints {
         settings.push(format!("a checkpoint every {every} blocks"));

@@ -18,7 +18,7 @@ pub struct PhaseCost {
     pub ops: u64,
     /// Page reads an operation.
     pub reads_per_op: f64,
-    /// Page programs an operation.
+    /// Page programs an operation, pages that were replaced in place included.
     pub programs_per_op: f64,
     /// Block erases an operation.
     pub erases_per_op: f64,
@@ -176,7 +176,7 @@ impl PhaseCost {
             phase,
             ops,
             reads_per_op: by_op(counters.reads),
-            programs_per_op: by_op(counters.programs),
+            programs_per_op: by_op(counters.programs + counters.rewrites),
             erases_per_op: by_op(counters.erases),
             ms_mean,
             ms_p99,

@@ -64,7 +64,7 @@ pub enum Outcome {
 /// come to an end; any other panic is the index's own.
 ///
 /// The first byte chooses the system. The second chooses the medium: an erased chip, or one with a healthy
-/// index, perhaps with checkpoints. Then come changes to pages: the page, the kind of change, and what that needs.
+/// index, perhaps with checkpoints, and whether there is a write buffer. Then come changes to pages: the page, the kind of change, and what that needs.
 pub fn mount_then_use(data: &[u8]) -> Outcome {
     let mut bytes = Bytes(data);
     let system = SYSTEMS[usize::from(bytes.next()) % SYSTEMS.len()];
@@ -142,9 +142,11 @@ impl Visitor for Use<'_> {
                 _ => (Chip::new(image.profile()), &[][..]),
             };
         self.damage::<S>(&mut chip, image, of_checkpoints);
-        let mut ram = image.ram::<S>();
+        let write_buffer = usize::from(choice >> 4 & 1);
+        let options = Options { write_buffer, ..image.options() };
+        let mut ram = vec![0; ram_needed::<S>(&chip.profile().geometry, &options)];
         let start = chip.counters().operations();
-        let outcome = match Index::<_, S>::open(&mut chip, &image.options(), &mut ram) {
+        let outcome = match Index::<_, S>::open(&mut chip, &options, &mut ram) {
             Err(_) => Outcome::Refused,
             Ok(mut index) => {
                 self.exercise(&mut index);
@@ -253,6 +255,12 @@ impl Use<'_> {
             match what % 6 {
                 0 => drop(index.get(&key(number)).map(|value| value.map(<[u8]>::len))),
                 1 => drop(index.insert(&key(number), &value(number, 9, VALUE_BYTES))),
+                // With a write buffer, many changes of one leaf.
+                2 if what & 0x80 != 0 => {
+                    for number in number..number + 20 {
+                        drop(index.insert(&key(number), &value(number, 8, VALUE_BYTES)));
+                    }
+                }
                 2 => drop(index.remove(&key(number))),
                 3 if what & 0x40 != 0 => drop(index.checkpoint()),
                 3 => drop(index.gc_step(200)),
@@ -268,6 +276,7 @@ impl Use<'_> {
                 }
             }
         }
+        let _ = index.flush();
         let _ = index.check(|_| {});
         if let Ok(mut range) = index.range(..) {
             while let Ok(Some(_)) = range.next() {}

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use nandina::flash::{BlockNumber, Profile};
 use nandina::place::{Placement, Visitor};
 use nandina::{Index, OpenError, Options, Statistics, WriteError, ram_needed};
-use nandina_sim::Chip;
+use nandina_sim::{Chip, ChipError};
 use serde::Serialize;
 
 pub use crate::cost::{KindCost, PhaseCost, SystemCost, TimeSplit};
@@ -109,10 +109,20 @@ impl Visitor for Run<'_> {
             let before = index.flash().counters();
             let mut times = Times::default();
             let mut put_bytes = 0;
+            let mut operations_left = self.operations_up_to_flush(&phase.operations);
             for chunk in phase.operations.chunks(1024) {
                 for &operation in chunk {
                     let start = index.flash().now_ns();
-                    put_bytes += match self.perform(&mut index, &mut model, operation) {
+                    operations_left = operations_left.wrapping_sub(1);
+                    let mut done = self.perform(&mut index, &mut model, operation);
+                    if operations_left == 0 && done.is_ok() {
+                        let flushed = index.flush();
+                        done = done.and_then(|bytes| match flushed {
+                            Ok(()) => Ok(bytes),
+                            Err(error) => Err(self.stop(system, error, "flush", operation.row())),
+                        });
+                    }
+                    put_bytes += match done {
                         Ok(bytes) => bytes as u64,
                         Err(Stop::Refused(reason)) => return refused(reason),
                         Err(Stop::Failed(error)) => return Err(error),
@@ -182,6 +192,32 @@ impl<'r> Run<'r> {
         Ok(options)
     }
 
+    /// With a write buffer, how many operations of a phase there are up to its last change, whose cost includes that of
+    /// a flush: so each phase pays for its own changes. Else 0.
+    fn operations_up_to_flush(&self, operations: &[Operation]) -> usize {
+        let is_change = |operation: &Operation| {
+            !matches!(operation, Operation::Lookup(_) | Operation::Scan { .. })
+        };
+        match self.setup.options.write_buffer {
+            0 => 0,
+            _ => operations.iter().rposition(is_change).map_or(0, |last| last + 1),
+        }
+    }
+
+    /// Why the run ends with the `error` of a change, or of another call, after so many rows.
+    fn stop(&self, system: &str, error: WriteError<ChipError>, what: &str, row: u32) -> Stop {
+        match error {
+            WriteError::Full { .. } => Stop::Refused(format!(
+                "{} is full after {row} rows ({error}): choose a larger --device or fewer records",
+                self.setup.profile.key,
+            )),
+            WriteError::TooHigh { .. } => Stop::Refused(format!(
+                "after {row} rows, {error}: choose a --device with larger pages or fewer records",
+            )),
+            error => Stop::Failed(LabError(format!("{system}: {what} of row {row}: {error}"))),
+        }
+    }
+
     /// Does one operation, checks its answer, and tells how many bytes of records it put.
     fn perform<S: Placement>(
         &self,
@@ -195,29 +231,22 @@ impl<'r> Run<'r> {
             Stop::Failed(LabError(text))
         };
         let wrong = |what: &str, row: u32| failed(what, row, &"the index gave a wrong answer");
-        let refused = |error: WriteError<_>, row| match error {
-            WriteError::Full { .. } => Stop::Refused(format!(
-                "{} is full after {row} rows ({error}): choose a larger --device or fewer records",
-                self.setup.profile.key,
-            )),
-            WriteError::TooHigh { .. } => Stop::Refused(format!(
-                "after {row} rows, {error}: choose a --device with larger pages or fewer records",
-            )),
-            error => failed("change", row, &error),
-        };
+        let refused = |error, row| self.stop(S::DESCRIPTION.key, error, "change", row);
         match operation {
             Operation::Insert(row) | Operation::Update(row) => {
                 let put = Put { row, updated: matches!(operation, Operation::Update(_)) };
                 let (key, value) = (work.key(row), put.value(work));
                 let new = index.insert(key, &value).map_err(|error| refused(error, row))?;
-                if new != model.insert(key, put).is_none() {
+                let is_new = model.insert(key, put).is_none();
+                if new.is_some_and(|new| new != is_new) {
                     return Err(wrong("change", row));
                 }
                 Ok(key.len() + value.len())
             }
             Operation::Delete(row) => {
                 let removed = index.remove(work.key(row)).map_err(|error| refused(error, row))?;
-                if removed != model.remove(work.key(row)).is_some() {
+                let was_there = model.remove(work.key(row)).is_some();
+                if removed.is_some_and(|removed| removed != was_there) {
                     return Err(wrong("delete", row));
                 }
                 Ok(0)

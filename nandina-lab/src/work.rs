@@ -31,6 +31,16 @@ pub enum Operation {
     },
 }
 
+impl Operation {
+    /// The row that it is about, or begins with.
+    pub const fn row(self) -> u32 {
+        match self {
+            Self::Insert(row) | Self::Lookup(row) | Self::Update(row) | Self::Delete(row) => row,
+            Self::Scan { row, .. } => row,
+        }
+    }
+}
+
 // Work has millions of them.
 const _: () = assert!(size_of::<Operation>() == 8);
 

@@ -115,7 +115,7 @@ fn change<S: Placement>(
         let number = turn.wrapping_mul(2_654_435_761) % 3_000;
         let key = number.to_be_bytes();
         if turn % 5 == 4 {
-            if index.remove(&key)? != model.remove(&key).is_some() {
+            if index.remove(&key)? != Some(model.remove(&key).is_some()) {
                 return Err(format!("remove of {number} answered wrongly").into());
             }
         } else {

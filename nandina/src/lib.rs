@@ -24,7 +24,7 @@
 //! assert_eq!(range.next().unwrap(), Some((&key::from_u32(9)[..], &b"ninth!!!"[..])));
 //! assert_eq!(range.next().unwrap(), None);
 //!
-//! assert!(index.remove(&key::from_u32(7)).unwrap());
+//! assert_eq!(index.remove(&key::from_u32(7)).unwrap(), Some(true));
 //!
 //! // Power may go at any instant: what returned `Ok` is still there.
 //! let mut index = Index::<_, Mu>::open(&mut chip, &options, &mut ram).unwrap();

@@ -12,7 +12,7 @@ use crate::space::{
     AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, Frames, LISTED_MAX, Victims, WEAK_MAX,
     checkpoint_cost, checkpoint_parts, room_to_fail,
 };
-use crate::tree::{Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, ram_needed};
+use crate::tree::{Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, ram_needed, waiting_max};
 
 /// Chip operations of one call, at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +23,17 @@ pub struct Cost {
     pub programs: u64,
     /// Block erases.
     pub erases: u64,
+}
+
+impl Cost {
+    /// That of this, and of as many `others`.
+    const fn and(self, count: u64, others: Self) -> Self {
+        Self {
+            reads: self.reads + count * others.reads,
+            programs: self.programs + count * others.programs,
+            erases: self.erases + count * others.erases,
+        }
+    }
 }
 
 /// What [`plan`] answers.
@@ -44,7 +55,8 @@ pub struct Plan {
     /// A lookup.
     pub get: Cost,
     /// An insert, a replacement or a remove, with the garbage collection and the flush that are due, as long as
-    /// power was not cut during garbage collection since it last caught up.
+    /// power was not cut during garbage collection since it last caught up. With a write buffer, all that waits is
+    /// applied before it, each change to a leaf of its own. A flush and a tick cost no more.
     pub change: Cost,
     /// The same after any number of cuts during garbage collection.
     pub change_after_cuts: Cost,
@@ -99,6 +111,9 @@ pub fn plan<S: Placement>(
     } else {
         0
     };
+    let waiting = waiting_max(geometry.page_bytes as usize, options) as u64;
+    let change = bounds.change(budget.room_pages - budget.reserve_pages, false);
+    let after_cuts = bounds.change(budget.room_pages + room_to_fail(0, reserve, block_pages), true);
     Ok(Plan {
         ram_bytes: ram_needed::<S>(geometry, options),
         height: tree.height,
@@ -127,9 +142,9 @@ pub fn plan<S: Placement>(
             }
         },
         get: Cost { reads: tree.height.into(), programs: 0, erases: 0 },
-        change: bounds.change(budget.room_pages - budget.reserve_pages, false),
-        change_after_cuts: bounds
-            .change(budget.room_pages + room_to_fail(0, reserve, block_pages), true),
+        change: change.and(waiting, change),
+        // The first change makes the reserve whole.
+        change_after_cuts: after_cuts.and(waiting, change),
         gc_step_least: move_cost(tree.height, path, 0, options.verify, block_pages)
             + if parts > 0 { checkpoint_cost(parts, options.verify) } else { 0 },
     })

@@ -241,7 +241,7 @@ impl Job for Remove<'_> {
     type Output = Result<bool, LabError>;
 
     fn run<S: Placement>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output {
-        index.remove(self.key).map_err(text)
+        Ok(index.remove(self.key).map_err(text)? == Some(true))
     }
 }
 
@@ -257,10 +257,11 @@ impl Job for Load<'_> {
         let mut new = 0;
         for chunk in self.rows.rows.chunks(1024) {
             for (key, value, line) in chunk {
-                new += u64::from(index.insert(key, value).map_err(|error| match line {
+                let is_new = index.insert(key, value).map_err(|error| match line {
                     0 => text(error),
                     line => LabError(format!("at {}, line {line}: {error}", self.rows.file)),
-                })?);
+                })?;
+                new += u64::from(is_new == Some(true));
             }
             (self.progress)(chunk.len() as u64);
         }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use nandina::Index;
 use nandina::flash::Flash;
 use nandina::place::Placement;
+use nandina::{Index, ReadError};
+use nandina_sim::{Chip, ChipError};
 
 /// What an index must hold.
 pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -36,6 +37,56 @@ impl Change {
                 model.remove(&key(number));
             }
         }
+    }
+}
+
+/// What each key may hold after a cut that was changed since the last flush: what it held then, or any change of it
+/// since. With a write buffer changes come to the chip in the order of keys, each for itself.
+#[derive(Debug, Default)]
+pub struct Pending(BTreeMap<Vec<u8>, Vec<Option<Vec<u8>>>>);
+
+impl Pending {
+    /// Notes `change`, which is about to be asked of an index that holds what `model` does.
+    pub fn note(&mut self, model: &Model, change: Change, value_bytes: usize) {
+        let key = key(change.number());
+        let states = self.0.entry(key.clone()).or_insert_with(|| vec![model.get(&key).cloned()]);
+        let mut after = Model::new();
+        change.apply(&mut after, value_bytes);
+        states.push(after.remove(&key));
+    }
+
+    /// All changes so far are durable, or none of them is awaited any more.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Whether every change is durable.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Has `model` hold what the index does, as far as that may be; else says what is wrong. Answers whether power
+    /// lasted.
+    pub fn settle<S: Placement>(
+        &self,
+        index: &mut Index<'_, &mut Chip, S>,
+        model: &mut Model,
+    ) -> Result<bool, String> {
+        for (key, states) in &self.0 {
+            let found = match index.get(key) {
+                Ok(found) => found.map(<[u8]>::to_vec),
+                Err(ReadError::Device(ChipError::PowerLost)) => return Ok(false),
+                Err(error) => return Err(text(error)),
+            };
+            if !states.contains(&found) {
+                return Err(format!("{key:02x?} is {found:02x?}, which is none of {states:02x?}"));
+            }
+            match found {
+                Some(value) => drop(model.insert(key.clone(), value)),
+                None => drop(model.remove(key)),
+            }
+        }
+        Ok(true)
     }
 }
 

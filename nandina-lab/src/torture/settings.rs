@@ -7,7 +7,7 @@ use nandina::place::Placement;
 use nandina::space::{EVERY_MAX, TRACKED_MAX};
 use nandina::{Moves, Options, Victims};
 use nandina_sim::{Chip, Faults};
-use rand::Rng;
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::device::{fitted, suited};
@@ -30,6 +30,9 @@ pub fn chips() -> Vec<Profile> {
     };
     PROFILES.iter().map(small).collect()
 }
+
+/// Changes a seed into another, such that the episodes which tests and documents name have no write buffer.
+const APART: u64 = 0x0077_7269_7465_721D;
 
 /// What is decided at the start of an episode.
 pub(super) struct Settings {
@@ -83,6 +86,9 @@ impl Settings {
         chip.spoil_blocks(random.random_range(0..=bad));
         chip.set_faults(faults);
         let least = S::DESCRIPTION.buffers_min;
+        // Drawn apart: an episode without a write buffer is the one that its seed has always named.
+        let mut apart = ChaCha8Rng::seed_from_u64(seed ^ APART);
+        let write_buffer = apart.random_range(0..=2);
         let options = Options {
             page_buffers: Some(random.random_range(least..least + 4)),
             moves: if random.random() { Moves::Together } else { Moves::Alone },
@@ -96,6 +102,9 @@ impl Settings {
             read_cache: random.random_range(0..4),
             // Larger than an operation, smaller, and none.
             write_cache: [0, 0, 1, 3, 20][random.random_range(0..5)],
+            write_buffer,
+            write_buffer_changes: apart.random_bool(0.3).then(|| apart.random_range(1..40)),
+            write_buffer_ticks: apart.random_bool(0.5).then(|| apart.random_range(1..4)),
             ..Options::new(4, random.random_range(0..48))
         };
         let options = fitted::<S>(options);

@@ -7,12 +7,12 @@
 
 use nandina::flash::{BlockNumber, Flash};
 use nandina::place::Placement;
-use nandina::{Index, OpenError, WriteError, ram_needed};
+use nandina::{Index, OpenError, Options, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Faults};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::oracle::{Change, Model, compare, key, text, value};
+use super::oracle::{Change, Model, Pending, compare, key, value};
 use super::settings::Settings;
 use super::{CaseId, Mode, Report, in_parallel};
 
@@ -79,6 +79,7 @@ pub fn episode<S: Placement>(seed: u64, done: &mut Episode) -> Result<(), String
                 chip,
                 ram: &mut ram,
                 model: Model::new(),
+                pending: Pending::default(),
                 random,
                 version: 0,
                 operations: 0,
@@ -105,6 +106,8 @@ struct Life<'r> {
     chip: Chip,
     ram: &'r mut [u8],
     model: Model,
+    /// What may not be durable yet.
+    pending: Pending,
     random: ChaCha8Rng,
     version: u32,
     operations: u64,
@@ -116,8 +119,8 @@ struct Life<'r> {
 
 /// Why a session ended.
 enum End {
-    /// Power went, perhaps in this change.
-    Cut(Option<Change>),
+    /// Power went.
+    Cut,
     Done,
 }
 
@@ -148,8 +151,9 @@ impl Life<'_> {
             }
             let end = self.session::<S>()?;
             self.chip.restore_power();
-            if let End::Cut(change) = end {
-                self.settle::<S>(change)?;
+            // What waits in a write buffer is lost without a cut as well.
+            if matches!(end, End::Cut) || !self.pending.is_empty() {
+                self.settle::<S>()?;
             }
             if self.random.random_range(0..4) == 0 {
                 let days = self.random.random_range(0..400);
@@ -170,28 +174,28 @@ impl Life<'_> {
         compare(&mut index, &self.model)
     }
 
-    /// Decides by the record that was being changed, if one was, whether the change is there.
-    fn settle<S: Placement>(&mut self, change: Option<Change>) -> Result<(), String> {
+    /// Decides by the records that were changed since the last flush which of the changes are there.
+    fn settle<S: Placement>(&mut self) -> Result<(), String> {
         let start = self.chip.counters().operations();
         let mut index = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram)
             .map_err(|error| format!("opening after a cut: {error:?}"))?;
         self.mounting = index.flash().counters().operations() - start;
         self.from_checkpoints += u64::from(index.statistics().from_checkpoint);
-        let Some(change) = change else {
-            return Ok(());
-        };
-        let found = index.get(&key(change.number())).map_err(text)?.map(<[u8]>::to_vec);
-        settle_with(&mut self.model, change, found, self.settings.options.value_bytes)
+        let settled = self.pending.settle(&mut index, &mut self.model);
+        self.pending.clear();
+        settled.map(drop).map_err(|what| format!("after a cut: {what}"))
     }
 
     /// Works until power goes or enough is done.
     fn session<S: Placement>(&mut self) -> Result<End, String> {
-        let value_bytes = self.settings.options.value_bytes;
+        let Options { value_bytes, write_buffer, write_cache, .. } = self.settings.options;
+        let capabilities = self.chip.capabilities();
+        let bad_blocks_max = capabilities.bad_blocks_max(self.chip.geometry().blocks);
         self.operations += 1;
         let opened = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram);
         let mut index = match opened {
             Ok(index) => index,
-            Err(OpenError::Device(ChipError::PowerLost)) => return Ok(End::Cut(None)),
+            Err(OpenError::Device(ChipError::PowerLost)) => return Ok(End::Cut),
             Err(error) => return Err(format!("opening: {error:?}")),
         };
         let mut refreshed = 0;
@@ -207,14 +211,19 @@ impl Life<'_> {
                         let budget = self.random.random_range(0..200);
                         index.gc_step(budget).map(drop)
                     } else {
-                        index.checkpoint().map(drop)
+                        index.checkpoint().map(|_| self.pending.clear())
                     };
                     match done {
                         Ok(()) => {}
                         Err(WriteError::Device(ChipError::PowerLost)) => {
-                            return Ok(End::Cut(None));
+                            return Ok(End::Cut);
                         }
-                        Err(WriteError::Full { .. } | WriteError::WornOut { .. }) => {}
+                        Err(WriteError::Full { .. } | WriteError::WornOut { .. }) => {
+                            // What a write cache held may be lost in what was given up half way.
+                            if !self.pending.settle(&mut index, &mut self.model)? {
+                                return Ok(End::Cut);
+                            }
+                        }
                         Err(error) => return Err(format!("idle: {error:?}")),
                     }
                     continue;
@@ -227,7 +236,7 @@ impl Life<'_> {
                             }
                         }
                         Err(nandina::ReadError::Device(ChipError::PowerLost)) => {
-                            return Ok(End::Cut(None));
+                            return Ok(End::Cut);
                         }
                         Err(error) => return Err(format!("get of {number}: {error:?}")),
                     }
@@ -239,19 +248,39 @@ impl Life<'_> {
                     Change::Put(number, self.version)
                 }
             };
-            let result = match change {
+            self.pending.note(&self.model, change, value_bytes);
+            let was_there = self.model.contains_key(&key(number));
+            let (result, expected) = match change {
                 Change::Put(number, version) => {
-                    index.insert(&key(number), &value(number, version, value_bytes))
+                    (index.insert(&key(number), &value(number, version, value_bytes)), !was_there)
                 }
-                Change::Remove(number) => index.remove(&key(number)),
+                Change::Remove(number) => (index.remove(&key(number)), was_there),
             };
-            // With a write cache a change is acknowledged by the flush.
-            let result = result.and_then(|_| index.flush());
+            if matches!(result, Ok(Some(answer)) if answer != expected) {
+                return Err(format!("{change:?} answers {result:?}"));
+            }
+            // With a write cache or a write buffer a change is acknowledged by the flush.
+            let flushes = write_buffer == 0 || self.random.random_range(0..6) == 0;
+            let taken = result.is_ok();
+            let result = result.and_then(|_| match flushes {
+                true => index.flush(),
+                false if self.random.random_range(0..4) == 0 => index.tick(),
+                false => Ok(()),
+            });
+            let refused =
+                matches!(result, Err(WriteError::Full { .. } | WriteError::TooHigh { .. }));
+            if taken && refused && index.statistics().bad_blocks <= bad_blocks_max {
+                return Err(format!("what was taken in is refused: {result:?}"));
+            }
             match result {
-                Ok(_) => change.apply(&mut self.model, value_bytes),
-                Err(WriteError::Device(ChipError::PowerLost)) => {
-                    return Ok(End::Cut(Some(change)));
+                Ok(()) => {
+                    change.apply(&mut self.model, value_bytes);
+                    let waits = write_cache > 0 || index.statistics().waiting_changes > 0;
+                    if flushes || !waits {
+                        self.pending.clear();
+                    }
                 }
+                Err(WriteError::Device(ChipError::PowerLost)) => return Ok(End::Cut),
                 Err(
                     WriteError::Full { .. }
                     | WriteError::TooHigh { .. }
@@ -261,10 +290,18 @@ impl Life<'_> {
                     let found = match index.get(&key(number)) {
                         Ok(found) => found.map(<[u8]>::to_vec),
                         Err(nandina::ReadError::Device(ChipError::PowerLost)) => {
-                            return Ok(End::Cut(Some(change)));
+                            return Ok(End::Cut);
                         }
                         Err(error) => return Err(format!("get after a refusal: {error:?}")),
                     };
+                    if write_buffer == 0 {
+                        self.pending.clear();
+                    } else if write_cache > 0 {
+                        if !self.pending.settle(&mut index, &mut self.model)? {
+                            return Ok(End::Cut);
+                        }
+                        continue;
+                    }
                     settle_with(&mut self.model, change, found, value_bytes)?;
                 }
                 Err(error) => return Err(format!("{change:?}: {error:?}")),
@@ -281,7 +318,7 @@ impl Life<'_> {
             .map_err(|error| format!("opening the healed chip: {error:?}"))?;
         for key in std::mem::take(&mut self.model).into_keys() {
             match index.remove(&key).and_then(|was_there| index.flush().map(|()| was_there)) {
-                Ok(true) => {}
+                Ok(Some(true) | None) => {}
                 Err(WriteError::Full { .. } | WriteError::WornOut { .. }) if worn_out => {
                     return Ok(());
                 }
@@ -293,7 +330,7 @@ impl Life<'_> {
         for number in 0..4 {
             let value = value(number, 1, value_bytes);
             match index.insert(&key(number), &value).and_then(|new| index.flush().map(|()| new)) {
-                Ok(true) => {}
+                Ok(Some(true) | None) => {}
                 Err(WriteError::Full { .. } | WriteError::WornOut { .. }) if worn_out => {
                     return Ok(());
                 }

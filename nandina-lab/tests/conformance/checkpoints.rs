@@ -39,8 +39,8 @@ fn change<S: Placement>(
         let number = random.random_range(0..150);
         let mut next = model.clone();
         let result = match random.random_range(0..12) {
-            0 => index.checkpoint(),
-            1 => index.gc_step(60).map(|_| false),
+            0 => index.checkpoint().map(Some),
+            1 => index.gc_step(60).map(|_| None),
             2..5 => {
                 next.remove(&key(number)[..]);
                 index.remove(&key(number))

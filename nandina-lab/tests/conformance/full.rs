@@ -50,8 +50,8 @@ fn remove<S: Placement>(
     if took > guard(index) {
         return Err(format!("one remove took {took} chip operations"));
     }
-    if removed != model.remove(&key(number)[..]).is_some() {
-        return Err(format!("remove of {number} answered {removed}"));
+    if removed != Some(model.remove(&key(number)[..]).is_some()) {
+        return Err(format!("remove of {number} answered {removed:?}"));
     }
     Ok(())
 }

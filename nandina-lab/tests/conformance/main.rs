@@ -4,6 +4,9 @@
 //! the suite must catch each of them.
 
 mod analysis;
+mod buffer;
+mod buffer_costs;
+mod buffer_power;
 mod caches;
 mod canary;
 mod checkpoints;

@@ -40,8 +40,8 @@ pub fn replay<S: Placement>(case: &Case, steps: &[Step]) -> Outcome {
                 let (key, value) = (key(number), value(number, version));
                 match index.insert(&key, &value) {
                     Ok(new) => {
-                        if new != model.insert(key.to_vec(), value.to_vec()).is_none() {
-                            return Err(format!("insert of {number} answered new = {new}"));
+                        if new != Some(model.insert(key.to_vec(), value.to_vec()).is_none()) {
+                            return Err(format!("insert of {number} answered new = {new:?}"));
                         }
                     }
                     // Refused: the model does not have it either, and nothing may be lost by it.
@@ -52,8 +52,8 @@ pub fn replay<S: Placement>(case: &Case, steps: &[Step]) -> Outcome {
             }
             Step::Remove(number) => {
                 let removed = index.remove(&key(number)).map_err(text)?;
-                if removed != model.remove(&key(number)[..]).is_some() {
-                    return Err(format!("remove of {number} answered {removed}"));
+                if removed != Some(model.remove(&key(number)[..]).is_some()) {
+                    return Err(format!("remove of {number} answered {removed:?}"));
                 }
             }
             Step::Get(number) => {

@@ -84,6 +84,7 @@ impl Check for WorstChange {
             if !self.cuts {
                 within(opening, plan.open, "opening")?;
             }
+            let mut bound = plan.change;
             for turn in 0..200u32 {
                 let number = random.random_range(0..3_000);
                 let plan = plan_for::<S>(&case, &index)?;
@@ -97,7 +98,7 @@ impl Check for WorstChange {
                     index.insert(&key(number), &value(number, turn)).map(drop)
                 };
                 let taken = index.flash().counters() - before;
-                let bound = if self.cuts { plan.change_after_cuts } else { plan.change };
+                bound = if self.cuts { plan.change_after_cuts } else { plan.change };
                 within(taken, bound, &format!("session {session}: a change"))?;
                 most.note(taken, bound);
                 match result {
@@ -106,6 +107,9 @@ impl Check for WorstChange {
                     Err(error) => return Err(text(error)),
                 }
             }
+            let before = index.flash().counters();
+            index.flush().ok();
+            within(index.flash().counters() - before, bound, "a flush")?;
             drop(index);
             chip.restore_power();
         }
@@ -125,7 +129,11 @@ fn cases() -> Vec<Case> {
     (cached.options.read_cache, cached.options.write_cache) = (2, 12);
     let mut reserved = Case::new(SMALL);
     reserved.profile.capabilities.bad_blocks_per_mille = 100;
-    cases.extend([lean, verify, cached, reserved]);
+    let mut buffered = Case::new(SMALL);
+    (buffered.options.write_buffer, buffered.options.write_cache) = (1, 3);
+    let mut counted = Case::new(LONG);
+    (counted.options.write_buffer, counted.options.write_buffer_changes) = (2, Some(5));
+    cases.extend([lean, verify, cached, reserved, buffered, counted]);
     cases
 }
 

@@ -168,6 +168,11 @@ impl<'b> Mappings<'b> {
         true
     }
 
+    /// Some name.
+    pub fn any(&self) -> Option<u32> {
+        (0..self.places()).find_map(|place| self.entry(place)).map(|(name, _)| name)
+    }
+
     /// Every name and its page.
     #[cfg(test)]
     fn all(&self) -> impl Iterator<Item = (u32, u32)> {

@@ -17,6 +17,8 @@ pub struct Path {
     pub frame: usize,
     /// Every step took the last child: the last node is at the right edge of the tree.
     pub right_edge: bool,
+    /// Changes in the write buffer whose keys are below those of the nodes to the right of the path.
+    pub waiting: usize,
 }
 
 impl Path {
@@ -28,6 +30,7 @@ impl Path {
             lowest: [0; HEIGHT_MAX as usize],
             frame: 0,
             right_edge: true,
+            waiting: usize::MAX,
         }
     }
 
@@ -150,6 +153,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             if lowest > level || (count == 0 && self.height > 1) {
                 let page = PageNumber(page);
                 return Err(Fault::Corrupt { page, reason: "it lacks a node that is referenced" });
+            }
+            if change && level > stop && slot + 1 < count {
+                path.waiting = path.waiting.min(self.batch.below(node.key(slot + 1)));
             }
             let at = usize::from(level) - 1;
             (path.slots[at], path.lowest[at]) = (slot as u16, lowest);

@@ -8,7 +8,7 @@
 
 use super::Index;
 use super::descend::Path;
-use crate::error::Fault;
+use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
 use crate::place::{Placement, node_in};
 
@@ -32,13 +32,30 @@ pub enum Folds {
 const FULL_EIGHTHS: usize = 6;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// After a `refusal` for lack of room: has a parent take the place of a child that has moved, so that the page
+    /// of its name is free. Hands the refusal on where no name is left.
+    pub(super) fn reclaim_name(
+        &mut self,
+        refusal: WriteError<F::Error>,
+    ) -> Result<(), WriteError<F::Error>> {
+        let name = if S::DESCRIPTION.maps { self.space.mappings.any() } else { None };
+        let (WriteError::Full { .. }, Some(name)) = (&refusal, name) else {
+            return Err(refusal);
+        };
+        self.tight = true;
+        let saved = self.save(crate::flash::PageNumber(name), None);
+        self.tight = false;
+        // A parent that cannot be read stays, and so do the names in it.
+        if saved? { Ok(()) } else { Err(refusal) }
+    }
+
     /// Whether a child of the node of `level` on `path` is to make that node be written.
     pub(super) fn folds(&mut self, path: &Path, level: u8) -> Result<bool, Fault<F::Error>> {
         if !S::DESCRIPTION.maps {
             return Ok(false);
         }
         // Each mapping keeps a page from being programmed, and these count.
-        if self.space.taken_pages() >= self.budget.limit_pages {
+        if self.tight || self.space.taken_pages() >= self.budget.limit_pages {
             return Ok(true);
         }
         let mappings = &self.space.mappings;

@@ -72,6 +72,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// the ECC found weak and pages on bad blocks, collects garbage until the next block's worth of
     /// changes need none, and reads on through the valid pages to see how well they can be read.
     ///
+    /// What waits in the write buffer goes on waiting.
+    ///
     /// A program or erase that the chip reports as failed, and the mount after a device's error, come on
     /// top, and what the write cache holds. With less than [`gc_step_least`](Self::gc_step_least) it does nothing. Each page is moved
     /// durably, so power may be cut between and inside steps. As long as nothing is changed in between, there is an

@@ -5,10 +5,12 @@
 //!
 //! Nodes that become empty vanish; nothing is merged or redistributed (μ-Tree paper, section 3.4).
 
+mod batch;
 mod check;
 mod checkpoint;
 mod collect;
 mod descend;
+mod flush;
 mod fold;
 mod follow;
 mod form;
@@ -22,6 +24,7 @@ mod recover;
 mod rewrite;
 mod trim;
 
+pub(crate) use batch::waiting_max;
 pub use check::Violation;
 pub(crate) use collect::SPARE_MOVES;
 pub use fold::Folds;
@@ -31,6 +34,8 @@ pub use idle::Idle;
 pub(crate) use idle::move_cost;
 pub use options::{Options, ram_needed};
 pub use range::{KeyBounds, Range};
+
+use batch::Batch;
 
 use crate::error::{Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash};
@@ -46,13 +51,17 @@ pub const KEY_BYTES_MAX: usize = 64;
 
 /// A sorted map on a chip `F`, written down as system `S` does.
 ///
-/// Without a write cache ([`Options::write_cache`]) every change is durable when it returns: a cut at any later instant does not undo it, and a change
-/// that was cut is there wholly or not at all. Costs are given per operation for a tree of height *h*,
+/// Without a write cache ([`Options::write_cache`]) and a write buffer ([`Options::write_buffer`]) every change is
+/// durable when it returns: a cut at any later instant does not undo it, and a change that was cut is there wholly or
+/// not at all. Costs are given per operation for a tree of height *h*,
 /// without those of garbage collection.
 pub struct Index<'b, F, S> {
     space: Space<'b, F>,
     place: S,
+    batch: Batch<'b>,
     root: u32,
+    /// Records in the root at most, or `u32::MAX` if that is not known.
+    root_records: u32,
     height: u8,
     records: u32,
     inner_nodes: u32,
@@ -61,6 +70,8 @@ pub struct Index<'b, F, S> {
     folding: Folds,
     /// An operation failed half way. As after a cut, only the medium knows what is true.
     in_doubt: bool,
+    /// No mapping is to be added: each keeps a page from being used.
+    tight: bool,
     /// A cut during garbage collection has left less room than the reserve, or a block that failed has.
     reserve_touched: bool,
     collected_blocks: u64,
@@ -78,8 +89,10 @@ pub struct Index<'b, F, S> {
 pub struct Statistics {
     /// Height of the tree, 1 for a single leaf.
     pub height: u8,
-    /// Records in the index.
+    /// Records in the index, as of the last flush.
     pub records: u32,
+    /// Changes that wait in the write buffer.
+    pub waiting_changes: u32,
     /// Nodes above the leaves.
     pub inner_nodes: u32,
     /// Valid pages: those that hold a reachable node.
@@ -115,12 +128,14 @@ pub struct Statistics {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Records in the index. Cost: nothing.
+    /// Records in the index; with a write buffer, without what waits in it: as of the last [`flush`](Self::flush).
+    /// Cost: nothing.
     pub const fn len(&self) -> u32 {
         self.records
     }
 
-    /// Whether the index holds no record. Cost: nothing.
+    /// Whether the index holds no record; with a write buffer as of the last flush, as [`len`](Self::len) is. Cost:
+    /// nothing.
     pub const fn is_empty(&self) -> bool {
         self.records == 0
     }
@@ -130,18 +145,26 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.flash()
     }
 
-    /// Ends the use of the index and gives the chip back. Nothing is written: with a write cache, call
-    /// [`flush`](Self::flush) before.
+    /// Ends the use of the index and gives the chip back. Nothing is written: with a write cache or a write buffer,
+    /// call [`flush`](Self::flush) before, or what they hold is lost.
     pub fn close(self) -> F {
         self.space.into_flash()
     }
 
-    /// Makes every change durable. Without a write cache they all are, and it does nothing.
+    /// Makes every change durable. Without a write cache and a write buffer they all are, and it does nothing.
     ///
-    /// Cost: at most as many programs as the write cache has pages.
+    /// After an error what was not applied waits in the write buffer as before; a later flush goes on. What waits is
+    /// only refused if the device has worn out since it was taken in.
+    ///
+    /// Cost: for each leaf to which changes belong that wait, at most that of one insert; and at most as many programs
+    /// as the write cache has pages.
     pub fn flush(&mut self) -> Result<(), WriteError<F::Error>> {
         self.settle()?;
-        Ok(self.write_out()?)
+        let applied = self.apply_waiting();
+        if !self.in_doubt {
+            self.write_out()?;
+        }
+        applied
     }
 
     /// Makes every change durable and, with [`Options::checkpoints`], writes a checkpoint, so that the next mount
@@ -150,8 +173,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ///
     /// Cost: [`flush`](Self::flush), the pages of a checkpoint, and now and then an anchor's page and two erases.
     pub fn checkpoint(&mut self) -> Result<bool, WriteError<F::Error>> {
-        self.settle()?;
-        self.write_out()?;
+        self.flush()?;
         Ok(self.space.medium.checkpoints && self.write_checkpoint()?)
     }
 
@@ -189,6 +211,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Statistics {
             height: self.height,
             records: self.records,
+            waiting_changes: self.batch.len() as u32,
             inner_nodes: self.inner_nodes,
             valid_pages: self.space.valid_pages(),
             limit_pages: self.budget.limit_pages,
@@ -213,9 +236,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.has_weak()
     }
 
-    /// The value of `key`. Cost: at most *h* page reads.
+    /// The value of `key`. Cost: at most *h* page reads; none if a change of the key waits in the write buffer.
     pub fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, ReadError<F::Error>> {
         self.check_key(key).map_err(|(expected, given)| ReadError::KeySize { expected, given })?;
+        if let Ok(at) = self.batch.search(key) {
+            return Ok(self.batch.value(at));
+        }
         self.settle()?;
         self.space.begin_walk();
         let path = self.descend(key, 1, false)?;
@@ -223,37 +249,52 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(node.search(key).ok().map(|index| node.payload(index)))
     }
 
-    /// Puts a record, replacing the value that `key` had. Answers whether the key is new.
+    /// Puts a record, replacing the value that `key` had. Answers whether the key is new; nothing if the write buffer
+    /// took it, for then the tree was not asked.
     ///
     /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for each
-    /// split. A value that is already there costs no program.
-    pub fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<bool, WriteError<F::Error>> {
+    /// split. A value that is already there costs no program. Nothing if the write buffer takes it; the cost of a
+    /// [`flush`](Self::flush) more if it is full. If that flush fails, the change is refused as well; but if it was due
+    /// to [`Options::write_buffer_changes`], the change waits with the others.
+    pub fn insert(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Option<bool>, WriteError<F::Error>> {
         self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
         let expected = usize::from(self.space.medium.value_bytes);
         if value.len() != expected {
             return Err(WriteError::ValueSize { expected, given: value.len() });
         }
+        if self.defer(key, Some(value))? {
+            return Ok(None);
+        }
         loop {
             self.make_room()?;
-            let path = self.descend_to_change(key, 1)?;
+            let (path, height) = (self.descend_to_change(key, 1)?, self.height);
             let node = self.node(self.working(1), 1)?;
-            match node.search(key) {
-                Ok(index) if node.payload(index) == value => return Ok(false),
+            let new = match node.search(key) {
+                Ok(index) if node.payload(index) == value => false,
                 Ok(index) => {
                     self.rewrite(&path, 1, Edit::Replace { index, value }, self.records, None)?;
-                    return Ok(false);
+                    false
                 }
                 Err(index) => {
-                    self.admit(&path)?;
+                    if let Err(refusal) = self.admit(&path) {
+                        self.reclaim_name(refusal)?;
+                        continue;
+                    }
                     if let Some(level) = self.to_divide(&path, index) {
                         self.rewrite(&path, level, Edit::Divide, self.records, None)?;
                         continue;
                     }
                     let edit = Edit::Insert { index, key, value };
                     self.rewrite(&path, 1, edit, self.records + 1, None)?;
-                    return Ok(true);
+                    true
                 }
-            }
+            };
+            self.note_change(&path, height);
+            return Ok(Some(new));
         }
     }
 
@@ -274,25 +315,28 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Takes the record of `key` out. Answers whether there was one. Cost: as a replacing insert.
-    pub fn remove(&mut self, key: &[u8]) -> Result<bool, WriteError<F::Error>> {
+    /// Takes the record of `key` out. Answers whether there was one; nothing if the write buffer took the change, for
+    /// then the tree was not asked. Cost: as a replacing insert.
+    pub fn remove(&mut self, key: &[u8]) -> Result<Option<bool>, WriteError<F::Error>> {
         self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
-        let (path, found) = loop {
+        if self.defer(key, None)? {
+            return Ok(None);
+        }
+        let (path, height, found) = loop {
             self.make_room()?;
-            let path = self.descend_to_change(key, 1)?;
+            let (path, height) = (self.descend_to_change(key, 1)?, self.height);
             let found = self.node(self.working(1), 1)?.search(key);
             if found.is_err() || path.count(1) > 1 || !self.clear_the_way(&path)? {
-                break (path, found);
+                break (path, height, found);
             }
         };
-        match found {
-            Ok(index) => {
-                let records = self.records.saturating_sub(1);
-                self.rewrite(&path, 1, Edit::Remove { index }, records, None)?;
-                Ok(true)
-            }
-            Err(_) => Ok(false),
+        if let Ok(index) = found {
+            let records = self.records.saturating_sub(1);
+            self.rewrite(&path, 1, Edit::Remove { index }, records, None)?;
         }
+        self.note_change(&path, height);
+        // What the tree refused waits no more if it was of this key.
+        Ok(Some(self.batch.forget(key).unwrap_or(found.is_ok())))
     }
 
     fn check_key(&self, key: &[u8]) -> Result<(), (usize, usize)> {

@@ -15,6 +15,7 @@
 //! inner node; in a block whose first page is damaged, one for each page up to the first that is not. With
 //! checkpoints the newest of them tells where to look instead (`checkpoint.rs` beside this).
 
+use super::batch::{self, Batch};
 use super::descend::Path;
 use super::{HEIGHT_MAX, Index, Options};
 use crate::error::{Fault, OpenError};
@@ -122,6 +123,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
         options.check::<S, F::Error>(&geometry, block_pages(&flash), ram.len())?;
         let medium = options.medium::<S>(&geometry);
+        let batch_bytes = batch::ram_needed(geometry.page_bytes as usize, options.write_buffer);
+        let (batch, ram) = ram.split_at_mut(batch_bytes);
         Ok(Self {
             space: Space::new(
                 flash,
@@ -132,7 +135,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                 ram,
             ),
             place: S::default(),
+            batch: Batch::new(batch, options),
             root: 0,
+            root_records: u32::MAX,
             height: 1,
             records: 0,
             inner_nodes: 0,
@@ -140,6 +145,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             moves: options.moves,
             folding: options.folds,
             in_doubt: true,
+            tight: false,
             reserve_touched: false,
             collected_blocks: 0,
             moved_pages: 0,
@@ -186,6 +192,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.budget = self.budget_for(self.height, self.inner_nodes);
         self.reserve_touched = false;
         self.see_reserve();
+        self.forget_root();
         self.in_doubt = false;
     }
 

@@ -1,6 +1,6 @@
 //! The settings of an index, each with its range, and the RAM that they take.
 
-use super::{Folds, Form, HEIGHT_MAX, KEY_BYTES_MAX};
+use super::{Folds, Form, HEIGHT_MAX, KEY_BYTES_MAX, batch};
 use crate::error::OpenError;
 use crate::flash::Geometry;
 use crate::node::{Medium, PageLayout, Shape};
@@ -35,6 +35,24 @@ pub struct Options {
     /// or when later changes have filled the cache. After a cut, or an error of the device, the index is as
     /// it was after one of the changes since the last flush, with all changes before that one and none after.
     pub write_cache: usize,
+    /// Pages of the write buffer, in which changes wait, one for each key, until it is full; 0 to 65535. Each takes a
+    /// page of main data; a change takes the bytes of key and value and one more. Default: none.
+    ///
+    /// What waits is applied in the order of keys, all changes of one leaf in one write of it. A change is durable only
+    /// when [`Index::flush`](crate::Index::flush) has returned, or when a later one has filled the buffer and there is
+    /// no write cache. After a cut each change since the last flush is there wholly or not at all, each for itself,
+    /// and for no key anything older than what that flush held. Source: VMTree paper, section 4.1.
+    ///
+    /// A change waits only if there is room for all that wait; else it is made at once, after those that wait, or
+    /// refused. It cannot be told then whether its key was there. The processor shifts half of the buffer for each
+    /// change.
+    pub write_buffer: usize,
+    /// Changes in the write buffer that are too many to wait: as soon as there are so many, they are flushed. At least
+    /// 1; `None` for as many as there is room for. Default: `None`.
+    pub write_buffer_changes: Option<u32>,
+    /// Calls of [`Index::tick`](crate::Index::tick) for which a change waits at most; then all are flushed. At least 1;
+    /// `None` for no bound. Default: `None`.
+    pub write_buffer_ticks: Option<u32>,
     /// Blocks that are opened from one checkpoint to the next, 1 to 12; `None` for no checkpoints. Whether there are
     /// any is written on the medium, how often is not.
     ///
@@ -72,6 +90,9 @@ impl Options {
             victims: Victims::Fewest,
             read_cache: 0,
             write_cache: 0,
+            write_buffer: 0,
+            write_buffer_changes: None,
+            write_buffer_ticks: None,
             checkpoints: None,
             mapping_bytes: 1024,
             folds: Folds::Share,
@@ -136,6 +157,15 @@ impl Options {
         if self.read_cache > u16::MAX.into() || self.write_cache > u16::MAX.into() {
             return bad("read_cache and write_cache must be at most 65535 pages");
         }
+        if self.write_buffer > u16::MAX.into() {
+            return bad("write_buffer must be at most 65535 pages");
+        }
+        if self.write_buffer_changes == Some(0) || self.write_buffer_ticks == Some(0) {
+            return bad("write_buffer_changes and write_buffer_ticks must be None or at least 1");
+        }
+        if self.write_buffer > 0 && batch::waiting_max(geometry.page_bytes as usize, self) == 0 {
+            return bad("a change must fit in the write buffer: key, value and one byte");
+        }
         if u64::from(geometry.blocks) * u64::from(geometry.pages_per_block) >= u64::from(STAGED) {
             return bad("a chip must have fewer than 2^31 pages");
         }
@@ -174,8 +204,9 @@ impl Options {
 
 /// Bytes of the buffer that an index of system `S` needs on a chip of this geometry: its page buffers,
 /// one bit for each page and six bytes for each block; with [`Options::verify`] one page buffer more; the
-/// caches that the options ask for, and what [`Victims`] says. Nothing else is used but the struct itself.
+/// caches and the write buffer that the options ask for, and what [`Victims`] says. Nothing else is used but the struct itself.
 pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize {
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
     space::ram_needed(geometry, &layout, &options.kept::<S>())
+        + batch::ram_needed(geometry.page_bytes as usize, options.write_buffer)
 }

@@ -12,7 +12,7 @@ use crate::error::{Fault, ReadError};
 use crate::flash::{Flash, PageNumber};
 use crate::place::Placement;
 
-/// The records of a range of keys, in order.
+/// The records of a range of keys, in order, those that wait in the write buffer among them.
 ///
 /// Cost: one read for each leaf, and one for each inner node on the way that is not in a page buffer
 /// any more. The borrow of the index keeps it from changing meanwhile.
@@ -26,7 +26,20 @@ pub struct Range<'i, 'b, 'k, F, S> {
     position: Option<usize>,
     /// The last key of the leaf before this one.
     before: Option<[u8; KEY_BYTES_MAX]>,
+    /// The tree's next record by its place in the leaf, where it was looked for and not taken.
+    ahead: Option<usize>,
+    tree_ended: bool,
+    /// In the write buffer, upwards: the next change. Downwards: the one after the next.
+    waiting: usize,
     done: bool,
+}
+
+/// Where a record comes from.
+enum Source {
+    /// The leaf, at this place.
+    Tree(usize),
+    /// The write buffer, at this place.
+    Waiting(usize),
 }
 
 /// A key and its value.
@@ -62,9 +75,35 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
         self.settle()?;
         self.space.begin_walk();
-        let path = Path::new();
-        let (position, before) = (None, None);
-        Ok(Range { index: self, low, high, downwards, path, position, before, done: false })
+        let waiting = match if downwards { high } else { low } {
+            // Upwards an excluded bound is stepped over, downwards an included one is.
+            Bound::Included(key) => {
+                self.batch.below(key) + usize::from(downwards && self.waits(key))
+            }
+            Bound::Excluded(key) => {
+                self.batch.below(key) + usize::from(!downwards && self.waits(key))
+            }
+            Bound::Unbounded if downwards => self.batch.len(),
+            Bound::Unbounded => 0,
+        };
+        Ok(Range {
+            index: self,
+            low,
+            high,
+            downwards,
+            path: Path::new(),
+            position: None,
+            before: None,
+            ahead: None,
+            tree_ended: false,
+            waiting,
+            done: false,
+        })
+    }
+
+    /// Whether a change of `key` waits in the write buffer.
+    fn waits(&self, key: &[u8]) -> bool {
+        self.batch.search(key).is_ok()
     }
 }
 
@@ -105,11 +144,79 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
     /// The next record, or nothing at the end of the range.
     #[allow(clippy::should_implement_trait)] // A record borrows from the page buffers.
     pub fn next(&mut self) -> Result<Option<Record<'_>>, ReadError<F::Error>> {
-        if self.done {
-            return Ok(None);
+        let source = loop {
+            if self.done {
+                return Ok(None);
+            }
+            // Whatever ends the range or breaks it, it does not go on afterwards.
+            self.done = true;
+            let Some(source) = self.nearest()? else {
+                return Ok(None);
+            };
+            self.done = false;
+            // A record whose removal waits is none.
+            if !matches!(source, Source::Waiting(at) if !self.index.batch.puts_at(at)) {
+                break source;
+            }
+        };
+        match source {
+            Source::Waiting(at) => {
+                let batch = &self.index.batch;
+                Ok(batch.value(at).map(|value| (batch.key(at), value)))
+            }
+            Source::Tree(position) => {
+                let frame = self.index.visit(&mut self.path, 1)?;
+                let node = self.index.node(frame, 1)?;
+                Ok(Some((node.key(position), node.payload(position))))
+            }
         }
-        // Whatever ends the range or breaks it, it does not go on afterwards.
-        self.done = true;
+    }
+
+    /// Takes what comes next: a record of the tree or a change that waits. Of both for one key, the change is newer.
+    fn nearest(&mut self) -> Result<Option<Source>, Fault<F::Error>> {
+        if self.ahead.is_none() && !self.tree_ended {
+            self.ahead = self.advance()?;
+            self.tree_ended = self.ahead.is_none();
+        }
+        let waiting = self.next_waiting();
+        let (from_tree, from_waiting) = match (self.ahead, waiting) {
+            (Some(position), Some(at)) => {
+                let frame = self.index.visit(&mut self.path, 1)?;
+                let key = self.index.node(frame, 1)?.key(position);
+                let order = key.cmp(self.index.batch.key(at));
+                let order = if self.downwards { order.reverse() } else { order };
+                (order.is_le(), order.is_ge())
+            }
+            (in_tree, waiting) => (in_tree.is_some(), waiting.is_some()),
+        };
+        let ahead = if from_tree { self.ahead.take() } else { None };
+        if let (true, Some(at)) = (from_waiting, waiting) {
+            self.waiting = if self.downwards { at } else { at + 1 };
+            return Ok(Some(Source::Waiting(at)));
+        }
+        Ok(ahead.map(Source::Tree))
+    }
+
+    /// The next change that waits, if it is in the range.
+    fn next_waiting(&self) -> Option<usize> {
+        let batch = &self.index.batch;
+        let at = if self.downwards { self.waiting.checked_sub(1)? } else { self.waiting };
+        (at < batch.len() && !self.is_beyond(batch.key(at))).then_some(at)
+    }
+
+    /// Whether `key` is behind the end of the range.
+    fn is_beyond(&self, key: &[u8]) -> bool {
+        match (self.downwards, self.low, self.high) {
+            (false, _, Bound::Included(high)) => key > high,
+            (false, _, Bound::Excluded(high)) => key >= high,
+            (true, Bound::Included(low), _) => key < low,
+            (true, Bound::Excluded(low), _) => key <= low,
+            _ => false,
+        }
+    }
+
+    /// Goes on to the tree's next record. Answers its place in the leaf.
+    fn advance(&mut self) -> Result<Option<usize>, Fault<F::Error>> {
         let position = match self.position {
             None => self.start()?,
             Some(position) => position,
@@ -119,31 +226,22 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         };
         let frame = self.index.visit(&mut self.path, 1)?;
         let node = self.index.node(frame, 1)?;
-        let record = (node.key(position), node.payload(position));
+        let key = node.key(position);
         let beside = if self.downwards { position + 1 } else { position.wrapping_sub(1) };
         let before = match &self.before {
             _ if beside < node.count() => Some(node.key(beside)),
-            Some(key) => Some(&key[..record.0.len()]),
+            Some(before) => Some(&before[..key.len()]),
             None => None,
         };
-        if before.is_some_and(|key| if self.downwards { key <= record.0 } else { key >= record.0 })
-        {
+        if before.is_some_and(|before| if self.downwards { before <= key } else { before >= key }) {
             let page = PageNumber(self.path.page(1));
-            return Err(Fault::Corrupt { page, reason: "keys are out of order" }.into());
+            return Err(Fault::Corrupt { page, reason: "keys are out of order" });
         }
-        let beyond = match (self.downwards, self.low, self.high) {
-            (false, _, Bound::Included(high)) => record.0 > high,
-            (false, _, Bound::Excluded(high)) => record.0 >= high,
-            (true, Bound::Included(low), _) => record.0 < low,
-            (true, Bound::Excluded(low), _) => record.0 <= low,
-            _ => false,
-        };
-        if beyond {
+        if self.is_beyond(key) {
             return Ok(None);
         }
         self.position = Some(if self.downwards { position } else { position + 1 });
-        self.done = false;
-        Ok(Some(record))
+        Ok(Some(position))
     }
 
     /// How many records are left. Reads them all.

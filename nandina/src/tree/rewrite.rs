@@ -4,6 +4,7 @@
 //! the placement put it somewhere, and tells the parent. The root is put last and commits.
 
 use super::descend::Path;
+use super::flush::Changes;
 use super::{Index, KEY_BYTES_MAX};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -29,6 +30,8 @@ pub enum Edit<'k> {
     },
     /// The node is full and is divided, for what is to come.
     Divide,
+    /// All changes of a leaf that wait in the write buffer.
+    Batch(&'k Changes<'k>),
 }
 
 /// A block that is being emptied.
@@ -49,8 +52,8 @@ enum Child {
 }
 
 /// A key that outlives the node it stands in.
-struct Separator {
-    bytes: [u8; KEY_BYTES_MAX],
+pub struct Separator {
+    pub bytes: [u8; KEY_BYTES_MAX],
     /// The first key of the lower half.
     low: [u8; KEY_BYTES_MAX],
 }
@@ -58,13 +61,13 @@ struct Separator {
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Applies `edit` to the node of level `start` on `path` and writes what must be written.
     ///
-    /// `records` is what the index will hold.
+    /// `records` is what the index will hold; a batch says it itself.
     pub(super) fn rewrite(
         &mut self,
         path: &Path,
         start: u8,
         edit: Edit<'_>,
-        records: u32,
+        mut records: u32,
         emptying: Option<Emptying>,
     ) -> Result<(), Fault<F::Error>> {
         self.in_doubt = true;
@@ -87,6 +90,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     )?
                 }
             };
+            if let Edit::Batch(changes) = edit {
+                records = changes.records();
+            }
             if path.lowest(level) == level && S::RETIRES && !(divided && S::LEFT_STAYS) {
                 self.space.retire(PageNumber(path.page(level)));
             }
@@ -150,7 +156,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    fn working_node(&mut self, level: u8) -> Result<NodeMut<'_>, Fault<F::Error>> {
+    pub(super) fn working_node(&mut self, level: u8) -> Result<NodeMut<'_>, Fault<F::Error>> {
         let fault = self.corrupt("a node has more records than fit");
         let (working, level) = (self.working(level), self.level(level));
         node_mut_in::<S, F>(&mut self.space, working, level).ok_or(fault)
@@ -171,13 +177,19 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             Edit::Replace { index, value } => self.working_node(level)?.set_payload(index, value),
             Edit::Remove { index } => self.working_node(level)?.remove(index),
             Edit::Divide => return self.divide(level, None, false, separator),
+            Edit::Batch(changes) => return self.edit_leaf(changes, right_edge, separator),
         }
         Ok(false)
     }
 
     /// A new key below all that a node knows becomes its first key.
     fn lower_first_key(&mut self, level: u8, edit: Edit<'_>) -> Result<(), Fault<F::Error>> {
-        if let Edit::Insert { key, .. } = edit {
+        let key = match edit {
+            Edit::Insert { key, .. } => Some(key),
+            Edit::Batch(changes) => changes.lowest_key(),
+            Edit::Move | Edit::Replace { .. } | Edit::Remove { .. } | Edit::Divide => None,
+        };
+        if let Some(key) = key {
             let mut node = self.working_node(level)?;
             if node.count() > 0 && key < node.as_node().key(0) {
                 node.set_key(0, key);
@@ -230,7 +242,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Puts a record into the node of `level`, or divides the node: then its lower half stays in the
     /// working buffer, its upper half goes to the last one, and `separator` becomes the first key of
     /// that. Answers whether the node was divided.
-    fn insert_or_divide(
+    pub(super) fn insert_or_divide(
         &mut self,
         level: u8,
         index: usize,
@@ -249,7 +261,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Divides the full node of `level`, with one record more if there is one. Answers that it is divided.
-    fn divide(
+    pub(super) fn divide(
         &mut self,
         level: u8,
         record: Option<(usize, &[u8], &[u8])>,

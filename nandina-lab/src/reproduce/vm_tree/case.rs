@@ -94,15 +94,15 @@ impl Case {
         format!("{} {} {memory} L{}", self.chip.key, self.series.name(), self.write_buffer)
     }
 
-    /// The settings; none where a setting does not exist yet.
-    fn options(&self) -> Option<Options> {
-        let options = Options {
+    /// The settings. Sizes of keys and values are those of the series.
+    fn options(&self) -> Options {
+        Options {
             page_buffers: Some(self.memory.buffers),
             read_cache: self.memory.cached,
             mapping_bytes: self.mapping_bytes,
+            write_buffer: self.write_buffer,
             ..Options::new(1, 0)
-        };
-        with_write_buffer(options, self.write_buffer)
+        }
     }
 
     fn run(
@@ -117,10 +117,7 @@ impl Case {
             Ok(work) => work,
             Err(reason) => return Ok(Outcome::Skipped(reason.clone())),
         };
-        let Some(options) = self.options() else {
-            return Ok(Outcome::Skipped("L above 0: there is no write buffer yet".into()));
-        };
-        let setup = Setup { profile: self.chip, options, ram_bytes: None };
+        let setup = Setup { profile: self.chip, options: self.options(), ram_bytes: None };
         Ok(match run(self.system, &setup, work, progress)? {
             SystemRun::Ran(cost) => Outcome::Ran(cost),
             SystemRun::Refused(refusal) => Outcome::Skipped(format!(
@@ -129,11 +126,6 @@ impl Case {
             )),
         })
     }
-}
-
-/// The settings with a write buffer of so many pages.
-fn with_write_buffer(options: Options, pages: usize) -> Option<Options> {
-    (pages == 0).then_some(options)
 }
 
 /// What the cases cost.

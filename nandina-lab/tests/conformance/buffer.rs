@@ -1,0 +1,326 @@
+//! The write buffer: an index with one is what it is without, for lookups, ranges and after each flush; a full chip
+//! loses nothing that was taken in; and changes wait no longer than they may. What cuts and failing devices do to it
+//! is in `buffer_power`, what it costs in `buffer_costs`.
+
+use core::ops::Bound;
+
+use nandina::place::Placement;
+use nandina::{Index, Moves, OpenError, Options, WriteError, ram_needed};
+use nandina_sim::{Chip, TINY};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::*;
+
+/// Pages of write buffer and write cache, page buffers (0: the system's default), and the bound by count.
+type Sizes = (usize, usize, usize, Option<u32>);
+
+const SIZES: [Sizes; 6] = [
+    (0, 0, 0, None),
+    (1, 0, 0, None),
+    (2, 0, 2, None),
+    (1, 12, 0, Some(7)),
+    (8, 3, 0, None),
+    (1, 0, 0, Some(1)),
+];
+
+fn case<S: Placement>(profile: nandina::flash::Profile, sizes: Sizes) -> Case {
+    let (write_buffer, write_cache, buffers, write_buffer_changes) = sizes;
+    let page_buffers = (buffers > 0).then_some(buffers);
+    let mut case = Case::new(profile);
+    case.options =
+        Options { write_buffer, write_cache, page_buffers, write_buffer_changes, ..case.options };
+    case.suited::<S>()
+}
+
+/// Compares ranges with random bounds, upwards and downwards, while changes wait.
+fn compare_ranges<S: Placement>(
+    index: &mut Index<'_, &mut Chip, S>,
+    model: &Model,
+    random: &mut ChaCha8Rng,
+) -> Outcome {
+    let mut bound = |from: u32| match random.random_range(0..3) {
+        0 => Bound::Unbounded,
+        1 => Bound::Included(key(from + random.random_range(0..250)).to_vec()),
+        _ => Bound::Excluded(key(from + random.random_range(0..250)).to_vec()),
+    };
+    let (low, high) = (bound(0), bound(251));
+    let expected: Vec<_> = model.range((low.clone(), high.clone())).collect();
+    let bounds = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
+    let mut range = index.range(bounds).map_err(text)?;
+    for &(key, value) in &expected {
+        if range.next().map_err(text)? != Some((&key[..], &value[..])) {
+            return Err(format!("upwards in {bounds:?}: not {key:02x?}"));
+        }
+    }
+    if range.next().map_err(text)?.is_some() || range.next().map_err(text)?.is_some() {
+        return Err(format!("upwards in {bounds:?}: more than there is"));
+    }
+    let mut range = index.range_down(bounds).map_err(text)?;
+    for &(key, value) in expected.iter().rev() {
+        if range.next().map_err(text)? != Some((&key[..], &value[..])) {
+            return Err(format!("downwards in {bounds:?}: not {key:02x?}"));
+        }
+    }
+    if range.next().map_err(text)?.is_some() {
+        return Err(format!("downwards in {bounds:?}: more than there is"));
+    }
+    let count = index.range(bounds).map_err(text)?.count().map_err(text)?;
+    if count as usize == expected.len() { Ok(()) } else { Err("a wrong count".into()) }
+}
+
+struct Equal;
+
+impl Equal {
+    fn life<S: Placement>(case: &Case, seed: u64) -> Outcome {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let case = case.suited::<S>();
+        let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let mut model = Model::new();
+        let mut waited = 0;
+        for turn in 0..6_000u32 {
+            let number = random.random_range(0..500);
+            let was_there = model.contains_key(&key(number)[..]);
+            let (answer, expected) = match random.random_range(0..20) {
+                0..10 => {
+                    let answer = index.insert(&key(number), &value(number, turn));
+                    if answer.is_ok() {
+                        model.insert(key(number).to_vec(), value(number, turn).to_vec());
+                    }
+                    (answer, !was_there)
+                }
+                10..15 => {
+                    let answer = index.remove(&key(number));
+                    if answer.is_ok() {
+                        model.remove(&key(number)[..]);
+                    }
+                    (answer, was_there)
+                }
+                15..18 => {
+                    let found = index.get(&key(number)).map_err(text)?;
+                    if found != model.get(&key(number)[..]).map(|value| &value[..]) {
+                        return Err(format!("turn {turn}: get of {number} answers {found:?}"));
+                    }
+                    continue;
+                }
+                18 => {
+                    compare_ranges(&mut index, &model, &mut random)?;
+                    continue;
+                }
+                _ => {
+                    match random.random_range(0..6) {
+                        0 => drop(index.checkpoint().map_err(text)?),
+                        1 => drop(index.gc_step(300).map_err(text)?),
+                        2 => {
+                            index.flush().map_err(text)?;
+                            compare(&mut index, &model)?;
+                            drop(index);
+                            index = Index::<_, S>::open(&mut chip, &case.options, &mut ram)
+                                .map_err(text)?;
+                            compare(&mut index, &model)?;
+                        }
+                        _ => {
+                            index.flush().map_err(text)?;
+                            compare(&mut index, &model)?;
+                        }
+                    }
+                    continue;
+                }
+            };
+            match answer {
+                Ok(None) => waited += 1,
+                Ok(Some(answer)) if answer == expected => {}
+                Err(WriteError::Full { .. } | WriteError::TooHigh { .. }) => {}
+                other => return Err(format!("turn {turn}: a change of {number}: {other:?}")),
+            }
+        }
+        index.flush().map_err(text)?;
+        compare(&mut index, &model)?;
+        if (case.options.write_buffer > 0) == (waited > 0) {
+            Ok(())
+        } else {
+            Err(format!("{waited} changes waited"))
+        }
+    }
+}
+
+impl Check for Equal {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        for sizes in SIZES {
+            for moves in [Moves::Together, Moves::Alone] {
+                let mut case = case::<S>(SMALL, sizes);
+                case.options.moves = moves;
+                Self::life::<S>(&case, seed()).map_err(|what| format!("{sizes:?}: {what}"))?;
+                // Few records fill a chip as small as this.
+                case.profile = TINY;
+                Self::life::<S>(&case, seed())
+                    .map_err(|what| format!("{sizes:?} on a tiny chip: {what}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_index_with_a_write_buffer_is_what_it_is_without() {
+    for_every_system(&Equal);
+}
+
+struct FullChip;
+
+impl Check for FullChip {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        for (profile, sizes) in [(TINY, SIZES[1]), (SMALL, SIZES[2]), (SMALL, SIZES[4])] {
+            let case = case::<S>(profile, sizes);
+            let waited_when_full = with_index::<S, _>(&case, |index| {
+                let mut random = ChaCha8Rng::seed_from_u64(seed());
+                let mut model = Model::new();
+                let (mut refused, mut waited_when_full) = (0, 0);
+                for turn in 0..30_000u32 {
+                    // Filled, emptied by half, filled again; now and then in the order of keys.
+                    let number = match turn / 1_000 % 3 {
+                        2 => turn * 50,
+                        _ => random.random_range(0..1_000_000),
+                    };
+                    let near = model.range(key(number).to_vec()..).next();
+                    let near = near.map(|(key, _)| key.clone());
+                    match near {
+                        Some(near)
+                            if random.random_range(0..100)
+                                < [10, 60][turn as usize / 6_000 % 2] =>
+                        {
+                            // What waits never keeps a record from being removed.
+                            index.remove(&near).map_err(|error| format!("remove: {error:?}"))?;
+                            model.remove(&near);
+                            continue;
+                        }
+                        _ => {}
+                    }
+                    let before = model.get(&key(number)[..]).cloned();
+                    match index.insert(&key(number), &value(number, turn)) {
+                        Ok(answer) => {
+                            model.insert(key(number).to_vec(), value(number, turn).to_vec());
+                            waited_when_full += u32::from(refused > 0 && answer.is_none());
+                        }
+                        Err(WriteError::Full { .. } | WriteError::TooHigh { .. }) => {
+                            refused += 1;
+                            let found = index.get(&key(number)).map_err(text)?;
+                            if found != before.as_deref() {
+                                return Err(format!("a refusal changed {number} to {found:?}"));
+                            }
+                        }
+                        Err(error) => return Err(text(error)),
+                    }
+                    if random.random_range(0..300) == 0 {
+                        index.flush().map_err(|error| format!("what waited: {error:?}"))?;
+                        compare(index, &model)?;
+                    }
+                }
+                if refused < 100 {
+                    return Err(format!("only {refused} refusals"));
+                }
+                index.flush().map_err(text)?;
+                compare(index, &model)?;
+                Ok(waited_when_full)
+            })
+            .map_err(|what| format!("{sizes:?}: {what}"))?;
+            println!("{} {sizes:?}: {waited_when_full} waited", S::DESCRIPTION.key);
+            if waited_when_full == 0 {
+                return Err("nothing waited any more once the chip had been full".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_chip_loses_nothing_that_waited_and_refuses_at_once() {
+    for_every_system(&FullChip);
+}
+
+struct Bounds;
+
+impl Check for Bounds {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = case::<S>(SMALL, (1, 0, 0, Some(5)));
+        case.options.write_buffer_ticks = Some(3);
+        let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let waiting = |index: &Index<'_, &mut Chip, S>| index.statistics().waiting_changes;
+        let expect = |what: &str, found: u32, expected: u32| {
+            if found == expected { Ok(()) } else { Err(format!("{what}: {found}, not {expected}")) }
+        };
+        // The chip is not touched until the fifth change.
+        let before = index.flash().counters().operations();
+        for turn in 0..4u32 {
+            index.insert(&key(turn % 4), &value(turn, 0)).map_err(text)?;
+            index.insert(&key(turn % 4), &value(turn, 1)).map_err(text)?;
+            expect("waiting", waiting(&index), turn + 1)?;
+        }
+        let taken = index.flash().counters().operations() - before;
+        expect("chip operations", taken as u32, 0)?;
+        expect("records before the flush", index.len(), 0)?;
+        if index.insert(&key(4), &value(4, 1)) != Ok(None) {
+            return Err("the change that is one too many waits, and all are flushed".into());
+        }
+        expect("waiting after five changes", waiting(&index), 0)?;
+        expect("records", index.len(), 5)?;
+        // Three ticks, counted from the first change that waits.
+        index.tick().map_err(text)?;
+        index.remove(&key(2)).map_err(text)?;
+        for still in [1, 2] {
+            index.tick().map_err(text)?;
+            expect("waiting between ticks", waiting(&index), still)?;
+            index.insert(&key(10), &value(10, still)).map_err(text)?;
+        }
+        index.tick().map_err(text)?;
+        expect("waiting after three ticks", waiting(&index), 0)?;
+        index.insert(&key(11), &value(11, 0)).map_err(text)?;
+        // Dropped with a change waiting: only that is lost.
+        drop(index);
+        let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let numbers = [(0, 0), (1, 1), (3, 3), (4, 4), (10, 10)];
+        let version = |number| if number == 10 { 2 } else { 1 };
+        let model: Model = numbers
+            .iter()
+            .map(|&(at, number)| (key(at).to_vec(), value(number, version(number)).to_vec()))
+            .collect();
+        compare(&mut index, &model)
+    }
+}
+
+#[test]
+fn changes_wait_no_longer_than_they_may() {
+    for_every_system(&Bounds);
+}
+
+struct Settings;
+
+impl Check for Settings {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let plain = Case::new(SMALL).suited::<S>();
+        let with = |write_buffer| Options { write_buffer, ..plain.options };
+        let geometry = &plain.profile.geometry;
+        let bytes = |options| ram_needed::<S>(geometry, &options);
+        if bytes(with(3)) != bytes(with(0)) + 3 * 512 {
+            return Err("each page takes its main data".into());
+        }
+        let refused = |options: Options| {
+            let (mut chip, mut ram) = (Chip::new(plain.profile), vec![0; 1 << 16]);
+            let opened = Index::<_, S>::format(&mut chip, &options, &mut ram);
+            matches!(opened.map(drop), Err(OpenError::BadOption { .. }))
+        };
+        let odd = [
+            Options { write_buffer_changes: Some(0), ..with(1) },
+            Options { write_buffer_ticks: Some(0), ..with(1) },
+            with(65_536),
+        ];
+        if odd.into_iter().all(refused) { Ok(()) } else { Err("an odd option is taken".into()) }
+    }
+}
+
+#[test]
+fn settings_have_ranges_and_take_the_ram_that_they_say() {
+    for_every_system(&Settings);
+}

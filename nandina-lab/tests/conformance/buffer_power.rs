@@ -1,0 +1,251 @@
+//! The write buffer under cuts and failing devices: after a cut each change since the last flush is there wholly or
+//! not at all, each for itself, and no key holds anything older than what that flush held. A device that fails once
+//! in a flush costs nothing.
+
+use core::cell::Cell;
+
+use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
+use nandina::place::Placement;
+use nandina::{Index, Options, WriteError};
+use nandina_lab::torture::oracle::{Change, Pending, value as value_of};
+use nandina_sim::{Chip, ChipError, Cut};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::*;
+
+fn case((write_buffer, write_cache, buffers): (usize, usize, usize)) -> Case {
+    let mut case = Case::new(SMALL);
+    case.profile.geometry.blocks = 20;
+    let page_buffers = (buffers > 0).then_some(buffers);
+    case.options = Options { write_buffer, write_cache, page_buffers, ..case.options };
+    case
+}
+
+/// Changes of a few clusters, in which leaves are filled, divided and emptied.
+fn changes(count: u32) -> Vec<Change> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed());
+    (0..count)
+        .map(|turn| {
+            let number = random.random_range(0..6) * 1_000 + random.random_range(0..25);
+            // At the end mostly removals.
+            let put = random.random_range(0..count) > turn.saturating_sub(count / 3);
+            if put { Change::Put(number, turn) } else { Change::Remove(number) }
+        })
+        .collect()
+}
+
+fn ask<F: Flash, S: Placement>(
+    index: &mut Index<'_, F, S>,
+    change: Change,
+) -> Result<Option<bool>, WriteError<F::Error>> {
+    match change {
+        Change::Put(number, version) => {
+            index.insert(&key(number), &value_of(number, version, VALUE_BYTES))
+        }
+        Change::Remove(number) => index.remove(&key(number)),
+    }
+}
+
+/// Changes between two flushes.
+const BETWEEN_FLUSHES: usize = 70;
+
+#[derive(Default)]
+struct Seen {
+    cuts: u32,
+    /// Mounts after which some changes since the last flush were there and some were not.
+    mixed: u32,
+}
+
+/// Does `changes` until power goes. Answers whether it went.
+fn work<S: Placement>(
+    index: &mut Index<'_, &mut Chip, S>,
+    changes: &[Change],
+    (model, pending): (&mut Model, &mut Pending),
+    durable_at_once: bool,
+) -> Result<bool, String> {
+    for (turn, &change) in changes.iter().enumerate() {
+        pending.note(model, change, VALUE_BYTES);
+        let mut result = ask(index, change).map(drop);
+        let flushes = turn % BETWEEN_FLUSHES == BETWEEN_FLUSHES - 1;
+        if flushes && result.is_ok() {
+            result = index.flush();
+        }
+        match result {
+            Ok(()) => change.apply(model, VALUE_BYTES),
+            Err(WriteError::Device(ChipError::PowerLost)) => return Ok(true),
+            Err(error) => return Err(format!("{change:?}: {error:?}")),
+        }
+        if flushes || (durable_at_once && index.statistics().waiting_changes == 0) {
+            pending.clear();
+        }
+    }
+    Ok(false)
+}
+
+struct CutEverywhere;
+
+impl CutEverywhere {
+    /// A run that is cut at chip operation `at`, mounted, and gone on with. Answers whether it was cut.
+    fn run_cut<S: Placement>(
+        case: &Case,
+        formatted: &Chip,
+        at: u64,
+        cut: Cut,
+        seen: &mut Seen,
+    ) -> Result<bool, String> {
+        let changes = changes(300);
+        let (mut chip, mut ram) = (formatted.clone(), case.ram::<S>());
+        chip.cut_at(at, cut);
+        let (mut model, mut pending) = (Model::new(), Pending::default());
+        let at_once = case.options.write_cache == 0;
+        let was_cut = match Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
+            Ok(mut index) => work(&mut index, &changes, (&mut model, &mut pending), at_once)?,
+            Err(_) => true,
+        };
+        chip.restore_power();
+        ram.fill(0x5A);
+        let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let before = model.clone();
+        pending.settle(&mut index, &mut model)?;
+        seen.cuts += u32::from(was_cut);
+        seen.mixed += u32::from(was_cut && before != model && !index.is_empty());
+        pending.clear();
+        compare(&mut index, &model)?;
+        for &change in &changes[..40] {
+            ask(&mut index, change).map_err(text)?;
+            change.apply(&mut model, VALUE_BYTES);
+        }
+        index.flush().map_err(text)?;
+        compare(&mut index, &model)?;
+        Ok(was_cut)
+    }
+}
+
+impl Check for CutEverywhere {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut seen = Seen::default();
+        for sizes in [(1, 0, 0), (2, 0, 2), (1, 6, 0)] {
+            let case = case(sizes).suited::<S>();
+            let (mut formatted, mut ram) = (Chip::with_seed(case.profile, seed()), case.ram::<S>());
+            drop(Index::<_, S>::format(&mut formatted, &case.options, &mut ram).map_err(text)?);
+            'cuts: for at in 0.. {
+                for cut in Cut::ALL {
+                    let outcome = Self::run_cut::<S>(&case, &formatted, at, cut, &mut seen);
+                    let named = |what| format!("{sizes:?}, {cut:?} at {at}: {what}");
+                    if !outcome.map_err(named)? {
+                        break 'cuts;
+                    }
+                }
+            }
+        }
+        println!("{}: {} cuts, {} mixed", S::DESCRIPTION.key, seen.cuts, seen.mixed);
+        if seen.cuts > 800 && seen.mixed > 100 {
+            Ok(())
+        } else {
+            Err(format!("only {} cuts, {} of them in the midst", seen.cuts, seen.mixed))
+        }
+    }
+}
+
+#[test]
+fn a_cut_at_every_operation_leaves_each_change_whole_or_not_at_all() {
+    for_every_system(&CutEverywhere);
+}
+
+/// A chip whose driver fails once, at the program after `left` others.
+struct FailsOnce<'c> {
+    chip: &'c mut Chip,
+    left: &'c Cell<u32>,
+}
+
+impl Flash for FailsOnce<'_> {
+    type Error = ChipError;
+
+    fn geometry(&self) -> Geometry {
+        self.chip.geometry()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.chip.capabilities()
+    }
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        self.chip.read(page, main, spare)
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.count()?;
+        self.chip.program(page, main, spare)
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.chip.erase(block)
+    }
+
+    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.count()?;
+        self.chip.rewrite(page, main, spare)
+    }
+
+    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        self.count()?;
+        self.chip.overwrite(page, offset, bytes)
+    }
+}
+
+impl FailsOnce<'_> {
+    fn count(&self) -> Result<(), ChipError> {
+        let left = self.left.get();
+        self.left.set(left.wrapping_sub(1));
+        if left == 0 { Err(ChipError::PowerLost) } else { Ok(()) }
+    }
+}
+
+struct FailingFlush;
+
+impl Check for FailingFlush {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = case((2, 0, 0)).suited::<S>();
+        let mut failures = 0;
+        for failing in 0..14 {
+            let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
+            let left = Cell::new(u32::MAX);
+            let device = FailsOnce { chip: &mut chip, left: &left };
+            let mut index = Index::<_, S>::format(device, &case.options, &mut ram).map_err(text)?;
+            let mut model = Model::new();
+            for (turn, &change) in changes(200).iter().enumerate() {
+                if turn % 50 == 49 {
+                    left.set(failing);
+                    if index.flush().is_err() {
+                        failures += 1;
+                        if index.statistics().waiting_changes == 0 {
+                            return Err("nothing waits after a flush that failed".into());
+                        }
+                        for (key, value) in &model {
+                            if index.get(key).map_err(text)? != Some(&value[..]) {
+                                return Err(format!("{key:02x?} was lost"));
+                            }
+                        }
+                    }
+                    left.set(u32::MAX);
+                }
+                ask(&mut index, change).map_err(text)?;
+                change.apply(&mut model, VALUE_BYTES);
+            }
+            index.flush().map_err(text)?;
+            compare(&mut index, &model)?;
+        }
+        if failures > 10 { Ok(()) } else { Err(format!("only {failures} flushes failed")) }
+    }
+}
+
+#[test]
+fn a_flush_that_fails_keeps_what_was_not_applied() {
+    for_every_system(&FailingFlush);
+}

@@ -1,0 +1,379 @@
+//! What waits in the write buffer goes into the tree: in the order of keys, all changes of one leaf in one write
+//! of it (VMTree paper, section 4.1). And before that, whether a change may wait at all.
+//!
+//! Nothing that was taken in is lost: a put waits only if all pages that the waiting puts can take are allowed,
+//! whatever nodes they divide. A change leaves the buffer when its leaf has been written; if a device fails in
+//! between it is applied again, which changes nothing the second time.
+
+use core::cell::Cell;
+
+use super::batch::Batch;
+use super::descend::Path;
+use super::rewrite::{Edit, Separator};
+use super::{Index, KEY_BYTES_MAX};
+use crate::error::{Fault, WriteError};
+use crate::flash::Flash;
+use crate::node::NodeMut;
+use crate::place::Placement;
+
+/// The waiting changes of one leaf, and what came of them.
+pub struct Changes<'k> {
+    batch: &'k Batch<'k>,
+    from: usize,
+    end: usize,
+    /// The leaf is divided first; all of them belong to its upper half.
+    divides: bool,
+    /// Where those begin that were not applied, because the leaf would have to be divided twice.
+    applied: Cell<usize>,
+    /// Records in the index afterwards.
+    records: Cell<u32>,
+    /// The lowest change that put a new key.
+    lowest: Cell<Option<usize>>,
+}
+
+impl<'k> Changes<'k> {
+    pub fn records(&self) -> u32 {
+        self.records.get()
+    }
+
+    /// The lowest key that is new in the leaf.
+    pub fn lowest_key(&self) -> Option<&'k [u8]> {
+        self.lowest.get().map(|at| self.batch.key(at))
+    }
+}
+
+/// Whether nothing was changed because there is no room, now or ever.
+const fn is_refusal<E>(error: &WriteError<E>) -> bool {
+    matches!(
+        error,
+        WriteError::Full { .. } | WriteError::TooHigh { .. } | WriteError::WornOut { .. }
+    )
+}
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Tells the index that time has passed: call it at an interval of your choice. Flushes once a change has waited
+    /// in the write buffer for [`Options::write_buffer_ticks`](super::Options::write_buffer_ticks) of these calls.
+    ///
+    /// Cost: nothing, or that of [`flush`](Self::flush). After an error the next tick flushes again.
+    pub fn tick(&mut self) -> Result<(), WriteError<F::Error>> {
+        if self.batch.tick() { self.flush() } else { Ok(()) }
+    }
+
+    /// Has the change of `key` wait: a record with `value` is put, or removed if that is nothing. Answers whether it
+    /// does; if not, nothing waits any more but changes that the tree refused.
+    pub(super) fn defer(
+        &mut self,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<bool, WriteError<F::Error>> {
+        if !self.batch.is_used() {
+            return Ok(false);
+        }
+        self.settle()?;
+        if !self.batch.takes(key) || (value.is_some() && !self.may_wait(key)) {
+            match self.apply_waiting() {
+                // Nothing that waits keeps a record from being removed.
+                Err(error) if value.is_none() && is_refusal(&error) => return Ok(false),
+                applied => applied?,
+            }
+            if value.is_some() && !self.may_wait(key) {
+                return Ok(false);
+            }
+        }
+        self.batch.take(key, value);
+        if self.batch.is_due() {
+            self.flush()?;
+        }
+        Ok(true)
+    }
+
+    /// Whether the pages are allowed that all puts can take which wait, and one of `key`.
+    fn may_wait(&mut self, key: &[u8]) -> bool {
+        let puts = self.batch.puts_with(key);
+        if puts > self.batch.granted() {
+            // Most of the time a whole buffer has room, and no other put asks again.
+            let all = self.batch.capacity() as u32;
+            let granted = if self.has_room_for(all) {
+                all
+            } else if self.has_room_for(puts) {
+                puts
+            } else {
+                0
+            };
+            self.batch.grant(granted);
+        }
+        puts <= self.batch.granted()
+    }
+
+    /// Whether the pages are allowed that so many puts can take, if every node that they reach is as full as it may
+    /// be, but for the root: what that holds is known.
+    fn has_room_for(&self, puts: u32) -> bool {
+        let form = self.form();
+        let (mut height, mut inner_nodes, mut pages) = (self.height, self.inner_nodes, 0);
+        let mut root_records = if height == 1 { self.records } else { self.root_records };
+        // Records that the nodes of a level get: each put, and one for each node divided below.
+        let mut added = puts;
+        let mut level = 1;
+        while level <= height {
+            if level == height {
+                if root_records.saturating_add(added) as usize <= self.form_capacity(level, height)
+                {
+                    break;
+                }
+                if !form.can_grow::<S>(height) {
+                    return false;
+                }
+            }
+            // Each node may be full, and then its halves have room for half as many; a root's halves, and what is
+            // left at the right edge, may be full as well.
+            let nodes = match level {
+                _ if level == height => 1,
+                1 => self.space.valid_pages(),
+                _ => self.inner_nodes,
+            };
+            let capacity = self.form_capacity(level, height.max(level + 1)).max(1) as u32;
+            let divided = added.min(nodes.saturating_add(4 + added.saturating_mul(3) / capacity));
+            pages += divided;
+            inner_nodes += if level > 1 { divided } else { 0 };
+            if level == height {
+                height += 1;
+                inner_nodes += 1;
+                root_records = 1;
+            }
+            added = divided;
+            level += 1;
+        }
+        pages += S::path_pages(height) - S::path_pages(self.height);
+        let limit_pages = self.budget_for(height, inner_nodes).limit_pages;
+        // Names are given up for it if need be, but for one that a change may add.
+        let pages = pages + u32::from(S::DESCRIPTION.maps);
+        self.space.valid_pages().saturating_add(pages) <= limit_pages
+    }
+
+    fn form_capacity(&self, level: u8, height: u8) -> usize {
+        self.form().capacity::<S>(level, height)
+    }
+
+    /// The tree was changed along `path`, when it had a height of `before`.
+    pub(super) fn note_change(&mut self, path: &Path, before: u8) {
+        self.batch.grant(0);
+        self.root_records = match self.height {
+            height if height == before => path.count(height) as u32 + 1,
+            height if height > before => 2,
+            _ => u32::MAX,
+        };
+    }
+
+    /// The tree may be another one than it was.
+    pub(super) const fn forget_root(&mut self) {
+        self.batch.grant(0);
+        self.root_records = u32::MAX;
+    }
+
+    /// Applies everything that waits. What the tree refuses, because the device has worn out since it was taken in,
+    /// goes on waiting, and the others do not wait for it.
+    pub(super) fn apply_waiting(&mut self) -> Result<(), WriteError<F::Error>> {
+        let (mut from, mut refused) = (0, Ok(()));
+        while from < self.batch.len() {
+            self.make_room()?;
+            match self.apply_to_leaf(from) {
+                Err(error) if is_refusal(&error) && !self.in_doubt => {
+                    from += 1;
+                    refused = Err(error);
+                }
+                applied => applied?,
+            }
+        }
+        refused
+    }
+
+    /// Applies the waiting change at `from` and those behind it that belong to the same leaf: all that one write of
+    /// the leaf can take, but at least one.
+    fn apply_to_leaf(&mut self, from: usize) -> Result<(), WriteError<F::Error>> {
+        let mut key = [0; KEY_BYTES_MAX];
+        let key = &mut key[..usize::from(self.space.medium.key_bytes)];
+        key.copy_from_slice(self.batch.key(from));
+        let mut path = self.descend_to_change(key, 1)?;
+        // On a damaged medium the nodes may say that no change belongs here.
+        let mut end = path.waiting.clamp(from + 1, self.batch.len());
+        let (first, divides) = self.look_ahead(from, end)?;
+        let (mut from, mut upper) = (from, false);
+        if let Some(at) = divides {
+            path.set_count(1, self.capacity(1));
+            if let Err(error) = self.admit(&path) {
+                if at == from {
+                    return self.reclaim_name(error);
+                }
+                end = at;
+            } else if let Some(level) = self.to_divide(&path, 0).filter(|&level| level > 1) {
+                return Ok(self.rewrite(&path, level, Edit::Divide, self.records, None)?);
+            } else if S::LEFT_STAYS {
+                // The upper half is new, and takes what is its own; the lower one is written when its turn comes.
+                let node = self.node(self.working(1), 1)?;
+                let last = node.count().checked_sub(1).map(|last| node.key(last));
+                let ascends = path.right_edge && last < Some(self.batch.key(at));
+                if node.count() < 2 || (ascends && self.height > 1) {
+                    // Ascending keys fill the leaf, and then a new one beside it.
+                    end = if at > from { at } else { end };
+                } else {
+                    let separator = node.key(node.count().div_ceil(2));
+                    let lower = (from..end).find(|&at| self.batch.key(at) >= separator);
+                    (from, upper) = (lower.unwrap_or(end), true);
+                }
+            }
+        } else if self.empties(from, end)? && self.clear_the_way(&path)? {
+            return Ok(());
+        }
+        let mut applied = end;
+        if first < end {
+            let (before, batch) = (self.height, core::mem::take(&mut self.batch));
+            let changes = Changes {
+                batch: &batch,
+                from,
+                end,
+                divides: upper,
+                applied: Cell::new(end),
+                records: Cell::new(self.records),
+                lowest: Cell::new(None),
+            };
+            let written = self.rewrite(&path, 1, Edit::Batch(&changes), self.records, None);
+            applied = changes.applied.get();
+            self.batch = batch;
+            written?;
+            self.note_change(&path, before);
+        }
+        self.batch.drop_between(from, applied);
+        Ok(())
+    }
+
+    /// Which of the waiting changes from `from` to `end` is the first that changes the leaf of the descent, or `end`;
+    /// and which is the first, if any, that divides it.
+    fn look_ahead(
+        &self,
+        from: usize,
+        end: usize,
+    ) -> Result<(usize, Option<usize>), Fault<F::Error>> {
+        let node = self.node(self.working(1), 1)?;
+        let (mut count, capacity) = (node.count(), self.capacity(1));
+        let mut first = end;
+        for at in from..end {
+            let changes = match (node.search(self.batch.key(at)), self.batch.value(at)) {
+                (Ok(index), Some(value)) => node.payload(index) != value,
+                (Ok(_), None) => {
+                    count -= 1;
+                    true
+                }
+                (Err(_), Some(_)) => {
+                    if count >= capacity {
+                        return Ok((first.min(at), Some(at)));
+                    }
+                    count += 1;
+                    true
+                }
+                (Err(_), None) => false,
+            };
+            if changes {
+                first = first.min(at);
+            }
+        }
+        Ok((first, None))
+    }
+
+    /// Whether the changes from `from` to `end` remove every record of the leaf of the descent and put none.
+    fn empties(&self, from: usize, end: usize) -> Result<bool, Fault<F::Error>> {
+        let node = self.node(self.working(1), 1)?;
+        let removed = |at: &usize| self.batch.value(*at).is_none();
+        let gone =
+            (from..end).filter(removed).filter(|&at| node.search(self.batch.key(at)).is_ok());
+        Ok(S::TRIMS && (from..end).all(|at| removed(&at)) && gone.count() == node.count())
+    }
+
+    /// Applies `changes` to the leaf in its working buffer. Answers whether it was divided, as
+    /// [`insert_or_divide`](Self::insert_or_divide) does.
+    pub(super) fn edit_leaf(
+        &mut self,
+        changes: &Changes<'_>,
+        right_edge: bool,
+        separator: &mut Separator,
+    ) -> Result<bool, Fault<F::Error>> {
+        let batch = changes.batch;
+        let mut records = self.records;
+        if changes.divides {
+            self.divide(1, None, false, separator)?;
+            let separator = &separator.bytes[..usize::from(self.space.medium.key_bytes)];
+            let applied = self.edit_halves(changes, changes.from, separator, &mut records);
+            changes.applied.set(applied);
+            changes.records.set(records);
+            return Ok(true);
+        }
+        for at in changes.from..changes.end {
+            let key = batch.key(at);
+            let mut node = self.working_node(1)?;
+            match (node.as_node().search(key), batch.value(at)) {
+                (Ok(index), Some(value)) => node.set_payload(index, value),
+                (Ok(index), None) => {
+                    node.remove(index);
+                    records = records.saturating_sub(1);
+                }
+                (Err(_), None) => {}
+                (Err(index), Some(value)) => {
+                    records += 1;
+                    if changes.lowest.get().is_none() {
+                        changes.lowest.set(Some(at));
+                    }
+                    if self.insert_or_divide(1, index, key, value, right_edge, separator)? {
+                        let separator = &separator.bytes[..key.len()];
+                        let applied = self.edit_halves(changes, at + 1, separator, &mut records);
+                        changes.applied.set(applied);
+                        changes.records.set(records);
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        changes.records.set(records);
+        Ok(false)
+    }
+
+    /// Applies the changes from `from` on to the halves of the leaf, as long as none is divided and none empties one.
+    /// Answers where the others begin.
+    fn edit_halves(
+        &mut self,
+        changes: &Changes<'_>,
+        from: usize,
+        separator: &[u8],
+        records: &mut u32,
+    ) -> usize {
+        let height = self.height.max(2);
+        let shape = self.form().level::<S>(1, height).shape;
+        let capacity = self.form_capacity(1, height);
+        let extent = S::extent(self.space.layout.area_bytes(), 1, height);
+        let (working, last) = (self.working(1), self.spare(1));
+        let (working, last) = self.space.frames.pair(working, last);
+        let (Some(mut left), Some(mut right)) = (
+            NodeMut::parse(&mut working[extent.clone()], shape),
+            NodeMut::parse(&mut last[extent], shape),
+        ) else {
+            return from;
+        };
+        for at in from..changes.end {
+            let key = changes.batch.key(at);
+            let half = if key < separator { &mut left } else { &mut right };
+            match (half.as_node().search(key), changes.batch.value(at)) {
+                (Ok(index), Some(value)) => half.set_payload(index, value),
+                (Ok(_), None) if half.count() == 1 => return at,
+                (Ok(index), None) => {
+                    half.remove(index);
+                    *records = records.saturating_sub(1);
+                }
+                (Err(_), Some(_)) if half.count() >= capacity => return at,
+                (Err(index), Some(value)) => {
+                    half.insert(index, key, value);
+                    *records += 1;
+                }
+                (Err(_), None) => {}
+            }
+        }
+        changes.end
+    }
+}
