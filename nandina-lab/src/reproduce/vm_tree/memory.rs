@@ -11,8 +11,8 @@ use crate::reproduce::figure::{Content, Figure, Series};
 use crate::reproduce::{Experiment, Row};
 
 const SYSTEMS: [&str; 2] = ["btree", "vm"];
-/// Whole degrees are not drawn: they are there to show what clustering does.
-const SERIES: [Kind; 3] = [Kind::Random, Kind::Temperature, Kind::Degrees];
+/// The last is not drawn: it is there to show what more clustering does.
+const SERIES: [Kind; 3] = [Kind::Random, Kind::Temperature, Kind::MinuteTemperature];
 const LOGS: [usize; 2] = [0, 1];
 
 /// The ways to have so many pages.
@@ -115,7 +115,7 @@ fn figure_10<'c>(costs: &'c Costs, lines: &[Line]) -> Claims<'c> {
         let (range, metric) = match (line.system, line.series, line.log) {
             ("btree", Kind::Random, 0) => ((5.0, 25.0), "throughput gained by M10 (5 to 25)"),
             ("vm", Kind::Random, 0) => ((3.0, 14.0), "throughput gained by M10 (3 to 14)"),
-            (_, Kind::Temperature | Kind::Degrees, 0) => {
+            (_, Kind::Temperature | Kind::MinuteTemperature, 0) => {
                 ((0.0, 5.0), "throughput gained by M10 (less than 5)")
             }
             _ => ((gain, gain), "throughput gained by M10"),
@@ -209,7 +209,7 @@ fn figure(
 ) -> Figure {
     let series = lines
         .iter()
-        .filter(|line| line.series != Kind::Degrees)
+        .filter(|line| line.series != Kind::MinuteTemperature)
         .map(|line| Series {
             name: line.name(),
             points: line.points.iter().map(|point| (point.0 as f64, of(point))).collect(),

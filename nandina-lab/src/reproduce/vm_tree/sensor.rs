@@ -13,10 +13,10 @@ use crate::reproduce::{Experiment, Row};
 const LOGS: [usize; 2] = [0, 1];
 
 /// The series on the 32-bit board: the paper's figure is of temperature; it says that others behave alike.
-const FIGURE_8: [Kind; 4] = [Kind::Temperature, Kind::Degrees, Kind::HourlyTemperature, Kind::Wind];
+const FIGURE_8: [Kind; 3] = [Kind::Temperature, Kind::MinuteTemperature, Kind::Wind];
 
 /// Temperature, and the series with the most duplicates in place of the paper's health data.
-const FIGURE_9: [Kind; 2] = [Kind::Temperature, Kind::Wind];
+const FIGURE_9: [Kind; 3] = [Kind::Temperature, Kind::MinuteTemperature, Kind::Wind];
 
 fn figure_8_cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -120,8 +120,8 @@ pub fn figure_8(costs: &Costs) -> Experiment {
     }
     for case in cases.iter().filter(|case| case.write_buffer == 0) {
         if let Some((with, without)) = claims.pair(&case.buffering(1), case, "query") {
-            let claim = format!("{}: the write buffer changes no query", label(case));
-            claims.claim(claim, (with.reads / without.reads - 1.0).abs() < 0.02);
+            let claim = format!("{}: the write buffer changes no query (to 5 %)", label(case));
+            claims.claim(claim, (with.reads / without.reads - 1.0).abs() < 0.05);
         }
     }
     let drawn: Vec<_> =
@@ -148,7 +148,7 @@ pub fn figure_9(costs: &Costs) -> Experiment {
             continue;
         };
         let (paper, metric) = match case.series {
-            Kind::Temperature => (9.0, "throughput of L1 by that of L0"),
+            Kind::Temperature | Kind::MinuteTemperature => (9.0, "throughput of L1 by that of L0"),
             _ => (5.0, "throughput of L1 by that of L0 (the paper's is of health data)"),
         };
         let config = case.config().replace("L0", "L1");

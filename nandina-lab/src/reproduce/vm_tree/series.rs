@@ -3,8 +3,6 @@
 
 use std::path::Path;
 
-use nandina::key;
-
 use crate::LabError;
 use crate::input;
 use crate::work::{Operation, Phase, SCAN_RECORDS, Work};
@@ -16,13 +14,11 @@ pub enum Kind {
     Random,
     /// Random keys of 4 bytes, records of 8.
     RandomSmall,
-    /// Temperature of a weather station, by the minute.
+    /// Temperature of a weather station, mostly by the hour, as in section 5.2.
     Temperature,
-    /// The same in whole degrees: fewer different values, and what follows is more often the same.
-    Degrees,
-    /// Temperature of another station, mostly by the hour.
-    HourlyTemperature,
-    /// Wind speed of that station, of which there are few different values.
+    /// Temperature of another station, by the minute.
+    MinuteTemperature,
+    /// Wind speed of the first station, of which there are few different values.
     Wind,
 }
 
@@ -30,20 +26,12 @@ pub enum Kind {
 struct Source {
     file: &'static str,
     column: &'static str,
-    /// So many units of the file are one of the index.
-    unit: i32,
 }
 
 impl Kind {
     /// Every data set.
-    pub const ALL: [Self; 6] = [
-        Self::Random,
-        Self::RandomSmall,
-        Self::Temperature,
-        Self::Degrees,
-        Self::HourlyTemperature,
-        Self::Wind,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Random, Self::RandomSmall, Self::Temperature, Self::MinuteTemperature, Self::Wind];
 
     /// Its name in reports.
     pub const fn name(self) -> &'static str {
@@ -51,21 +39,19 @@ impl Kind {
             Self::Random => "random",
             Self::RandomSmall => "random-8B",
             Self::Temperature => "temperature",
-            Self::Degrees => "whole-degrees",
-            Self::HourlyTemperature => "hourly-temperature",
+            Self::MinuteTemperature => "minute-temperature",
             Self::Wind => "wind",
         }
     }
 
     const fn source(self) -> Option<Source> {
-        let (file, column, unit) = match self {
+        let (file, column) = match self {
             Self::Random | Self::RandomSmall => return None,
-            Self::Temperature => ("uwa500K_only_100K.bin.zst", "v1", 1),
-            Self::Degrees => ("uwa500K_only_100K.bin.zst", "v1", 10),
-            Self::HourlyTemperature => ("sea100K.bin.zst", "v1", 1),
-            Self::Wind => ("sea100K.bin.zst", "v3", 1),
+            Self::Temperature => ("sea100K.bin.zst", "v1"),
+            Self::MinuteTemperature => ("uwa500K_only_100K.bin.zst", "v1"),
+            Self::Wind => ("sea100K.bin.zst", "v3"),
         };
-        Some(Source { file, column, unit })
+        Some(Source { file, column })
     }
 
     /// The series of this kind; there is one for each.
@@ -79,7 +65,7 @@ impl Kind {
     /// together are the key, and there is nothing else.
     pub fn rows(self, rows: u32, seed: u64, sensors: &Path) -> Result<Work, String> {
         let text = |error: LabError| error.0;
-        let Some(Source { file, column, unit }) = self.source() else {
+        let Some(Source { file, column }) = self.source() else {
             let value_bytes = if self == Self::Random { 12 } else { 4 };
             return Work::random_rows(rows, 4, value_bytes, seed).map_err(text);
         };
@@ -92,12 +78,7 @@ impl Kind {
             .map_err(|error| error.to_string())?
             .first(rows as usize)
             .with_row_numbers();
-        let key = |row| {
-            let [a, b, c, d, number @ ..] = records.key(row) else { return Vec::new() };
-            let value = key::to_i32([*a, *b, *c, *d]).div_euclid(unit);
-            [&key::from_i32(value)[..], number].concat()
-        };
-        let keys = (0..records.len()).flat_map(key).collect();
+        let keys = (0..records.len()).flat_map(|row| records.key(row)).copied().collect();
         Work::from_rows(8, 0, keys, Vec::new()).map_err(text)
     }
 }

@@ -183,7 +183,7 @@ fn beside(experiment: &mut Experiment, kind: Kind, config: &str, btree: &Steps, 
     let rows = &mut experiment.rows;
     let time = vm_last.seconds / btree_last.seconds;
     rows.push(Row::alone("vm", config, "time by btree's, last tenth, by latencies", time, "ratio"));
-    let claim = format!("{config}: queries read alike (to 2 %)");
-    let holds = (vm.reads_per_lookup / btree.reads_per_lookup - 1.0).abs() < 0.02;
+    let claim = format!("{config}: queries read alike (to 5 %)");
+    let holds = (vm.reads_per_lookup / btree.reads_per_lookup - 1.0).abs() < 0.05;
     experiment.orderings.push((claim, holds));
 }
