@@ -90,27 +90,36 @@ global_asm!(mark!(mark_end));
 global_asm!(mark!(mark_enter));
 global_asm!(mark!(mark_leave));
 
-/// Ticks of the timer that the driver took since the call began.
-static DRIVER_TICKS: AtomicU32 = AtomicU32::new(0);
+/// Ticks of the timer that the index took since the call began, until the driver was entered last.
+static INDEX_TICKS: AtomicU32 = AtomicU32::new(0);
+
+/// The timer when the index went on last.
+static SINCE: AtomicU32 = AtomicU32::new(0);
 
 /// Ticks from `since` until now; there were fewer than 2^24.
 fn ticks_since(since: u32) -> u32 {
     since.wrapping_sub(SYST::get_current()) & TICKS
 }
 
-/// The index has called the driver. Answers the time, for [`leave_driver`].
+/// The index pauses: what it took since it went on last is added. A call may be longer than the timer counts.
 #[inline(always)]
-pub fn enter_driver() -> u32 {
-    // SAFETY: the function returns at once and changes nothing.
-    unsafe { mark_enter() };
-    SYST::get_current()
+fn pause() {
+    let ticks = INDEX_TICKS.load(Ordering::Relaxed) + ticks_since(SINCE.load(Ordering::Relaxed));
+    INDEX_TICKS.store(ticks, Ordering::Relaxed);
 }
 
-/// The driver, entered at `since`, returns to the index.
+/// The index has called the driver.
 #[inline(always)]
-pub fn leave_driver(since: u32) {
-    let ticks = DRIVER_TICKS.load(Ordering::Relaxed) + ticks_since(since);
-    DRIVER_TICKS.store(ticks, Ordering::Relaxed);
+pub fn enter_driver() {
+    // SAFETY: the function returns at once and changes nothing.
+    unsafe { mark_enter() };
+    pause();
+}
+
+/// The driver returns to the index.
+#[inline(always)]
+pub fn leave_driver() {
+    SINCE.store(SYST::get_current(), Ordering::Relaxed);
     // SAFETY: the function returns at once and changes nothing.
     unsafe { mark_leave() };
 }
@@ -148,16 +157,16 @@ impl Meter {
     pub fn call<R>(&mut self, kind: Kind, work: impl FnOnce() -> R) -> R {
         let top = msp::read() as usize;
         paint(top);
-        DRIVER_TICKS.store(0, Ordering::Relaxed);
-        let begin = SYST::get_current();
+        INDEX_TICKS.store(0, Ordering::Relaxed);
+        SINCE.store(SYST::get_current(), Ordering::Relaxed);
         kind.mark();
         let answer = apart(work);
         // SAFETY: the function returns at once and changes nothing.
         unsafe { mark_end() };
-        let ticks = ticks_since(begin) - DRIVER_TICKS.load(Ordering::Relaxed);
+        pause();
         let sum = &mut self.sums[kind as usize];
         sum.calls += 1;
-        sum.ticks += u64::from(ticks);
+        sum.ticks += u64::from(INDEX_TICKS.load(Ordering::Relaxed));
         sum.stack_bytes = sum.stack_bytes.max(used(top));
         answer
     }

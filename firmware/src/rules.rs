@@ -19,7 +19,6 @@ pub fn test(chip: &mut Chip<'_>, page: &mut [u8]) -> Result<(), Failure> {
     if allowed.programs_per_page == Some(1) {
         demand(refused(chip.program(high, page, &[]), Refusal::EraseFirst), "rule 1")?;
     } else {
-        demand(chip.program(high, page, &[]).is_ok(), "the same bits again are refused")?;
         page.fill(0xA5);
         demand(refused(chip.program(high, page, &[]), Refusal::BitRises), "rule 2")?;
     }
@@ -27,6 +26,14 @@ pub fn test(chip: &mut Chip<'_>, page: &mut [u8]) -> Result<(), Failure> {
     demand(refused(chip.erase(BlockNumber(GEOMETRY.blocks)), Refusal::Bounds), "rule 5, blocks")?;
     demand(refused(chip.program(low, &page[1..], &[]), Refusal::Size), "rule 4, the page")?;
     demand(refused(chip.program(low, page, &[0]), Refusal::Size), "rule 4, the spare area")?;
+    let overwritten = chip.overwrite(high, 8, &[0x5A; 4]);
+    if allowed.overwrite {
+        demand(overwritten.is_ok(), "the same bits again are refused")?;
+        demand(refused(chip.overwrite(high, 8, &[0x5A]), Refusal::EraseFirst), "rule 1, again")?;
+        demand(refused(chip.overwrite(low, 8, &[0]), Refusal::Overwrite), "rule 15")?;
+    } else {
+        demand(refused(overwritten, Refusal::Overwrite), "rule 15 is not checked")?;
+    }
     page.fill(0);
     demand(chip.read(high, page, &mut []).is_ok(), "a read is refused")?;
     demand(page.iter().all(|&byte| byte == 0x5A), "a read gives other bytes")?;

@@ -15,7 +15,7 @@ use nandina_firmware::chip::GEOMETRY;
 use nandina_firmware::records::{KEY_BYTES, VALUE_BYTES};
 use nandina_firmware::{System, work};
 
-const RAM_BYTES: usize = 3 << 10;
+const RAM_BYTES: usize = 4 << 10;
 
 /// Addresses that the compiler knows nothing of.
 const PAGES: usize = 0x6000_0000;
@@ -69,6 +69,7 @@ impl Flash for Mapped {
             in_order: false,
             pairing: Pairing::None,
             rewrite: needs.rewrite,
+            overwrite: needs.overwrite,
             bad_blocks_per_mille: 0,
         }
     }
@@ -92,6 +93,11 @@ impl Flash for Mapped {
 
     fn rewrite(&mut self, page: PageNumber, main: &[u8], _: &[u8]) -> Result<(), Failed> {
         Self::write(page, main)
+    }
+
+    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), Failed> {
+        command(offset)?;
+        Self::write(page, bytes)
     }
 }
 

@@ -16,7 +16,7 @@ use nandina_firmware::{BOARD, System, rules, smoke, work};
 const DESCRIPTION: nandina::place::Description = System::DESCRIPTION;
 
 /// Enough for every system; how much one takes is asked and printed.
-const RAM_BYTES: usize = 3 << 10;
+const RAM_BYTES: usize = 4 << 10;
 
 #[entry]
 fn main() -> ! {

@@ -1,9 +1,9 @@
 //! What stands between an index and the simulated chip under torture: the chip itself, or a wrapper that
 //! is broken on purpose so that the torture can be seen to catch it.
 
-use nandina::Options;
 use nandina::flash::{Flash, Profile};
 use nandina::place::Placement;
+use nandina::{Options, Victims};
 use nandina_sim::{Chip, ChipError};
 
 /// `profile`, able to do what system `S` needs of a chip, whatever it could do before.
@@ -29,6 +29,10 @@ pub fn fitted<S: Placement>(options: Options) -> Options {
         page_buffers: options.page_buffers.map(|buffers| buffers.max(system.buffers_min)),
         write_cache: if paths { options.write_cache } else { 0 },
         checkpoints: options.checkpoints.filter(|_| paths),
+        victims: match options.victims {
+            Victims::Tracked(_) if !paths => Victims::Fewest,
+            victims => victims,
+        },
         ..options
     }
 }

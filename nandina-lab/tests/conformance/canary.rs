@@ -57,6 +57,8 @@ macro_rules! canary {
         }
 
         impl Placement for $name {
+            type Kind = <Wandering as Placement>::Kind;
+
             const DESCRIPTION: Description =
                 Description { key: $key, code: 255, ..Wandering::DESCRIPTION };
 
@@ -76,21 +78,26 @@ macro_rules! canary {
                 Wandering::working(level, height, buffers)
             }
 
-            fn begin<F: Flash>(&mut self, space: &mut Space<'_, F>, lowest: u8) {
+            fn begin<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, lowest: u8) {
                 self.state().0.begin(space, lowest);
             }
 
-            fn take<F: Flash>(&mut self, space: &mut Space<'_, F>, level: Level, page: u32) {
+            fn take<F: Flash>(
+                &mut self,
+                space: &mut Space<'_, F, Self::Kind>,
+                level: Level,
+                page: u32,
+            ) {
                 self.state().0.take(space, level, page);
             }
 
-            fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F>, level: u8) {
+            fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
                 self.state().0.vanish(space, level);
             }
 
             fn put<F: Flash>(
                 &mut self,
-                space: &mut Space<'_, F>,
+                space: &mut Space<'_, F, Self::Kind>,
                 level: Level,
                 origin: Origin,
                 records: u32,
@@ -114,7 +121,7 @@ macro_rules! canary {
 
             fn put_halves<F: Flash>(
                 &mut self,
-                space: &mut Space<'_, F>,
+                space: &mut Space<'_, F, Self::Kind>,
                 level: Level,
                 halves: Halves,
                 records: u32,

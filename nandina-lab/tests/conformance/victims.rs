@@ -19,6 +19,12 @@ const CHOICES: [(Victims, u32); 5] = [
     (Victims::Tracked(64), 0),
 ];
 
+/// The choices that `S` has: only systems that write paths keep count of blocks.
+fn choices<S: Placement>() -> impl Iterator<Item = (Victims, u32)> {
+    let paths = S::DESCRIPTION.writes_paths;
+    CHOICES.into_iter().filter(move |(choice, _)| paths || !matches!(choice, Victims::Tracked(_)))
+}
+
 fn case(victims: Victims, spare_bytes: u32, moves: Moves) -> Case {
     let geometry = Geometry { blocks: 14, spare_bytes, ..LONG.geometry };
     let mut case = Case::new(Profile { geometry, ..TINY });
@@ -35,7 +41,7 @@ impl Check for CutAnywhere {
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        for (victims, spare_bytes) in CHOICES {
+        for (victims, spare_bytes) in choices::<S>() {
             for moves in [Moves::Together, Moves::Alone] {
                 let case = case(victims, spare_bytes, moves);
                 let at = |what| format!("{victims:?}, {spare_bytes}, {moves:?}: {what}");
@@ -104,7 +110,7 @@ impl Check for FullChip {
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let mut programs = Vec::new();
-        for (victims, spare_bytes) in CHOICES {
+        for (victims, spare_bytes) in choices::<S>() {
             let case = case(victims, spare_bytes, Moves::Together);
             let Profile { geometry, capabilities, .. } = case.profile;
             let done = with_index::<S, _>(&case, |index| {

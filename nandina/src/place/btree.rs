@@ -11,7 +11,7 @@ use core::ops::Range;
 use super::{Description, Halves, Level, Origin, Placement, Put, seat};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
-use crate::space::{ROOT_TWIN, Space};
+use crate::space::{InPlace, Kind, ROOT_TWIN, Space};
 
 /// The B-tree, updated in place.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub struct BTree;
 impl BTree {
     /// Puts the node in `frame` on a free logical page; what is in `other` is kept.
     fn put_new<F: Flash>(
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, InPlace>,
         frame: usize,
         other: usize,
         level: u8,
@@ -32,6 +32,8 @@ impl BTree {
 }
 
 impl Placement for BTree {
+    type Kind = InPlace;
+
     const DESCRIPTION: Description = Description {
         key: "btree",
         name: "B-tree in place",
@@ -41,10 +43,10 @@ impl Placement for BTree {
         code: 4,
         buffers_min: 3,
         buffers_default: 3,
-        writes_paths: false,
-        maps: false,
-        in_place: true,
-        appends: false,
+        writes_paths: InPlace::PATHS,
+        maps: InPlace::MAPS,
+        in_place: InPlace::IN_PLACE,
+        appends: InPlace::APPENDS,
     };
 
     const TRIMS: bool = true;
@@ -71,15 +73,16 @@ impl Placement for BTree {
         super::spare_seat(level, height, buffers)
     }
 
-    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F>, _lowest: u8) {}
+    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _lowest: u8) {}
 
-    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: Level, _page: u32) {}
+    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: Level, _page: u32) {
+    }
 
-    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: u8) {}
+    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: u8) {}
 
     fn put<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         Level { level, height, .. }: Level,
         origin: Origin,
         records: u32,
@@ -100,7 +103,7 @@ impl Placement for BTree {
 
     fn put_halves<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         Level { level, .. }: Level,
         Halves { name, left, right }: Halves,
         records: u32,
@@ -117,7 +120,7 @@ impl Placement for BTree {
 
     fn copy<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         frame: usize,
         level: Level,
         records: u32,

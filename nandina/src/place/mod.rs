@@ -24,7 +24,7 @@ use core::ops::Range;
 
 use crate::flash::{Flash, Needs};
 use crate::node::{Medium, Node, NodeMut, PageLayout, SAME_PAGE, Shape};
-use crate::space::{Resolve, Space};
+use crate::space::{Kind, Resolve, Space};
 
 /// Why a placement could not write: it hands on what [`Space`] answered.
 pub type PlaceFault<F> = crate::error::Fault<<F as Flash>::Error>;
@@ -116,6 +116,9 @@ const fn spare_seat(level: u8, height: u8, buffers: usize) -> usize {
 
 /// A way to write a tree down.
 pub trait Placement: Default {
+    /// What it asks of the space that it writes to.
+    type Kind: Kind;
+
     /// What the registry says of it.
     const DESCRIPTION: Description;
 
@@ -149,20 +152,20 @@ pub trait Placement: Default {
     }
 
     /// An update begins; the lowest node that it changes is at `lowest`.
-    fn begin<F: Flash>(&mut self, space: &mut Space<'_, F>, lowest: u8);
+    fn begin<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, lowest: u8);
 
     /// The descent of an update came past the node of `level`, which `page` holds.
-    fn take<F: Flash>(&mut self, space: &mut Space<'_, F>, level: Level, page: u32);
+    fn take<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: Level, page: u32);
 
     /// The path has no node at `level` or below any more.
-    fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F>, level: u8);
+    fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8);
 
     /// The node of `level` is finished: puts it somewhere and answers how its parent finds it. A root is
     /// programmed, with the number of `records` in the index, and commits the update; so does what
     /// [`Stays`](Put::Stays).
     fn put<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         level: Level,
         origin: Origin,
         records: u32,
@@ -171,7 +174,7 @@ pub trait Placement: Default {
     /// The node of `level`, not a root, was divided. Puts both halves and answers their pointers.
     fn put_halves<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         level: Level,
         halves: Halves,
         records: u32,
@@ -186,7 +189,7 @@ pub trait Placement: Default {
     /// Programs the page in `frame`, whose lowest node is of `level`, elsewhere and as it is.
     fn copy<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         frame: usize,
         level: Level,
         records: u32,
@@ -197,7 +200,7 @@ pub trait Placement: Default {
 
 /// Reads the node of `level` in page buffer `frame`, or nothing if the bytes are no node.
 pub(crate) fn node_in<'s, S: Placement, F: Flash>(
-    space: &'s Space<'_, F>,
+    space: &'s Space<'_, F, S::Kind>,
     frame: usize,
     level: Level,
 ) -> Option<Node<'s>> {
@@ -236,7 +239,7 @@ pub(crate) fn relink<S: Placement>(
 
 /// The node of `level` in page buffer `frame`, to change.
 pub(crate) fn node_mut_in<'s, S: Placement, F: Flash>(
-    space: &'s mut Space<'_, F>,
+    space: &'s mut Space<'_, F, S::Kind>,
     frame: usize,
     level: Level,
 ) -> Option<NodeMut<'s>> {

@@ -25,7 +25,7 @@ use super::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mu
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::node::SAME_PAGE;
-use crate::space::Space;
+use crate::space::{Kind, Paths, Space};
 
 /// μ-Tree: one page for each updated path.
 #[derive(Default)]
@@ -38,6 +38,8 @@ pub struct Mu {
 const STAGE: usize = 0;
 
 impl Placement for Mu {
+    type Kind = Paths;
+
     const DESCRIPTION: Description = Description {
         key: "mu",
         name: "μ-Tree",
@@ -47,10 +49,10 @@ impl Placement for Mu {
         code: 2,
         buffers_min: 2,
         buffers_default: 2,
-        writes_paths: true,
-        maps: false,
-        in_place: false,
-        appends: false,
+        writes_paths: Paths::PATHS,
+        maps: Paths::MAPS,
+        in_place: Paths::IN_PLACE,
+        appends: Paths::APPENDS,
     };
 
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {
@@ -70,13 +72,13 @@ impl Placement for Mu {
         STAGE
     }
 
-    fn begin<F: Flash>(&mut self, space: &mut Space<'_, F>, lowest: u8) {
+    fn begin<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, lowest: u8) {
         self.lowest = lowest;
         space.frames.forget(STAGE);
         space.frames.bytes_mut(STAGE).fill(0xFF);
     }
 
-    fn take<F: Flash>(&mut self, space: &mut Space<'_, F>, level: Level, page: u32) {
+    fn take<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: Level, page: u32) {
         let reading = Self::reading(level.level, level.height, space.frames.count());
         let extent = Self::extent(space.layout.area_bytes(), level.level, level.height);
         let used = node_in::<Self, F>(space, reading, level).map_or(0, |node| node.used().len());
@@ -90,7 +92,7 @@ impl Placement for Mu {
         }
     }
 
-    fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F>, level: u8) {
+    fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
         let area = space.layout.area_bytes();
         space.frames.bytes_mut(STAGE)[area >> level..area].fill(0xFF);
         self.lowest = level + 1;
@@ -98,7 +100,7 @@ impl Placement for Mu {
 
     fn put<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         Level { level, height, .. }: Level,
         _origin: Origin,
         records: u32,
@@ -111,7 +113,7 @@ impl Placement for Mu {
 
     fn put_halves<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         level: Level,
         Halves { right: departing, .. }: Halves,
         records: u32,

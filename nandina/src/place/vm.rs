@@ -18,7 +18,7 @@ use super::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mu
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::node::bytes::u32_at;
-use crate::space::Space;
+use crate::space::{Kind, Maps, Space};
 
 /// VMTree: new pages, and virtual mappings instead of new parents.
 #[derive(Default)]
@@ -30,14 +30,14 @@ const NAME_BYTES: usize = 4;
 const NO_NAME: u32 = u32::MAX;
 
 impl Vm {
-    fn set_name<F: Flash>(space: &mut Space<'_, F>, frame: usize, name: Option<u32>) {
+    fn set_name<F: Flash>(space: &mut Space<'_, F, Maps>, frame: usize, name: Option<u32>) {
         let area_bytes = space.layout.area_bytes();
         let name = name.unwrap_or(NO_NAME).to_le_bytes();
         space.frames.bytes_mut(frame)[area_bytes - NAME_BYTES..area_bytes].copy_from_slice(&name);
     }
 
     /// The node in `frame` takes the places of its children, whose mappings go.
-    fn fold<F: Flash>(space: &mut Space<'_, F>, frame: usize, level: Level) {
+    fn fold<F: Flash>(space: &mut Space<'_, F, Maps>, frame: usize, level: Level) {
         if level.level == 1 || space.mappings.len() == 0 {
             return;
         }
@@ -59,6 +59,8 @@ impl Vm {
 }
 
 impl Placement for Vm {
+    type Kind = Maps;
+
     const DESCRIPTION: Description = Description {
         key: "vm",
         name: "VMTree",
@@ -68,10 +70,10 @@ impl Placement for Vm {
         code: 3,
         buffers_min: 3,
         buffers_default: 3,
-        writes_paths: false,
-        maps: true,
-        in_place: false,
-        appends: false,
+        writes_paths: Maps::PATHS,
+        maps: Maps::MAPS,
+        in_place: Maps::IN_PLACE,
+        appends: Maps::APPENDS,
     };
 
     const TRIMS: bool = true;
@@ -97,15 +99,16 @@ impl Placement for Vm {
         super::spare_seat(level, height, buffers)
     }
 
-    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F>, _lowest: u8) {}
+    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _lowest: u8) {}
 
-    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: Level, _page: u32) {}
+    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: Level, _page: u32) {
+    }
 
-    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: u8) {}
+    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: u8) {}
 
     fn put<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         level: Level,
         origin: Origin,
         records: u32,
@@ -130,7 +133,7 @@ impl Placement for Vm {
 
     fn put_halves<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         level: Level,
         Halves { name, right, .. }: Halves,
         records: u32,
@@ -146,7 +149,7 @@ impl Placement for Vm {
 
     fn copy<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         frame: usize,
         level: Level,
         records: u32,

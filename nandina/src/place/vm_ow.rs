@@ -13,7 +13,7 @@ use super::{Description, Halves, Level, Origin, Placement, Put, seat};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs, PageNumber};
 use crate::node::appended::{self, Change};
-use crate::space::{Image, Space};
+use crate::space::{Appends, Image, Kind, Space};
 
 /// VMTree-OW: records appended in place.
 #[derive(Default)]
@@ -25,7 +25,7 @@ const SHORT_BYTES: usize = 80;
 impl VmOw {
     /// Puts the node in `frame` on a new page.
     fn put_whole<F: Flash>(
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Appends>,
         frame: usize,
         level: Level,
         root_height: u8,
@@ -43,7 +43,7 @@ impl VmOw {
 
     /// Tells `page` what has changed in the node in `frame`. Answers whether it could be told.
     fn tell<F: Flash>(
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Appends>,
         frame: usize,
         level: Level,
         page: u32,
@@ -83,6 +83,8 @@ impl VmOw {
 }
 
 impl Placement for VmOw {
+    type Kind = Appends;
+
     const DESCRIPTION: Description = Description {
         key: "vm-ow",
         name: "VMTree-OW",
@@ -92,10 +94,10 @@ impl Placement for VmOw {
         code: 5,
         buffers_min: 3,
         buffers_default: 3,
-        writes_paths: false,
-        maps: false,
-        in_place: false,
-        appends: true,
+        writes_paths: Appends::PATHS,
+        maps: Appends::MAPS,
+        in_place: Appends::IN_PLACE,
+        appends: Appends::APPENDS,
     };
 
     const TRIMS: bool = true;
@@ -121,15 +123,16 @@ impl Placement for VmOw {
         super::spare_seat(level, height, buffers)
     }
 
-    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F>, _lowest: u8) {}
+    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _lowest: u8) {}
 
-    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: Level, _page: u32) {}
+    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: Level, _page: u32) {
+    }
 
-    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: u8) {}
+    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: u8) {}
 
     fn put<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         level: Level,
         origin: Origin,
         records: u32,
@@ -152,7 +155,7 @@ impl Placement for VmOw {
 
     fn put_halves<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         level: Level,
         Halves { name, left, right }: Halves,
         records: u32,
@@ -164,7 +167,7 @@ impl Placement for VmOw {
 
     fn copy<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         frame: usize,
         level: Level,
         records: u32,

@@ -6,13 +6,15 @@ use core::ops::Range;
 use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
-use crate::space::Space;
+use crate::space::{Kind, Paths, Space};
 
 /// A B+-tree whose whole path wanders to new pages with each update.
 #[derive(Default)]
 pub struct Wandering;
 
 impl Placement for Wandering {
+    type Kind = Paths;
+
     const DESCRIPTION: Description = Description {
         key: "wandering",
         name: "wandering B+-tree",
@@ -22,10 +24,10 @@ impl Placement for Wandering {
         code: 1,
         buffers_min: 2,
         buffers_default: 4,
-        writes_paths: true,
-        maps: false,
-        in_place: false,
-        appends: false,
+        writes_paths: Paths::PATHS,
+        maps: Paths::MAPS,
+        in_place: Paths::IN_PLACE,
+        appends: Paths::APPENDS,
     };
 
     fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
@@ -46,15 +48,16 @@ impl Placement for Wandering {
         (usize::from(level) - 1) % (buffers - 1)
     }
 
-    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F>, _lowest: u8) {}
+    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _lowest: u8) {}
 
-    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: Level, _page: u32) {}
+    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: Level, _page: u32) {
+    }
 
-    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F>, _level: u8) {}
+    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: u8) {}
 
     fn put<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         Level { level, height, .. }: Level,
         _origin: Origin,
         records: u32,
@@ -66,7 +69,7 @@ impl Placement for Wandering {
 
     fn put_halves<F: Flash>(
         &mut self,
-        space: &mut Space<'_, F>,
+        space: &mut Space<'_, F, Self::Kind>,
         Level { level, .. }: Level,
         Halves { left, right, .. }: Halves,
         records: u32,

@@ -1,13 +1,13 @@
 //! Blocks that fail: given up at once, marked as bad once they are empty. Nothing is moved here.
 
-use super::{Space, room_to_fail};
+use super::{Kind, Space, room_to_fail};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError};
 
 /// Blocks that may always fail one after another without a page being programmed in between.
 const FAILURES_MIN: u32 = 8;
 
-impl<F: Flash> Space<'_, F> {
+impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Blocks that are kept for ones that become bad.
     pub(crate) const fn reserve_blocks(&self) -> u32 {
         self.capabilities.bad_blocks_max(self.geometry.blocks)

@@ -2,11 +2,18 @@
 //! one operation never reads a page twice while it is still there.
 
 use crate::flash::{BlockNumber, PageNumber};
+use crate::node::bytes::u32_at;
+
+/// Bytes for each page buffer: the page that it holds.
+const HELD_BYTES: usize = 4;
+
+/// The page buffer holds no page. No page has this number.
+const NONE: u32 = u32::MAX;
 
 pub struct Frames<'b> {
+    /// The page buffers, then for each the number of the page that it holds.
     bytes: &'b mut [u8],
     frame_bytes: usize,
-    held: [Option<PageNumber>; Frames::COUNT_MAX],
     count: usize,
 }
 
@@ -14,28 +21,51 @@ impl<'b> Frames<'b> {
     /// The most page buffers that an index uses.
     pub const COUNT_MAX: usize = 16;
 
-    /// `count` page buffers and, if `verifies`, one more behind them for what is read back.
-    pub fn new(bytes: &'b mut [u8], count: usize, verifies: bool) -> Self {
-        let frame_bytes = bytes.len() / (count + usize::from(verifies));
-        Self { bytes, frame_bytes, held: [None; Self::COUNT_MAX], count }
+    /// Bytes of RAM for `count` page buffers and, if it `verifies`, one more.
+    pub const fn ram_needed(frame_bytes: usize, count: usize, verifies: bool) -> usize {
+        frame_bytes * (count + verifies as usize) + HELD_BYTES * count
+    }
+
+    /// `count` page buffers and, if there is room for it, one more behind them for what is read back.
+    pub fn new(bytes: &'b mut [u8], frame_bytes: usize, count: usize) -> Self {
+        let mut frames = Self { bytes, frame_bytes, count };
+        frames.forget_all();
+        frames
     }
 
     pub const fn count(&self) -> usize {
         self.count
     }
 
-    /// The page buffer that holds `page`.
-    pub fn holding(&self, page: PageNumber) -> Option<usize> {
-        self.held[..self.count].iter().position(|&held| held == Some(page))
+    /// For each page buffer the page that it holds.
+    const fn table(&self) -> usize {
+        self.bytes.len() - HELD_BYTES * self.count
     }
 
-    pub const fn hold(&mut self, frame: usize, page: PageNumber) {
-        self.held[frame] = Some(page);
+    fn held(&self, frame: usize) -> u32 {
+        u32_at(self.bytes, self.table() + HELD_BYTES * frame)
+    }
+
+    fn set_held(&mut self, frame: usize, page: u32) {
+        let at = self.table() + HELD_BYTES * frame;
+        self.bytes[at..at + HELD_BYTES].copy_from_slice(&page.to_le_bytes());
+    }
+
+    /// The page buffer that holds `page`.
+    pub fn holding(&self, page: PageNumber) -> Option<usize> {
+        (0..self.count).find(|&frame| self.held(frame) == page.0)
+    }
+
+    pub fn hold(&mut self, frame: usize, page: PageNumber) {
+        self.set_held(frame, page.0);
     }
 
     /// The bytes of `frame` are changed, or about to be: they are no page of the chip any more.
-    pub const fn forget(&mut self, frame: usize) {
-        self.held[frame] = None;
+    pub fn forget(&mut self, frame: usize) {
+        // The buffer for what is read back never holds a page.
+        if frame < self.count {
+            self.set_held(frame, NONE);
+        }
     }
 
     /// No page buffer holds `page` any more.
@@ -47,15 +77,17 @@ impl<'b> Frames<'b> {
 
     /// The pages of `block` are erased.
     pub fn forget_block(&mut self, block: BlockNumber, pages_per_block: u32) {
-        for held in &mut self.held {
-            if held.is_some_and(|page| page.0 / pages_per_block == block.0) {
-                *held = None;
+        let pages = block.0 * pages_per_block..(block.0 + 1) * pages_per_block;
+        for frame in 0..self.count {
+            if pages.contains(&self.held(frame)) {
+                self.forget(frame);
             }
         }
     }
 
-    pub const fn forget_all(&mut self) {
-        self.held = [None; Self::COUNT_MAX];
+    pub fn forget_all(&mut self) {
+        let table = self.table();
+        self.bytes[table..].fill(0xFF);
     }
 
     pub fn bytes(&self, frame: usize) -> &[u8] {

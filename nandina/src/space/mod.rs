@@ -14,19 +14,24 @@
 
 mod blocks;
 mod budget;
+mod buffers;
 mod cache;
 mod checkpoint;
 mod failing;
 mod frames;
+mod kind;
 mod mappings;
 mod overwrite;
+mod stage;
 mod twins;
 mod victim;
+mod weak;
 mod write;
 
 pub(crate) use blocks::{Blocks, PAGES_MAX};
 pub use budget::{Budget, Extent, Moves};
 pub(crate) use budget::{RIDERS, room_to_fail};
+pub(crate) use buffers::{Buffers, ram_needed};
 use cache::Cache;
 pub(crate) use cache::STAGED;
 use checkpoint::Checkpoints;
@@ -36,11 +41,15 @@ pub(crate) use checkpoint::{
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
 pub(crate) use frames::Frames;
+pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 use mappings::Mappings;
 pub(crate) use overwrite::Image;
 pub(crate) use twins::ROOT as ROOT_TWIN;
 pub use victim::{TRACKED_MAX, Victims};
+pub(crate) use weak::WEAK_MAX;
+use weak::Weak;
 
+use core::num::Wrapping;
 use core::ops::Range;
 
 use crate::error::Fault;
@@ -51,9 +60,6 @@ use crate::node::{Medium, PageFault, PageHeader, PageLayout};
 
 /// Pages that one operation can supersede before it commits.
 pub(crate) const RETIRED_MAX: usize = 48;
-
-/// Pages that the ECC found weak and that wait to be written elsewhere. Others are found again.
-pub(crate) const WEAK_MAX: usize = 4;
 
 /// Changes each pointer of the inner nodes in a page buffer. A page holds nodes from the lowest level up, and
 /// the root of a tree of some height unless that is 0.
@@ -78,43 +84,8 @@ enum Tally {
     Unsure,
 }
 
-/// Pages kept in RAM.
-#[derive(Clone, Copy)]
-pub(crate) struct Buffers {
-    /// Page buffers that operations work in.
-    pub frames: usize,
-    /// One more, to read back what was programmed.
-    pub verify: bool,
-    /// Pages of the read cache.
-    pub reads: usize,
-    /// Pages of the write cache.
-    pub writes: usize,
-    /// What else is kept of blocks.
-    pub victims: Victims,
-    /// Page buffers keep their pages from one operation to the next.
-    pub keeps_pages: bool,
-    /// Bytes of the table of virtual mappings.
-    pub mapping_bytes: usize,
-    /// Logical pages are replaced in place.
-    pub in_place: bool,
-}
-
-impl Buffers {
-    /// One page after the other.
-    pub const SINGLE: Self = Self {
-        frames: 1,
-        verify: false,
-        reads: 0,
-        writes: 0,
-        victims: Victims::Fewest,
-        keeps_pages: false,
-        mapping_bytes: 0,
-        in_place: false,
-    };
-}
-
 /// The chip, the page buffers, and the account of every block.
-pub struct Space<'b, F> {
+pub struct Space<'b, F, K: Kind> {
     flash: F,
     pub(crate) geometry: Geometry,
     capabilities: Capabilities,
@@ -122,12 +93,10 @@ pub struct Space<'b, F> {
     pub(crate) medium: Medium,
     pub(crate) frames: Frames<'b>,
     pub(crate) blocks: Blocks<'b>,
-    cache: Cache<'b>,
+    cache: Cache<'b, K::Written>,
     pub(crate) mappings: Mappings<'b>,
-    checkpoints: Checkpoints,
-    relink: Relink,
+    checkpoints: K::Checkpoints,
     keeps_pages: bool,
-    in_place: bool,
     /// The page that was programmed last since the mount, and how often.
     last_programmed: (u32, u8),
     /// From where on a free logical page is looked for.
@@ -146,11 +115,11 @@ pub struct Space<'b, F> {
     /// The block being written, and the place of its next page among the safe ones.
     active: Option<(BlockNumber, u32)>,
     /// Pages that the running operation superseded.
-    retired: usize,
-    weak: [Option<PageNumber>; WEAK_MAX],
+    retired: u8,
+    weak: Weak,
     /// Some blocks were given up that the chip has not marked as bad.
     unmarked: bool,
-    operations: u64,
+    operations: Wrapping<u32>,
 }
 
 /// Pages of a block of such a chip that are programmed.
@@ -158,17 +127,7 @@ pub(crate) fn block_pages<F: Flash>(flash: &F) -> u32 {
     flash.capabilities().pairing.safe_pages(flash.geometry().pages_per_block)
 }
 
-/// Bytes of RAM for the page buffers, the caches and the blocks' account.
-pub(crate) fn ram_needed(geometry: &Geometry, layout: &PageLayout, buffers: &Buffers) -> usize {
-    let Buffers { frames, verify, reads, writes, victims, mapping_bytes, .. } = *buffers;
-    let frame_bytes = layout.frame_bytes();
-    frame_bytes * (frames + usize::from(verify))
-        + cache::ram_needed(frame_bytes, reads, writes, geometry.pages())
-        + Blocks::ram_needed(geometry, victims)
-        + mapping_bytes
-}
-
-impl<'b, F: Flash> Space<'b, F> {
+impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
     pub(crate) fn new(
         flash: F,
         medium: Medium,
@@ -178,12 +137,12 @@ impl<'b, F: Flash> Space<'b, F> {
         ram: &'b mut [u8],
     ) -> Self {
         let Buffers { frames, verify, reads, writes, victims, .. } = *buffers;
-        let Buffers { keeps_pages, mapping_bytes, in_place, .. } = *buffers;
+        let Buffers { keeps_pages, mapping_bytes, .. } = *buffers;
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let frame_bytes = layout.frame_bytes();
-        let (frame_ram, rest) = ram.split_at_mut(frame_bytes * (frames + usize::from(verify)));
-        let (cache, rest) = Cache::new(rest, frame_bytes, reads, writes, geometry.pages());
+        let (frame_ram, rest) = ram.split_at_mut(Frames::ram_needed(frame_bytes, frames, verify));
+        let (cache, rest) = Cache::new(rest, frame_bytes, reads, writes, geometry.pages(), relink);
         let (table, rest) = rest.split_at_mut(mapping_bytes);
         let safe_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
         Self {
@@ -192,14 +151,12 @@ impl<'b, F: Flash> Space<'b, F> {
             capabilities,
             layout,
             medium,
-            frames: Frames::new(frame_ram, frames, verify),
+            frames: Frames::new(frame_ram, frame_bytes, frames),
             blocks: Blocks::new(rest, &geometry, victims, safe_pages),
             cache,
             mappings: Mappings::new(table, geometry.pages()),
-            checkpoints: Checkpoints::new(checkpoint_every),
-            relink,
+            checkpoints: Checkpoints::new(checkpoint_every).into(),
             keeps_pages,
-            in_place,
             last_programmed: (u32::MAX, 0),
             next_twin: 0,
             tally: Tally::Sure,
@@ -212,9 +169,9 @@ impl<'b, F: Flash> Space<'b, F> {
             failures: 0,
             active: None,
             retired: 0,
-            weak: [None; WEAK_MAX],
+            weak: Weak::NONE,
             unmarked: false,
-            operations: 0,
+            operations: Wrapping(0),
         }
     }
 
@@ -226,9 +183,9 @@ impl<'b, F: Flash> Space<'b, F> {
         self.flash
     }
 
-    /// Reads, programs, erases and marks since the index was opened.
-    pub(crate) const fn operations(&self) -> u64 {
-        self.operations
+    /// Reads, programs, erases and marks since the index was opened, modulo 2^32.
+    pub(crate) const fn operations(&self) -> u32 {
+        self.operations.0
     }
 
     /// Whether each program is read back.
@@ -268,15 +225,35 @@ impl<'b, F: Flash> Space<'b, F> {
     pub(crate) fn restart(&mut self, identity: u32, root: u64, sequence: u64) {
         self.identity = identity;
         self.sequence = sequence;
-        self.foreign = if self.in_place { 0..0 } else { root + 1..sequence + 1 };
-        self.tally = if self.in_place { Tally::Unsure } else { Tally::Sure };
+        self.foreign = if K::IN_PLACE { 0..0 } else { root + 1..sequence + 1 };
+        self.tally = if K::IN_PLACE { Tally::Unsure } else { Tally::Sure };
         self.active = None;
         self.last_programmed = (u32::MAX, 0);
         self.retired = 0;
-        self.weak = [None; WEAK_MAX];
+        self.weak = Weak::NONE;
         self.failures = 0;
         self.frames.forget_all();
         self.cache.clear();
+    }
+
+    /// How many of the first `count` strides of `block` were programmed.
+    pub(crate) fn written(
+        &mut self,
+        block: BlockNumber,
+        count: u32,
+        stride: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        let (mut written, mut end) = (0, count);
+        while written < end {
+            let middle = written + (end - written) / 2;
+            let page = self.page_at(block, middle * stride);
+            if matches!(self.read_raw(page, 0)?, Err(PageFault::Erased)) {
+                end = middle;
+            } else {
+                written = middle + 1;
+            }
+        }
+        Ok(written)
     }
 
     /// Reads any page into page buffer `frame`, whatever it holds.
@@ -298,27 +275,6 @@ impl<'b, F: Flash> Space<'b, F> {
             Err(error) => return Err(Fault::Device(error)),
         }
         Ok(self.layout.open(self.frames.bytes(frame)))
-    }
-
-    /// Remembers that `page` should be written elsewhere, if there is room to.
-    pub(crate) fn note_weak(&mut self, page: PageNumber) {
-        if self.blocks.is_valid(page)
-            && !self.weak.contains(&Some(page))
-            && let Some(free) = self.weak.iter_mut().find(|weak| weak.is_none())
-        {
-            *free = Some(page);
-        }
-    }
-
-    /// Whether some page should be written elsewhere.
-    pub(crate) fn has_weak(&self) -> bool {
-        self.weak.iter().any(Option::is_some)
-    }
-
-    /// The next valid page that should be written elsewhere.
-    pub(crate) fn take_weak(&mut self) -> Option<PageNumber> {
-        let mut weak = self.weak.iter_mut().filter_map(Option::take);
-        weak.find(|&page| self.blocks.is_valid(page))
     }
 
     /// Whether page buffers keep their pages from one operation to the next.
@@ -388,17 +344,18 @@ impl<'b, F: Flash> Space<'b, F> {
 
     /// Pages that belong to the tree, on the chip or not yet.
     pub(crate) fn valid_pages(&self) -> u32 {
-        self.taken_pages() - self.mappings.len() as u32
+        self.taken_pages() - if K::MAPS { self.mappings.len() as u32 } else { 0 }
     }
 
     /// The same, and the pages that are kept because their numbers are names.
     pub(crate) fn taken_pages(&self) -> u32 {
-        self.blocks.valid_pages() - self.cache.superseded_pages() + self.cache.staged()
+        let (staged, superseded) = self.staged();
+        self.blocks.valid_pages() - superseded + staged
     }
 
     /// Pages that can be programmed before anything is collected.
     pub(crate) fn room(&self) -> u32 {
-        if self.in_place {
+        if K::IN_PLACE {
             return self.free_twins();
         }
         let remaining = match self.active {
@@ -406,7 +363,7 @@ impl<'b, F: Flash> Space<'b, F> {
             None => 0,
         };
         let room = remaining + self.blocks.free_blocks(self.active_block()) * self.block_pages();
-        room.saturating_sub(self.cache.staged())
+        room.saturating_sub(self.staged().0)
     }
 
     pub(crate) fn active_block(&self) -> Option<BlockNumber> {

@@ -5,7 +5,7 @@
 //! only in the page that was programmed last, and only as long as it is known how often it was: that is forgotten
 //! by a mount.
 
-use super::{Frames, Space};
+use super::{Frames, Kind, Space};
 use crate::error::Fault;
 use crate::flash::{ErrorKind, Flash, FlashError, PageNumber, Reading};
 
@@ -26,7 +26,7 @@ impl Image<'_> {
     }
 }
 
-impl<F: Flash> Space<'_, F> {
+impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Whether the page can be programmed once more as it is.
     pub(crate) fn can_overwrite(&self, page: u32) -> bool {
         let capabilities = &self.capabilities;

@@ -5,7 +5,7 @@
 //! every index keeps. Nothing is erased, and nothing is written elsewhere.
 
 use super::write::Source;
-use super::{Space, Tally};
+use super::{Kind, Space, Tally};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
@@ -16,7 +16,7 @@ pub(crate) const ROOT: u32 = 0;
 /// Sequence numbers that one operation takes at most.
 const OPERATION_MAX: u64 = 64;
 
-impl<F: Flash> Space<'_, F> {
+impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Logical pages that are free.
     pub(crate) fn free_twins(&self) -> u32 {
         self.geometry.pages() / 2 - self.blocks.valid_pages()

@@ -4,7 +4,7 @@
 //! Whatever is chosen gains room: where a choice would not, or finds nothing, the block with the fewest valid
 //! pages is taken, which always does.
 
-use super::Space;
+use super::{Kind, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, Geometry};
 use crate::node::{HEADER_BYTES, checksum};
@@ -24,7 +24,7 @@ pub enum Victims {
     /// kept count of, 1 to 64: the bookkeeping of the μ-Tree paper, section 5.1. Which of its pages are valid is
     /// told by a hint in the spare area of its last page, and tested by looking for each of these from the
     /// root. Where the spare area has no room for the hint, every page is tested. Takes six bytes of RAM for
-    /// each block that is kept count of. For comparison: the paper does it to save the account of all blocks,
+    /// each block that is kept count of. Only for systems that write paths. For comparison: the paper does it to save the account of all blocks,
     /// which this library keeps for the sake of its limits, and it costs reads.
     Tracked(u8),
 }
@@ -82,17 +82,17 @@ const fn hint_bytes(geometry: &Geometry) -> Option<usize> {
     }
 }
 
-impl<F: Flash> Space<'_, F> {
+impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Whether pages are taken for valid as hints tell.
     pub(crate) const fn follows_hints(&self) -> bool {
-        matches!(self.victims, Victims::Tracked(_))
+        K::PATHS && matches!(self.victims, Victims::Tracked(_))
     }
 
     /// The block to collect next for its garbage, of those that gain room: `gains` is asked with a number of
     /// valid pages.
     pub(crate) fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         let active = self.active_block();
-        if self.in_place {
+        if K::IN_PLACE {
             return None;
         }
         let victims = || {
@@ -111,6 +111,7 @@ impl<F: Flash> Space<'_, F> {
                 // Whole numbers only: microcontrollers have no others.
                 (free * age).saturating_mul(1 << 16) / (2 * valid)
             }),
+            Victims::Tracked(_) if !K::PATHS => None,
             Victims::Tracked(_) => victims()
                 .filter(|&block| self.blocks.superseded_in(block) > 0)
                 .max_by_key(|&block| self.blocks.superseded_in(block)),
@@ -121,10 +122,10 @@ impl<F: Flash> Space<'_, F> {
     /// What the page at `place` of `block` is to tell of the block's pages, this one among them: only the last
     /// one tells.
     pub(super) fn hint_for(&self, block: BlockNumber, place: u32) -> Option<Hint> {
-        hint_bytes(&self.geometry)?;
         if !self.follows_hints() || place + 1 < self.block_pages() {
             return None;
         }
+        hint_bytes(&self.geometry)?;
         let mut hint = Hint { bits: [0; HINTED_MAX / 8], any: false };
         let last = self.page_at(block, place);
         for index in 0..self.geometry.pages_per_block {

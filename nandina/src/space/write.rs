@@ -1,12 +1,8 @@
-//! Pages on their way to the chip: staged in the write cache or programmed at once, the commit that makes an
+//! Pages on their way to the chip: programmed at once or staged (`stage.rs` beside this), the commit that makes an
 //! operation count, and the blocks that are opened for them.
-//!
-//! Staged pages are programmed in the order in which they were allocated, children before parents, and the
-//! newest root last. Until that root is on the chip, no page that it supersedes there can be erased: a cut
-//! finds the tree of the root before. So a cut costs the operations since then and never half of one.
 
 use super::victim::SpareWithHint;
-use super::{RETIRED_MAX, STAGED, Space};
+use super::{Kind, RETIRED_MAX, STAGED, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
 use crate::node::PageHeader;
@@ -18,12 +14,7 @@ pub(super) enum Source {
     Slot(usize),
 }
 
-impl<F: Flash> Space<'_, F> {
-    /// What follows is programmed at once and not staged: garbage collection. Nothing may be staged.
-    pub(crate) fn begin_operation(&mut self, at_once: bool) {
-        self.at_once = at_once || !self.cache.stages();
-    }
-
+impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Puts the page in `frame` into the write cache, or programs it. It counts as valid from now on.
     pub(crate) fn program(
         &mut self,
@@ -33,27 +24,17 @@ impl<F: Flash> Space<'_, F> {
         records: u32,
     ) -> Result<PageNumber, Fault<F::Error>> {
         let header = self.header_of(lowest, height, records);
-        if self.at_once {
-            let page = self.write(Source::Frame(frame), header)?;
-            self.cache.remember_written(page, self.frames.bytes(frame));
-            if self.keeps_pages {
-                self.frames.hold(frame, page);
-            }
-            return Ok(page);
+        if let Some(space) = K::paths_mut(self)
+            && !space.at_once
+        {
+            return space.stage(frame, header);
         }
-        loop {
-            if self.cache.spilled() {
-                let (bytes, cache) = (self.frames.bytes_mut(frame), &self.cache);
-                let to = |page| cache.resolve(page);
-                (self.relink)(bytes, &self.layout, &self.medium, lowest, height, &to);
-            }
-            self.layout.write_header(self.frames.bytes_mut(frame), &header);
-            let bytes = self.frames.bytes(frame);
-            match self.cache.stage(bytes, lowest, height, records) {
-                Some(page) => return Ok(PageNumber(page)),
-                None => self.write_staged()?,
-            }
+        let page = self.write(Source::Frame(frame), header)?;
+        self.cache.remember_written(page, self.frames.bytes(frame));
+        if self.keeps_pages {
+            self.frames.hold(frame, page);
         }
+        Ok(page)
     }
 
     /// The header of a page of this index; its number and its block's erases come when it is sealed.
@@ -69,51 +50,12 @@ impl<F: Flash> Space<'_, F> {
         }
     }
 
-    /// Programs every staged page, and frees the slots of those that the running operation supersedes.
-    fn write_staged(&mut self) -> Result<(), Fault<F::Error>> {
-        // A page that holds the root of before leads to what never comes to the chip.
-        if self.cache.drop_superseded() {
-            self.cache.forget_root();
-        }
-        while let Some(pending) = self.cache.next_pending() {
-            let (bytes, names) = self.cache.bytes_and_names(pending.slot);
-            let (lowest, height) = (pending.lowest, pending.height);
-            let to = |page| names.resolve(page);
-            (self.relink)(bytes, &self.layout, &self.medium, lowest, height, &to);
-            let header = self.header_of(pending.lowest, pending.height, pending.records);
-            let page = self.write(Source::Slot(pending.slot), header)?;
-            self.cache.programmed(&pending, page);
-        }
-        Ok(())
-    }
-
-    /// Makes everything durable that is staged, and answers where the root `root` stands then.
-    pub(crate) fn write_out(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
-        self.write_staged()?;
-        let root = self.cache.resolve(root);
-        let mut from = 0;
-        while let Some(page) = self.cache.take_superseded(from) {
-            from = page.0;
-            self.supersede(page);
-        }
-        self.blocks.release();
-        self.cache.end_operation();
-        self.frames.forget_all();
-        Ok(root)
-    }
-
-    /// Whether pages of the tree are not on the chip yet.
-    pub(crate) const fn has_staged(&self) -> bool {
-        self.cache.staged() > 0 || self.cache.superseded_pages() > 0
-    }
-
-    /// Whether an operation that stages at most `pages` can begin.
-    pub(crate) fn can_stage(&self, pages: u32) -> bool {
-        self.cache.has_room_for(pages as usize)
-    }
-
     /// Seals a page and programs it into the next place that takes it.
-    fn write(&mut self, source: Source, header: PageHeader) -> Result<PageNumber, Fault<F::Error>> {
+    pub(super) fn write(
+        &mut self,
+        source: Source,
+        header: PageHeader,
+    ) -> Result<PageNumber, Fault<F::Error>> {
         loop {
             let (block, place) = match self.active {
                 Some((block, place)) if place < self.block_pages() => (block, place),
@@ -194,9 +136,22 @@ impl<F: Flash> Space<'_, F> {
     }
 
     /// The page is garbage from now on.
-    fn supersede(&mut self, page: PageNumber) {
+    pub(super) fn supersede(&mut self, page: PageNumber) {
         self.blocks.supersede(page);
         self.blocks.track(self.geometry.block_of(page));
+    }
+
+    /// The next block to erase and write.
+    pub(super) fn next_block(
+        &mut self,
+        filled: Option<BlockNumber>,
+    ) -> Result<BlockNumber, Fault<F::Error>> {
+        if let Some(space) = K::paths_mut(self)
+            && let Some(block) = space.listed_block()?
+        {
+            return Ok(block);
+        }
+        self.blocks.least_worn_free(filled, &[]).ok_or_else(|| self.no_room(0))
     }
 
     fn open_block(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
@@ -229,31 +184,34 @@ impl<F: Flash> Space<'_, F> {
     /// erased once the operation has committed.
     pub(crate) fn retire(&mut self, page: PageNumber) {
         let page = self.where_is(page.0);
-        if page & STAGED != 0 {
-            self.cache.supersede(page);
+        if let Some(space) = K::paths_mut(self)
+            && page & STAGED != 0
+        {
+            space.cache.supersede(page);
             return;
         }
-        self.retired += 1;
+        self.retired = self.retired.saturating_add(1);
         self.cache.forget(page);
-        if self.at_once {
-            self.supersede(PageNumber(page));
-        } else {
-            self.cache.note_superseded(PageNumber(page));
+        match K::paths_mut(self) {
+            Some(space) if !space.at_once => space.cache.note_superseded(PageNumber(page)),
+            _ => self.supersede(PageNumber(page)),
         }
     }
 
     /// How many more pages the running operation may retire.
     pub(crate) const fn retirable(&self) -> usize {
-        RETIRED_MAX.saturating_sub(self.retired)
+        RETIRED_MAX.saturating_sub(self.retired as usize)
     }
 
     /// Where the page stands that the tree knows as `page`: its number for now, or its name, may be another.
     pub(crate) fn where_is(&self, page: u32) -> u32 {
-        if self.in_place {
+        if K::IN_PLACE {
             return self.newer_twin(page);
         }
-        let page = self.cache.resolve(page);
-        self.mappings.get(page).unwrap_or(page)
+        if K::MAPS {
+            return self.mappings.get(page).unwrap_or(page);
+        }
+        K::paths(self).map_or(page, |space| space.cache.resolve(page))
     }
 
     /// Whether the node that its parent knows as `name` can be moved without its parent being told.
@@ -270,7 +228,7 @@ impl<F: Flash> Space<'_, F> {
 
     /// No parent knows a node as `name` any more.
     pub(crate) fn unname(&mut self, name: u32) {
-        if self.mappings.remove(name) {
+        if K::MAPS && self.mappings.remove(name) {
             self.blocks.supersede(PageNumber(name));
         }
     }
@@ -281,12 +239,6 @@ impl<F: Flash> Space<'_, F> {
         self.retired = 0;
         self.blocks.release();
         self.be_sure();
-        // An operation that had to program pages in its middle ends with all of them on the chip.
-        if self.cache.spilled() {
-            self.cache.drop_superseded();
-            return self.write_out(root);
-        }
-        self.cache.end_operation();
-        Ok(root)
+        K::paths_mut(self).map_or(Ok(root), |space| space.end_staging(root))
     }
 }

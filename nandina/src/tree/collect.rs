@@ -149,7 +149,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         while self.space.room() >= self.floor()
             && let Some(page) = self.space.take_weak()
         {
-            self.refreshed_pages += 1;
+            self.refreshed_pages = self.refreshed_pages.saturating_add(1);
             self.save(page, None)?;
         }
         if let Some(block) = self.space.blocks.failing() {
@@ -175,7 +175,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         floor: u32,
         moves: u32,
     ) -> Result<(), Fault<F::Error>> {
-        self.collected_blocks += 1;
+        self.collected_blocks = self.collected_blocks.saturating_add(1);
         for _ in 0..moves {
             let Some(page) = self.first_valid(victim) else {
                 break;
@@ -274,11 +274,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             together: victim.is_some(),
         });
         if place == page.0 {
-            self.moved_pages += 1;
+            self.moved_pages = self.moved_pages.saturating_add(1);
             self.rewrite(&path, header.lowest, Edit::Move, self.records, emptying)?;
         } else if name == page.0 {
             // Nothing stands here but a name: the parent takes the node's place, and the name is free.
-            self.moved_pages += 1;
+            self.moved_pages = self.moved_pages.saturating_add(1);
             self.rewrite(&path, header.lowest + 1, Edit::Move, self.records, emptying)?;
         } else {
             // Unreachable, so nothing is lost with it.
@@ -319,7 +319,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let moved = self.place.copy(&mut self.space, frame, at, records)?;
             self.space.retire(PageNumber(pointer));
             self.space.unname(pointer);
-            self.moved_pages += 1;
+            self.moved_pages = self.moved_pages.saturating_add(1);
             let at = self.level(level);
             if let Some(mut node) = node_mut_in::<S, F>(&mut self.space, working, at) {
                 node.set_payload(slot, &moved.to_le_bytes());

@@ -5,7 +5,7 @@ use super::mount::survey;
 use crate::error::OpenError;
 use crate::flash::{Flash, Geometry};
 use crate::node::{HEADER_BYTES, Medium, PageLayout};
-use crate::space::{self, Buffers, PAGES_MAX, Space};
+use crate::space::{self, Buffers, PAGES_MAX, Paths, Space};
 
 /// What the newest index on the chip is made for: its system ([`crate::place::key_of`]), its sizes, and the
 /// counts of the chip that it was formatted on, which may be another than this one.
@@ -52,7 +52,8 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
         checkpoints: false,
         appended: false,
     };
-    let mut space = Space::new(flash, unknown, &Buffers::SINGLE, 0, |_, _, _, _, _, _| {}, ram);
+    let mut space =
+        Space::<_, Paths>::new(flash, unknown, &Buffers::SINGLE, 0, |_, _, _, _, _, _| {}, ram);
     Ok(survey(&mut space, u64::MAX)?.newest_page()?.medium)
 }
 

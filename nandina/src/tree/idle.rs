@@ -82,7 +82,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.settle()?;
         self.write_out()?;
         let start = self.space.operations();
-        let spent = |index: &Self| (index.space.operations() - start) as u32;
+        let spent = |index: &Self| index.space.operations().wrapping_sub(start);
         let ended = |index: &Self, more, left_to_change| Idle {
             operations: spent(index),
             more,
@@ -118,7 +118,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 return Ok(ended(self, true, false));
             }
             let victim = together.then(|| self.space.geometry.block_of(page));
-            self.refreshed_pages += u64::from(cause == Cause::Weak);
+            self.refreshed_pages =
+                self.refreshed_pages.saturating_add((cause == Cause::Weak).into());
             self.save(page, victim)?;
             self.reserve_touched &= self.space.room() < self.kept();
             self.space.mark_bad_blocks()?;

@@ -55,8 +55,8 @@ pub const KEY_BYTES_MAX: usize = 64;
 /// durable when it returns: a cut at any later instant does not undo it, and a change that was cut is there wholly or
 /// not at all. Costs are given per operation for a tree of height *h*,
 /// without those of garbage collection.
-pub struct Index<'b, F, S> {
-    space: Space<'b, F>,
+pub struct Index<'b, F, S: Placement> {
+    space: Space<'b, F, S::Kind>,
     place: S,
     batch: Batch<'b>,
     root: u32,
@@ -74,9 +74,9 @@ pub struct Index<'b, F, S> {
     tight: bool,
     /// A cut during garbage collection has left less room than the reserve, or a block that failed has.
     reserve_touched: bool,
-    collected_blocks: u64,
-    moved_pages: u64,
-    refreshed_pages: u64,
+    collected_blocks: u32,
+    moved_pages: u32,
+    refreshed_pages: u32,
     /// The next page that an idle index reads to see whether it can.
     patrol: u32,
     /// Damaged pages behind the root that the mount found and that no cut explains.
@@ -84,7 +84,7 @@ pub struct Index<'b, F, S> {
     from_checkpoint: bool,
 }
 
-/// What an index says of itself. All numbers are exact.
+/// What an index says of itself. All numbers are exact; counts since the index was opened end at 2^32 - 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Statistics {
     /// Height of the tree, 1 for a single leaf.
@@ -218,13 +218,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             mappings: self.space.mappings.len() as u32,
             mappings_max: self.space.mappings.capacity() as u32,
             free_pages: self.space.room(),
-            collected_blocks: self.collected_blocks,
-            moved_pages: self.moved_pages,
+            collected_blocks: self.collected_blocks.into(),
+            moved_pages: self.moved_pages.into(),
             erases_least,
             erases_mean,
             erases_most,
             bad_blocks: self.space.blocks.bad_blocks(),
-            refreshed_pages: self.refreshed_pages,
+            refreshed_pages: self.refreshed_pages.into(),
             unexplained_pages: self.unexplained_pages,
             from_checkpoint: self.from_checkpoint,
         }

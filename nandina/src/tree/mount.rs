@@ -22,7 +22,7 @@ use crate::error::{Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::{Medium, PageFault, PageHeader, SAME_PAGE};
 use crate::place::{Origin, Placement, relink};
-use crate::space::{Budget, Space, block_pages};
+use crate::space::{Budget, Kind, Space, block_pages};
 
 /// What the first pages of all blocks say.
 #[derive(Default)]
@@ -361,8 +361,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
 /// Reads the first readable page of each block: erase counts, and the newest block whose sequence
 /// number is below `before`.
-pub(super) fn survey<F: Flash>(
-    space: &mut Space<'_, F>,
+pub(super) fn survey<F: Flash, K: Kind>(
+    space: &mut Space<'_, F, K>,
     before: u64,
 ) -> Result<Survey, Fault<F::Error>> {
     let mut survey = Survey::default();

@@ -17,7 +17,7 @@ pub struct Options {
     pub key_bytes: usize,
     /// Bytes of a value, 0 to 65535, as long as two records fit in a leaf.
     pub value_bytes: usize,
-    /// Page buffers, at most 16; `None` for the system's default. Each takes a page and up to 40
+    /// Page buffers, at most 16; `None` for the system's default. Each takes a page and up to 44
     /// bytes. Fewer than one for each level and one more make a wandering path read nodes twice.
     pub page_buffers: Option<usize>,
     /// How garbage collection moves pages. Default: [`Moves::Together`].
@@ -115,7 +115,6 @@ impl Options {
             victims: self.victims,
             keeps_pages: self.keep_pages.unwrap_or(!S::DESCRIPTION.writes_paths),
             mapping_bytes: if S::DESCRIPTION.maps { self.mapping_bytes } else { 0 },
-            in_place: S::DESCRIPTION.in_place,
         }
     }
 
@@ -153,6 +152,9 @@ impl Options {
         }
         if !S::DESCRIPTION.writes_paths && (self.write_cache > 0 || self.checkpoints.is_some()) {
             return bad("write_cache and checkpoints are for systems that write paths");
+        }
+        if !S::DESCRIPTION.writes_paths && matches!(self.victims, Victims::Tracked(_)) {
+            return bad("victims kept count of are for systems that write paths");
         }
         if self.read_cache > u16::MAX.into() || self.write_cache > u16::MAX.into() {
             return bad("read_cache and write_cache must be at most 65535 pages");

@@ -16,7 +16,7 @@ use crate::place::Placement;
 ///
 /// Cost: one read for each leaf, and one for each inner node on the way that is not in a page buffer
 /// any more. The borrow of the index keeps it from changing meanwhile.
-pub struct Range<'i, 'b, 'k, F, S> {
+pub struct Range<'i, 'b, 'k, F, S: Placement> {
     index: &'i mut Index<'b, F, S>,
     low: Bound<&'k [u8]>,
     high: Bound<&'k [u8]>,

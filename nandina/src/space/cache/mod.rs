@@ -9,9 +9,12 @@
 //! Nothing here calls a chip, and nothing here knows what a node is.
 
 mod slot;
+mod staging;
 
-use slot::{Names, RENAMED_BYTES, SLOT_BYTES, Slot, State};
+use slot::{RENAMED_BYTES, SLOT_BYTES, Slot, State};
+pub use staging::{Staging, Written};
 
+use super::Relink;
 use crate::flash::PageNumber;
 
 /// Bit of the number of a page that is staged.
@@ -20,69 +23,43 @@ pub const STAGED: u32 = 1 << 31;
 /// Staged pages that can be programmed in the middle of one operation.
 const RENAMED_MAX: usize = 48;
 
-/// A staged page that is to be programmed.
-#[derive(Clone, Copy)]
-pub struct Pending {
-    pub slot: usize,
-    pub page: u32,
-    pub lowest: u8,
-    pub height: u8,
-    pub records: u32,
-}
-
 /// The slots of both caches: first those of the write cache.
-pub struct Cache<'b> {
+pub struct Cache<'b, W> {
     pages: &'b mut [u8],
+    /// The slots' accounts; with a write cache, the new numbers of staged pages, and a bit for each page of the chip:
+    /// superseded by a page that is not on it yet.
     table: &'b mut [u8],
-    renamed: &'b mut [u8],
-    /// One bit for each page of the chip: superseded by a page that is not on it yet.
-    superseded: &'b mut [u8],
     frame_bytes: usize,
-    writes: usize,
     slots: usize,
     stamp: u32,
-    next_staged: u32,
-    staged: u32,
-    superseded_pages: u32,
-    renamed_count: usize,
+    written: W,
 }
 
 /// Bytes of RAM for caches of so many pages.
 pub const fn ram_needed(frame_bytes: usize, reads: usize, writes: usize, pages: u32) -> usize {
-    let staging =
-        if writes > 0 { RENAMED_MAX * RENAMED_BYTES + pages.div_ceil(8) as usize } else { 0 };
-    (reads + writes) * (frame_bytes + SLOT_BYTES) + staging
+    (reads + writes) * frame_bytes + table_bytes(reads, writes, pages)
 }
 
-impl<'b> Cache<'b> {
+const fn table_bytes(reads: usize, writes: usize, pages: u32) -> usize {
+    let staging =
+        if writes > 0 { RENAMED_MAX * RENAMED_BYTES + pages.div_ceil(8) as usize } else { 0 };
+    (reads + writes) * SLOT_BYTES + staging
+}
+
+impl<'b, W: Written> Cache<'b, W> {
     pub fn new(
         ram: &'b mut [u8],
         frame_bytes: usize,
         reads: usize,
         writes: usize,
         pages: u32,
+        relink: Relink,
     ) -> (Self, &'b mut [u8]) {
         let slots = reads + writes;
         let (bytes, rest) = ram.split_at_mut(slots * frame_bytes);
-        let (table, rest) = rest.split_at_mut(slots * SLOT_BYTES);
-        let staging = if writes > 0 { RENAMED_MAX * RENAMED_BYTES } else { 0 };
-        let (renamed, rest) = rest.split_at_mut(staging);
-        let bitmap = if writes > 0 { pages.div_ceil(8) as usize } else { 0 };
-        let (superseded, rest) = rest.split_at_mut(bitmap);
-        let mut cache = Self {
-            pages: bytes,
-            table,
-            renamed,
-            superseded,
-            frame_bytes,
-            writes,
-            slots,
-            stamp: 0,
-            next_staged: 0,
-            staged: 0,
-            superseded_pages: 0,
-            renamed_count: 0,
-        };
+        let (table, rest) = rest.split_at_mut(table_bytes(reads, writes, pages));
+        let written = W::new(writes, relink);
+        let mut cache = Self { pages: bytes, table, frame_bytes, slots, stamp: 0, written };
         cache.clear();
         (cache, rest)
     }
@@ -90,29 +67,7 @@ impl<'b> Cache<'b> {
     /// Forgets everything, staged pages too.
     pub fn clear(&mut self) {
         self.table.fill(0);
-        self.superseded.fill(0);
-        (self.staged, self.superseded_pages, self.renamed_count) = (0, 0, 0);
-    }
-
-    /// Whether pages are staged at all.
-    pub const fn stages(&self) -> bool {
-        self.writes > 0
-    }
-
-    /// Staged pages that are part of the tree.
-    pub const fn staged(&self) -> u32 {
-        self.staged
-    }
-
-    /// Pages on the chip that are part of the tree no more, once what is staged is on the chip.
-    pub const fn superseded_pages(&self) -> u32 {
-        self.superseded_pages
-    }
-
-    /// Whether an operation that stages `pages` can begin without any staged page being lost sight of.
-    pub fn has_room_for(&self, pages: usize) -> bool {
-        let staged = self.staged as usize;
-        staged + pages <= self.writes || staged + pages <= RENAMED_MAX
+        self.written.clear();
     }
 
     fn slot(&self, at: usize) -> Slot {
@@ -158,7 +113,7 @@ impl<'b> Cache<'b> {
             return None;
         }
         let at = self.find(page.0)?;
-        if at >= self.writes {
+        if at >= self.written.slots() {
             let stamp = self.tick();
             self.set_slot(at, Slot { stamp, ..self.slot(at) });
         }
@@ -167,7 +122,7 @@ impl<'b> Cache<'b> {
 
     /// Remembers a page that was read.
     pub fn remember(&mut self, page: PageNumber, bytes: &[u8]) {
-        let oldest = self.oldest(self.writes..self.slots, |state| state == State::Clean);
+        let oldest = self.oldest(self.written.slots()..self.slots, |state| state == State::Clean);
         if let Some(at) = oldest {
             self.put(at, page.0, State::Clean, bytes, (0, 0, 0));
         }
@@ -176,7 +131,7 @@ impl<'b> Cache<'b> {
     /// Remembers a page that was programmed without being staged.
     pub fn remember_written(&mut self, page: PageNumber, bytes: &[u8]) {
         self.forget(page.0);
-        let slots = if self.writes > 0 { 0..self.writes } else { 0..self.slots };
+        let slots = if self.written.slots() > 0 { 0..self.written.slots() } else { 0..self.slots };
         if let Some(at) = self.oldest(slots, |state| state == State::Clean) {
             self.put(at, page.0, State::Clean, bytes, (0, 0, 0));
         }
@@ -218,119 +173,5 @@ impl<'b> Cache<'b> {
         {
             self.set_slot(at, Slot { state: State::Empty, ..self.slot(at) });
         }
-    }
-
-    /// Stages a page and answers its number for now; nothing if every slot of the write cache is staged.
-    pub fn stage(&mut self, bytes: &[u8], lowest: u8, height: u8, records: u32) -> Option<u32> {
-        let at = self.oldest(0..self.writes, |state| state == State::Clean)?;
-        if height > 0 {
-            // From now on, this is the root.
-            self.forget_root();
-        }
-        self.next_staged = (self.next_staged + 1) % (STAGED - 1);
-        let page = STAGED | self.next_staged;
-        self.put(at, page, State::Staged, bytes, (lowest, height, records));
-        self.staged += 1;
-        Some(page)
-    }
-
-    /// The running operation supersedes `page`, which is staged.
-    pub fn supersede(&mut self, page: u32) {
-        if let Some(at) = self.find(page) {
-            self.set_slot(at, Slot { state: State::Superseded, ..self.slot(at) });
-            self.staged -= 1;
-        }
-    }
-
-    /// The staged page to program next, in the order of allocation.
-    pub fn next_pending(&self) -> Option<Pending> {
-        self.all(0..self.writes)
-            .filter(|(_, slot)| slot.state == State::Staged)
-            .max_by_key(|(_, slot)| self.age(slot.stamp))
-            .map(|(slot, Slot { page, lowest, height, records, .. })| Pending {
-                slot,
-                page,
-                lowest,
-                height,
-                records,
-            })
-    }
-
-    /// The page of `pending` now stands on the chip as `page`.
-    pub fn programmed(&mut self, pending: &Pending, page: PageNumber) {
-        self.staged -= 1;
-        let slot = self.slot(pending.slot);
-        self.set_slot(pending.slot, Slot { page: page.0, state: State::Clean, ..slot });
-        if self.renamed_count < RENAMED_MAX {
-            let entry = &mut self.renamed[self.renamed_count * RENAMED_BYTES..][..RENAMED_BYTES];
-            entry[..4].copy_from_slice(&pending.page.to_le_bytes());
-            entry[4..].copy_from_slice(&page.0.to_le_bytes());
-            self.renamed_count += 1;
-        }
-    }
-
-    /// Where the page with this number stands now.
-    pub fn resolve(&self, page: u32) -> u32 {
-        let renamed = &self.renamed[..self.renamed_count * RENAMED_BYTES];
-        Names { renamed, slots: &self.table[..self.writes * SLOT_BYTES] }.resolve(page)
-    }
-
-    /// The bytes of a slot, and where pages stand now that they may point to.
-    pub fn bytes_and_names(&mut self, slot: usize) -> (&mut [u8], Names<'_>) {
-        let renamed = &self.renamed[..self.renamed_count * RENAMED_BYTES];
-        let names = Names { renamed, slots: &self.table[..self.writes * SLOT_BYTES] };
-        (&mut self.pages[slot * self.frame_bytes..][..self.frame_bytes], names)
-    }
-
-    /// Superseded pages leave their slots: the operation has no more use for them. Answers whether there were
-    /// any.
-    pub fn drop_superseded(&mut self) -> bool {
-        let mut dropped = false;
-        for at in 0..self.writes {
-            let slot = self.slot(at);
-            if slot.state == State::Superseded {
-                self.set_slot(at, Slot { state: State::Empty, ..slot });
-                dropped = true;
-            }
-        }
-        dropped
-    }
-
-    /// No staged page holds the root of a tree that is whole.
-    pub fn forget_root(&mut self) {
-        for at in 0..self.writes {
-            self.set_slot(at, Slot { height: 0, ..self.slot(at) });
-        }
-    }
-
-    /// Whether pages were programmed since the last operation ended.
-    pub const fn spilled(&self) -> bool {
-        self.renamed_count > 0
-    }
-
-    /// The operation ends, and with it the need for the numbers of before.
-    pub fn end_operation(&mut self) {
-        self.renamed_count = 0;
-        self.drop_superseded();
-    }
-
-    /// A page of the chip is superseded by pages that are not all on it.
-    pub fn note_superseded(&mut self, page: PageNumber) {
-        let (byte, bit) = (page.0 as usize / 8, 1 << (page.0 % 8));
-        self.superseded_pages += u32::from(self.superseded[byte] & bit == 0);
-        self.superseded[byte] |= bit;
-    }
-
-    /// Takes one of the superseded pages, at or after page `from`.
-    pub fn take_superseded(&mut self, from: u32) -> Option<PageNumber> {
-        if self.superseded_pages == 0 {
-            return None;
-        }
-        let first = from as usize / 8;
-        let byte = first + self.superseded[first..].iter().position(|&bits| bits != 0)?;
-        let bit = self.superseded[byte].trailing_zeros();
-        self.superseded[byte] &= !(1 << bit);
-        self.superseded_pages -= 1;
-        Some(PageNumber(byte as u32 * 8 + bit))
     }
 }

@@ -2,11 +2,11 @@
 //! cannot be read is no error: there is another way to mount.
 
 use super::page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix, Tree};
-use super::{ANCHORS, Space};
+use super::{ANCHORS, Paths, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::node::PageHeader;
 use crate::node::bytes::u32_at;
-use crate::node::{PageFault, PageHeader};
 
 /// What a checkpoint says of the tree and of what came after it.
 pub(crate) struct Found {
@@ -32,14 +32,14 @@ impl Found {
     }
 }
 
-impl<F: Flash> Space<'_, F> {
+impl<F: Flash> Space<'_, F, Paths> {
     /// Reads the newest checkpoint, and from it which pages are valid, which blocks are bad, and how often
     /// each was erased.
     ///
     /// Cost: for each anchor and for the checkpoints' block the logarithm of its pages to the base 2, and
     /// a few; and the pages of the checkpoint.
-    pub(crate) fn find_checkpoint(&mut self) -> Result<Option<Found>, Fault<F::Error>> {
-        self.forget_checkpoints();
+    pub(super) fn find_newest(&mut self) -> Result<Option<Found>, Fault<F::Error>> {
+        self.forget_area();
         if self.checkpoints.every == 0 {
             return Ok(None);
         }
@@ -82,7 +82,7 @@ impl<F: Flash> Space<'_, F> {
 
     /// Goes on from a checkpoint: `unopened` of its list are left, and perhaps an anchor was written since.
     /// `unopened` is asked by the place in the list.
-    pub(crate) fn go_on(&mut self, found: &Found, unopened: impl Fn(usize) -> bool) {
+    pub(super) fn go_on_from(&mut self, found: &Found, unopened: impl Fn(usize) -> bool) {
         let listed = found.listed();
         for (at, &block) in listed.iter().enumerate() {
             if unopened(at) {
@@ -90,26 +90,6 @@ impl<F: Flash> Space<'_, F> {
             }
         }
         self.checkpoints.opened = (listed.len() - self.checkpoints.list.len()) as u32;
-    }
-
-    /// How many of the first `count` strides of `block` were programmed.
-    pub(crate) fn written(
-        &mut self,
-        block: BlockNumber,
-        count: u32,
-        stride: u32,
-    ) -> Result<u32, Fault<F::Error>> {
-        let (mut written, mut end) = (0, count);
-        while written < end {
-            let middle = written + (end - written) / 2;
-            let page = self.page_at(block, middle * stride);
-            if matches!(self.read_raw(page, 0)?, Err(PageFault::Erased)) {
-                end = middle;
-            } else {
-                written = middle + 1;
-            }
-        }
-        Ok(written)
     }
 
     /// The newest page of an anchor.

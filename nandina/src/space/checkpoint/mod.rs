@@ -13,6 +13,7 @@
 //! A checkpoint is written between operations only, and none is needed: whatever is missing or damaged,
 //! the mount falls back to looking at every block.
 
+mod any;
 mod find;
 mod page;
 
@@ -21,7 +22,7 @@ pub(crate) use page::Tree;
 use page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix};
 
 use super::write::Source;
-use super::{Blocks, Space};
+use super::{Blocks, Paths, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, Geometry};
 use crate::node::PageLayout;
@@ -66,7 +67,7 @@ pub(crate) const fn cost(parts: u32, verify: bool) -> u32 {
 pub(crate) const ERASES_MAX: u32 = 4;
 
 /// What is known of the checkpoints on the chip.
-pub(super) struct Checkpoints {
+pub struct Checkpoints {
     /// Blocks opened from one checkpoint to the next; 0 if none are written.
     every: u32,
     /// The block that the newest anchor names, and where the next checkpoint goes in it. Beyond its end if
@@ -89,9 +90,9 @@ impl Checkpoints {
     }
 }
 
-impl<F: Flash> Space<'_, F> {
+impl<F: Flash> Space<'_, F, Paths> {
     /// Nothing is known of checkpoints on the chip any more: one is due.
-    pub(crate) fn forget_checkpoints(&mut self) {
+    fn forget_area(&mut self) {
         self.checkpoints = Checkpoints::new(self.checkpoints.every);
         self.reserve_anchors();
     }
@@ -106,7 +107,7 @@ impl<F: Flash> Space<'_, F> {
     }
 
     /// Whether a checkpoint should be written before an operation of at most `pages`.
-    pub(crate) fn checkpoint_due(&self, pages: u32) -> bool {
+    pub(super) fn is_due(&self, pages: u32) -> bool {
         let Checkpoints { every, last, list, opened, .. } = &self.checkpoints;
         if *every == 0 || *opened == 0 {
             return false;
@@ -116,7 +117,7 @@ impl<F: Flash> Space<'_, F> {
     }
 
     /// The most chip operations that a checkpoint takes where no block fails.
-    pub(crate) fn checkpoint_cost(&self) -> u32 {
+    pub(super) fn area_cost(&self) -> u32 {
         if self.checkpoints.every == 0 {
             return 0;
         }
@@ -127,17 +128,14 @@ impl<F: Flash> Space<'_, F> {
         parts(&self.geometry, &self.layout, self.block_pages()).unwrap_or(u32::MAX)
     }
 
-    /// The next block to erase and write.
-    pub(super) fn next_block(
-        &mut self,
-        filled: Option<BlockNumber>,
-    ) -> Result<BlockNumber, Fault<F::Error>> {
+    /// The block that the checkpoint has to be opened next. If it tells none, no mount uses it any more.
+    pub(super) fn listed_block(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         self.checkpoints.opened += 1;
         if let Some(block) = self.checkpoints.list.pop() {
-            return Ok(block);
+            return Ok(Some(block));
         }
         self.void_checkpoint()?;
-        self.blocks.least_worn_free(filled, &[]).ok_or_else(|| self.no_room(0))
+        Ok(None)
     }
 
     /// Makes sure that no mount uses the last checkpoint: a block is opened that it does not name.
@@ -145,18 +143,18 @@ impl<F: Flash> Space<'_, F> {
         self.checkpoints.list = List::EMPTY;
         let Some((block, _)) = self.checkpoints.last.take() else {
             // Its blocks were all opened, but one that is erased and cut looks as if it never was.
-            return if self.checkpoints.stale { self.clear_anchors() } else { Ok(()) };
+            return if self.checkpoints.stale { self.erase_anchors() } else { Ok(()) };
         };
         self.blocks.set_reserved(block, false);
         if !self.blocks.is_bad(block) && self.erase(block)? {
             return Ok(());
         }
         // It may still be readable: then nothing may lead to it.
-        self.clear_anchors()
+        self.erase_anchors()
     }
 
     /// Erases both anchors, so that a mount finds no checkpoint.
-    pub(crate) fn clear_anchors(&mut self) -> Result<(), Fault<F::Error>> {
+    fn erase_anchors(&mut self) -> Result<(), Fault<F::Error>> {
         for block in ANCHORS {
             // One that cannot be erased may still be readable, and must not be asked again.
             if !self.blocks.is_bad(block) && !self.erase(block)? {
@@ -171,7 +169,7 @@ impl<F: Flash> Space<'_, F> {
 
     /// Writes down where the tree and all valid pages are, unless there is no block for it. Answers whether it did.
     /// Nothing may be staged, and no operation under way.
-    pub(crate) fn write_checkpoint(&mut self, tree: &Tree) -> Result<bool, Fault<F::Error>> {
+    fn write_area(&mut self, tree: &Tree) -> Result<bool, Fault<F::Error>> {
         self.frames.forget_all();
         self.checkpoints.number += 1;
         let before = self.checkpoints.last;

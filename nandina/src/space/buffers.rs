@@ -1,0 +1,47 @@
+//! What is kept in RAM beside the struct, and how many bytes it takes. Nothing is read or written here.
+
+use super::{Blocks, Frames, Victims, cache};
+use crate::flash::Geometry;
+use crate::node::PageLayout;
+
+/// Pages kept in RAM.
+#[derive(Clone, Copy)]
+pub(crate) struct Buffers {
+    /// Page buffers that operations work in.
+    pub frames: usize,
+    /// One more, to read back what was programmed.
+    pub verify: bool,
+    /// Pages of the read cache.
+    pub reads: usize,
+    /// Pages of the write cache.
+    pub writes: usize,
+    /// What else is kept of blocks.
+    pub victims: Victims,
+    /// Page buffers keep their pages from one operation to the next.
+    pub keeps_pages: bool,
+    /// Bytes of the table of virtual mappings.
+    pub mapping_bytes: usize,
+}
+
+impl Buffers {
+    /// One page after the other.
+    pub const SINGLE: Self = Self {
+        frames: 1,
+        verify: false,
+        reads: 0,
+        writes: 0,
+        victims: Victims::Fewest,
+        keeps_pages: false,
+        mapping_bytes: 0,
+    };
+}
+
+/// Bytes of RAM for the page buffers, the caches and the blocks' account.
+pub(crate) fn ram_needed(geometry: &Geometry, layout: &PageLayout, buffers: &Buffers) -> usize {
+    let Buffers { frames, verify, reads, writes, victims, mapping_bytes, .. } = *buffers;
+    let frame_bytes = layout.frame_bytes();
+    Frames::ram_needed(frame_bytes, frames, verify)
+        + cache::ram_needed(frame_bytes, reads, writes, geometry.pages())
+        + Blocks::ram_needed(geometry, victims)
+        + mapping_bytes
+}

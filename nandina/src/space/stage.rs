@@ -1,0 +1,108 @@
+//! Pages that are staged in the write cache, and how they come to the chip.
+//!
+//! Staged pages are programmed in the order in which they were allocated, children before parents, and the
+//! newest root last. Until that root is on the chip, no page that it supersedes there can be erased: a cut
+//! finds the tree of the root before. So a cut costs the operations since then and never half of one.
+
+use super::write::Source;
+use super::{Kind, Paths, Space};
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::node::PageHeader;
+
+impl<F: Flash, K: Kind> Space<'_, F, K> {
+    /// What follows is programmed at once and not staged: garbage collection. Nothing may be staged.
+    pub(crate) fn begin_operation(&mut self, at_once: bool) {
+        if let Some(space) = K::paths_mut(self) {
+            space.at_once = at_once || !space.cache.stages();
+        }
+    }
+
+    /// Makes everything durable that is staged, and answers where the root `root` stands then.
+    pub(crate) fn write_out(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
+        K::paths_mut(self).map_or(Ok(root), |space| space.unstage(root))
+    }
+
+    /// Pages of the tree that are not on the chip yet, and pages on it that are superseded by these.
+    pub(super) fn staged(&self) -> (u32, u32) {
+        K::paths(self)
+            .map_or((0, 0), |space| (space.cache.staged(), space.cache.superseded_pages()))
+    }
+
+    /// Whether pages of the tree are not on the chip yet.
+    pub(crate) fn has_staged(&self) -> bool {
+        self.staged() != (0, 0)
+    }
+
+    /// Whether an operation that stages at most `pages` can begin.
+    pub(crate) fn can_stage(&self, pages: u32) -> bool {
+        K::paths(self).is_none_or(|space| space.cache.has_room_for(pages as usize))
+    }
+}
+
+impl<F: Flash> Space<'_, F, Paths> {
+    /// Puts the page in `frame` into the write cache.
+    pub(super) fn stage(
+        &mut self,
+        frame: usize,
+        header: PageHeader,
+    ) -> Result<PageNumber, Fault<F::Error>> {
+        let PageHeader { lowest, height, records, .. } = header;
+        loop {
+            if self.cache.spilled() {
+                let (bytes, cache) = (self.frames.bytes_mut(frame), &self.cache);
+                let to = |page| cache.resolve(page);
+                cache.relink()(bytes, &self.layout, &self.medium, lowest, height, &to);
+            }
+            self.layout.write_header(self.frames.bytes_mut(frame), &header);
+            let bytes = self.frames.bytes(frame);
+            match self.cache.stage(bytes, lowest, height, records) {
+                Some(page) => return Ok(PageNumber(page)),
+                None => self.write_staged()?,
+            }
+        }
+    }
+
+    /// Programs every staged page, and frees the slots of those that the running operation supersedes.
+    fn write_staged(&mut self) -> Result<(), Fault<F::Error>> {
+        // A page that holds the root of before leads to what never comes to the chip.
+        if self.cache.drop_superseded() {
+            self.cache.forget_root();
+        }
+        let relink = self.cache.relink();
+        while let Some(pending) = self.cache.next_pending() {
+            let (bytes, names) = self.cache.bytes_and_names(pending.slot);
+            let (lowest, height) = (pending.lowest, pending.height);
+            let to = |page| names.resolve(page);
+            relink(bytes, &self.layout, &self.medium, lowest, height, &to);
+            let header = self.header_of(pending.lowest, pending.height, pending.records);
+            let page = self.write(Source::Slot(pending.slot), header)?;
+            self.cache.programmed(&pending, page);
+        }
+        Ok(())
+    }
+
+    fn unstage(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
+        self.write_staged()?;
+        let root = self.cache.resolve(root);
+        let mut from = 0;
+        while let Some(page) = self.cache.take_superseded(from) {
+            from = page.0;
+            self.supersede(page);
+        }
+        self.blocks.release();
+        self.cache.end_operation();
+        self.frames.forget_all();
+        Ok(root)
+    }
+
+    /// An operation ends. One that had to program pages in its middle ends with all of them on the chip.
+    pub(super) fn end_staging(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
+        if self.cache.spilled() {
+            self.cache.drop_superseded();
+            return self.unstage(root);
+        }
+        self.cache.end_operation();
+        Ok(root)
+    }
+}

@@ -1,0 +1,41 @@
+//! Pages that the ECC found weak, to be written elsewhere. The list is short: what finds no place is found again.
+
+use super::{Kind, Space};
+use crate::flash::{Flash, PageNumber};
+
+/// Pages that wait to be written elsewhere.
+pub(crate) const WEAK_MAX: usize = 4;
+
+/// No page has this number.
+const NONE: u32 = u32::MAX;
+
+/// The pages that wait.
+pub(super) struct Weak([u32; WEAK_MAX]);
+
+impl Weak {
+    pub const NONE: Self = Self([NONE; WEAK_MAX]);
+}
+
+impl<F: Flash, K: Kind> Space<'_, F, K> {
+    /// Remembers that `page` should be written elsewhere, if there is room to.
+    pub(crate) fn note_weak(&mut self, page: PageNumber) {
+        let weak = &mut self.weak.0;
+        if self.blocks.is_valid(page)
+            && !weak.contains(&page.0)
+            && let Some(free) = weak.iter_mut().find(|weak| **weak == NONE)
+        {
+            *free = page.0;
+        }
+    }
+
+    /// Whether some page should be written elsewhere.
+    pub(crate) fn has_weak(&self) -> bool {
+        self.weak.0.iter().any(|&weak| weak != NONE)
+    }
+
+    /// The next valid page that should be written elsewhere.
+    pub(crate) fn take_weak(&mut self) -> Option<PageNumber> {
+        let weak = self.weak.0.iter_mut().map(|weak| core::mem::replace(weak, NONE));
+        weak.filter(|&weak| weak != NONE).map(PageNumber).find(|&page| self.blocks.is_valid(page))
+    }
+}
