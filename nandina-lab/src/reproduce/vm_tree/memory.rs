@@ -172,7 +172,7 @@ fn figure_11<'c>(costs: &'c Costs, lines: &[Line]) -> Claims<'c> {
             claims.claim(claim, gain > 0.0);
         }
         let reads = |at: usize| line.points.get(at).map(|point| point.3.reads);
-        if let (Some(three), Some(four)) = (reads(0), reads(1)) {
+        if let (0, Some(three), Some(four)) = (line.log, reads(0), reads(1)) {
             let claim = format!("{}: a fourth buffer saves reads of queries", line.name());
             claims.claim(claim, four < three);
         }
