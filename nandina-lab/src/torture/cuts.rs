@@ -382,7 +382,9 @@ pub(super) fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(
     let whole = runner.changes.len();
     let session = runner.session::<S>(None, 0, whole)?;
     let Done { collected, height, idle_moves, .. } = runner.done;
-    if !collected || height < 2 || idle_moves == 0 || !runner.model.is_empty() {
+    // In place nothing is collected.
+    let collects = (collected && idle_moves > 0) || S::DESCRIPTION.in_place;
+    if !collects || height < 2 || !runner.model.is_empty() {
         return Err(format!(
             "the run is too tame: collected {collected}, height {height}, {idle_moves} moves when idle, \
              {} records left",
@@ -390,7 +392,8 @@ pub(super) fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(
         ));
     }
     let anchors = anchor_erases(runner.device.chip());
-    if run.checkpoints.is_some() && anchors < ANCHOR_ERASES_LEAST {
+    let checkpoints = run.options::<S>().checkpoints;
+    if checkpoints.is_some() && anchors < ANCHOR_ERASES_LEAST {
         return Err(format!(
             "the run is too tame: {anchors} erases of anchors, too few checkpoints"
         ));

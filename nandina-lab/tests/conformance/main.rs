@@ -12,6 +12,7 @@ mod canary;
 mod checkpoints;
 mod deaf;
 mod faults;
+mod folds;
 mod full;
 mod geometry;
 mod golden;

@@ -41,7 +41,8 @@ struct Sensor {
 impl Check for Sensor {
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL);
-        case.options = Options { write_buffer: self.write_buffer, ..Options::new(VALUE + RECORD, 0) };
+        case.options =
+            Options { write_buffer: self.write_buffer, ..Options::new(VALUE + RECORD, 0) };
         with_index::<S, _>(&case, |index| {
             let mut random = ChaCha8Rng::seed_from_u64(seed());
             let (mut pairs, mut values) = (Pairs::new(), Vec::new());

@@ -19,6 +19,12 @@ pub struct Mappings<'b> {
     len: usize,
 }
 
+/// Mappings that a table of `bytes` may hold on a chip of `pages`.
+pub(crate) const fn mappings_in(bytes: usize, pages: u32) -> usize {
+    let places = bytes / entry_bytes(pages);
+    places - places.div_ceil(16)
+}
+
 /// The bytes of an entry on a chip of so many pages.
 const fn entry_bytes(pages: u32) -> usize {
     if pages < u16::MAX as u32 { 4 } else { 8 }

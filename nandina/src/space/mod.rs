@@ -43,6 +43,7 @@ pub(crate) use checkpoint::{
 pub(crate) use frames::Frames;
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 use mappings::Mappings;
+pub(crate) use mappings::mappings_in;
 pub(crate) use overwrite::Image;
 pub(crate) use twins::ROOT as ROOT_TWIN;
 pub use victim::{TRACKED_MAX, Victims};

@@ -134,7 +134,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn gains(&self, block: BlockNumber, together: bool) -> bool {
         let moves = if together { self.moves } else { Moves::Alone };
         let valid = self.space.blocks.valid_in(block);
-        let written = moves.pages(valid, S::path_pages(self.height), self.inner_nodes);
+        let written = moves.pages(valid, self.moved_path(), self.inner_nodes);
         // Moved together only as long as there is room: then for all of it.
         let whole = moves == Moves::Alone || self.space.room() >= self.floor() + RIDERS + written;
         whole && written < self.space.block_pages()

@@ -28,6 +28,8 @@ mod trim;
 pub(crate) use batch::waiting_max;
 pub use check::Violation;
 pub(crate) use collect::SPARE_MOVES;
+pub use fold::Folds;
+pub(crate) use fold::moved_path;
 pub(crate) use form::Form;
 pub use identify::{identify, ram_to_identify};
 pub use idle::Idle;
@@ -68,6 +70,7 @@ pub struct Index<'b, F, S: Placement> {
     inner_nodes: u32,
     budget: Budget,
     moves: Moves,
+    folding: Folds,
     /// An operation failed half way. As after a cut, only the medium knows what is true.
     in_doubt: bool,
     /// No mapping is to be added: each keeps a page from being used.
@@ -99,6 +102,10 @@ pub struct Statistics {
     pub valid_pages: u32,
     /// Valid pages allowed for a tree of this height; at it, inserts that need a page are refused.
     pub limit_pages: u32,
+    /// Virtual mappings in the table.
+    pub mappings: u32,
+    /// Virtual mappings for which the table has room; 0 for systems that have none.
+    pub mappings_max: u32,
     /// Pages that can be programmed before garbage is collected.
     pub free_pages: u32,
     /// Victim blocks collected since the index was opened.
@@ -211,6 +218,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             inner_nodes: self.inner_nodes,
             valid_pages: self.space.valid_pages(),
             limit_pages: self.budget.limit_pages,
+            mappings: self.space.mappings.len() as u32,
+            mappings_max: self.space.mappings.capacity() as u32,
             free_pages: self.space.room(),
             collected_blocks: self.collected_blocks.into(),
             moved_pages: self.moved_pages.into(),
@@ -366,7 +375,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         } else {
             self.budget_for(height, inner_nodes)
         };
-        let mapped = u32::from(S::DESCRIPTION.maps);
+        let mapped = if S::DESCRIPTION.maps {
+            1 + fold::kept_for_parents(self.space.mappings.capacity(), self.inner_nodes)
+        } else {
+            0
+        };
         let valid_pages = self.space.taken_pages() + more_pages + mapped;
         if valid_pages <= budget.limit_pages {
             return Ok(());
@@ -381,8 +394,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if S::DESCRIPTION.in_place {
             return Budget::in_place(self.space.geometry.pages() / 2);
         }
-        let path_pages = S::path_pages(height);
-        Budget::new(&self.space.extent(), self.moves, height, path_pages, inner_nodes)
+        let capacity = self.space.mappings.capacity();
+        let paths = (S::path_pages(height), fold::moved_path::<S>(capacity, height, inner_nodes));
+        Budget::new(&self.space.extent(), self.moves, height, paths, inner_nodes)
     }
 
     const fn form(&self) -> Form {

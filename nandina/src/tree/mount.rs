@@ -143,6 +143,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             inner_nodes: 0,
             budget: Budget::default(),
             moves: options.moves,
+            folding: options.folds,
             in_doubt: true,
             tight: false,
             reserve_touched: false,
