@@ -71,7 +71,7 @@ fn put(
 ) -> Result<(), Failure> {
     let (key, value) = (key_of(rank as u32), value_of(rank as u32, version.into()));
     let is_new = meter.call(Kind::Insert, || index.insert(&key, &value));
-    demand(is_new.map_err(failed("insert"))? == (model[rank] == 0), "insert: new or not")?;
+    demand(is_new.map_err(failed("insert"))? == Some(model[rank] == 0), "insert: new or not")?;
     model[rank] = version;
     Ok(())
 }
@@ -83,7 +83,7 @@ fn take(
     rank: usize,
 ) -> Result<(), Failure> {
     let was_there = meter.call(Kind::Remove, || index.remove(&key_of(rank as u32)));
-    demand(was_there.map_err(failed("remove"))? == (model[rank] > 0), "remove: there or not")?;
+    demand(was_there.map_err(failed("remove"))? == Some(model[rank] > 0), "remove: there or not")?;
     model[rank] = 0;
     Ok(())
 }

@@ -89,8 +89,8 @@ fn insert_all(
         let number = random.draw();
         let (key, value) = (key::from_u32(number), value_of(number, 0));
         match meter.call(Kind::Insert, || index.insert(&key, &value)) {
-            Ok(true) => {}
-            Ok(false) => return Err("an insert found its key there"),
+            Ok(Some(true)) => {}
+            Ok(_) => return Err("an insert found its key there"),
             Err(WriteError::TooHigh { .. } | WriteError::Full { .. }) => break,
             Err(error) => {
                 report.tell("refused", format_args!("at {} records: {error:?}", index.len()));

@@ -114,8 +114,8 @@ fn serve(ram: &mut [u8]) -> Option<()> {
         Mapped.read_request(&mut key);
         Mapped.read_request(&mut value);
         let answer = match value[0] {
-            0 => u32::from(index.insert(&key, &value).ok()?),
-            1 => u32::from(index.remove(&key).ok()?),
+            0 => u32::from(index.insert(&key, &value).ok()? == Some(true)),
+            1 => u32::from(index.remove(&key).ok()? == Some(true)),
             2 => index.get(&key).ok()?.map_or(0, |value| u32::from(value[1])),
             3 => index.range(&key[..]..).ok()?.next().ok()?.map_or(0, |(key, _)| u32::from(key[0])),
             4 => index
