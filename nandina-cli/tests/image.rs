@@ -50,7 +50,9 @@ impl Folder {
     }
 
     fn create(&self, system: &str, key: &str, value: &str) {
-        let image = "image create a.img --device slc --blocks 32";
+        // In place, pages are replaced: not on NAND.
+        let device = if system == "btree" { "sd" } else { "slc" };
+        let image = format!("image create a.img --device {device} --blocks 32");
         self.ok(&format!("{image} --system {system} --key {key} --value {value}"));
     }
 }

@@ -105,15 +105,23 @@ impl Check for CutUpdates {
         case.options = Options::new(VALUE + RECORD, 0);
         let (mut ram, mut halves) = (case.ram::<S>(), 0);
         let id = 7u32.to_be_bytes();
+        let mut filled = Chip::with_seed(case.profile, seed());
+        let mut index =
+            Index::<_, S>::format(&mut filled, &case.options, &mut ram).map_err(text)?;
+        for record in 0..200u32 {
+            index.insert_pair(&[0, 1], &record.to_be_bytes()).map_err(text)?;
+        }
+        drop(index);
+        let mut whole = filled.clone();
+        let before = whole.counters().operations();
+        let mut index = Index::<_, S>::open(&mut whole, &case.options, &mut ram).map_err(text)?;
+        let opened = index.flash().counters().operations() - before;
+        index.move_pair(&[0, 1], &[0, 2], &id).map_err(text)?;
+        let moved = index.flash().counters().operations() - before;
+        drop(index);
         for cut in Cut::ALL {
-            for at in 0..40 {
-                let mut chip = Chip::with_seed(case.profile, seed());
-                let mut index =
-                    Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
-                for record in 0..200u32 {
-                    index.insert_pair(&[0, 1], &record.to_be_bytes()).map_err(text)?;
-                }
-                drop(index);
+            for at in opened..=moved {
+                let mut chip = filled.clone();
                 chip.cut_at(at, cut);
                 if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
                     let _ = index.move_pair(&[0, 1], &[0, 2], &id);
