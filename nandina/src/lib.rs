@@ -48,7 +48,7 @@ struct Readme;
 
 pub use error::{OpenError, ReadError, WriteError};
 pub use plan::{Cost, Plan, plan};
-pub use space::{Moves, Victims};
+pub use space::{Moves, Victims, Wear};
 pub use tree::{
     Idle, Index, KeyBounds, Options, Range, Statistics, Violation, identify, ram_needed,
     ram_to_identify,

@@ -29,10 +29,14 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         {
             return space.stage(frame, header);
         }
+        // What is to be programmed may be lost to nothing that is read on the way.
+        self.frames.forget(frame);
         let page = self.write(Source::Frame(frame), header)?;
         self.cache.remember_written(page, self.frames.bytes(frame));
         if self.keeps_pages {
             self.frames.hold(frame, page);
+        } else {
+            self.frames.release(frame);
         }
         Ok(page)
     }
@@ -151,7 +155,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         {
             return Ok(block);
         }
-        self.blocks.least_worn_free(filled, &[]).ok_or_else(|| self.no_room(0))
+        self.blocks.next_free(filled, &[]).ok_or_else(|| self.no_room(0))
     }
 
     fn open_block(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
@@ -166,7 +170,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// Erases a block. If it cannot be erased, it is given up.
     pub(super) fn erase(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
-        self.blocks.count_erase(block);
+        let count = self.next_erase_count(block)?;
+        self.blocks.note_erase(block, count);
         self.blocks.untrack(block);
         self.frames.forget_block(block, self.geometry.pages_per_block);
         self.operations += 1;

@@ -392,10 +392,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let mut root = self.working_node(level.level)?;
             // It takes another page than the one that it came from.
             root.make_whole();
-            if level.level > 1 {
-                if let Some(slot) = root.as_node().slot_of(SAME_PAGE) {
-                    root.set_payload(slot, &page.to_le_bytes());
-                }
+            if level.level > 1
+                && let Some(slot) = root.as_node().slot_of(SAME_PAGE)
+            {
+                root.set_payload(slot, &page.to_le_bytes());
             }
         }
         Ok(())
