@@ -117,13 +117,15 @@ fn span(values: impl Iterator<Item = f64>) -> Range<f64> {
 }
 
 fn color(index: usize) -> RGBColor {
-    const COLORS: [RGBColor; 6] = [
+    const COLORS: [RGBColor; 8] = [
         RGBColor(0x1F, 0x77, 0xB4),
         RGBColor(0xE6, 0x7E, 0x22),
         RGBColor(0x2C, 0xA0, 0x2C),
         RGBColor(0x94, 0x4B, 0xBB),
         RGBColor(0xC0, 0x39, 0x2B),
         RGBColor(0x55, 0x55, 0x55),
+        RGBColor(0x17, 0xA5, 0xB8),
+        RGBColor(0x8C, 0x6D, 0x31),
     ];
     COLORS[index % COLORS.len()]
 }

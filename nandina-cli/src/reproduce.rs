@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use nandina_lab::LabError;
-use nandina_lab::reproduce::Reproduction;
-use nandina_lab::reproduce::mu_tree::{Experiments, Scale};
+use nandina_lab::reproduce::{Reproduction, mu_tree, vm_tree};
 
 use crate::drawing;
 use crate::progress::Progress;
@@ -25,6 +24,9 @@ pub struct Reproduce {
     /// Folder for drawings of the figures, each as SVG and PNG; it is made if it is not there
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
+    /// Folder of the sensor series of the VMTree paper; what needs them is skipped where they are not there
+    #[arg(long, value_name = "DIR", default_value = vm_tree::SENSORS)]
+    pub sensors: PathBuf,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -34,20 +36,20 @@ pub struct Reproduce {
 pub enum Paper {
     /// μ-Tree (Kang et al., EMSOFT 2007)
     MuTree,
+    /// VMTree (Ould-Khessal, Fazackerley and Lawrence)
+    #[value(name = "vmtree")]
+    VmTree,
 }
 
 pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
-    let Paper::MuTree = arguments.paper;
     // A folder that cannot be written is told before the minutes of work.
     if let Some(folder) = &arguments.figures {
         drawing::prepare(folder)?;
     }
-    let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
-    let experiments = Experiments::new(scale, arguments.seed)?;
-    let progress = Progress::new(experiments.total());
-    let result = experiments.run(&|operations| progress.advance(operations));
-    progress.finish();
-    let reproduction = result?;
+    let reproduction = match arguments.paper {
+        Paper::MuTree => mu_tree(arguments)?,
+        Paper::VmTree => vm_tree(arguments)?,
+    };
     if let Some(folder) = &arguments.figures {
         let figures = reproduction.experiments.iter().flat_map(|experiment| &experiment.figures);
         figures.into_iter().try_for_each(|figure| drawing::draw(folder, figure))?;
@@ -60,6 +62,31 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
         print(&format!("Drawings: {}", folder.display()));
     }
     Ok(())
+}
+
+fn mu_tree(arguments: &Reproduce) -> Result<Reproduction, LabError> {
+    use mu_tree::{Experiments, Scale};
+    let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
+    let experiments = Experiments::new(scale, arguments.seed)?;
+    shown(experiments.total(), |advance| experiments.run(advance))
+}
+
+fn vm_tree(arguments: &Reproduce) -> Result<Reproduction, LabError> {
+    use vm_tree::{Experiments, Scale};
+    let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
+    let experiments = Experiments::new(scale, arguments.seed, arguments.sensors.clone());
+    shown(experiments.total(), |advance| experiments.run(advance))
+}
+
+/// Runs experiments of so many operations, with a progress bar.
+fn shown(
+    operations: u64,
+    run: impl FnOnce(&(dyn Fn(u64) + Sync)) -> Result<Reproduction, LabError>,
+) -> Result<Reproduction, LabError> {
+    let progress = Progress::new(operations);
+    let result = run(&|operations| progress.advance(operations));
+    progress.finish();
+    result
 }
 
 fn text(reproduction: &Reproduction) -> String {

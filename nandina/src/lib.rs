@@ -50,6 +50,6 @@ pub use error::{OpenError, ReadError, WriteError};
 pub use plan::{Cost, Plan, plan};
 pub use space::{Moves, Victims, Wear};
 pub use tree::{
-    Idle, Index, KeyBounds, Options, Range, Statistics, Violation, identify, ram_needed,
-    ram_to_identify,
+    Folds, Idle, Index, KeyBounds, Options, Range, Records, Statistics, Violation, identify,
+    ram_needed, ram_to_identify,
 };

@@ -12,7 +12,9 @@ use crate::space::{
     AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, Frames, LISTED_MAX, Victims, WEAK_MAX,
     Wear, checkpoint_cost, checkpoint_parts, room_to_fail,
 };
-use crate::tree::{Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, ram_needed, waiting_max};
+use crate::tree::{
+    Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, moved_path, ram_needed, waiting_max,
+};
 
 /// Chip operations of one call, at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,11 +87,18 @@ pub fn plan<S: Placement>(
     let area = if options.checkpoints.is_some() { AREA_BLOCKS } else { 0 };
     let extent = Extent { block_pages, blocks: (geometry.blocks - reserve).saturating_sub(area) };
     let path = S::path_pages(tree.height);
+    let capacity = options.mappings::<S>(geometry);
     let parts = match options.checkpoints {
         Some(_) => checkpoint_parts(geometry, &layout, block_pages).unwrap_or(0),
         None => 0,
     };
-    let budget = Budget::new(&extent, options.moves, tree.height, path, tree.inner_nodes);
+    let budget = Budget::new(
+        &extent,
+        options.moves,
+        tree.height,
+        (path, moved_path::<S>(capacity, tree.height, tree.inner_nodes)),
+        tree.inner_nodes,
+    );
     if budget.limit_pages < 3 {
         return Err(OpenError::ChipTooSmall { limit_pages: budget.limit_pages });
     }

@@ -3,6 +3,7 @@
 
 pub mod figure;
 pub mod mu_tree;
+pub mod vm_tree;
 
 use serde::Serialize;
 
@@ -48,6 +49,19 @@ impl Row {
         };
         let (paper, verdict) = (Some(paper), Some(verdict));
         Self { system, config: config.into(), metric, paper, measured, unit, ratio, verdict }
+    }
+
+    /// A figure of which the paper gives the least and the most. It stands beside the nearest that the paper allows.
+    fn in_range(
+        system: &'static str,
+        config: &str,
+        metric: &'static str,
+        (least, most): (f64, f64),
+        measured: f64,
+        unit: &'static str,
+    ) -> Self {
+        let paper = measured.clamp(least, most);
+        Self::beside(system, config, metric, paper, measured, unit)
     }
 
     /// A figure that the paper does not give.

@@ -1,79 +1,12 @@
 //! Cuts at every point of a small run, once or twice.
 
-use nandina::flash::{BlockNumber, Flash, Geometry, Profile};
+use nandina::flash::{BlockNumber, Flash};
 use nandina::place::Placement;
-use nandina::{Index, Moves, OpenError, Options, WriteError, ram_needed};
-use nandina_sim::{Chip, ChipError, Cut, FaultCounters, TINY, Tear};
+use nandina::{Index, WriteError, ram_needed};
+use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Tear};
 
 use super::oracle::{Change, Model, compare, key, text, value};
-use super::{CaseId, CutPoint, Device, Mode, Report, fitted, in_parallel, suited};
-
-/// A run of changes that contains all that a tree does: splits, growth in height, replaced values, nodes
-/// that vanish, garbage collection, idle steps, and everything removed at its end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CutRun {
-    /// Records, at least 1.
-    pub records: u32,
-    /// Bytes of a value; larger ones make a higher tree of fewer records.
-    pub value_bytes: usize,
-    /// With the fewest page buffers that there can be, and pages moved alone.
-    pub lean: bool,
-    /// Blocks opened from one checkpoint to the next, 1 to 12, or no checkpoints.
-    pub checkpoints: Option<u32>,
-}
-
-/// Blocks that an index with checkpoints takes for them. One of the four is only needed where they move to
-/// another block: without it, garbage is collected as early as in a run without checkpoints.
-const CHECKPOINT_BLOCKS: u32 = 3;
-
-impl CutRun {
-    /// The smallest run that has all of it on the chip for exhaustive tests.
-    pub const SMALL: Self = Self { records: 36, value_bytes: 60, lean: false, checkpoints: None };
-
-    /// A run with higher trees and more collections.
-    pub const LARGE: Self = Self { records: 168, value_bytes: 12, lean: false, checkpoints: None };
-
-    fn changes(&self) -> Vec<Change> {
-        let spread = |turn: u32| turn * 37 % self.records.max(1);
-        let puts = (0..self.records).map(|turn| Change::Put(spread(turn), 1));
-        let again = (0..self.records).step_by(3).map(|turn| Change::Put(spread(turn), 2));
-        let removals = (0..self.records).map(Change::Remove);
-        puts.chain(again).chain(removals).collect()
-    }
-
-    fn options<S: Placement>(&self) -> Options {
-        let checkpoints = self.checkpoints;
-        let options = Options { checkpoints, ..Options::new(4, self.value_bytes) };
-        fitted::<S>(if self.lean {
-            Options { page_buffers: Some(2), moves: Moves::Alone, ..options }
-        } else {
-            options
-        })
-    }
-
-    /// Why the run cannot even begin with system `S`, if it cannot: its sizes are the user's.
-    pub fn refusal<S: Placement>(&self) -> Option<String> {
-        let (mut chip, options) = (self.chip::<S>(0), self.options::<S>());
-        let mut ram = vec![0; ram_needed::<S>(&chip.profile().geometry, &options)];
-        match Index::<_, S>::format(&mut chip, &options, &mut ram) {
-            Err(
-                error @ (OpenError::BadOption { .. }
-                | OpenError::RecordTooLarge { .. }
-                | OpenError::ChipTooSmall { .. }),
-            ) => Some(error.to_string()),
-            _ => None,
-        }
-    }
-
-    /// The chip that the run is for.
-    pub fn chip<S: Placement>(&self, seed: u64) -> Chip {
-        let blocks = if self.lean { 9 } else { 10 };
-        let blocks = if self.records > 50 { blocks } else { 8 };
-        let blocks = blocks + if self.checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
-        let geometry = Geometry { blocks, ..TINY.geometry };
-        Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed)
-    }
-}
+use super::{CaseId, CutPoint, CutRun, Device, Mode, Report, in_parallel};
 
 /// Changes done after the last cut, to see that life goes on.
 const CHANGES_AFTER: usize = 12;
@@ -382,7 +315,9 @@ pub(super) fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(
     let whole = runner.changes.len();
     let session = runner.session::<S>(None, 0, whole)?;
     let Done { collected, height, idle_moves, .. } = runner.done;
-    if !collected || height < 2 || idle_moves == 0 || !runner.model.is_empty() {
+    // In place nothing is collected.
+    let collects = (collected && idle_moves > 0) || S::DESCRIPTION.in_place;
+    if !collects || height < 2 || !runner.model.is_empty() {
         return Err(format!(
             "the run is too tame: collected {collected}, height {height}, {idle_moves} moves when idle, \
              {} records left",
@@ -390,7 +325,8 @@ pub(super) fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(
         ));
     }
     let anchors = anchor_erases(runner.device.chip());
-    if run.checkpoints.is_some() && anchors < ANCHOR_ERASES_LEAST {
+    let checkpoints = run.options::<S>().checkpoints;
+    if checkpoints.is_some() && anchors < ANCHOR_ERASES_LEAST {
         return Err(format!(
             "the run is too tame: {anchors} erases of anchors, too few checkpoints"
         ));

@@ -12,6 +12,7 @@
 //! A failing case has one name ([`CaseId`]) that replays it.
 
 mod case;
+mod cut_run;
 mod cuts;
 mod device;
 pub mod oracle;
@@ -19,7 +20,8 @@ mod settings;
 mod swarm;
 
 pub use case::{CaseId, CutPoint};
-pub use cuts::{CutRun, cut_everywhere, cut_once};
+pub use cut_run::CutRun;
+pub use cuts::{cut_everywhere, cut_once};
 pub use device::{Device, fitted, suited};
 pub use settings::chips;
 pub use swarm::{Episode, episode};

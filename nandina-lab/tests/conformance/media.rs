@@ -252,8 +252,8 @@ impl Check for OneDeadPage {
                 continue;
             }
             let next = PageNumber(page.0 + 1);
-            let is_last =
-                next.0 % case.profile.geometry.pages_per_block == 0 || image.page_is_erased(next);
+            let is_last = next.0.is_multiple_of(case.profile.geometry.pages_per_block)
+                || image.page_is_erased(next);
             let mut readable = Vec::new();
             for number in 0..600 {
                 match index.get(&key(number)) {

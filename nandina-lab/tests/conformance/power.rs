@@ -81,6 +81,8 @@ fn survive(torture: Torture, cuts_least: u64, refreshed_least: u64) {
     for system in SYSTEMS {
         let report = nandina_lab::torture::torture(system.key, torture, &|_| {}).unwrap();
         assert_eq!(report.violations, [], "{}", system.key);
+        // What is replaced in place takes the fewest chip operations, and nothing is collected.
+        let cuts_least = if system.in_place { cuts_least / 3 } else { cuts_least };
         assert!(report.cuts >= cuts_least, "only {} cuts", report.cuts);
         // No device on which nodes are replaced in place has an ECC.
         let refreshed_least = if system.in_place { 0 } else { refreshed_least };

@@ -25,7 +25,7 @@ fn choices<S: Placement>() -> impl Iterator<Item = (Victims, u32)> {
     CHOICES.into_iter().filter(move |(choice, _)| paths || !matches!(choice, Victims::Tracked(_)))
 }
 
-fn case(victims: Victims, spare_bytes: u32, moves: Moves) -> Case {
+pub fn case(victims: Victims, spare_bytes: u32, moves: Moves) -> Case {
     let geometry = Geometry { blocks: 14, spare_bytes, ..LONG.geometry };
     let mut case = Case::new(Profile { geometry, ..TINY });
     case.options.victims = victims;
@@ -52,7 +52,7 @@ impl Check for CutAnywhere {
     }
 }
 
-fn cut_anywhere<S: Placement>(case: &Case) -> Outcome {
+pub fn cut_anywhere<S: Placement>(case: &Case) -> Outcome {
     let mut random = ChaCha8Rng::seed_from_u64(seed());
     let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
     let mut ram = case.ram::<S>();

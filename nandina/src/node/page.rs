@@ -1,7 +1,7 @@
 //! A page as it stands on the medium: an area for nodes, then a header that describes and seals it.
 //!
-//! The header is in the spare area where that is large enough, else in the last bytes of the main
-//! data. Every page describes its medium, so that no single page is precious and none wears first.
+//! The header is the last of what a page buffer holds: in the spare area as far as that reaches, and else in the last
+//! bytes of the main data. Every page describes its medium, so that no single page is precious and none wears first.
 //!
 //! ```text
 //!  0 checksum u32      CRC-32C over the node area and the rest of the header
@@ -91,7 +91,7 @@ pub struct PageLayout {
 impl PageLayout {
     /// The layout for pages of `page_bytes` with `spare_bytes` beside them.
     pub const fn new(page_bytes: usize, spare_bytes: usize) -> Self {
-        let beside = if spare_bytes >= HEADER_BYTES { HEADER_BYTES } else { 0 };
+        let beside = if spare_bytes < HEADER_BYTES { spare_bytes } else { HEADER_BYTES };
         Self { page_bytes, frame_bytes: page_bytes + beside }
     }
 

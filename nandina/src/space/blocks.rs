@@ -5,7 +5,7 @@
 //! a block was opened, or counts of what was superseded in some blocks. How worn blocks are spared is in `wear.rs`
 //! beside this.
 
-use super::{Victims, Wear};
+use super::{NO_BLOCK, Victims, Wear};
 use crate::flash::{BlockNumber, Geometry, PageNumber};
 use crate::node::bytes::{u16_at, u32_at};
 
@@ -17,9 +17,6 @@ const TRACKED_BYTES: usize = 6;
 
 /// The most pages of a block.
 pub const PAGES_MAX: u32 = 4095;
-
-/// No block has this number.
-pub(super) const NOTHING_AHEAD: (BlockNumber, u32) = (BlockNumber(u32::MAX), 0);
 
 /// What is noted of a block.
 #[derive(Clone, Copy)]
@@ -66,8 +63,8 @@ pub struct Blocks<'b> {
     pub(super) most_erased: u32,
     /// The block that was opened last, and how often it was erased.
     pub(super) last: (BlockNumber, u32),
-    /// A free block whose erase count was read ahead of its erase, and what it will be.
-    pub(super) ahead: (BlockNumber, u32),
+    /// The block that was erased last, and how often.
+    pub(super) erased: (BlockNumber, u32),
     /// Some blocks are held.
     holds: bool,
 }
@@ -116,7 +113,7 @@ impl<'b> Blocks<'b> {
             endangered_pages: 0,
             most_erased: 0,
             last: (BlockNumber(0), 0),
-            ahead: NOTHING_AHEAD,
+            erased: (NO_BLOCK, 0),
             holds: false,
         };
         blocks.clear();
@@ -137,7 +134,7 @@ impl<'b> Blocks<'b> {
         self.holds = false;
         self.most_erased = 0;
         self.last = (BlockNumber(self.blocks - 1), 0);
-        self.ahead = NOTHING_AHEAD;
+        self.erased = (NO_BLOCK, 0);
         self.bad_blocks = self.all().filter(|&block| self.is_bad(block)).count() as u32;
         self.forget_valid();
     }
@@ -190,14 +187,13 @@ impl<'b> Blocks<'b> {
         self.table[at..at + WORD_BYTES].copy_from_slice(&to.to_le_bytes());
     }
 
-    /// How often the block was erased; where erases are not counted, only of the block that was opened last.
+    /// How often the block was erased; where erases are not counted, only of the blocks that were opened and erased last.
     pub fn erase_count(&self, block: BlockNumber) -> u32 {
         if self.counts_erases() {
             self.word(block, 0)
-        } else if block == self.last.0 {
-            self.last.1
         } else {
-            0
+            let known = [self.last, self.erased].into_iter().find(|known| known.0 == block);
+            known.map_or(0, |(_, count)| count)
         }
     }
 

@@ -89,12 +89,12 @@ impl Budget {
     }
 
     /// The best limits for a tree of `height` with `inner_nodes`, in which a changed leaf writes
-    /// `path_pages` pages, its own included.
+    /// `path_pages` pages, its own included, and one that is moved `moved_path`.
     pub fn new(
         extent: &Extent,
         moves: Moves,
         height: u8,
-        path_pages: u32,
+        (path_pages, moved_path): (u32, u32),
         inner_nodes: u32,
     ) -> Self {
         let block = extent.block_pages;
@@ -102,7 +102,7 @@ impl Budget {
         let operation = path_pages + u32::from(height) + 1;
         let mut best = Self { limit_pages: 0, room_pages: operation + block, reserve_pages: block };
         for valid in 1..block {
-            if moves.pages(valid, path_pages, inner_nodes) + extent.gain() > block {
+            if moves.pages(valid, moved_path, inner_nodes) + extent.gain() > block {
                 break;
             }
             let reserve_blocks = 1 + valid.next_power_of_two().ilog2();
@@ -126,15 +126,15 @@ mod tests {
     #[test]
     fn most_of_a_large_chip_can_be_valid() {
         let pages = LARGE.block_pages * LARGE.blocks;
-        let mu = Budget::new(&LARGE, Moves::Together, 3, 1, 100);
+        let mu = Budget::new(&LARGE, Moves::Together, 3, (1, 1), 100);
         assert!(mu.limit_pages * 100 / pages >= 80, "{mu:?}");
-        let wandering = Budget::new(&LARGE, Moves::Together, 3, 3, 10);
+        let wandering = Budget::new(&LARGE, Moves::Together, 3, (3, 3), 10);
         assert!(wandering.limit_pages * 100 / pages >= 60, "{wandering:?}");
     }
 
     #[test]
     fn a_chip_without_room_allows_nothing() {
         let extent = Extent { blocks: 2, ..LARGE };
-        assert_eq!(Budget::new(&extent, Moves::Together, 1, 1, 0).limit_pages, 0);
+        assert_eq!(Budget::new(&extent, Moves::Together, 1, (1, 1), 0).limit_pages, 0);
     }
 }

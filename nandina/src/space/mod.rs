@@ -1,8 +1,8 @@
 //! Where the next page goes and which block is collected: allocation, validity, wear, bad blocks.
 //!
 //! Pages are written one after another into the active block. A block is erased immediately before its
-//! first page is written, never earlier, so a torn erase or a stale half-written block can never be
-//! mistaken for free space; after a mount the active block of before is not written again, because a
+//! first page is written, or by an idle step of which only RAM knows, so a torn erase or a stale half-written block
+//! can never be mistaken for free space (blocks of checkpoints, which say themselves what they hold, apart); after a mount the active block of before is not written again, because a
 //! program that was cut may be invisible (rule 1 of the media contract). Only safe pages are programmed,
 //! so a cut never damages a page that was programmed before (rule 13).
 //!
@@ -44,6 +44,7 @@ pub(crate) use checkpoint::{
 pub(crate) use frames::Frames;
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 use mappings::Mappings;
+pub(crate) use mappings::mappings_in;
 pub(crate) use overwrite::Image;
 pub(crate) use twins::ROOT as ROOT_TWIN;
 pub use victim::{TRACKED_MAX, Victims};
@@ -86,6 +87,9 @@ enum Tally {
     Unsure,
 }
 
+/// No chip has so many blocks.
+const NO_BLOCK: BlockNumber = BlockNumber(u32::MAX);
+
 /// The chip, the page buffers, and the account of every block.
 pub struct Space<'b, F, K: Kind> {
     flash: F,
@@ -116,6 +120,8 @@ pub struct Space<'b, F, K: Kind> {
     failures: u32,
     /// The block being written, and the place of its next page among the safe ones.
     active: Option<(BlockNumber, u32)>,
+    /// A free block that was erased ahead of need, or [`NO_BLOCK`].
+    ready: BlockNumber,
     /// Pages that the running operation superseded.
     retired: u8,
     weak: Weak,
@@ -170,6 +176,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             foreign: 0..0,
             failures: 0,
             active: None,
+            ready: NO_BLOCK,
             retired: 0,
             weak: Weak::NONE,
             unmarked: false,
@@ -230,6 +237,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.foreign = if K::IN_PLACE { 0..0 } else { root + 1..sequence + 1 };
         self.tally = if K::IN_PLACE { Tally::Unsure } else { Tally::Sure };
         self.active = None;
+        self.ready = NO_BLOCK;
         self.last_programmed = (u32::MAX, 0);
         self.retired = 0;
         self.weak = Weak::NONE;

@@ -5,7 +5,7 @@
 //! others were, but those that are full (VMTree paper, section 4.4). A clock sees to these: its hand goes once round
 //! while the ring goes round some times, and what was not opened since the hand passed it is emptied.
 
-use super::blocks::{Mark, NOTHING_AHEAD};
+use super::blocks::Mark;
 use super::{Blocks, Kind, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash};
@@ -74,8 +74,12 @@ impl Blocks<'_> {
     /// The block is erased for the `count`th time.
     pub fn note_erase(&mut self, block: BlockNumber, count: u32) {
         self.set_erase_count(block, count);
-        self.last = (block, count);
-        self.ahead = NOTHING_AHEAD;
+        self.erased = (block, count);
+    }
+
+    /// The block, which was erased, is written from now on.
+    pub fn note_open(&mut self, block: BlockNumber) {
+        self.last = (block, self.erase_count(block));
         if !self.counts_erases() {
             self.set_mark(block, Mark::Young, true);
         }
@@ -138,24 +142,10 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         self.blocks.rested(self.active_block(), self.sequence as u32)
     }
 
-    /// Reads ahead how often the block was erased that is opened next, so that no change has to. Answers how many
-    /// reads that took.
-    pub(crate) fn look_ahead(&mut self) -> Result<u32, Fault<F::Error>> {
-        let next = self.blocks.next_free(self.active_block(), &[]);
-        let next = next.filter(|&next| !self.blocks.counts_erases() && next != self.blocks.ahead.0);
-        let Some(next) = next.filter(|_| !K::IN_PLACE) else { return Ok(0) };
-        self.blocks.ahead = (next, self.next_erase_count(next)?);
-        Ok(1)
-    }
-
     /// How often `block` will have been erased once it is erased again. Cost: one read, if erases are not counted.
     pub(super) fn next_erase_count(&mut self, block: BlockNumber) -> Result<u32, Fault<F::Error>> {
         if self.blocks.counts_erases() {
             return Ok(self.blocks.erase_count(block).saturating_add(1));
-        }
-        let (ahead, count) = self.blocks.ahead;
-        if block == ahead {
-            return Ok(count);
         }
         if let Some(frame) = self.frames.idle() {
             match self.read_raw(self.page_at(block, 0), frame)? {

@@ -2,7 +2,7 @@
 //! operation count, and the blocks that are opened for them.
 
 use super::victim::SpareWithHint;
-use super::{Kind, RETIRED_MAX, STAGED, Space};
+use super::{Kind, NO_BLOCK, RETIRED_MAX, STAGED, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
 use crate::node::PageHeader;
@@ -158,11 +158,37 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         self.blocks.next_free(filled, &[]).ok_or_else(|| self.no_room(0))
     }
 
+    /// Erases the block that is opened next, so that no change has to wait for it, if the active one is half full.
+    /// That it is erased is known in RAM only: after a cut it is erased again. Answers whether it was done.
+    pub(crate) fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
+        let half = self.block_pages() / 2;
+        let Some((active, _)) = self.active.filter(|&(_, place)| place >= half) else {
+            return Ok(false);
+        };
+        // A checkpoint names the blocks that are opened after it.
+        if K::IN_PLACE || self.medium.checkpoints || self.ready != NO_BLOCK {
+            return Ok(false);
+        }
+        let Some(block) = self.blocks.next_free(Some(active), &[]) else {
+            return Ok(false);
+        };
+        if self.erase(block)? {
+            self.ready = block;
+        }
+        Ok(true)
+    }
+
     fn open_block(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
         let active = self.active.take().map(|(block, _)| block);
+        let ready = core::mem::replace(&mut self.ready, NO_BLOCK);
+        if ready != NO_BLOCK && self.blocks.is_empty(ready) {
+            self.blocks.note_open(ready);
+            return Ok(ready);
+        }
         loop {
             let block = self.next_block(active)?;
             if self.erase(block)? {
+                self.blocks.note_open(block);
                 return Ok(block);
             }
         }

@@ -56,7 +56,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let victim = if self.reserve_touched {
                 self.easiest_victim()?
             } else {
-                let (path_pages, inner_nodes) = (S::path_pages(self.height), self.inner_nodes);
+                let (path_pages, inner_nodes) = (self.moved_path(), self.inner_nodes);
                 let block = self.space.block_pages() - self.space.extent().gain();
                 self.space.victim(|valid| self.moves.pages(valid, path_pages, inner_nodes) <= block)
             };

@@ -9,6 +9,7 @@ use core::cell::Cell;
 
 use super::batch::Batch;
 use super::descend::Path;
+use super::fold::kept_for_parents;
 use super::rewrite::{Edit, Separator};
 use super::{Index, KEY_BYTES_MAX};
 use crate::error::{Fault, WriteError};
@@ -146,7 +147,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         pages += S::path_pages(height) - S::path_pages(self.height);
         let limit_pages = self.budget_for(height, inner_nodes).limit_pages;
         // Names are given up for it if need be, but for one that a change may add.
-        let pages = pages + u32::from(S::DESCRIPTION.maps);
+        let pages = pages
+            + if S::DESCRIPTION.maps {
+                1 + kept_for_parents(self.space.mappings.capacity(), inner_nodes)
+            } else {
+                0
+            };
         self.space.valid_pages().saturating_add(pages) <= limit_pages
     }
 

@@ -12,10 +12,50 @@ use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
 use crate::place::{Placement, node_in};
 
+/// When a node is written so that the mappings of its children go, where nothing else makes it be written. The mapping
+/// that the table has no room for always writes the parent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Folds {
+    /// When the table is three quarters full and twice the node's share of it is mapped. A parent that is no longer in
+    /// a page buffer is not read for that.
+    #[default]
+    Share,
+    /// Only when the table has no room (VMTree paper, section 4.2). For comparison: it frees fewer mappings for each
+    /// program.
+    Full,
+    /// As soon as so many children of the node are mapped, however full the table is (VMTree paper, section 4.2: 2 or
+    /// more). For comparison.
+    Children(u8),
+}
+
+/// Places more that leaves leave free: a division makes an inner node more.
+const SPARE: usize = 4;
+
 /// Parents are written for their mappings only when the table is so full, in eighths.
 const FULL_EIGHTHS: usize = 6;
 
+/// Places of a table of `capacity` that only inner nodes may take, so that each of them always can: then a moved leaf
+/// makes its parent be written and nothing above. None, where there are too many.
+pub(crate) const fn kept_for_parents(capacity: usize, inner_nodes: u32) -> u32 {
+    if 2 * inner_nodes as usize <= capacity { inner_nodes } else { 0 }
+}
+
+/// Pages that are written when a page is moved, its own included, in a tree of `height`.
+pub(crate) fn moved_path<S: Placement>(capacity: usize, height: u8, inner_nodes: u32) -> u32 {
+    let path = S::path_pages(height);
+    if S::DESCRIPTION.maps && kept_for_parents(capacity, inner_nodes) > 0 {
+        if path < 2 { path } else { 2 }
+    } else {
+        path
+    }
+}
+
 impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Pages that are written when a page is moved, its own included.
+    pub(super) fn moved_path(&self) -> u32 {
+        moved_path::<S>(self.space.mappings.capacity(), self.height, self.inner_nodes)
+    }
+
     /// After a `refusal` for lack of room: has a parent take the place of a child that has moved, so that the page
     /// of its name is free. Hands the refusal on where no name is left.
     pub(super) fn reclaim_name(
@@ -38,14 +78,32 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if !S::DESCRIPTION.maps {
             return Ok(false);
         }
-        // Each mapping keeps a page from being programmed, and these count.
-        if self.tight || self.space.taken_pages() >= self.budget.limit_pages {
+        if self.tight {
             return Ok(true);
         }
         let mappings = &self.space.mappings;
-        if mappings.len() * 8 < mappings.capacity() * FULL_EIGHTHS {
+        let kept = kept_for_parents(mappings.capacity(), self.inner_nodes);
+        if level > 2 && kept > 0 {
             return Ok(false);
         }
+        // Each mapping keeps a page from being programmed, and these count.
+        let is_mapped = mappings.get(path.page(level - 1)).is_some();
+        if self.space.taken_pages() + kept >= self.budget.limit_pages
+            || (!is_mapped
+                && kept > 0
+                && mappings.len() + kept as usize + SPARE >= mappings.capacity())
+        {
+            return Ok(true);
+        }
+        let parents = self.inner_nodes.max(1) as usize;
+        let enough = match self.folding {
+            Folds::Full => return Ok(false),
+            Folds::Children(children) => children.into(),
+            Folds::Share if mappings.len() * 8 < mappings.capacity() * FULL_EIGHTHS => {
+                return Ok(false);
+            }
+            Folds::Share => (2 * mappings.capacity() / parents).max(2),
+        };
         // A parent that was displaced from its page buffer is not worth a read.
         let page = crate::flash::PageNumber(self.space.where_is(path.page(level)));
         let Some(frame) = self.space.frames.holding(page) else {
@@ -57,7 +115,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mapped = (0..node.count())
             .filter(|&slot| self.space.mappings.get(node.pointer(slot)).is_some())
             .count();
-        let parents = self.inner_nodes.max(1) as usize;
-        Ok(mapped >= (2 * self.space.mappings.capacity() / parents).max(2))
+        Ok(mapped >= enough)
     }
 }

@@ -73,7 +73,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Does part of the work that is due anyway, with at most `budget` chip operations: saves pages that
     /// the ECC found weak and pages on bad blocks, collects garbage until the next block's worth of
-    /// changes need none, and reads on through the valid pages to see how well they can be read.
+    /// changes need none, erases the block that is opened next, and reads on through the valid pages to see how well
+    /// they can be read.
     ///
     /// What waits in the write buffer goes on waiting.
     ///
@@ -96,8 +97,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let left = budget.saturating_sub(spent(self));
             let (page, cause) = match self.due(budget >= ride) {
                 Due::Nothing => {
-                    let looked = if left > 0 { self.space.look_ahead()? } else { 0 };
-                    self.patrol(left - looked)?;
+                    if left > self.space.blocks.wear().reads_by_erase() {
+                        self.space.prepare_block()?;
+                    }
+                    self.patrol(budget.saturating_sub(spent(self)))?;
                     return Ok(ended(self, false, false));
                 }
                 Due::Change => return Ok(ended(self, false, true)),
@@ -134,7 +137,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn gains(&self, block: BlockNumber, together: bool) -> bool {
         let moves = if together { self.moves } else { Moves::Alone };
         let valid = self.space.blocks.valid_in(block);
-        let written = moves.pages(valid, S::path_pages(self.height), self.inner_nodes);
+        let written = moves.pages(valid, self.moved_path(), self.inner_nodes);
         // Moved together only as long as there is room: then for all of it.
         let whole = moves == Moves::Alone || self.space.room() >= self.floor() + RIDERS + written;
         whole && written < self.space.block_pages()

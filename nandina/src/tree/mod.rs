@@ -6,10 +6,12 @@
 //! Nodes that become empty vanish; nothing is merged or redistributed (μ-Tree paper, section 3.4).
 
 mod batch;
+mod change;
 mod check;
 mod checkpoint;
 mod collect;
 mod descend;
+mod divide;
 mod flush;
 mod fold;
 mod follow;
@@ -19,19 +21,24 @@ mod idle;
 mod in_place;
 mod mount;
 mod options;
+mod pairs;
 mod range;
 mod recover;
 mod rewrite;
 mod trim;
+mod valid;
 
 pub(crate) use batch::waiting_max;
 pub use check::Violation;
 pub(crate) use collect::SPARE_MOVES;
+pub use fold::Folds;
+pub(crate) use fold::moved_path;
 pub(crate) use form::Form;
 pub use identify::{identify, ram_to_identify};
 pub use idle::Idle;
 pub(crate) use idle::move_cost;
 pub use options::{Options, ram_needed};
+pub use pairs::Records;
 pub use range::{KeyBounds, Range};
 
 use batch::Batch;
@@ -40,7 +47,6 @@ use crate::error::{Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash};
 use crate::place::{Level, Placement, node_in};
 use crate::space::{Budget, Moves, Space, Tree};
-use rewrite::Edit;
 
 /// The highest tree that is built.
 pub const HEIGHT_MAX: u8 = 12;
@@ -66,6 +72,7 @@ pub struct Index<'b, F, S: Placement> {
     inner_nodes: u32,
     budget: Budget,
     moves: Moves,
+    folding: Folds,
     /// An operation failed half way. As after a cut, only the medium knows what is true.
     in_doubt: bool,
     /// No mapping is to be added: each keeps a page from being used.
@@ -97,6 +104,10 @@ pub struct Statistics {
     pub valid_pages: u32,
     /// Valid pages allowed for a tree of this height; at it, inserts that need a page are refused.
     pub limit_pages: u32,
+    /// Virtual mappings in the table.
+    pub mappings: u32,
+    /// Virtual mappings for which the table has room; 0 for systems that have none.
+    pub mappings_max: u32,
     /// Pages that can be programmed before garbage is collected.
     pub free_pages: u32,
     /// Victim blocks collected since the index was opened.
@@ -209,6 +220,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             inner_nodes: self.inner_nodes,
             valid_pages: self.space.valid_pages(),
             limit_pages: self.budget.limit_pages,
+            mappings: self.space.mappings.len() as u32,
+            mappings_max: self.space.mappings.capacity() as u32,
             free_pages: self.space.room(),
             collected_blocks: self.collected_blocks.into(),
             moved_pages: self.moved_pages.into(),
@@ -241,96 +254,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(node.search(key).ok().map(|index| node.payload(index)))
     }
 
-    /// Puts a record, replacing the value that `key` had. Answers whether the key is new; nothing if the write buffer
-    /// took it, for then the tree was not asked.
-    ///
-    /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for each
-    /// split. A value that is already there costs no program. Nothing if the write buffer takes it; the cost of a
-    /// [`flush`](Self::flush) more if it is full. If that flush fails, the change is refused as well; but if it was due
-    /// to [`Options::write_buffer_changes`], the change waits with the others.
-    pub fn insert(
-        &mut self,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<Option<bool>, WriteError<F::Error>> {
-        self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
-        let expected = usize::from(self.space.medium.value_bytes);
-        if value.len() != expected {
-            return Err(WriteError::ValueSize { expected, given: value.len() });
-        }
-        if self.defer(key, Some(value))? {
-            return Ok(None);
-        }
-        loop {
-            self.make_room()?;
-            let (path, height) = (self.descend_to_change(key, 1)?, self.height);
-            let node = self.node(self.working(1), 1)?;
-            let new = match node.search(key) {
-                Ok(index) if node.payload(index) == value => false,
-                Ok(index) => {
-                    self.rewrite(&path, 1, Edit::Replace { index, value }, self.records, None)?;
-                    false
-                }
-                Err(index) => {
-                    if let Err(refusal) = self.admit(&path) {
-                        self.reclaim_name(refusal)?;
-                        continue;
-                    }
-                    if let Some(level) = self.to_divide(&path, index) {
-                        self.rewrite(&path, level, Edit::Divide, self.records, None)?;
-                        continue;
-                    }
-                    let edit = Edit::Insert { index, key, value };
-                    self.rewrite(&path, 1, edit, self.records + 1, None)?;
-                    true
-                }
-            };
-            self.note_change(&path, height);
-            return Ok(Some(new));
-        }
-    }
-
-    /// The node on `path` that has to be divided by itself before the leaf takes a record at `index`: where the
-    /// parent alone commits a division, it needs room for one.
-    fn to_divide(&self, path: &descend::Path, index: usize) -> Option<u8> {
-        if !S::TRIMS {
-            return None;
-        }
-        let full = |level: &u8| path.count(*level) >= self.capacity(*level);
-        let full = (1..=self.height).take_while(full).count() as u8;
-        let edge = path.right_edge && self.height > 1;
-        match full {
-            0 => None,
-            1 if !S::LEFT_STAYS => None,
-            1 if index >= rewrite::left_count(path.count(1), index, edge) => None,
-            _ => Some(full),
-        }
-    }
-
-    /// Takes the record of `key` out. Answers whether there was one; nothing if the write buffer took the change, for
-    /// then the tree was not asked. Cost: as a replacing insert.
-    pub fn remove(&mut self, key: &[u8]) -> Result<Option<bool>, WriteError<F::Error>> {
-        self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
-        if self.defer(key, None)? {
-            return Ok(None);
-        }
-        let (path, height, found) = loop {
-            self.make_room()?;
-            let (path, height) = (self.descend_to_change(key, 1)?, self.height);
-            let found = self.node(self.working(1), 1)?.search(key);
-            if found.is_err() || path.count(1) > 1 || !self.clear_the_way(&path)? {
-                break (path, height, found);
-            }
-        };
-        if let Ok(index) = found {
-            let records = self.records.saturating_sub(1);
-            self.rewrite(&path, 1, Edit::Remove { index }, records, None)?;
-        }
-        self.note_change(&path, height);
-        // What the tree refused waits no more if it was of this key.
-        Ok(Some(self.batch.forget(key).unwrap_or(found.is_ok())))
-    }
-
     fn check_key(&self, key: &[u8]) -> Result<(), (usize, usize)> {
         let expected = usize::from(self.space.medium.key_bytes);
         if key.len() == expected { Ok(()) } else { Err((expected, key.len())) }
@@ -344,43 +267,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Whether the index can take one more record at the end of `path`, before anything is written.
-    fn admit(&mut self, path: &descend::Path) -> Result<(), WriteError<F::Error>> {
-        let divided = (1..=self.height)
-            .take_while(|&level| path.count(level) >= self.capacity(level))
-            .count() as u32;
-        if divided == 0 {
-            return Ok(());
-        }
-        let grows = divided == u32::from(self.height);
-        if grows && !self.form().can_grow::<S>(self.height) {
-            return Err(WriteError::TooHigh { height: self.height });
-        }
-        let height = self.height + u8::from(grows);
-        let more_pages = divided + S::path_pages(height) - S::path_pages(self.height);
-        let inner_nodes = self.inner_nodes + divided - 1 + u32::from(grows);
-        let budget = if inner_nodes == self.inner_nodes {
-            self.budget
-        } else {
-            self.budget_for(height, inner_nodes)
-        };
-        let mapped = u32::from(S::DESCRIPTION.maps);
-        let valid_pages = self.space.taken_pages() + more_pages + mapped;
-        if valid_pages <= budget.limit_pages {
-            return Ok(());
-        }
-        Err(match self.space.no_room(budget.limit_pages) {
-            Fault::NoRoom { limit_pages, .. } => WriteError::Full { valid_pages, limit_pages },
-            worn_out => worn_out.into(),
-        })
-    }
-
     fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
         if S::DESCRIPTION.in_place {
             return Budget::in_place(self.space.geometry.pages() / 2);
         }
-        let path_pages = S::path_pages(height);
-        Budget::new(&self.space.extent(), self.moves, height, path_pages, inner_nodes)
+        let capacity = self.space.mappings.capacity();
+        let paths = (S::path_pages(height), fold::moved_path::<S>(capacity, height, inner_nodes));
+        Budget::new(&self.space.extent(), self.moves, height, paths, inner_nodes)
     }
 
     const fn form(&self) -> Form {

@@ -16,11 +16,10 @@
 //! checkpoints the newest of them tells where to look instead (`checkpoint.rs` beside this).
 
 use super::batch::{self, Batch};
-use super::descend::Path;
 use super::{HEIGHT_MAX, Index, Options};
 use crate::error::{Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::node::{Medium, PageFault, PageHeader, SAME_PAGE};
+use crate::node::{Medium, PageFault, PageHeader};
 use crate::place::{Origin, Placement, relink};
 use crate::space::{Budget, Kind, Space, block_pages};
 
@@ -143,6 +142,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             inner_nodes: 0,
             budget: Budget::default(),
             moves: options.moves,
+            folding: options.folds,
             in_doubt: true,
             tight: false,
             reserve_touched: false,
@@ -282,79 +282,6 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             self.unexplained_pages += damaged;
         }
         Ok(last)
-    }
-
-    /// Marks a page as valid. A page that two nodes refer to would make a walk of the tree as long as the
-    /// number of its ways, which has no bound worth the name.
-    fn claim(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
-        let place = self.space.where_is(page);
-        if place != page {
-            // Its number is a name, so it is kept.
-            self.claim_page(PageNumber(page))?;
-        }
-        self.claim_page(PageNumber(place))
-    }
-
-    pub(super) fn claim_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
-        if self.space.blocks.is_valid(page) {
-            return Err(Fault::Corrupt { page, reason: "two nodes refer to it" });
-        }
-        self.space.blocks.set_valid(page, true);
-        Ok(())
-    }
-
-    /// Walks the inner nodes and marks every page that is `new` and holds a reachable node. What an older page
-    /// leads to is older, and marked already.
-    pub(super) fn find_valid_pages(
-        &mut self,
-        new: impl Fn(u32) -> bool,
-    ) -> Result<(), Fault<F::Error>> {
-        let mut path = Path::new();
-        let mut level = self.height;
-        path.set_page(level, self.root);
-        loop {
-            let page = path.page(level);
-            let frame = self.visit(&mut path, level)?;
-            let slot = path.slot(level);
-            if slot == 0 {
-                let lowest = self.space.header(frame).lowest;
-                let below = level > 1 && self.node(frame, level)?.slot_of(SAME_PAGE).is_some();
-                if lowest == level {
-                    self.claim(page)?;
-                } else if lowest > level || !below {
-                    let reason = "it lacks a node that its header tells of";
-                    return Err(Fault::Corrupt { page: PageNumber(page), reason });
-                }
-                self.inner_nodes += u32::from(level > 1);
-            }
-            let count = self.node(frame, level)?.count();
-            if level == 1 || slot >= count {
-                // A tree of height one is a leaf, and the walk is over; else go on beside the parent.
-                if level == self.height {
-                    return Ok(());
-                }
-                level += 1;
-                path.set_slot(level, path.slot(level) + 1);
-                continue;
-            }
-            let pointer = self.node(frame, level)?.pointer(slot);
-            let child = if pointer == SAME_PAGE { page } else { pointer };
-            if child >= self.space.geometry.pages() {
-                let page = PageNumber(page);
-                return Err(Fault::Corrupt { page, reason: "a pointer leads beyond the chip" });
-            }
-            if !new(child) {
-                path.set_slot(level, slot + 1);
-            } else if level == 2 {
-                // A leaf is the lowest node of its page: it need not be read to be known.
-                self.claim(child)?;
-                path.set_slot(level, slot + 1);
-            } else {
-                level -= 1;
-                path.set_page(level, child);
-                path.set_slot(level, 0);
-            }
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The settings of an index, each with its range, and the RAM that they take.
 
-use super::{Form, HEIGHT_MAX, KEY_BYTES_MAX, batch};
+use super::{Folds, Form, HEIGHT_MAX, KEY_BYTES_MAX, batch};
 use crate::error::OpenError;
 use crate::flash::Geometry;
 use crate::node::{Medium, PageLayout, Shape};
@@ -70,6 +70,9 @@ pub struct Options {
     /// chip of 65535 pages and more, and a sixteenth of the table stays empty. More mappings make fewer parents be
     /// written. An index is opened with as many bytes as before, or more. Default: 1024.
     pub mapping_bytes: usize,
+    /// When a parent is written only so that the mappings of its children go, for systems that have a table of them.
+    /// Default: [`Folds::Share`].
+    pub folds: Folds,
     /// Page buffers keep their pages from one operation to the next, the root's above all. `None` for the system's
     /// default: systems that write every change up to the root read it anew each time, the others keep it.
     pub keep_pages: Option<bool>,
@@ -96,6 +99,7 @@ impl Options {
             write_buffer_ticks: None,
             checkpoints: None,
             mapping_bytes: 1024,
+            folds: Folds::Share,
             keep_pages: None,
             verify: false,
         }
@@ -107,6 +111,15 @@ impl Options {
 
     pub(crate) fn wear<S: Placement>(&self) -> Wear {
         self.wear.unwrap_or(S::Kind::WEAR)
+    }
+
+    /// Mappings that system `S` may keep on such a chip.
+    pub(crate) const fn mappings<S: Placement>(&self, geometry: &Geometry) -> usize {
+        if S::DESCRIPTION.maps {
+            space::mappings_in(self.mapping_bytes, geometry.pages())
+        } else {
+            0
+        }
     }
 
     /// The pages that are kept in RAM.

@@ -73,6 +73,15 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                     .map_err(|(expected, given)| ReadError::KeySize { expected, given })?;
             }
         }
+        self.range_from((low, high), downwards)
+    }
+
+    /// The same with bounds that may be shorter than keys: what begins with one is above it.
+    pub(super) fn range_from<'i, 'k>(
+        &'i mut self,
+        (low, high): (Bound<&'k [u8]>, Bound<&'k [u8]>),
+        downwards: bool,
+    ) -> Result<Range<'i, 'b, 'k, F, S>, ReadError<F::Error>> {
         self.settle()?;
         self.space.begin_walk();
         let waiting = match if downwards { high } else { low } {

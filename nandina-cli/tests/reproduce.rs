@@ -1,0 +1,62 @@
+//! The VMTree paper's experiments as a user runs them, without the sensor series.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+fn json(arguments: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_nandina")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn reproduce_runs_vmtree_beside_the_paper_and_the_published_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().to_str().unwrap();
+    let nowhere = folder.path().join("nowhere");
+    let sensors = nowhere.to_str().unwrap();
+    let object = json(&[
+        "reproduce",
+        "vmtree",
+        "--quick",
+        "--json",
+        "--figures",
+        figures,
+        "--sensors",
+        sensors,
+    ]);
+    assert_eq!(object["paper"], "vmtree");
+    let experiments = object["experiments"].as_array().unwrap();
+    let experiment = |id: &str| experiments.iter().find(|it| it["id"] == id).unwrap();
+    let measured = |id: &str, system: &str, config: &str, metric: &str| {
+        let is_it = |row: &&Value| {
+            row["system"] == system && row["config"] == config && row["metric"] == metric
+        };
+        let rows = experiment(id)["rows"].as_array().unwrap();
+        rows.iter().find(is_it).unwrap()["measured"].as_f64().unwrap()
+    };
+    let at = "sd random M3 L0";
+    assert!((1.0..1.2).contains(&measured("figure6", "btree", at, "writes_per_insert")));
+    assert!((1.0..1.2).contains(&measured("figure6", "vm", at, "writes_per_insert")));
+    assert!((1.0..2.1).contains(&measured("published", "vm", at, "reads_per_lookup")));
+    let parents = |policy: &str| measured("folds", "vm", policy, "of them parents");
+    assert!(parents("twice-the-share") < parents("table-full"));
+    assert!(parents("table-full") < parents("2-children"), "a program for every two mappings");
+    // Without the series their parts say so, and nothing is made up in their place.
+    let refusals = experiment("figure8")["refusals"].to_string();
+    assert!(refusals.contains("nowhere") && refusals.contains("--sensors"), "{refusals}");
+    assert!(experiment("figure8")["rows"].as_array().unwrap().is_empty());
+    for id in ["figure7", "folds"] {
+        for pair in experiment(id)["orderings"].as_array().unwrap() {
+            assert_eq!(pair[1], Value::Bool(true), "{}", pair[0]);
+        }
+    }
+    for figure in ["figure6", "figure7", "figure10", "figure11", "section5-4", "folds"] {
+        for extension in ["svg", "png"] {
+            let drawing = folder.path().join(format!("vmtree-{figure}.{extension}"));
+            let bytes = std::fs::read(&drawing).unwrap();
+            assert!(bytes.len() > 5_000, "{} has {} bytes", drawing.display(), bytes.len());
+        }
+    }
+}
