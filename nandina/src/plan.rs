@@ -10,7 +10,7 @@ use crate::node::PageLayout;
 use crate::place::Placement;
 use crate::space::{
     AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, Frames, LISTED_MAX, Victims, WEAK_MAX,
-    checkpoint_cost, checkpoint_parts, room_to_fail,
+    Wear, checkpoint_cost, checkpoint_parts, room_to_fail,
 };
 use crate::tree::{
     Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, moved_path, ram_needed, waiting_max,
@@ -105,7 +105,8 @@ pub fn plan<S: Placement>(
     // A system that puts a whole path in one page has as many pages as leaves.
     let shares_pages = S::DESCRIPTION.writes_paths && path == 1;
     let valid_pages = if shares_pages { tree.leaves } else { tree.leaves + tree.inner_nodes };
-    let bounds = Bounds { extent, budget, path, height: tree.height, parts, options };
+    let wear = options.wear::<S>();
+    let bounds = Bounds { extent, budget, path, height: tree.height, parts, options, wear };
     let shared = Frames::COUNT_MAX.min(options.buffers::<S>()) <= usize::from(tree.height);
     let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };
     let spanned = u64::from((budget.room_pages - budget.reserve_pages).div_ceil(block_pages));
@@ -154,8 +155,14 @@ pub fn plan<S: Placement>(
         change: change.and(waiting, change),
         // The first change makes the reserve whole.
         change_after_cuts: after_cuts.and(waiting, change),
-        gc_step_least: move_cost(tree.height, path, 0, options.verify, block_pages)
-            + if parts > 0 { checkpoint_cost(parts, options.verify) } else { 0 },
+        gc_step_least: move_cost(
+            tree.height,
+            path,
+            0,
+            options.verify,
+            options.wear::<S>(),
+            block_pages,
+        ) + if parts > 0 { checkpoint_cost(parts, options.verify) } else { 0 },
     })
 }
 
@@ -200,6 +207,7 @@ struct Bounds<'p> {
     /// Pages of a checkpoint, or 0.
     parts: u32,
     options: &'p Options,
+    wear: Wear,
 }
 
 impl Bounds<'_> {
@@ -235,6 +243,7 @@ impl Bounds<'_> {
         let reads = (looked_at + spare_moves) * by_move + 3 * height + search + verifies;
         let erases =
             programs.div_ceil(block_pages) + checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
+        let reads = reads + erases * u64::from(self.wear.reads_by_erase());
         Cost { reads, programs, erases }
     }
 }

@@ -29,6 +29,8 @@ pub fn fitted<S: Placement>(options: Options) -> Options {
         page_buffers: options.page_buffers.map(|buffers| buffers.max(system.buffers_min)),
         write_cache: if paths { options.write_cache } else { 0 },
         checkpoints: options.checkpoints.filter(|_| paths),
+        // Checkpoints are for blocks whose erases are counted.
+        wear: options.wear.filter(|_| !paths || options.checkpoints.is_none()),
         victims: match options.victims {
             Victims::Tracked(_) if !paths => Victims::Fewest,
             victims => victims,

@@ -5,7 +5,7 @@ use nandina::flash::profile::{Ecc, PROFILES};
 use nandina::flash::{Geometry, Profile};
 use nandina::place::Placement;
 use nandina::space::{EVERY_MAX, TRACKED_MAX};
-use nandina::{Moves, Options, Victims};
+use nandina::{Moves, Options, Victims, Wear};
 use nandina_sim::{Chip, Faults};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -99,6 +99,7 @@ impl Settings {
                 1 => Victims::Tracked(random.random_range(1..=TRACKED_MAX)),
                 _ => Victims::Fewest,
             },
+            wear: [None, Some(Wear::Counted), Some(Wear::Circular)][random.random_range(0..3)],
             read_cache: random.random_range(0..4),
             // Larger than an operation, smaller, and none.
             write_cache: [0, 0, 1, 3, 20][random.random_range(0..5)],

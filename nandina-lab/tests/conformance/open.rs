@@ -2,7 +2,7 @@
 
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
 use nandina::place::{Description, Mu, Placement, Wandering};
-use nandina::{Index, OpenError, Options, ram_needed};
+use nandina::{Index, OpenError, Options, Wear, ram_needed};
 use nandina_sim::{Chip, ChipError, TINY};
 
 use crate::harness::*;
@@ -157,12 +157,21 @@ impl Check for Ram {
         if struct_bytes > 1_008 {
             return Err(format!("the struct takes {struct_bytes} bytes"));
         }
-        // Page buffers and what they hold, one bit for each page, six bytes for each block, a table of mappings, and nothing else.
+        // Page buffers and what they hold, one bit for each page, marks of each block and perhaps its erase count, a
+        // table of mappings, and nothing else.
         let geometry = nandina::flash::profile::MLC.geometry;
-        let options = Options { page_buffers: Some(3), ..Options::new(4, 4) };
         let table = if S::DESCRIPTION.maps { 1024 } else { 0 };
-        let promised = 3 * (4096 + 40 + 4) + 16_384 / 8 + 128 * 6 + table;
-        expect(ram_needed::<S>(&geometry, &options), promised)
+        for (wear, blocks) in
+            [(Wear::Counted, 128 * 4 + 128 * 4 / 8), (Wear::Circular, 128 * 5 / 8)]
+        {
+            let wear = Some(wear);
+            let options = Options { page_buffers: Some(3), wear, ..Options::new(4, 4) };
+            let beside = S::DESCRIPTION.writes_paths && wear == Some(Wear::Circular);
+            let buffers = 3 * (4096 + 40 + 4) + if beside { 4096 + 40 } else { 0 };
+            let promised = buffers + 16_384 / 8 + blocks + table;
+            expect(ram_needed::<S>(&geometry, &options), promised)?;
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use nandina::flash::{Geometry, Profile};
 use nandina::place::{Description, Placement};
-use nandina::{Index, WriteError};
+use nandina::{Index, Wear, WriteError};
 use nandina_sim::{Chip, Faults, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -20,12 +20,14 @@ fn skewed(random: &mut ChaCha8Rng, zipf: &Zipf<f64>) -> u32 {
     rank.wrapping_mul(2_654_435_761) % RECORDS
 }
 
-fn case() -> Case {
+fn case(wear: Wear) -> Case {
     let geometry = Geometry { blocks: 64, pages_per_block: 16, ..TINY.geometry };
-    Case::new(Profile { geometry, ..TINY })
+    let mut case = Case::new(Profile { geometry, ..TINY });
+    case.options.wear = Some(wear);
+    case
 }
 
-struct DeviceFills;
+struct DeviceFills(Wear);
 
 impl Check for DeviceFills {
     fn concerns(&self, system: &Description) -> bool {
@@ -33,7 +35,7 @@ impl Check for DeviceFills {
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        let case = case();
+        let case = case(self.0);
         let pages = u64::from(case.profile.geometry.pages());
         let (wear, updates) = with_index::<S, _>(&case, |index| {
             let mut random = ChaCha8Rng::seed_from_u64(9);
@@ -55,8 +57,9 @@ impl Check for DeviceFills {
             Ok((wear, updates))
         })?;
         println!(
-            "{}: {updates} updates, erase counts {} to {}, mean {:.1}, most by mean {:.3}",
+            "{} {:?}: {updates} updates, erase counts {} to {}, mean {:.1}, most by mean {:.3}",
             S::DESCRIPTION.key,
+            self.0,
             wear.least,
             wear.most,
             wear.mean,
@@ -71,11 +74,16 @@ impl Check for DeviceFills {
 
 #[test]
 fn two_hundred_device_fills_of_skewed_updates_wear_blocks_evenly() {
-    for_every_system(&DeviceFills);
+    for_every_system(&DeviceFills(Wear::Counted));
+}
+
+#[test]
+fn without_erase_counts_two_hundred_device_fills_wear_blocks_evenly_too() {
+    for_every_system(&DeviceFills(Wear::Circular));
 }
 
 /// Blocks fail at their endurance, until the index refuses to go on.
-struct EndOfLife;
+struct EndOfLife(Wear);
 
 impl Check for EndOfLife {
     fn concerns(&self, system: &Description) -> bool {
@@ -83,7 +91,7 @@ impl Check for EndOfLife {
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        let mut case = case();
+        let mut case = case(self.0);
         case.profile.endurance = 30;
         case.profile.capabilities.bad_blocks_per_mille = 60;
         let mut ram = case.ram::<S>();
@@ -122,5 +130,6 @@ impl Check for EndOfLife {
 
 #[test]
 fn a_worn_out_chip_says_so_and_all_can_be_read() {
-    for_every_system(&EndOfLife);
+    for_every_system(&EndOfLife(Wear::Counted));
+    for_every_system(&EndOfLife(Wear::Circular));
 }

@@ -1,6 +1,6 @@
 //! What is kept in RAM beside the struct, and how many bytes it takes. Nothing is read or written here.
 
-use super::{Blocks, Frames, Victims, cache};
+use super::{Blocks, Frames, Victims, Wear, cache};
 use crate::flash::Geometry;
 use crate::node::PageLayout;
 
@@ -9,14 +9,18 @@ use crate::node::PageLayout;
 pub(crate) struct Buffers {
     /// Page buffers that operations work in.
     pub frames: usize,
-    /// One more, to read back what was programmed.
+    /// What was programmed is read back.
     pub verify: bool,
+    /// One more page buffer, for what is read while the others are in use.
+    pub beside: bool,
     /// Pages of the read cache.
     pub reads: usize,
     /// Pages of the write cache.
     pub writes: usize,
     /// What else is kept of blocks.
     pub victims: Victims,
+    /// How worn blocks are spared.
+    pub wear: Wear,
     /// Page buffers keep their pages from one operation to the next.
     pub keeps_pages: bool,
     /// Bytes of the table of virtual mappings.
@@ -28,9 +32,11 @@ impl Buffers {
     pub const SINGLE: Self = Self {
         frames: 1,
         verify: false,
+        beside: false,
         reads: 0,
         writes: 0,
         victims: Victims::Fewest,
+        wear: Wear::Circular,
         keeps_pages: false,
         mapping_bytes: 0,
     };
@@ -38,10 +44,10 @@ impl Buffers {
 
 /// Bytes of RAM for the page buffers, the caches and the blocks' account.
 pub(crate) fn ram_needed(geometry: &Geometry, layout: &PageLayout, buffers: &Buffers) -> usize {
-    let Buffers { frames, verify, reads, writes, victims, mapping_bytes, .. } = *buffers;
+    let Buffers { frames, beside, reads, writes, victims, wear, mapping_bytes, .. } = *buffers;
     let frame_bytes = layout.frame_bytes();
-    Frames::ram_needed(frame_bytes, frames, verify)
+    Frames::ram_needed(frame_bytes, frames, beside)
         + cache::ram_needed(frame_bytes, reads, writes, geometry.pages())
-        + Blocks::ram_needed(geometry, victims)
+        + Blocks::ram_needed(geometry, victims, wear)
         + mapping_bytes
 }

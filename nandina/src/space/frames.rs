@@ -7,8 +7,11 @@ use crate::node::bytes::u32_at;
 /// Bytes for each page buffer: the page that it holds.
 const HELD_BYTES: usize = 4;
 
-/// The page buffer holds no page. No page has this number.
+/// The page buffer holds nothing that anybody needs. No page has this number.
 const NONE: u32 = u32::MAX;
+
+/// The page buffer holds what is no page of the chip, or not yet. No page has this number either.
+const CHANGED: u32 = u32::MAX - 1;
 
 pub struct Frames<'b> {
     /// The page buffers, then for each the number of the page that it holds.
@@ -21,12 +24,12 @@ impl<'b> Frames<'b> {
     /// The most page buffers that an index uses.
     pub const COUNT_MAX: usize = 16;
 
-    /// Bytes of RAM for `count` page buffers and, if it `verifies`, one more.
-    pub const fn ram_needed(frame_bytes: usize, count: usize, verifies: bool) -> usize {
-        frame_bytes * (count + verifies as usize) + HELD_BYTES * count
+    /// Bytes of RAM for `count` page buffers and, if there is one `beside`, one more.
+    pub const fn ram_needed(frame_bytes: usize, count: usize, beside: bool) -> usize {
+        frame_bytes * (count + beside as usize) + HELD_BYTES * count
     }
 
-    /// `count` page buffers and, if there is room for it, one more behind them for what is read back.
+    /// `count` page buffers and, if there is room for it, one more beside them for what is read while they are in use.
     pub fn new(bytes: &'b mut [u8], frame_bytes: usize, count: usize) -> Self {
         let mut frames = Self { bytes, frame_bytes, count };
         frames.forget_all();
@@ -62,16 +65,38 @@ impl<'b> Frames<'b> {
 
     /// The bytes of `frame` are changed, or about to be: they are no page of the chip any more.
     pub fn forget(&mut self, frame: usize) {
-        // The buffer for what is read back never holds a page.
+        self.set_held(frame, CHANGED);
+    }
+
+    /// Nobody needs what is in `frame`.
+    pub fn release(&mut self, frame: usize) {
+        // The buffer beside them never holds a page.
         if frame < self.count {
             self.set_held(frame, NONE);
         }
     }
 
+    /// Nobody needs what was changed and not programmed.
+    pub fn release_changed(&mut self) {
+        for frame in 0..self.count {
+            if self.held(frame) == CHANGED {
+                self.release(frame);
+            }
+        }
+    }
+
+    /// A page buffer whose bytes may be lost: what it holds can be read again.
+    pub fn idle(&self) -> Option<usize> {
+        let beside = self.table() > self.count * self.frame_bytes;
+        let idle = || (0..self.count).filter(|&frame| self.held(frame) != CHANGED);
+        let empty = idle().find(|&frame| self.held(frame) == NONE);
+        if beside { Some(self.count) } else { empty.or_else(|| idle().next()) }
+    }
+
     /// No page buffer holds `page` any more.
     pub fn forget_page(&mut self, page: u32) {
         if let Some(frame) = self.holding(PageNumber(page)) {
-            self.forget(frame);
+            self.release(frame);
         }
     }
 
@@ -80,7 +105,7 @@ impl<'b> Frames<'b> {
         let pages = block.0 * pages_per_block..(block.0 + 1) * pages_per_block;
         for frame in 0..self.count {
             if pages.contains(&self.held(frame)) {
-                self.forget(frame);
+                self.release(frame);
             }
         }
     }

@@ -2,7 +2,7 @@
 //! system takes neither code nor RAM for what only others do. No system is named here.
 
 use super::cache::{Staging, Written};
-use super::{Checkpoints, Space};
+use super::{Checkpoints, Space, Wear};
 
 /// What a system asks of its space.
 pub trait Kind: Sized {
@@ -17,6 +17,9 @@ pub trait Kind: Sized {
 
     /// Each change writes new pages up to the root. A write cache, checkpoints and hints are for these.
     const PATHS: bool = false;
+
+    /// How worn blocks are spared, if the options do not tell.
+    const WEAR: Wear = Wear::Circular;
 
     /// What is known of the checkpoints on the chip.
     type Checkpoints: From<Checkpoints>;
@@ -62,6 +65,7 @@ impl From<Checkpoints> for Nothing {
 
 impl Kind for Paths {
     const PATHS: bool = true;
+    const WEAR: Wear = Wear::Counted;
     type Checkpoints = Checkpoints;
     type Written = Staging;
 

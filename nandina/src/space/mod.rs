@@ -26,6 +26,7 @@ mod stage;
 mod twins;
 mod victim;
 mod weak;
+mod wear;
 mod write;
 
 pub(crate) use blocks::{Blocks, PAGES_MAX};
@@ -49,6 +50,7 @@ pub(crate) use twins::ROOT as ROOT_TWIN;
 pub use victim::{TRACKED_MAX, Victims};
 pub(crate) use weak::WEAK_MAX;
 use weak::Weak;
+pub use wear::Wear;
 
 use core::num::Wrapping;
 use core::ops::Range;
@@ -142,12 +144,12 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         relink: Relink,
         ram: &'b mut [u8],
     ) -> Self {
-        let Buffers { frames, verify, reads, writes, victims, .. } = *buffers;
+        let Buffers { frames, beside, verify, reads, writes, victims, wear, .. } = *buffers;
         let Buffers { keeps_pages, mapping_bytes, .. } = *buffers;
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let frame_bytes = layout.frame_bytes();
-        let (frame_ram, rest) = ram.split_at_mut(Frames::ram_needed(frame_bytes, frames, verify));
+        let (frame_ram, rest) = ram.split_at_mut(Frames::ram_needed(frame_bytes, frames, beside));
         let (cache, rest) = Cache::new(rest, frame_bytes, reads, writes, geometry.pages(), relink);
         let (table, rest) = rest.split_at_mut(mapping_bytes);
         let safe_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
@@ -158,7 +160,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             layout,
             medium,
             frames: Frames::new(frame_ram, frame_bytes, frames),
-            blocks: Blocks::new(rest, &geometry, victims, safe_pages),
+            blocks: Blocks::new(rest, &geometry, victims, wear, safe_pages),
             cache,
             mappings: Mappings::new(table, geometry.pages()),
             checkpoints: Checkpoints::new(checkpoint_every).into(),
@@ -270,7 +272,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         page: PageNumber,
         frame: usize,
     ) -> Result<Result<PageHeader, PageFault>, Fault<F::Error>> {
-        self.frames.forget(frame);
+        self.frames.release(frame);
         self.operations += 1;
         let bytes = self.frames.bytes_mut(frame);
         let (main, spare) = bytes.split_at_mut(self.layout.page_bytes());
@@ -292,7 +294,9 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
 
     /// An operation begins: its buffers hold nothing yet, unless they keep what the last one left in them.
     pub(crate) fn begin_walk(&mut self) {
-        if !self.keeps_pages {
+        if self.keeps_pages {
+            self.frames.release_changed();
+        } else {
             self.frames.forget_all();
         }
     }

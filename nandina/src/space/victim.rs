@@ -12,7 +12,8 @@ use crate::node::{HEADER_BYTES, checksum};
 /// How the block to collect is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Victims {
-    /// The one with the fewest valid pages of all.
+    /// The one with the fewest valid pages of all; with [`Wear::Circular`](crate::Wear::Circular) the next in turn that
+    /// gains room.
     #[default]
     Fewest,
     /// The one with the highest (1 - *u*) *a* / 2*u*, where *u* is its share of valid pages and *a* its age: pages
@@ -96,13 +97,14 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             return None;
         }
         let victims = || {
-            let mut blocks = self.blocks.all();
+            let mut blocks = self.blocks.in_turn();
             core::iter::from_fn(move || blocks.next())
                 .filter(|&block| self.blocks.is_victim(block, active))
                 .filter(|&block| gains(self.blocks.valid_in(block)))
         };
         let chosen = match self.victims {
-            Victims::Fewest => None,
+            Victims::Fewest if self.blocks.counts_erases() => None,
+            Victims::Fewest => victims().next(),
             Victims::CostBenefit => victims().max_by_key(|&block| {
                 let valid = u64::from(self.blocks.valid_in(block));
                 let free = u64::from(self.block_pages()) - valid;

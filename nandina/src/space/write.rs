@@ -29,10 +29,14 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         {
             return space.stage(frame, header);
         }
+        // What is to be programmed may be lost to nothing that is read on the way.
+        self.frames.forget(frame);
         let page = self.write(Source::Frame(frame), header)?;
         self.cache.remember_written(page, self.frames.bytes(frame));
         if self.keeps_pages {
             self.frames.hold(frame, page);
+        } else {
+            self.frames.release(frame);
         }
         Ok(page)
     }
@@ -151,7 +155,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         {
             return Ok(block);
         }
-        self.blocks.least_worn_free(filled, &[]).ok_or_else(|| self.no_room(0))
+        self.blocks.next_free(filled, &[]).ok_or_else(|| self.no_room(0))
     }
 
     /// Erases the block that is opened next, so that no change has to wait for it, if the active one is half full.
@@ -165,7 +169,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         if K::IN_PLACE || self.medium.checkpoints || self.ready != NO_BLOCK {
             return Ok(false);
         }
-        let Some(block) = self.blocks.least_worn_free(Some(active), &[]) else {
+        let Some(block) = self.blocks.next_free(Some(active), &[]) else {
             return Ok(false);
         };
         if self.erase(block)? {
@@ -177,12 +181,14 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     fn open_block(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
         let active = self.active.take().map(|(block, _)| block);
         let ready = core::mem::replace(&mut self.ready, NO_BLOCK);
-        if ready != NO_BLOCK && self.blocks.is_free(ready) {
+        if ready != NO_BLOCK && self.blocks.is_empty(ready) {
+            self.blocks.note_open(ready);
             return Ok(ready);
         }
         loop {
             let block = self.next_block(active)?;
             if self.erase(block)? {
+                self.blocks.note_open(block);
                 return Ok(block);
             }
         }
@@ -190,7 +196,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// Erases a block. If it cannot be erased, it is given up.
     pub(super) fn erase(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
-        self.blocks.count_erase(block);
+        let count = self.next_erase_count(block)?;
+        self.blocks.note_erase(block, count);
         self.blocks.untrack(block);
         self.frames.forget_block(block, self.geometry.pages_per_block);
         self.operations += 1;

@@ -161,7 +161,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Puts a block into circulation whose data has rested while others wore out (static wear
     /// levelling), as far as there is room for it; the next calls go on.
     fn level_wear(&mut self) -> Result<(), Fault<F::Error>> {
-        match self.space.blocks.rested(self.space.active_block()) {
+        match self.space.rested() {
             Some(rested) => self.collect(rested, self.floor(), SPARE_MOVES),
             None => Ok(()),
         }
@@ -295,6 +295,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
         let (working, spare) = (self.working(level), self.spare(level));
+        // What is read on the way is read elsewhere.
+        self.space.frames.forget(working);
         let above = u32::from(self.height - level).min(S::path_pages(self.height) - 1) as usize;
         for slot in 0..self.node(working, level)?.count() {
             let pointer = self.node(working, level)?.pointer(slot);

@@ -58,7 +58,7 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
 }
 
 /// Bytes of the buffer that [`identify`] needs on a chip of this geometry: one page buffer, one bit for each
-/// page and six bytes for each block. What any index needs suffices too.
+/// page and five for each block, and four bytes. What any index needs suffices too.
 pub fn ram_to_identify(geometry: &Geometry) -> usize {
     space::ram_needed(geometry, &layout(geometry), &Buffers::SINGLE)
 }

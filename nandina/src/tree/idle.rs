@@ -5,7 +5,7 @@ use super::Index;
 use crate::error::WriteError;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::place::Placement;
-use crate::space::{Moves, RIDERS};
+use crate::space::{Moves, RIDERS, Wear};
 
 /// What [`Index::gc_step`] did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,13 +45,15 @@ pub(crate) fn move_cost(
     path_pages: u32,
     riders: u32,
     verify: bool,
+    wear: Wear,
     block_pages: u32,
 ) -> u32 {
     // The page, its way down, nodes displaced from their buffers, and the riders; then erases, and the
     // mark on a bad block.
     let reads = 1 + 2 * u32::from(height) + riders;
     let programs = path_pages + riders;
-    reads + programs * (1 + u32::from(verify)) + programs / block_pages + 2
+    let erases = programs / block_pages + 2;
+    reads + programs * (1 + u32::from(verify)) + erases * (1 + wear.reads_by_erase())
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -64,7 +66,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     fn move_cost(&self, riders: u32) -> u32 {
         let path = S::path_pages(self.height);
-        move_cost(self.height, path, riders, self.space.verifies(), self.space.block_pages())
+        let (verify, wear) = (self.space.verifies(), self.space.blocks.wear());
+        move_cost(self.height, path, riders, verify, wear, self.space.block_pages())
             + self.space.checkpoint_cost()
     }
 
@@ -94,7 +97,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let left = budget.saturating_sub(spent(self));
             let (page, cause) = match self.due(budget >= ride) {
                 Due::Nothing => {
-                    if left > 0 {
+                    if left > self.space.blocks.wear().reads_by_erase() {
                         self.space.prepare_block()?;
                     }
                     self.patrol(budget.saturating_sub(spent(self)))?;

@@ -114,10 +114,10 @@ pub struct Statistics {
     pub collected_blocks: u64,
     /// Valid pages that garbage collection wrote anew since the index was opened.
     pub moved_pages: u64,
-    /// Erase count of the least erased block.
-    pub erases_least: u32,
-    /// Mean erase count, rounded down.
-    pub erases_mean: u32,
+    /// Erase count of the least erased block that is not bad; `None` if erases are not counted ([`Wear`](crate::Wear)).
+    pub erases_least: Option<u32>,
+    /// Mean erase count, rounded down; `None` if erases are not counted.
+    pub erases_mean: Option<u32>,
     /// Erase count of the most erased block that is not bad.
     pub erases_most: u32,
     /// Blocks that are bad.
@@ -212,7 +212,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Counts and sizes. Cost: no chip operation.
     pub fn statistics(&self) -> Statistics {
-        let (erases_least, erases_mean, erases_most) = self.space.blocks.wear();
+        let counted = self.space.blocks.least_and_mean();
         Statistics {
             height: self.height,
             records: self.records,
@@ -225,9 +225,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             free_pages: self.space.room(),
             collected_blocks: self.collected_blocks.into(),
             moved_pages: self.moved_pages.into(),
-            erases_least,
-            erases_mean,
-            erases_most,
+            erases_least: counted.map(|(least, _)| least),
+            erases_mean: counted.map(|(_, mean)| mean),
+            erases_most: self.space.blocks.most_erased(),
             bad_blocks: self.space.blocks.bad_blocks(),
             refreshed_pages: self.refreshed_pages.into(),
             unexplained_pages: self.unexplained_pages,

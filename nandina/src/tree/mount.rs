@@ -322,9 +322,14 @@ pub(super) fn survey<F: Flash, K: Kind>(
             }
         }
     }
+    if let Some((block, header)) = survey.newest {
+        space.blocks.set_last(block, header.erase_count);
+    }
     // A block whose count was lost in a cut is taken to be as worn as the others; one that was
     // never erased shares that guess, which only delays its first use.
-    if let Some(mean) = sum.checked_div(known) {
+    if space.blocks.counts_erases()
+        && let Some(mean) = sum.checked_div(known)
+    {
         for block in space.blocks.all() {
             if space.blocks.erase_count(block) == 0 {
                 space.blocks.set_erase_count(block, mean as u32);

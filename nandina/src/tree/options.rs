@@ -6,7 +6,7 @@ use crate::flash::Geometry;
 use crate::node::{Medium, PageLayout, Shape};
 use crate::place::Placement;
 use crate::space::{
-    self, Buffers, EVERY_MAX, Frames, Moves, PAGES_MAX, STAGED, TRACKED_MAX, Victims,
+    self, Buffers, EVERY_MAX, Frames, Kind, Moves, PAGES_MAX, STAGED, TRACKED_MAX, Victims, Wear,
 };
 
 /// Settings of an index. Sizes of keys and values and whether there are checkpoints are written on the medium;
@@ -24,6 +24,9 @@ pub struct Options {
     pub moves: Moves,
     /// How garbage collection chooses a block. Default: [`Victims::Fewest`].
     pub victims: Victims,
+    /// How worn blocks are spared. `None` for the system's default: systems that write paths count erases, the others
+    /// go round.
+    pub wear: Option<Wear>,
     /// Pages of the read cache, which keeps the pages that were read last; 0 to 65535. Each takes a page, up
     /// to 40 bytes, and 20. Default: none.
     pub read_cache: usize,
@@ -88,6 +91,7 @@ impl Options {
             page_buffers: None,
             moves: Moves::Together,
             victims: Victims::Fewest,
+            wear: None,
             read_cache: 0,
             write_cache: 0,
             write_buffer: 0,
@@ -105,6 +109,10 @@ impl Options {
         self.page_buffers.unwrap_or(S::DESCRIPTION.buffers_default)
     }
 
+    pub(crate) fn wear<S: Placement>(&self) -> Wear {
+        self.wear.unwrap_or(S::Kind::WEAR)
+    }
+
     /// Mappings that system `S` may keep on such a chip.
     pub(crate) const fn mappings<S: Placement>(&self, geometry: &Geometry) -> usize {
         if S::DESCRIPTION.maps {
@@ -119,9 +127,12 @@ impl Options {
         Buffers {
             frames: self.buffers::<S>(),
             verify: self.verify,
+            // Where paths are written, a page buffer may hold what stands nowhere else.
+            beside: self.verify || (S::Kind::PATHS && self.wear::<S>() == Wear::Circular),
             reads: self.read_cache,
             writes: self.write_cache,
             victims: self.victims,
+            wear: self.wear::<S>(),
             keeps_pages: self.keep_pages.unwrap_or(!S::DESCRIPTION.writes_paths),
             mapping_bytes: if S::DESCRIPTION.maps { self.mapping_bytes } else { 0 },
         }
@@ -186,6 +197,9 @@ impl Options {
             return bad("victims must keep count of 1 to 64 blocks");
         }
         if self.checkpoints.is_some() {
+            if self.wear::<S>() == Wear::Circular {
+                return bad("checkpoints are for blocks whose erases are counted");
+            }
             if !(1..=EVERY_MAX).contains(&self.checkpoints.unwrap_or(0)) {
                 return bad("checkpoints must be None or 1 to 12");
             }
@@ -214,7 +228,7 @@ impl Options {
 }
 
 /// Bytes of the buffer that an index of system `S` needs on a chip of this geometry: its page buffers,
-/// one bit for each page and six bytes for each block; with [`Options::verify`] one page buffer more; the
+/// one bit for each page, and for each block half a byte and what [`Wear`] says; with [`Options::verify`] one page buffer more; the
 /// caches and the write buffer that the options ask for, and what [`Victims`] says. Nothing else is used but the struct itself.
 pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize {
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);

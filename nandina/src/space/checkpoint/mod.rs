@@ -227,7 +227,7 @@ impl<F: Flash> Space<'_, F, Paths> {
             list.push(left);
         }
         while list.len() < (self.checkpoints.every as usize + SLACK).min(LIST_MAX) {
-            let free = self.blocks.least_worn_free(self.active_block(), list.as_slice());
+            let free = self.blocks.next_free(self.active_block(), list.as_slice());
             let Some(free) = free.filter(|&free| free != block) else { break };
             list.push(free);
         }

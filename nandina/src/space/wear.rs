@@ -1,0 +1,160 @@
+//! How worn blocks are spared: which block is opened next, and which one is emptied because its data rests.
+//!
+//! Where erases are counted, the least worn free block is opened, and a block is emptied when others were erased much
+//! more often. Without counts the chip is a ring: blocks are opened in turn, so that none is erased twice before the
+//! others were, but those that are full (VMTree paper, section 4.4). A clock sees to these: its hand goes once round
+//! while the ring goes round some times, and what was not opened since the hand passed it is emptied.
+
+use super::blocks::Mark;
+use super::{Blocks, Kind, Space};
+use crate::error::Fault;
+use crate::flash::{BlockNumber, Flash};
+use crate::node::PageFault;
+
+/// How blocks are spared that are worn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wear {
+    /// By the erases of each, which takes four bytes of RAM for each block. The next block to open is the free one that
+    /// was erased least.
+    Counted,
+    /// In turn, which takes a bit of RAM for each block, for systems that write paths a page buffer, and a read for each
+    /// erase: of the count that stands in the block. The next block to open is the free one that follows, and so is the next one to collect, if it gains room
+    /// ([`Victims::Fewest`](crate::Victims::Fewest) does not look further). Not with checkpoints.
+    Circular,
+}
+
+impl Wear {
+    /// Reads for each erase: of the block's count, and of a page that had to leave its page buffer for it.
+    pub(crate) const fn reads_by_erase(self) -> u32 {
+        match self {
+            Self::Counted => 0,
+            Self::Circular => 2,
+        }
+    }
+}
+
+/// A block is collected for wear alone when another was erased this much more often.
+const WEAR_GAP: u32 = 8;
+
+/// Times that the ring goes round, at least, while the hand of the clock does once.
+const ROUNDS: u32 = 8;
+
+impl Blocks<'_> {
+    /// How worn blocks are spared.
+    pub const fn wear(&self) -> Wear {
+        self.wear
+    }
+
+    /// Every block, from the one on that is next in turn.
+    pub fn in_turn(&self) -> impl Iterator<Item = BlockNumber> + use<> {
+        let first = if self.counts_erases() { 0 } else { self.last.0.0 + 1 };
+        (first..self.count()).chain(0..first.min(self.count())).map(BlockNumber)
+    }
+
+    /// The free block to open next, which is none of `others`. The block just filled is not free: its pages may
+    /// belong to an operation that has not committed.
+    pub fn next_free(
+        &self,
+        filled: Option<BlockNumber>,
+        others: &[BlockNumber],
+    ) -> Option<BlockNumber> {
+        self.in_turn()
+            .filter(|&block| self.is_empty(block) && Some(block) != filled)
+            .filter(|block| !others.contains(block))
+            .min_by_key(|&block| if self.counts_erases() { self.erase_count(block) } else { 0 })
+    }
+
+    /// The block with the fewest valid pages of those that may be collected, and of these the least worn.
+    pub fn victim(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
+        self.in_turn()
+            .filter(|&block| self.is_victim(block, active))
+            .min_by_key(|&block| (self.valid_in(block), self.erase_count(block)))
+    }
+
+    /// The block is erased for the `count`th time.
+    pub fn note_erase(&mut self, block: BlockNumber, count: u32) {
+        self.set_erase_count(block, count);
+        self.erased = (block, count);
+    }
+
+    /// The block, which was erased, is written from now on.
+    pub fn note_open(&mut self, block: BlockNumber) {
+        self.last = (block, self.erase_count(block));
+        if !self.counts_erases() {
+            self.set_mark(block, Mark::Young, true);
+        }
+    }
+
+    /// The newest pages stand in `block`, which was erased `count` times.
+    pub fn set_last(&mut self, block: BlockNumber, count: u32) {
+        self.last = (block, count);
+    }
+
+    /// Whether the block can be emptied because its data rests.
+    fn may_rest(&self, block: BlockNumber, active: Option<BlockNumber>) -> bool {
+        Some(block) != active
+            && !self.is_bad(block)
+            && !self.is_stuck(block)
+            && self.valid_in(block) > 0
+    }
+
+    /// The block whose data has rested so long that the others wear out around it, if there is one, when the program
+    /// numbered `sequence` is next.
+    fn rested(&mut self, active: Option<BlockNumber>, sequence: u32) -> Option<BlockNumber> {
+        if self.counts_erases() {
+            return self
+                .all()
+                .filter(|&block| self.may_rest(block, active))
+                .min_by_key(|&block| self.erase_count(block))
+                .filter(|&block| self.most_erased - self.erase_count(block) > WEAR_GAP);
+        }
+        // The hand is where the count of programs puts it, so that no mount puts it back.
+        let blocks = self.count();
+        let hand = sequence / (ROUNDS * self.safe_pages()) % blocks;
+        let (before, hand) = (BlockNumber((hand + blocks - 1) % blocks), BlockNumber(hand));
+        self.set_mark(before, Mark::Young, false);
+        Some(hand).filter(|&hand| !self.has(hand, Mark::Young) && self.may_rest(hand, active))
+    }
+
+    /// Least and mean erases (rounded down) of a good block, if erases are counted.
+    pub fn least_and_mean(&self) -> Option<(u32, u32)> {
+        if !self.counts_erases() {
+            return None;
+        }
+        let good = || self.all().filter(|&block| !self.is_bad(block));
+        let counts = || good().map(|block| self.erase_count(block));
+        let sum: u64 = counts().map(u64::from).sum();
+        let mean = (sum / u64::from((self.count() - self.bad_blocks()).max(1))) as u32;
+        Some((counts().min().unwrap_or(0), mean))
+    }
+
+    /// Most erases of a block.
+    pub fn most_erased(&self) -> u32 {
+        let good = self.all().filter(|&block| !self.is_bad(block));
+        let counted = good.map(|block| self.erase_count(block)).max();
+        counted.filter(|_| self.counts_erases()).unwrap_or(self.most_erased)
+    }
+}
+
+impl<F: Flash, K: Kind> Space<'_, F, K> {
+    /// The block whose data has rested so long that the others wear out around it, if there is one.
+    pub(crate) fn rested(&mut self) -> Option<BlockNumber> {
+        self.blocks.rested(self.active_block(), self.sequence as u32)
+    }
+
+    /// How often `block` will have been erased once it is erased again. Cost: one read, if erases are not counted.
+    pub(super) fn next_erase_count(&mut self, block: BlockNumber) -> Result<u32, Fault<F::Error>> {
+        if self.blocks.counts_erases() {
+            return Ok(self.blocks.erase_count(block).saturating_add(1));
+        }
+        if let Some(frame) = self.frames.idle() {
+            match self.read_raw(self.page_at(block, 0), frame)? {
+                Ok(header) => return Ok(header.erase_count.saturating_add(1)),
+                Err(PageFault::Version(_)) => return Ok(1),
+                Err(PageFault::Erased | PageFault::Damaged | PageFault::Unreadable) => {}
+            }
+        }
+        // Never written, or nobody knows: it is as worn as the one that was opened before it.
+        Ok(self.blocks.last.1.max(1))
+    }
+}
