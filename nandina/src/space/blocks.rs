@@ -5,15 +5,13 @@
 //! a block was opened, or counts of what was superseded in some blocks. How worn blocks are spared is in `wear.rs`
 //! beside this.
 
+use super::tracked::TRACKED_BYTES;
 use super::{NO_BLOCK, Victims, Wear};
 use crate::flash::{BlockNumber, Geometry, PageNumber};
-use crate::node::bytes::{u16_at, u32_at};
+use crate::node::bytes::u32_at;
 
 /// Bytes for each block whose erases are counted, and for each whose age is known.
 const WORD_BYTES: usize = 4;
-
-/// Bytes for each block that is kept count of.
-const TRACKED_BYTES: usize = 6;
 
 /// The most pages of a block.
 pub const PAGES_MAX: u32 = 4095;
@@ -47,7 +45,7 @@ pub struct Blocks<'b> {
     /// For each block its erase count, if erases are counted; then the low half of the sequence number of its first
     /// page, if ages are asked for; then a block (u32) and how many of its pages were superseded since the mount
     /// (u16), 0 for none, as often as blocks are kept count of.
-    table: &'b mut [u8],
+    pub(super) table: &'b mut [u8],
     pub(super) wear: Wear,
     ages: bool,
     pages_per_block: u32,
@@ -332,48 +330,12 @@ impl<'b> Blocks<'b> {
         if self.ages { self.word(block, self.counts_erases().into()) } else { 0 }
     }
 
-    /// The blocks that are kept count of, if any are.
-    fn tracked(&self) -> &[u8] {
-        &self.table[self.tracked_at()..]
-    }
-
-    fn tracked_at(&self) -> usize {
-        let words = usize::from(self.counts_erases()) + usize::from(self.ages);
+    /// Where the blocks that are kept count of stand in the table.
+    pub(super) const fn tracked_at(&self) -> usize {
+        let words = self.counts_erases() as usize + self.ages as usize;
         words * self.blocks as usize * WORD_BYTES
     }
 
-    /// Counts a superseded page of `block`, in place of the block with the fewest if it has no count yet.
-    pub fn track(&mut self, block: BlockNumber) {
-        let holds = |entry: &[u8]| count_of(entry) > 0 && block_of(entry) == block;
-        let tracked = self.tracked();
-        let at = tracked.chunks_exact(TRACKED_BYTES).position(holds);
-        let fewest = || {
-            let entries = tracked.chunks_exact(TRACKED_BYTES).enumerate();
-            entries.min_by_key(|(_, entry)| count_of(entry)).map(|(at, _)| at)
-        };
-        let (count, Some(at)) = (u16::from(at.is_some()), at.or_else(fewest)) else { return };
-        let at = self.tracked_at() + at * TRACKED_BYTES;
-        let entry = &mut self.table[at..at + TRACKED_BYTES];
-        let count = (count * count_of(entry)).saturating_add(1);
-        entry[..4].copy_from_slice(&block.0.to_le_bytes());
-        entry[4..].copy_from_slice(&count.to_le_bytes());
-    }
-
-    /// Pages of `block` known to be superseded since the mount.
-    pub fn superseded_in(&self, block: BlockNumber) -> u32 {
-        let mut entries = self.tracked().chunks_exact(TRACKED_BYTES);
-        let entry = entries.find(|entry| count_of(entry) > 0 && block_of(entry) == block);
-        entry.map_or(0, |entry| count_of(entry).into())
-    }
-
-    /// The block is erased: nothing of it is superseded any more.
-    pub fn untrack(&mut self, block: BlockNumber) {
-        let at = self.tracked_at();
-        let mut entries = self.table[at..].chunks_exact_mut(TRACKED_BYTES);
-        if let Some(entry) = entries.find(|entry| block_of(entry) == block) {
-            entry.fill(0);
-        }
-    }
     pub const fn valid_pages(&self) -> u32 {
         self.valid_pages
     }
@@ -413,12 +375,4 @@ impl<'b> Blocks<'b> {
         self.all()
             .find(|&block| self.is_bad(block) && self.valid_in(block) > 0 && !self.is_stuck(block))
     }
-}
-
-fn block_of(entry: &[u8]) -> BlockNumber {
-    BlockNumber(u32_at(entry, 0))
-}
-
-fn count_of(entry: &[u8]) -> u16 {
-    u16_at(entry, 4)
 }

@@ -23,6 +23,7 @@ mod kind;
 mod mappings;
 mod overwrite;
 mod stage;
+mod tracked;
 mod twins;
 mod victim;
 mod weak;

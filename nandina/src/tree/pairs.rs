@@ -35,7 +35,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// for (hour, tenths) in [(0u16, 183), (1, 179), (2, 183)] {
     ///     index.insert_pair(&celsius(tenths), &hour.to_be_bytes()).unwrap();
     /// }
-    /// let mut hours = index.find_all(&celsius(183)).unwrap();
+    /// let warm = celsius(183);
+    /// let mut hours = index.find_all(&warm).unwrap();
     /// assert_eq!(hours.next().unwrap(), Some(&[0, 0][..]));
     /// assert_eq!(hours.next().unwrap(), Some(&[0, 2][..]));
     /// assert_eq!(hours.next().unwrap(), None);
