@@ -109,6 +109,10 @@ fn records_live_in_an_image_of_every_system() {
         assert_eq!(inspection["tree"]["records_reached"], 3000);
         let check = folder.json(0, "check a.img");
         assert_eq!((&check["holds"], &check["records"]), (&json!(true), &json!(3000)));
+        // A card levels its wear itself: nothing is erased that could be forecast.
+        if system == "btree" {
+            continue;
+        }
         let wear = folder.json(0, "wear a.img");
         assert_eq!(wear["erase_counts"].as_array().unwrap().len(), 32);
         // Three records were put, one was removed, 3,000 were loaded.

@@ -5,6 +5,7 @@ use nandina::flash::{Flash, FlashError, PageNumber, Reading};
 use nandina::node::{HEADER_BYTES, PageFault, PageHeader, PageLayout};
 use nandina_sim::Chip;
 
+use super::walk::reader_of;
 use crate::LabError;
 use crate::opened::copy_to_look_at;
 
@@ -91,9 +92,13 @@ impl Pages {
 
     /// The roots of the index that `newest` belongs to, the newest first.
     pub fn roots(&self, newest: &PageHeader) -> Vec<PageNumber> {
+        let reader = reader_of(newest.medium.system);
+        let paths = reader.is_none_or(|reader| reader.system.writes_paths);
         let mut roots: Vec<_> = self
             .readable()
             .filter(|(_, header)| header.height > 0 && header.identity == newest.identity)
+            // Elsewhere other pages commit as well.
+            .filter(|(_, header)| paths || header.lowest == header.height)
             .map(|(page, header)| (header.sequence, page))
             .collect();
         roots.sort_unstable_by(|one, other| other.cmp(one));

@@ -1,12 +1,12 @@
 //! A tree as it stands on the medium, walked from a root as far as its pages allow. What cannot be reached
 //! is named, and the walk goes on beside it. Nothing is believed that a page does not say itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use nandina::flash::PageNumber;
 use nandina::node::{Node, PageFault, PageHeader, SAME_PAGE, Shape};
-use nandina::place::{Placement, Visitor, key_of, visit};
+use nandina::place::{Description, Placement, Visitor, key_of, visit};
 use nandina::tree::{HEIGHT_MAX, KEY_BYTES_MAX};
 use serde::Serialize;
 
@@ -67,18 +67,36 @@ pub struct Walk {
     pub valid: BTreeSet<u32>,
 }
 
-/// Where a system puts the nodes of a level: [`Placement::extent`].
-type Extent = fn(usize, u8, u8) -> Range<usize>;
+/// What has to be known of a system to read its nodes.
+#[derive(Clone, Copy)]
+pub(super) struct Reader {
+    /// [`Placement::extent`].
+    extent: fn(usize, u8, u8) -> Range<usize>,
+    /// [`Placement::name_in`].
+    name_in: fn(&[u8]) -> Option<u32>,
+    /// A node may hold more than is its own.
+    trims: bool,
+    pub system: Description,
+}
 
-struct ExtentOf;
+struct ReaderOf;
 
-impl Visitor for ExtentOf {
-    type Output = Extent;
+impl Visitor for ReaderOf {
+    type Output = Reader;
 
-    fn visit<S: Placement + 'static>(self) -> Extent {
-        S::extent
+    fn visit<S: Placement + 'static>(self) -> Reader {
+        let system = S::DESCRIPTION;
+        Reader { extent: S::extent, name_in: S::name_in, trims: S::TRIMS, system }
     }
 }
+
+/// How nodes of the system with this number are read.
+pub(super) fn reader_of(code: u8) -> Option<Reader> {
+    key_of(code).and_then(|system| visit(system, ReaderOf))
+}
+
+/// A node to come to: the page that its parent points to, its level, and the first key that is not its own.
+type Open = (u32, u8, Option<Vec<u8>>);
 
 /// Walks the tree below the root in `page`.
 pub fn walk(pages: &mut Pages, page: PageNumber) -> Result<Walk, LabError> {
@@ -86,7 +104,7 @@ pub fn walk(pages: &mut Pages, page: PageNumber) -> Result<Walk, LabError> {
         Some(Ok(header)) => *header,
         _ => return Err(LabError(format!("{page} holds no root"))),
     };
-    let extent = key_of(root.medium.system).and_then(|system| visit(system, ExtentOf));
+    let reader = reader_of(root.medium.system);
     let facts = TreeFacts {
         root_page: page.0,
         sequence: root.sequence,
@@ -97,7 +115,7 @@ pub fn walk(pages: &mut Pages, page: PageNumber) -> Result<Walk, LabError> {
         levels: Vec::new(),
         losses: Vec::new(),
     };
-    let impossible = match extent {
+    let impossible = match reader {
         None => Some("its system is not known"),
         _ if root.lowest == 0 || root.height > HEIGHT_MAX => Some("its levels cannot be"),
         _ if !(1..=KEY_BYTES_MAX).contains(&root.medium.key_bytes.into()) => {
@@ -105,7 +123,8 @@ pub fn walk(pages: &mut Pages, page: PageNumber) -> Result<Walk, LabError> {
         }
         _ => None,
     };
-    let mut walker = Walker { pages, root, extent, facts, valid: BTreeSet::new() };
+    let mut walker =
+        Walker { pages, root, reader, facts, valid: BTreeSet::new(), names: BTreeMap::new() };
     match impossible {
         Some(reason) => walker.lose(page.0, root.height, reason),
         None => walker.run(page.0)?,
@@ -120,9 +139,11 @@ pub fn walk(pages: &mut Pages, page: PageNumber) -> Result<Walk, LabError> {
 struct Walker<'p> {
     pages: &'p mut Pages,
     root: PageHeader,
-    extent: Option<Extent>,
+    reader: Option<Reader>,
     facts: TreeFacts,
     valid: BTreeSet<u32>,
+    /// Where nodes stand that their parents know by another page.
+    names: BTreeMap<u32, u32>,
 }
 
 impl Walker<'_> {
@@ -131,16 +152,20 @@ impl Walker<'_> {
     }
 
     fn run(&mut self, root: u32) -> Result<(), LabError> {
-        let Some(extent) = self.extent else { return Ok(()) };
+        let Some(reader) = self.reader else { return Ok(()) };
         let height = self.root.height;
+        if reader.system.maps {
+            self.find_names(reader)?;
+        }
         let mut levels: Vec<LevelFacts> = (1..=height)
             .rev()
             .map(|level| LevelFacts { level, fill_least_percent: 100.0, ..LevelFacts::default() })
             .collect();
         // Each node is come to once, so pointers in a circle end.
         let mut seen = BTreeSet::new();
-        let mut open = vec![(root, height)];
-        while let Some((page, level)) = open.pop() {
+        let mut open: Vec<Open> = vec![(root, height, None)];
+        while let Some((pointer, level, bound)) = open.pop() {
+            let page = self.place_of(pointer, reader);
             if !seen.insert((page, level)) {
                 self.lose(page, level, "two nodes point to it");
                 continue;
@@ -149,25 +174,41 @@ impl Walker<'_> {
                 self.lose(page, level, reason);
                 continue;
             }
+            let range = (reader.extent)(self.pages.layout.area_bytes(), level, height);
             let shape = self.shape(level);
-            let range = extent(self.pages.layout.area_bytes(), level, height);
+            let shape = if reader.system.appends {
+                shape.appended(range.len()).unwrap_or(shape)
+            } else {
+                shape
+            };
             let capacity = shape.capacity(range.len());
-            let bytes = self.pages.bytes(PageNumber(page))?;
+            let layout = self.pages.layout;
+            let mut bytes = self.pages.bytes(PageNumber(page))?.to_vec();
+            if !layout.unpack(&mut bytes) {
+                self.lose(page, level, "it is no node");
+                continue;
+            }
             let Some(node) = bytes.get(range).and_then(|bytes| Node::parse(bytes, shape)) else {
                 self.lose(page, level, "a node has more records than fit");
                 continue;
             };
             self.valid.insert(page);
             let facts = &mut levels[usize::from(height - level)];
-            let fill = node.count() as f64 * 100.0 / capacity.max(1) as f64;
+            let count = match &bound {
+                Some(bound) if reader.trims => node.search(bound).unwrap_or_else(|at| at),
+                _ => node.count(),
+            };
+            let fill = count as f64 * 100.0 / capacity.max(1) as f64;
             facts.nodes += 1;
-            facts.records += node.count() as u64;
+            facts.records += count as u64;
             facts.fill_mean_percent += fill;
             facts.fill_least_percent = facts.fill_least_percent.min(fill);
             if level > 1 {
-                let children = (0..node.count()).rev().map(|slot| match node.pointer(slot) {
-                    SAME_PAGE => (page, level - 1),
-                    child => (child, level - 1),
+                let children = (0..count).rev().map(|slot| {
+                    let pointer = node.pointer(slot);
+                    let child = if pointer == SAME_PAGE { page } else { pointer };
+                    let next = (slot + 1 < count).then(|| node.key(slot + 1).to_vec());
+                    (child, level - 1, next.or_else(|| bound.clone()))
                 });
                 open.extend(children);
             }
@@ -180,6 +221,41 @@ impl Walker<'_> {
         }
         self.facts.levels = levels;
         Ok(())
+    }
+
+    /// Of the pages with one name the newest holds the node, if it is newer than the page whose number that is.
+    fn find_names(&mut self, reader: Reader) -> Result<(), LabError> {
+        let pages: Vec<_> = self.pages.readable().map(|(page, header)| (page, *header)).collect();
+        let area_bytes = self.pages.layout.area_bytes();
+        for (page, header) in pages {
+            if header.identity != self.root.identity || header.height == 0 || header.lowest == 0 {
+                continue;
+            }
+            let Some(name) = (reader.name_in)(&self.pages.bytes(page)?[..area_bytes]) else {
+                continue;
+            };
+            let rival = self.names.get(&name).copied().unwrap_or(name);
+            if self.sequence(rival) < header.sequence {
+                self.names.insert(name, page.0);
+            }
+        }
+        Ok(())
+    }
+
+    /// The sequence number of a page of this index; 0 of any other.
+    fn sequence(&self, page: u32) -> u64 {
+        let header = self.pages.found.get(page as usize).and_then(|found| found.as_ref().ok());
+        let header = header.filter(|header| header.identity == self.root.identity);
+        header.map_or(0, |header| header.sequence)
+    }
+
+    /// The page that holds the node to which `pointer` leads.
+    fn place_of(&self, pointer: u32, reader: Reader) -> u32 {
+        if reader.system.in_place {
+            let twins = [pointer & !1, pointer | 1];
+            return twins.into_iter().max_by_key(|&page| self.sequence(page)).unwrap_or(pointer);
+        }
+        self.names.get(&pointer).copied().unwrap_or(pointer)
     }
 
     fn shape(&self, level: u8) -> Shape {
@@ -206,7 +282,8 @@ impl Walker<'_> {
             return Some("it belongs to another index");
         }
         // A root is written last: what is newer was written over the page that was meant.
-        if page != root && header.sequence >= self.root.sequence {
+        let paths = self.reader.is_some_and(|reader| reader.system.writes_paths);
+        if paths && page != root && header.sequence >= self.root.sequence {
             return Some("the page was written anew since");
         }
         (header.lowest == 0 || header.lowest > level).then_some("it has no node of this level")
