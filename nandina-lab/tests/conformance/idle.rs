@@ -119,3 +119,65 @@ impl Check for Ends {
 fn idle_work_ends_on_a_full_chip() {
     for_every_system(&Ends);
 }
+
+/// Inserts that wait for no erase: the block that is opened next was erased in an idle step before.
+struct ErasedAhead;
+
+impl Check for ErasedAhead {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        with_index::<S, _>(&Case::new(LONG), |index| {
+            let (mut waited, mut ahead) = (0, 0);
+            for turn in 0..1_500u32 {
+                let number = turn.wrapping_mul(2_654_435_761) % 120;
+                let before = index.flash().counters().erases;
+                index.insert(&key(number), &value(number, turn)).map_err(text)?;
+                let inserted = index.flash().counters().erases;
+                waited += inserted - before;
+                index.gc_step(4 * index.gc_step_least()).map_err(text)?;
+                ahead += index.flash().counters().erases - inserted;
+            }
+            // The first block after the mount is opened before there was an idle step.
+            if waited <= 2 && ahead > 20 {
+                Ok(())
+            } else {
+                Err(format!("{waited} erases in inserts, {ahead} in idle steps"))
+            }
+        })
+    }
+}
+
+#[test]
+fn idle_steps_erase_the_block_that_is_opened_next() {
+    for_every_system(&ErasedAhead);
+}
+
+/// The SPI NOR of the profile, 10,000 records of 16 bytes, each durable when its insert returns.
+#[test]
+fn inserts_into_spi_nor_take_half_a_millisecond_if_erases_are_done_when_idle() {
+    use nandina::flash::profile::NOR;
+    use nandina::place::VmOw;
+    let case = Case::new(NOR);
+    let (mut chip, mut ram) = (Chip::new(NOR), case.ram::<VmOw>());
+    let struct_bytes = size_of::<Index<'_, &mut Chip, VmOw>>();
+    let mut index = Index::<_, VmOw>::format(&mut chip, &case.options, &mut ram).unwrap();
+    let (mut whole, mut most) = (0, 0);
+    for turn in 0..10_000u32 {
+        let number = turn.wrapping_mul(2_654_435_761);
+        let before = index.flash().now_ns();
+        index.insert(&key(number), &value(number, turn)).unwrap();
+        let taken = index.flash().now_ns() - before;
+        (whole, most) = (whole + taken, most.max(taken));
+        index.gc_step(4 * index.gc_step_least()).unwrap();
+    }
+    let mean_ms = whole as f64 / 1e10;
+    println!(
+        "mean {mean_ms:.3} ms, most {} ms, {} bytes of RAM and a struct of {struct_bytes}",
+        most as f64 / 1e6,
+        case.ram::<VmOw>().len()
+    );
+    assert!(mean_ms < 0.5 && case.ram::<VmOw>().len() <= 3_500, "{mean_ms} ms");
+}
