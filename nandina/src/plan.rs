@@ -96,7 +96,7 @@ pub fn plan<S: Placement>(
         &extent,
         options.moves,
         tree.height,
-        (path, moved_path::<S>(capacity, tree.height, tree.inner_nodes)),
+        (path, moved_path::<S>(capacity, tree.height, tree.inner_nodes, block_pages)),
         tree.inner_nodes,
     );
     if budget.limit_pages < 3 {

@@ -104,7 +104,13 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         };
         let chosen = match self.victims {
             Victims::Fewest if self.blocks.counts_erases() => None,
-            Victims::Fewest => victims().next(),
+            // In turn, but of those that gain about as much as any: near full, others would gain a page or two.
+            Victims::Fewest => {
+                let fewest =
+                    self.blocks.victim(active).map_or(0, |best| self.blocks.valid_in(best));
+                victims()
+                    .find(|&block| self.blocks.valid_in(block) <= fewest + self.block_pages() / 8)
+            }
             Victims::CostBenefit => victims().max_by_key(|&block| {
                 let valid = u64::from(self.blocks.valid_in(block));
                 let free = u64::from(self.block_pages()) - valid;

@@ -41,9 +41,15 @@ pub(crate) const fn kept_for_parents(capacity: usize, inner_nodes: u32) -> u32 {
 }
 
 /// Pages that are written when a page is moved, its own included, in a tree of `height`.
-pub(crate) fn moved_path<S: Placement>(capacity: usize, height: u8, inner_nodes: u32) -> u32 {
+pub(crate) fn moved_path<S: Placement>(
+    capacity: usize,
+    height: u8,
+    inner_nodes: u32,
+    block_pages: u32,
+) -> u32 {
     let path = S::path_pages(height);
-    if S::DESCRIPTION.maps && kept_for_parents(capacity, inner_nodes) > 0 {
+    // A block of few pages gains one at least: too little to count on that.
+    if S::DESCRIPTION.maps && block_pages >= 16 && kept_for_parents(capacity, inner_nodes) > 0 {
         if path < 2 { path } else { 2 }
     } else {
         path
@@ -53,7 +59,8 @@ pub(crate) fn moved_path<S: Placement>(capacity: usize, height: u8, inner_nodes:
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Pages that are written when a page is moved, its own included.
     pub(super) fn moved_path(&self) -> u32 {
-        moved_path::<S>(self.space.mappings.capacity(), self.height, self.inner_nodes)
+        let block_pages = self.space.block_pages();
+        moved_path::<S>(self.space.mappings.capacity(), self.height, self.inner_nodes, block_pages)
     }
 
     /// After a `refusal` for lack of room: has a parent take the place of a child that has moved, so that the page

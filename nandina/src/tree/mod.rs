@@ -272,7 +272,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Budget::in_place(self.space.geometry.pages() / 2);
         }
         let capacity = self.space.mappings.capacity();
-        let paths = (S::path_pages(height), fold::moved_path::<S>(capacity, height, inner_nodes));
+        let paths = (
+            S::path_pages(height),
+            fold::moved_path::<S>(capacity, height, inner_nodes, self.space.block_pages()),
+        );
         Budget::new(&self.space.extent(), self.moves, height, paths, inner_nodes)
     }
 
