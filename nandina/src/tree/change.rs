@@ -17,7 +17,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for each
     /// split. A value that is already there costs no program. Nothing if the write buffer takes it; the cost of a
     /// [`flush`](Self::flush) more if it is full. If that flush fails, the change is refused as well; but if it was due
-    /// to [`Options::write_buffer_changes`], the change waits with the others.
+    /// to [`Options::write_buffer_changes`](super::Options::write_buffer_changes), the change waits with the others.
     pub fn insert(
         &mut self,
         key: &[u8],
