@@ -20,6 +20,7 @@ pub mod workload;
 
 mod cost;
 mod error;
+mod hand_on;
 mod opened;
 
 pub use error::LabError;

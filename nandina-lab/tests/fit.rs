@@ -3,7 +3,7 @@
 use nandina::flash::profile::PROFILES;
 use nandina::flash::{Flash, Profile};
 use nandina::place::{Placement, SYSTEMS, Visitor, visit};
-use nandina::{Index, Options, WriteError, key, ram_needed};
+use nandina::{Index, OpenError, Options, WriteError, key, ram_needed};
 use nandina_lab::fit::{Misfit, always_too_high};
 use nandina_lab::run::{Setup, SystemRun, run};
 use nandina_lab::work::Work;
@@ -26,7 +26,11 @@ impl Visitor for Fill {
         let (profile, options) = (nor(), self.options);
         let mut chip = Chip::new(profile);
         let mut ram = vec![0; ram_needed::<S>(&chip.geometry(), &options)];
-        let mut index = Index::<_, S>::format(&mut chip, &options, &mut ram).unwrap();
+        let mut index = match Index::<_, S>::format(&mut chip, &options, &mut ram) {
+            Ok(index) => index,
+            Err(OpenError::Unsuited(_)) => return false,
+            Err(error) => panic!("{}: {error}", S::DESCRIPTION.key),
+        };
         let value = vec![1; options.value_bytes];
         let height = loop {
             let key = key::from_u32((self.key)(index.len()));

@@ -4,9 +4,10 @@
 
 use core::cell::Cell;
 
-use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
+use nandina::flash::{Flash, PageNumber};
 use nandina::place::Placement;
 use nandina::{Index, Options, WriteError};
+use nandina_lab::hand_on;
 use nandina_lab::torture::oracle::{Change, Pending, value as value_of};
 use nandina_sim::{Chip, ChipError, Cut};
 use rand::{Rng, SeedableRng};
@@ -140,7 +141,9 @@ impl Check for CutEverywhere {
             }
         }
         println!("{}: {} cuts, {} mixed", S::DESCRIPTION.key, seen.cuts, seen.mixed);
-        if seen.cuts > 800 && seen.mixed > 100 {
+        // What is replaced in place takes the fewest chip operations.
+        let least = if S::DESCRIPTION.in_place { 800 } else { 1_000 };
+        if seen.cuts > least && seen.mixed > 100 {
             Ok(())
         } else {
             Err(format!("only {} cuts, {} of them in the midst", seen.cuts, seen.mixed))
@@ -162,30 +165,11 @@ struct FailsOnce<'c> {
 impl Flash for FailsOnce<'_> {
     type Error = ChipError;
 
-    fn geometry(&self) -> Geometry {
-        self.chip.geometry()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.chip.capabilities()
-    }
-
-    fn read(
-        &mut self,
-        page: PageNumber,
-        main: &mut [u8],
-        spare: &mut [u8],
-    ) -> Result<Reading, ChipError> {
-        self.chip.read(page, main, spare)
-    }
+    hand_on!(chip: geometry, capabilities, read, erase);
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
         self.count()?;
         self.chip.program(page, main, spare)
-    }
-
-    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        self.chip.erase(block)
     }
 
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
@@ -241,7 +225,9 @@ impl Check for FailingFlush {
             index.flush().map_err(text)?;
             compare(&mut index, &model)?;
         }
-        if failures > 10 { Ok(()) } else { Err(format!("only {failures} flushes failed")) }
+        // Where an update is one program, fewer flushes have so many.
+        let least = if S::DESCRIPTION.writes_paths { 15 } else { 10 };
+        if failures > least { Ok(()) } else { Err(format!("only {failures} flushes failed")) }
     }
 }
 

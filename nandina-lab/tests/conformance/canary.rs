@@ -4,10 +4,11 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
+use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
 use nandina::node::{HEADER_BYTES, PageFault, PageLayout};
 use nandina::place::{Description, Halves, Level, Mu, Origin, Placement, Put, Wandering};
 use nandina::space::Space;
+use nandina_lab::hand_on;
 use nandina_lab::torture::{CutRun, Device, Mode, cut_everywhere};
 use nandina_sim::{Chip, ChipError};
 
@@ -76,6 +77,10 @@ macro_rules! canary {
 
             fn working(level: u8, height: u8, buffers: usize) -> usize {
                 Wandering::working(level, height, buffers)
+            }
+
+            fn spare(level: u8, height: u8, buffers: usize) -> usize {
+                Wandering::spare(level, height, buffers)
             }
 
             fn begin<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, lowest: u8) {
@@ -199,13 +204,7 @@ device!(LateProgram, chip, |device| device.pending = None);
 impl Flash for ForgottenChecksum {
     type Error = ChipError;
 
-    fn geometry(&self) -> Geometry {
-        self.0.geometry()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
-    }
+    hand_on!(0: geometry, capabilities, program, erase, rewrite, overwrite);
 
     fn read(
         &mut self,
@@ -223,34 +222,12 @@ impl Flash for ForgottenChecksum {
         }
         Ok(reading)
     }
-
-    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
-        self.0.program(page, main, spare)
-    }
-
-    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        self.0.erase(block)
-    }
-
-    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
-        self.0.rewrite(page, main, spare)
-    }
-
-    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
-        self.0.overwrite(page, offset, bytes)
-    }
 }
 
 impl Flash for LateProgram {
     type Error = ChipError;
 
-    fn geometry(&self) -> Geometry {
-        self.chip.geometry()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.chip.capabilities()
-    }
+    hand_on!(chip: geometry, capabilities);
 
     fn read(
         &mut self,

@@ -5,6 +5,7 @@ use nandina::flash::{
     BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Profile, Reading,
 };
 use nandina::place::{Mu, Placement, Wandering};
+use nandina_lab::hand_on;
 use nandina_lab::torture::{CutRun, Device, Mode, cut_everywhere};
 use nandina_sim::{Chip, ChipError, TINY};
 
@@ -44,9 +45,7 @@ impl Device for Deaf {
 impl Flash for Deaf {
     type Error = ChipError;
 
-    fn geometry(&self) -> Geometry {
-        self.chip.geometry()
-    }
+    hand_on!(chip: geometry, program, erase, rewrite, overwrite, mark_bad);
 
     fn capabilities(&self) -> Capabilities {
         let capabilities = self.chip.capabilities();
@@ -68,28 +67,8 @@ impl Flash for Deaf {
         }
     }
 
-    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
-        self.chip.program(page, main, spare)
-    }
-
-    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        self.chip.erase(block)
-    }
-
-    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
-        self.chip.rewrite(page, main, spare)
-    }
-
-    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
-        self.chip.overwrite(page, offset, bytes)
-    }
-
     fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {
         Ok(self.chip.is_bad(block)? && self.hides != Hides::BadBlocks)
-    }
-
-    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        self.chip.mark_bad(block)
     }
 }
 

@@ -2,9 +2,10 @@
 //! that fail in the middle of a collection leave room for it, however much the cuts before have taken.
 
 use nandina::flash::profile::DATAFLASH_264;
-use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
+use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::place::{Description, Placement};
 use nandina::{Index, Moves, Statistics, WriteError};
+use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError, Cut};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -44,22 +45,7 @@ impl Failing {
 impl Flash for Failing {
     type Error = ChipError;
 
-    fn geometry(&self) -> Geometry {
-        self.chip.geometry()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.chip.capabilities()
-    }
-
-    fn read(
-        &mut self,
-        page: PageNumber,
-        main: &mut [u8],
-        spare: &mut [u8],
-    ) -> Result<Reading, ChipError> {
-        self.chip.read(page, main, spare)
-    }
+    hand_on!(chip: geometry, capabilities, read, rewrite, is_bad, mark_bad);
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
         if matches!(self.failure, Failure::Program) && self.strikes() {
@@ -81,23 +67,11 @@ impl Flash for Failing {
         }
     }
 
-    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
-        self.chip.rewrite(page, main, spare)
-    }
-
     fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
         if matches!(self.failure, Failure::Program) && self.strikes() {
             return Err(ChipError::ProgramFailed(page));
         }
         self.chip.overwrite(page, offset, bytes)
-    }
-
-    fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {
-        self.chip.is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        self.chip.mark_bad(block)
     }
 }
 

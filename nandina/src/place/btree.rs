@@ -6,9 +6,7 @@
 //! division writes the upper half to a free logical page, then the parent, which commits; the lower half is trimmed
 //! wherever it is read. Half of the device is the price. The root always stands in the first logical page.
 
-use core::ops::Range;
-
-use super::{Description, Halves, Level, Origin, Placement, Put, seat};
+use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::space::{InPlace, Kind, ROOT_TWIN, Space};
@@ -53,32 +51,9 @@ impl Placement for BTree {
     const RETIRES: bool = false;
     const LEFT_STAYS: bool = true;
 
-    fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
-        0..area_bytes
-    }
-
     fn path_pages(_height: u8) -> u32 {
         1
     }
-
-    fn reading(level: u8, height: u8, buffers: usize) -> usize {
-        seat(level, height, buffers)
-    }
-
-    fn working(level: u8, height: u8, buffers: usize) -> usize {
-        seat(level, height, buffers)
-    }
-
-    fn spare(level: u8, height: u8, buffers: usize) -> usize {
-        super::spare_seat(level, height, buffers)
-    }
-
-    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _lowest: u8) {}
-
-    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: Level, _page: u32) {
-    }
-
-    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: u8) {}
 
     fn put<F: Flash>(
         &mut self,

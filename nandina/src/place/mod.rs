@@ -133,32 +133,48 @@ pub trait Placement: Default {
     /// The lower half of a divided node stays where it is, untouched.
     const LEFT_STAYS: bool = false;
 
-    /// The bytes of a node of `level` in the node area of a page, in a tree of `height`.
-    fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize>;
-
-    /// Pages that a path from the root to a leaf takes when all of its nodes change.
-    fn path_pages(height: u8) -> u32;
-
-    /// The page buffer that an update's descent reads a node of `level` into.
-    fn reading(level: u8, height: u8, buffers: usize) -> usize;
-
-    /// The page buffer in which an update works on the node of `level`.
-    fn working(level: u8, height: u8, buffers: usize) -> usize;
-
-    /// The page buffer in which the upper half of a node of `level` is made, and its children are copied.
-    fn spare(level: u8, height: u8, buffers: usize) -> usize {
+    /// The bytes of a node of `level` in the node area of a page, in a tree of `height`. Default: all of them.
+    fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {
         let _ = (level, height);
-        buffers - 1
+        0..area_bytes
     }
 
-    /// An update begins; the lowest node that it changes is at `lowest`.
-    fn begin<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, lowest: u8);
+    /// Pages that a path from the root to a leaf takes when all of its nodes change. Default: one for each node.
+    fn path_pages(height: u8) -> u32 {
+        height.into()
+    }
 
-    /// The descent of an update came past the node of `level`, which `page` holds.
-    fn take<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: Level, page: u32);
+    /// The page buffer that an update's descent reads a node of `level` into. Default: the one it works in.
+    fn reading(level: u8, height: u8, buffers: usize) -> usize {
+        Self::working(level, height, buffers)
+    }
 
-    /// The path has no node at `level` or below any more.
-    fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8);
+    /// The page buffer in which an update works on the node of `level`. Default: the root has the last one for
+    /// itself, the other levels share the rest in turn.
+    fn working(level: u8, height: u8, buffers: usize) -> usize {
+        seat(level, height, buffers)
+    }
+
+    /// The page buffer in which the upper half of a node of `level` is made, and its children are copied. Default: the
+    /// one beside that in which an update works.
+    fn spare(level: u8, height: u8, buffers: usize) -> usize {
+        spare_seat(level, height, buffers)
+    }
+
+    /// An update begins; the lowest node that it changes is at `lowest`. Default: nothing has to be done.
+    fn begin<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, lowest: u8) {
+        let _ = (space, lowest);
+    }
+
+    /// The descent of an update came past the node of `level`, which `page` holds. Default: nothing has to be done.
+    fn take<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: Level, page: u32) {
+        let _ = (space, level, page);
+    }
+
+    /// The path has no node at `level` or below any more. Default: nothing has to be done.
+    fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
+        let _ = (space, level);
+    }
 
     /// The node of `level` is finished: puts it somewhere and answers how its parent finds it. A root is
     /// programmed, with the number of `records` in the index, and commits the update; so does what

@@ -72,6 +72,10 @@ impl Placement for Mu {
         STAGE
     }
 
+    fn spare(_level: u8, _height: u8, buffers: usize) -> usize {
+        buffers - 1
+    }
+
     fn begin<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, lowest: u8) {
         self.lowest = lowest;
         space.frames.forget(STAGE);

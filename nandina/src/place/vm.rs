@@ -14,7 +14,7 @@
 
 use core::ops::Range;
 
-use super::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in, seat};
+use super::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::node::bytes::u32_at;
@@ -82,29 +82,6 @@ impl Placement for Vm {
     fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
         0..area_bytes.saturating_sub(NAME_BYTES)
     }
-
-    fn path_pages(height: u8) -> u32 {
-        u32::from(height)
-    }
-
-    fn reading(level: u8, height: u8, buffers: usize) -> usize {
-        seat(level, height, buffers)
-    }
-
-    fn working(level: u8, height: u8, buffers: usize) -> usize {
-        seat(level, height, buffers)
-    }
-
-    fn spare(level: u8, height: u8, buffers: usize) -> usize {
-        super::spare_seat(level, height, buffers)
-    }
-
-    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _lowest: u8) {}
-
-    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: Level, _page: u32) {
-    }
-
-    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: u8) {}
 
     fn put<F: Flash>(
         &mut self,

@@ -7,9 +7,7 @@
 //! Each program commits what it tells. Of a divided child the parent is told with one program, the upper half first:
 //! if a cut leaves only that, the lower half still stands in the old page and is trimmed.
 
-use core::ops::Range;
-
-use super::{Description, Halves, Level, Origin, Placement, Put, seat};
+use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs, PageNumber};
 use crate::node::appended::{self, Change};
@@ -67,7 +65,7 @@ impl VmOw {
                 space.overwrite(page, at, Image::Bytes(&image[..bytes]))?
             }
             Change::Append { .. } => {
-                let scratch = super::spare_seat(level.level, level.height, buffers);
+                let scratch = Self::spare(level.level, level.height, buffers);
                 space.frames.forget(scratch);
                 let (node, image) = space.frames.pair(frame, scratch);
                 let made = appended::append_image(&mut node[extent.clone()], &shape, image);
@@ -102,33 +100,6 @@ impl Placement for VmOw {
 
     const TRIMS: bool = true;
     const RETIRES: bool = false;
-
-    fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
-        0..area_bytes
-    }
-
-    fn path_pages(height: u8) -> u32 {
-        u32::from(height)
-    }
-
-    fn reading(level: u8, height: u8, buffers: usize) -> usize {
-        seat(level, height, buffers)
-    }
-
-    fn working(level: u8, height: u8, buffers: usize) -> usize {
-        seat(level, height, buffers)
-    }
-
-    fn spare(level: u8, height: u8, buffers: usize) -> usize {
-        super::spare_seat(level, height, buffers)
-    }
-
-    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _lowest: u8) {}
-
-    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: Level, _page: u32) {
-    }
-
-    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: u8) {}
 
     fn put<F: Flash>(
         &mut self,

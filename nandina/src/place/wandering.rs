@@ -1,8 +1,6 @@
 //! `wandering`: every node fills a page, and a changed node is written to a new page, and so its
 //! parent must be, up to the root (the B+-tree of JFFS3; μ-Tree paper, section 2.3).
 
-use core::ops::Range;
-
 use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
@@ -30,30 +28,15 @@ impl Placement for Wandering {
         appends: Paths::APPENDS,
     };
 
-    fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
-        0..area_bytes
-    }
-
-    fn path_pages(height: u8) -> u32 {
-        u32::from(height)
-    }
-
-    fn reading(level: u8, height: u8, buffers: usize) -> usize {
-        Self::working(level, height, buffers)
-    }
-
     // The last buffer is kept for the upper half of a split. With too few buffers for a whole path,
     // levels share one, and a displaced node is read again.
     fn working(level: u8, _height: u8, buffers: usize) -> usize {
         (usize::from(level) - 1) % (buffers - 1)
     }
 
-    fn begin<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _lowest: u8) {}
-
-    fn take<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: Level, _page: u32) {
+    fn spare(_level: u8, _height: u8, buffers: usize) -> usize {
+        buffers - 1
     }
-
-    fn vanish<F: Flash>(&mut self, _space: &mut Space<'_, F, Self::Kind>, _level: u8) {}
 
     fn put<F: Flash>(
         &mut self,

@@ -1,7 +1,7 @@
 //! What is programmed, by the level of its nodes: a chip in between reads the headers of the pages that go past, so
 //! the index counts nothing for it. Every record is looked for at the end; a wrong index gives an error, no figure.
 
-use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Profile, Reading};
+use nandina::flash::{Flash, PageNumber, Profile};
 use nandina::node::PageLayout;
 use nandina::place::{Placement, Visitor};
 use nandina::{Index, Options, ram_needed};
@@ -9,6 +9,7 @@ use nandina_sim::{Chip, ChipError, Counters};
 
 use super::case::Outcome;
 use crate::LabError;
+use crate::hand_on;
 use crate::work::Work;
 
 /// A chip, and how many pages of leaves and of inner nodes were written to it.
@@ -32,30 +33,11 @@ impl Watched {
 impl Flash for Watched {
     type Error = ChipError;
 
-    fn geometry(&self) -> Geometry {
-        self.chip.geometry()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.chip.capabilities()
-    }
-
-    fn read(
-        &mut self,
-        page: PageNumber,
-        main: &mut [u8],
-        spare: &mut [u8],
-    ) -> Result<Reading, ChipError> {
-        self.chip.read(page, main, spare)
-    }
+    hand_on!(chip: geometry, capabilities, read, erase, is_bad, mark_bad);
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
         self.count(main, spare);
         self.chip.program(page, main, spare)
-    }
-
-    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        self.chip.erase(block)
     }
 
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
@@ -66,14 +48,6 @@ impl Flash for Watched {
     fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
         self.leaves += 1;
         self.chip.overwrite(page, offset, bytes)
-    }
-
-    fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {
-        self.chip.is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        self.chip.mark_bad(block)
     }
 }
 

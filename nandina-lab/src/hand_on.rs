@@ -1,0 +1,101 @@
+//! What a device that wraps another one does not change. Nothing here is counted or broken: that is the wrapper's.
+
+/// The named methods of [`Flash`](nandina::flash::Flash), handed on untouched to the device in a field, which has the
+/// same error. To be used in the wrapper's `impl Flash`.
+///
+/// ```
+/// use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
+/// use nandina_lab::hand_on;
+/// use nandina_sim::{Chip, ChipError, TINY};
+///
+/// struct Erases {
+///     chip: Chip,
+///     count: u32,
+/// }
+///
+/// impl Flash for Erases {
+///     type Error = ChipError;
+///
+///     hand_on!(chip: geometry, capabilities, read, program, rewrite, overwrite, is_bad, mark_bad);
+///
+///     fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+///         self.count += 1;
+///         self.chip.erase(block)
+///     }
+/// }
+///
+/// let mut device = Erases { chip: Chip::new(TINY), count: 0 };
+/// device.erase(BlockNumber(1)).unwrap();
+/// assert_eq!((device.count, device.chip.erase_count(BlockNumber(1))), (1, 1));
+/// ```
+#[macro_export]
+macro_rules! hand_on {
+    (@geometry $inner:tt) => {
+        fn geometry(&self) -> ::nandina::flash::Geometry {
+            self.$inner.geometry()
+        }
+    };
+    (@capabilities $inner:tt) => {
+        fn capabilities(&self) -> ::nandina::flash::Capabilities {
+            self.$inner.capabilities()
+        }
+    };
+    (@read $inner:tt) => {
+        fn read(
+            &mut self,
+            page: ::nandina::flash::PageNumber,
+            main: &mut [u8],
+            spare: &mut [u8],
+        ) -> Result<::nandina::flash::Reading, Self::Error> {
+            self.$inner.read(page, main, spare)
+        }
+    };
+    (@program $inner:tt) => {
+        fn program(
+            &mut self,
+            page: ::nandina::flash::PageNumber,
+            main: &[u8],
+            spare: &[u8],
+        ) -> Result<(), Self::Error> {
+            self.$inner.program(page, main, spare)
+        }
+    };
+    (@erase $inner:tt) => {
+        fn erase(&mut self, block: ::nandina::flash::BlockNumber) -> Result<(), Self::Error> {
+            self.$inner.erase(block)
+        }
+    };
+    (@rewrite $inner:tt) => {
+        fn rewrite(
+            &mut self,
+            page: ::nandina::flash::PageNumber,
+            main: &[u8],
+            spare: &[u8],
+        ) -> Result<(), Self::Error> {
+            self.$inner.rewrite(page, main, spare)
+        }
+    };
+    (@overwrite $inner:tt) => {
+        fn overwrite(
+            &mut self,
+            page: ::nandina::flash::PageNumber,
+            offset: u32,
+            bytes: &[u8],
+        ) -> Result<(), Self::Error> {
+            self.$inner.overwrite(page, offset, bytes)
+        }
+    };
+    (@is_bad $inner:tt) => {
+        fn is_bad(&mut self, block: ::nandina::flash::BlockNumber) -> Result<bool, Self::Error> {
+            self.$inner.is_bad(block)
+        }
+    };
+    (@mark_bad $inner:tt) => {
+        fn mark_bad(&mut self, block: ::nandina::flash::BlockNumber) -> Result<(), Self::Error> {
+            self.$inner.mark_bad(block)
+        }
+    };
+    ($inner:tt: $($method:ident),+ $(,)?) => {
+        $($crate::hand_on!(@$method $inner);)+
+    };
+}
