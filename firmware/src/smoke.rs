@@ -7,7 +7,7 @@ use crate::Index;
 use crate::chip::Chip;
 use crate::measure::{Kind, Meter};
 use crate::records::{key_of, value_of};
-use crate::work::options;
+use crate::work::OPTIONS;
 
 const RECORDS: usize = 200;
 
@@ -30,7 +30,7 @@ fn failed<E>(what: Failure) -> impl Fn(E) -> Failure {
 #[inline(never)]
 pub fn test(chip: &mut Chip<'_>, ram: &mut [u8], meter: &mut Meter) -> Result<(), Failure> {
     let mut model: Model = [0; RECORDS];
-    let formatted = meter.call(Kind::Format, || Index::format(&mut *chip, &options(), ram));
+    let formatted = meter.call(Kind::Format, || Index::format(&mut *chip, &OPTIONS, ram));
     let mut index = formatted.map_err(failed("format"))?;
     demand(index.is_empty(), "a new index is not empty")?;
     for place in 0..RECORDS {
@@ -50,7 +50,7 @@ pub fn test(chip: &mut Chip<'_>, ram: &mut [u8], meter: &mut Meter) -> Result<()
     index.flush().map_err(failed("flush"))?;
     index.close();
 
-    let opened = meter.call(Kind::Mount, || Index::open(&mut *chip, &options(), ram));
+    let opened = meter.call(Kind::Mount, || Index::open(&mut *chip, &OPTIONS, ram));
     let mut index = opened.map_err(failed("open"))?;
     verify(&mut index, &model, meter)?;
     for rank in (0..RECORDS).step_by(2) {
@@ -119,8 +119,9 @@ fn scan(
 ) -> Result<(), Failure> {
     let (first, last) = (key_of(low as u32), key_of(high as u32 - 1));
     let bounds = &first[..]..=&last[..];
-    let range = if down { index.range_down(bounds) } else { index.range(bounds) };
-    let mut range = range.map_err(failed("range"))?;
+    let mut range = if down { index.range_down(bounds) } else { index.range(bounds) };
+    // Not moved out of the result, so that it stands on the stack once.
+    let Ok(range) = &mut range else { return Err("range") };
     for step in 0..high - low {
         let rank = if down { high - 1 - step } else { low + step };
         if model[rank] > 0 {

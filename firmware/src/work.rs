@@ -28,13 +28,12 @@ const PAGE_BUFFERS: usize =
 const SEED: u32 = 0x6E61_6E64;
 
 /// The settings of every index here.
-pub const fn options() -> Options {
-    Options { page_buffers: Some(PAGE_BUFFERS), ..Options::new(KEY_BYTES, VALUE_BYTES) }
-}
+pub static OPTIONS: Options =
+    Options { page_buffers: Some(PAGE_BUFFERS), ..Options::new(KEY_BYTES, VALUE_BYTES) };
 
 /// Prints what the index takes in RAM, and of what.
 pub fn report_ram(report: &mut Report) -> usize {
-    let ram_bytes = nandina::ram_needed::<System>(&GEOMETRY, &options());
+    let ram_bytes = nandina::ram_needed::<System>(&GEOMETRY, &OPTIONS);
     let buffer_bytes = PAGE_BUFFERS * GEOMETRY.page_bytes as usize;
     let bitmap_bytes = GEOMETRY.pages().div_ceil(8) as usize;
     report.tell("ram_bytes", ram_bytes);
@@ -55,7 +54,7 @@ pub fn run(
 ) -> Result<(), Failure> {
     chip.reset();
     meter.restart();
-    let formatted = meter.call(Kind::Format, || Index::format(&mut *chip, &options(), ram));
+    let formatted = meter.call(Kind::Format, || Index::format(&mut *chip, &OPTIONS, ram));
     let mut index = formatted.map_err(|_| "format")?;
     let mut counts = index.flash().counts();
     let inserted = insert_all(&mut index, meter, report)?;
@@ -63,7 +62,7 @@ pub fn run(
     report.tell("height", index.statistics().height);
     tell_counts(report, "insert", &mut counts, index.close().counts());
 
-    let opened = meter.call(Kind::Mount, || Index::open(&mut *chip, &options(), ram));
+    let opened = meter.call(Kind::Mount, || Index::open(&mut *chip, &OPTIONS, ram));
     let mut index = opened.map_err(|_| "open")?;
     tell_counts(report, "mount", &mut counts, index.flash().counts());
     look_up(&mut index, inserted, meter)?;
@@ -118,7 +117,9 @@ fn look_up(index: &mut Index<'_, '_>, inserted: u32, meter: &mut Meter) -> Resul
 
 /// How many records a scan from `from` on gives, at most [`SCANNED`].
 fn scan(index: &mut Index<'_, '_>, from: &[u8]) -> Option<u32> {
-    let mut range = index.range(from..).ok()?;
+    // Not moved out of the result, so that it stands on the stack once.
+    let mut range = index.range(from..);
+    let range = range.as_mut().ok()?;
     let mut records = 0;
     while records < SCANNED && range.next().ok()?.is_some() {
         records += 1;

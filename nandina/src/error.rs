@@ -6,14 +6,16 @@
 use core::fmt;
 
 use crate::flash::{Missing, PageNumber};
+use crate::reason::{BadOption, Damage};
 
 /// What can go wrong below an operation. Never shown to a caller: each operation names its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault<E> {
     Device(E),
-    Corrupt { page: PageNumber, reason: &'static str },
-    NoRoom { valid_pages: u32, limit_pages: u32 },
-    WornOut { bad_blocks: u32, reserve_blocks: u32 },
+    Corrupt { page: PageNumber, reason: Damage },
+    NoRoom { limit_pages: u32 },
+    WornOut { bad_blocks: u32 },
+    TooHigh { height: u8 },
 }
 
 /// Why an index could not be formatted or opened.
@@ -30,8 +32,8 @@ pub enum OpenError<E> {
     },
     /// An option is out of its range.
     BadOption {
-        /// The option and its range.
-        reason: &'static str,
+        /// Which option, and its range.
+        reason: BadOption,
     },
     /// A record of these sizes leaves a node of this system with fewer than two records.
     RecordTooLarge {
@@ -51,8 +53,6 @@ pub enum OpenError<E> {
     WornOut {
         /// Blocks that are bad.
         bad_blocks: u32,
-        /// Blocks that were kept for that.
-        reserve_blocks: u32,
     },
     /// Every block is erased: there is no index; format the chip.
     Blank,
@@ -77,7 +77,7 @@ pub enum OpenError<E> {
         /// Which page.
         page: PageNumber,
         /// What is wrong with it.
-        reason: &'static str,
+        reason: Damage,
     },
 }
 
@@ -98,7 +98,7 @@ pub enum ReadError<E> {
         /// Which page.
         page: PageNumber,
         /// What is wrong with it.
-        reason: &'static str,
+        reason: Damage,
     },
 }
 
@@ -123,9 +123,7 @@ pub enum WriteError<E> {
     },
     /// One more valid page would leave too little room to collect garbage. Removing still works.
     Full {
-        /// Valid pages that there would be.
-        valid_pages: u32,
-        /// Valid pages that would then be allowed: more inner nodes leave room for fewer.
+        /// Valid pages that are allowed for the tree that there would be: more inner nodes leave room for fewer.
         limit_pages: u32,
     },
     /// More blocks have become bad than were kept in reserve, and those that are left do not suffice for
@@ -133,8 +131,6 @@ pub enum WriteError<E> {
     WornOut {
         /// Blocks that are bad.
         bad_blocks: u32,
-        /// Blocks that were kept for that.
-        reserve_blocks: u32,
     },
     /// A page has no room for a node of one more level. Removing still works.
     TooHigh {
@@ -146,7 +142,7 @@ pub enum WriteError<E> {
         /// Which page.
         page: PageNumber,
         /// What is wrong with it.
-        reason: &'static str,
+        reason: Damage,
     },
 }
 
@@ -156,8 +152,8 @@ impl<E> From<Fault<E>> for ReadError<E> {
             Fault::Device(error) => Self::Device(error),
             Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
             // A read writes nothing, so room is never missing. It is mended by the next mount.
-            Fault::NoRoom { .. } | Fault::WornOut { .. } => {
-                Self::Corrupt { page: PageNumber(0), reason: "no room was left for recovery" }
+            Fault::NoRoom { .. } | Fault::WornOut { .. } | Fault::TooHigh { .. } => {
+                Self::Corrupt { page: PageNumber(0), reason: Damage::NoRoomToRecover }
             }
         }
     }
@@ -168,10 +164,9 @@ impl<E> From<Fault<E>> for WriteError<E> {
         match fault {
             Fault::Device(error) => Self::Device(error),
             Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
-            Fault::NoRoom { valid_pages, limit_pages } => Self::Full { valid_pages, limit_pages },
-            Fault::WornOut { bad_blocks, reserve_blocks } => {
-                Self::WornOut { bad_blocks, reserve_blocks }
-            }
+            Fault::NoRoom { limit_pages } => Self::Full { limit_pages },
+            Fault::TooHigh { height } => Self::TooHigh { height },
+            Fault::WornOut { bad_blocks } => Self::WornOut { bad_blocks },
         }
     }
 }
@@ -181,19 +176,16 @@ impl<E> From<Fault<E>> for OpenError<E> {
         match fault {
             Fault::Device(error) => Self::Device(error),
             Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
-            Fault::NoRoom { limit_pages, .. } => Self::ChipTooSmall { limit_pages },
-            Fault::WornOut { bad_blocks, reserve_blocks } => {
-                Self::WornOut { bad_blocks, reserve_blocks }
-            }
+            Fault::NoRoom { limit_pages } => Self::ChipTooSmall { limit_pages },
+            // A mount adds no level.
+            Fault::TooHigh { .. } => Self::ChipTooSmall { limit_pages: 0 },
+            Fault::WornOut { bad_blocks } => Self::WornOut { bad_blocks },
         }
     }
 }
 
-fn worn_out(f: &mut fmt::Formatter<'_>, bad_blocks: u32, reserve_blocks: u32) -> fmt::Result {
-    write!(
-        f,
-        "the device is worn out: {bad_blocks} blocks are bad, {reserve_blocks} were in reserve"
-    )
+fn worn_out(f: &mut fmt::Formatter<'_>, bad_blocks: u32) -> fmt::Result {
+    write!(f, "the device is worn out: {bad_blocks} blocks are bad, more than were in reserve")
 }
 
 impl<E: fmt::Display> fmt::Display for OpenError<E> {
@@ -203,7 +195,7 @@ impl<E: fmt::Display> fmt::Display for OpenError<E> {
             Self::RamTooSmall { needed, given } => {
                 write!(f, "{given} bytes of RAM were given, {needed} are needed")
             }
-            Self::BadOption { reason } => f.write_str(reason),
+            Self::BadOption { reason } => write!(f, "{reason}"),
             Self::RecordTooLarge { record_bytes, leaf_bytes } => write!(
                 f,
                 "a record of {record_bytes} bytes can never fit twice in a leaf of {leaf_bytes} bytes"
@@ -212,9 +204,7 @@ impl<E: fmt::Display> fmt::Display for OpenError<E> {
             Self::ChipTooSmall { limit_pages } => {
                 write!(f, "the chip is too small: only {limit_pages} pages could be valid at once")
             }
-            Self::WornOut { bad_blocks, reserve_blocks } => {
-                worn_out(f, *bad_blocks, *reserve_blocks)
-            }
+            Self::WornOut { bad_blocks } => worn_out(f, *bad_blocks),
             Self::Blank => f.write_str("the chip is erased and holds no index: format it first"),
             Self::NotNandina => f.write_str("the chip holds data that is not a Nandina index"),
             Self::Version { found } => write!(
@@ -252,15 +242,10 @@ impl<E: fmt::Display> fmt::Display for WriteError<E> {
             Self::ValueSize { expected, given } => {
                 write!(f, "a value of {given} bytes was given, this index has values of {expected}")
             }
-            Self::Full { valid_pages, limit_pages } => {
-                write!(
-                    f,
-                    "the device is full: {valid_pages} pages would be valid, {limit_pages} may be"
-                )
+            Self::Full { limit_pages } => {
+                write!(f, "the device is full: no more than {limit_pages} pages may be valid")
             }
-            Self::WornOut { bad_blocks, reserve_blocks } => {
-                worn_out(f, *bad_blocks, *reserve_blocks)
-            }
+            Self::WornOut { bad_blocks } => worn_out(f, *bad_blocks),
             Self::TooHigh { height } => {
                 write!(f, "a page of this size cannot hold a tree higher than {height}")
             }

@@ -2,7 +2,7 @@
 //!
 //! Keys and values have fixed sizes, chosen when the medium is formatted; keys order as bytes, and
 //! [`key`] turns integers into such bytes. How a changed node reaches the chip is the system's choice:
-//! a type parameter, one of [`place::Wandering`] and [`place::Mu`], all listed by [`place::SYSTEMS`].
+//! a type parameter, one of those in [`place`], all listed by [`place::SYSTEMS`].
 //!
 //! ```
 //! use nandina::place::Mu;
@@ -39,6 +39,7 @@ pub mod key;
 pub mod node;
 pub mod place;
 mod plan;
+mod reason;
 pub mod space;
 pub mod tree;
 
@@ -48,6 +49,7 @@ struct Readme;
 
 pub use error::{OpenError, ReadError, WriteError};
 pub use plan::{Cost, Plan, plan};
+pub use reason::{BadOption, Damage};
 pub use space::{Moves, Victims, Wear};
 pub use tree::{
     Folds, Idle, Index, KeyBounds, Options, Range, Records, Statistics, Violation, identify,

@@ -103,9 +103,8 @@ impl Flash for Mapped {
 
 /// Asks the index what the outside world wants, for ever. Answers only when it fails.
 fn serve(ram: &mut [u8]) -> Option<()> {
-    let options = work::options();
-    let mut index = match Index::<_, System>::open(Mapped, &options, ram) {
-        Err(OpenError::Blank) => Index::format(Mapped, &options, ram).ok()?,
+    let mut index = match Index::<_, System>::open(Mapped, &work::OPTIONS, ram) {
+        Err(OpenError::Blank) => Index::format(Mapped, &work::OPTIONS, ram).ok()?,
         opened => opened.ok()?,
     };
     let mut key = [0; KEY_BYTES];

@@ -245,7 +245,8 @@ fn count(
                 &mut counts.skipped
             }
             Err(PageFault::Erased) => &mut counts.erased,
-            Err(PageFault::Damaged) => &mut counts.damaged,
+            // (The layout that the inspector reads with reads pages of every system.)
+            Err(PageFault::Damaged | PageFault::Appended { .. }) => &mut counts.damaged,
             Err(PageFault::Unreadable) => &mut counts.unreadable,
             Err(PageFault::Version(_)) => &mut counts.other_version,
             Ok(_) if tree.is_some_and(|tree| tree.valid.contains(&page)) => &mut counts.valid,

@@ -271,7 +271,9 @@ impl Walker<'_> {
         let header = match self.pages.found.get(page as usize) {
             None => return Some("a pointer leads beyond the chip"),
             Some(Err(PageFault::Erased)) => return Some("it is erased but referenced"),
-            Some(Err(PageFault::Damaged)) => return Some("its checksum does not match"),
+            Some(Err(PageFault::Damaged | PageFault::Appended { .. })) => {
+                return Some("its checksum does not match");
+            }
             Some(Err(PageFault::Unreadable)) => {
                 return Some("it has more wrong bits than the ECC corrects");
             }

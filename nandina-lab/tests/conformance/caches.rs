@@ -102,8 +102,7 @@ impl Check for CutAnywhere {
                 chip.cut_at(random.random_range(0..120), cut);
                 // What may be there: the state at the last flush, and after each change since.
                 let mut states = vec![model.clone()];
-                let opened = Index::<_, S>::open(&mut chip, &case.options, &mut ram);
-                if let Ok(mut index) = opened {
+                if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
                     for turn in 0..200 {
                         let number = random.random_range(0..120);
                         let mut next = states.last().cloned().unwrap_or_default();

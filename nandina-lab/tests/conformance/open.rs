@@ -2,7 +2,7 @@
 
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
 use nandina::place::{Description, Mu, Placement, Wandering};
-use nandina::{Index, OpenError, Options, Wear, ram_needed};
+use nandina::{BadOption, Index, OpenError, Options, Wear, ram_needed};
 use nandina_sim::{Chip, ChipError, TINY};
 
 use crate::harness::*;
@@ -36,7 +36,7 @@ impl Check for Settings {
         expect(open(&mut chip, &other, &mut large_ram), mismatch("value size", 12, 13))?;
 
         let bad = Options { key_bytes: 65, ..case.options };
-        let reason = "key_bytes must be 1 to 64";
+        let reason = BadOption::KeyBytes;
         expect(open(&mut chip, &bad, &mut large_ram), Err(OpenError::BadOption { reason }))?;
         let bad = Options { page_buffers: Some(1), ..case.options };
         if !matches!(open(&mut chip, &bad, &mut large_ram), Err(OpenError::BadOption { .. })) {

@@ -28,7 +28,9 @@ pub struct Capabilities {
 impl Capabilities {
     /// Blocks of `blocks` that may go bad in the chip's life: rounded up.
     pub const fn bad_blocks_max(&self, blocks: u32) -> u32 {
-        (blocks as u64 * self.bad_blocks_per_mille as u64).div_ceil(1000) as u32
+        // In parts, since a division of 64 bits takes half a kilobyte of code on small microcontrollers.
+        let per_mille = self.bad_blocks_per_mille as u32;
+        blocks / 1000 * per_mille + (blocks % 1000 * per_mille).div_ceil(1000)
     }
 }
 

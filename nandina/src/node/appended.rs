@@ -42,7 +42,7 @@ impl Shape {
     /// The same records with tags, for nodes in areas of `area_bytes`; nothing if a record is longer than 8,191
     /// bytes. In an area that is too short no record fits.
     pub const fn appended(self, area_bytes: usize) -> Option<Self> {
-        let data_bytes = self.key_bytes + self.payload_bytes;
+        let data_bytes = self.key_bytes() + self.payload_bytes();
         if data_bytes > LONG_BYTES {
             return None;
         }
@@ -54,7 +54,7 @@ impl Shape {
             (2, if many > MANY { MANY } else { many })
         };
         let head_bytes = fixed_head(tag_bytes) + slots.div_ceil(8);
-        Some(Self { tag_bytes, head_bytes, ..self })
+        Some(self.with_tags(tag_bytes, head_bytes))
     }
 }
 
@@ -102,13 +102,13 @@ pub enum Change {
 /// The part of a page's area that never changes once it is programmed: what a checksum of the page has to cover.
 /// `area` is as in the page.
 pub fn sealed<'a>(area: &'a [u8], shape: &Shape) -> Result<[&'a [u8]; 2], NoNode> {
-    let slots = shape.head_bytes..shape.at(initial(area, shape)?);
+    let slots = shape.head_bytes()..shape.at(initial(area, shape)?);
     Ok([&area[..2], &area[slots]])
 }
 
 fn initial(area: &[u8], shape: &Shape) -> Result<usize, NoNode> {
-    debug_assert!(shape.tag_bytes > 0);
-    if area.len() < shape.head_bytes {
+    debug_assert!(shape.tag_bytes() > 0);
+    if area.len() < shape.head_bytes() {
         return Err(NoNode);
     }
     let initial = usize::from(u16_at(area, 0));
@@ -117,7 +117,7 @@ fn initial(area: &[u8], shape: &Shape) -> Result<usize, NoNode> {
 
 /// Zero bits of the key and the payload at `index`.
 fn zeros(area: &[u8], shape: &Shape, index: usize) -> usize {
-    let (at, end) = (shape.at(index), shape.at(index + 1) - shape.tag_bytes);
+    let (at, end) = (shape.at(index), shape.at(index + 1) - shape.tag_bytes());
     area[at..end].iter().map(|byte| byte.count_zeros() as usize).sum()
 }
 
@@ -128,7 +128,7 @@ fn code(zeros: usize) -> [u8; 2] {
 
 fn is_whole(area: &[u8], shape: &Shape, slot: usize) -> bool {
     let end = shape.at(slot + 1);
-    area[end - shape.tag_bytes..end] == code(zeros(area, shape, slot))[..shape.tag_bytes]
+    area[end - shape.tag_bytes()..end] == code(zeros(area, shape, slot))[..shape.tag_bytes()]
 }
 
 fn is_valid(area: &[u8], shape: &Shape, slot: usize) -> bool {
@@ -157,7 +157,7 @@ pub fn unpack(area: &mut [u8], shape: &Shape) -> Result<(), NoNode> {
         // What is sorted takes no slot that has not been looked at.
         tags::set_tag(area, shape, slot, slot as u16);
         let (sorted, rest) = area.split_at(shape.at(slot));
-        let found = Node::sorted(sorted, *shape, count).search(&rest[..shape.key_bytes]);
+        let found = Node::sorted(sorted, *shape, count).search(&rest[..shape.key_bytes()]);
         let (from, to) = (shape.at(slot), shape.at(slot + 1));
         match found {
             Ok(index) => {
@@ -184,9 +184,9 @@ pub fn pack(area: &mut [u8], shape: &Shape) {
     let count = count(area, shape);
     for index in 0..count {
         let (code, end) = (code(zeros(area, shape, index)), shape.at(index + 1));
-        area[end - shape.tag_bytes..end].copy_from_slice(&code[..shape.tag_bytes]);
+        area[end - shape.tag_bytes()..end].copy_from_slice(&code[..shape.tag_bytes()]);
     }
-    area[2..shape.head_bytes].fill(0xFF);
+    area[2..shape.head_bytes()].fill(0xFF);
     area[shape.at(count)..].fill(0xFF);
 }
 
@@ -240,7 +240,8 @@ pub fn append_image(area: &mut [u8], shape: &Shape, out: &mut [u8]) -> Option<(u
         let image = images.next()?;
         image.copy_from_slice(&area[shape.at(index)..shape.at(index + 1)]);
         let code = code(zeros(area, shape, index));
-        image[shape.record_bytes() - shape.tag_bytes..].copy_from_slice(&code[..shape.tag_bytes]);
+        image[shape.record_bytes() - shape.tag_bytes()..]
+            .copy_from_slice(&code[..shape.tag_bytes()]);
         let shadows = tags::tag(area, shape, index) == NEW_SHADOWS;
         tags::set_tag(area, shape, index, if shadows { SHADOWS } else { slot });
         slot += 1;

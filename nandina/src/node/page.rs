@@ -79,6 +79,13 @@ pub enum PageFault {
     Unreadable,
     /// A page of another format version.
     Version(u8),
+    /// A page of appended records, where none are read: what its header says, unchecked.
+    Appended {
+        /// Number of the system that wrote it.
+        system: u8,
+        /// Its sequence number.
+        sequence: u64,
+    },
 }
 
 /// Where the parts of a page lie in a page buffer: main data, then the used part of the spare area.
@@ -112,9 +119,15 @@ impl PageLayout {
 
     /// Writes the header of `frame` and its checksum.
     pub fn seal(&self, frame: &mut [u8], header: &PageHeader) {
+        self.seal_as(frame, header, header.medium.appended);
+    }
+
+    /// Writes the header of `frame`, whose records are appended or not, and its checksum.
+    #[inline]
+    pub(crate) fn seal_as(&self, frame: &mut [u8], header: &PageHeader, appended: bool) {
         self.write_header(frame, header);
         // What cannot be sealed does not open either.
-        let checksum = self.checksum(frame).unwrap_or(0);
+        let checksum = self.checksum(frame, appended).unwrap_or(0);
         let at = self.area_bytes();
         frame[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
     }
@@ -142,6 +155,12 @@ impl PageLayout {
 
     /// Reads the header of a page that came from the medium, and checks the whole page.
     pub fn open(&self, frame: &[u8]) -> Result<PageHeader, PageFault> {
+        self.check_as(frame, true).map(|()| self.header(frame))
+    }
+
+    /// Checks a page that came from the medium; where `appended` is false, pages of appended records are not read.
+    #[inline]
+    pub(crate) fn check_as(&self, frame: &[u8], appended: bool) -> Result<(), PageFault> {
         let header = &frame[self.area_bytes()..];
         if header[4..6] != MAGIC {
             let erased = frame.iter().all(|&byte| byte == 0xFF);
@@ -150,52 +169,82 @@ impl PageLayout {
         if header[6] != VERSION {
             return Err(PageFault::Version(header[6]));
         }
-        if self.checksum(frame) != Some(bytes::u32_at(header, 0)) {
+        let is_appended = header[31] != 0;
+        if is_appended && !appended {
+            let sequence = self.sequence(frame);
+            return Err(PageFault::Appended { system: header[7], sequence });
+        }
+        if self.checksum(frame, is_appended && appended) != Some(bytes::u32_at(header, 0)) {
             return Err(PageFault::Damaged);
         }
-        let header = self.header(frame);
-        if header.sequence >= SEQUENCE_END { Err(PageFault::Damaged) } else { Ok(header) }
+        if self.sequence(frame) >= SEQUENCE_END { Err(PageFault::Damaged) } else { Ok(()) }
     }
 
     /// Reads the header of a page that was checked before.
     pub fn header(&self, frame: &[u8]) -> PageHeader {
         let bytes = &frame[self.area_bytes()..];
-        let u16_at = |at| bytes::u16_at(bytes, at);
-        let u32_at = |at| bytes::u32_at(bytes, at);
         PageHeader {
-            medium: Medium {
-                system: bytes[7],
-                key_bytes: u16_at(20),
-                value_bytes: u16_at(22),
-                blocks: u32_at(24),
-                pages_per_block: u16_at(28),
-                checkpoints: bytes[30] != 0,
-                appended: bytes[31] != 0,
-            },
-            identity: u32_at(8),
-            sequence: u64::from(u32_at(12)) | u64::from(u16_at(16)) << 32,
+            medium: self.medium(frame),
+            identity: self.identity(frame),
+            sequence: self.sequence(frame),
             lowest: bytes[18],
             height: bytes[19],
-            erase_count: u32_at(32),
-            records: u32_at(36),
+            erase_count: self.erase_count(frame),
+            records: bytes::u32_at(bytes, 36),
         }
+    }
+
+    // What is needed deep in an operation is read by itself, so that no whole header stands on the stack there.
+
+    /// What a page that was checked is for.
+    pub(crate) fn medium(&self, frame: &[u8]) -> Medium {
+        let bytes = &frame[self.area_bytes()..];
+        Medium {
+            system: bytes[7],
+            key_bytes: bytes::u16_at(bytes, 20),
+            value_bytes: bytes::u16_at(bytes, 22),
+            blocks: bytes::u32_at(bytes, 24),
+            pages_per_block: bytes::u16_at(bytes, 28),
+            checkpoints: bytes[30] != 0,
+            appended: bytes[31] != 0,
+        }
+    }
+
+    /// Of which formatting a page is that was checked.
+    pub(crate) fn identity(&self, frame: &[u8]) -> u32 {
+        bytes::u32_at(&frame[self.area_bytes()..], 8)
+    }
+
+    /// The sequence number of a page.
+    pub(crate) fn sequence(&self, frame: &[u8]) -> u64 {
+        let bytes = &frame[self.area_bytes()..];
+        u64::from(bytes::u32_at(bytes, 12)) | u64::from(bytes::u16_at(bytes, 16)) << 32
+    }
+
+    /// Lowest level of the nodes in a page that was checked.
+    pub(crate) fn lowest(&self, frame: &[u8]) -> u8 {
+        frame[self.area_bytes() + 18]
+    }
+
+    /// Erases of its block that a page tells of that was checked.
+    pub(crate) fn erase_count(&self, frame: &[u8]) -> u32 {
+        bytes::u32_at(&frame[self.area_bytes()..], 32)
     }
 
     /// The checksum of the page in `frame`, if it is one at all.
-    fn checksum(&self, frame: &[u8]) -> Option<u32> {
+    #[inline]
+    fn checksum(&self, frame: &[u8], appended: bool) -> Option<u32> {
         let (area, header) = frame.split_at(self.area_bytes());
         let header = &header[4..HEADER_BYTES];
-        match self.appended_shape(frame) {
-            None => Some(checksum::of(&[area, header])),
-            Some(shape) => {
-                let [head, records] = appended::sealed(area, &shape?).ok()?;
-                Some(checksum::of(&[head, records, header]))
-            }
+        if !appended {
+            return Some(checksum::of(&[area, header]));
         }
+        let [head, records] = appended::sealed(area, &self.appended_shape(frame)?).ok()?;
+        Some(checksum::of(&[head, records, header]))
     }
 
-    /// The shape of the node in `frame`, if its records are appended; nothing in it if there is no such node.
-    fn appended_shape(&self, frame: &[u8]) -> Option<Option<Shape>> {
+    /// The shape of the node of appended records in `frame`, if it can be one.
+    fn appended_shape(&self, frame: &[u8]) -> Option<Shape> {
         let header = self.header(frame);
         let medium = header.medium;
         let (key_bytes, value_bytes) = (medium.key_bytes.into(), medium.value_bytes.into());
@@ -203,15 +252,16 @@ impl PageLayout {
             1 => Shape::sorted(key_bytes, value_bytes),
             _ => Shape::inner(key_bytes),
         };
-        medium.appended.then(|| shape.appended(self.area_bytes()))
+        shape.appended(self.area_bytes())
     }
 
     /// Makes of the node in `frame`, a page that was opened, what it is in RAM ([`appended::unpack`]); answers
     /// whether it is one. Where records are not appended, it is the same.
     pub fn unpack(&self, frame: &mut [u8]) -> bool {
-        let Some(shape) = self.appended_shape(frame) else {
+        if !self.header(frame).medium.appended {
             return true;
-        };
+        }
+        let shape = self.appended_shape(frame);
         let area = &mut frame[..self.area_bytes()];
         shape.is_some_and(|shape| appended::unpack(area, &shape).is_ok())
     }

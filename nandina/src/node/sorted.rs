@@ -15,23 +15,52 @@ use super::{POINTER_BYTES, tags};
 /// Sizes of the parts of a record and of what stands before the first, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Bytes of the key.
-    pub key_bytes: usize,
-    /// Bytes of the value, or of the pointer in an inner node.
-    pub payload_bytes: usize,
-    /// Bytes of the tag behind the payload: 0, or 1 or 2 where records are appended to pages
-    /// ([`appended`](super::appended)).
-    pub tag_bytes: usize,
-    /// Bytes before the first record: 2 for the count, and more where there are tags.
-    pub head_bytes: usize,
+    // Of two bytes each, because every node in use carries its shape on the stack.
+    key_bytes: u16,
+    payload_bytes: u16,
+    tag_bytes: u16,
+    head_bytes: u16,
 }
 
 const COUNT_BYTES: usize = 2;
 
 impl Shape {
-    /// The shape of sorted records without tags.
+    /// The shape of sorted records without tags. Keys and payloads have at most 65535 bytes.
     pub const fn sorted(key_bytes: usize, payload_bytes: usize) -> Self {
-        Self { key_bytes, payload_bytes, tag_bytes: 0, head_bytes: COUNT_BYTES }
+        debug_assert!(key_bytes <= u16::MAX as usize && payload_bytes <= u16::MAX as usize);
+        let (key_bytes, payload_bytes) = (key_bytes as u16, payload_bytes as u16);
+        Self { key_bytes, payload_bytes, tag_bytes: 0, head_bytes: COUNT_BYTES as u16 }
+    }
+
+    /// The same records with tags, in a node whose head has so many bytes.
+    pub(super) const fn with_tags(self, tag_bytes: usize, head_bytes: usize) -> Self {
+        Self { tag_bytes: tag_bytes as u16, head_bytes: head_bytes as u16, ..self }
+    }
+
+    /// The shape of a node that has room for no record.
+    pub const fn of_nothing(self) -> Self {
+        Self { head_bytes: u16::MAX, ..self }
+    }
+
+    /// Bytes of the key.
+    pub const fn key_bytes(&self) -> usize {
+        self.key_bytes as usize
+    }
+
+    /// Bytes of the value, or of the pointer in an inner node.
+    pub const fn payload_bytes(&self) -> usize {
+        self.payload_bytes as usize
+    }
+
+    /// Bytes of the tag behind the payload: 0, or 1 or 2 where records are appended to pages
+    /// ([`appended`](super::appended)).
+    pub const fn tag_bytes(&self) -> usize {
+        self.tag_bytes as usize
+    }
+
+    /// Bytes before the first record: 2 for the count, and more where there are tags.
+    pub const fn head_bytes(&self) -> usize {
+        self.head_bytes as usize
     }
 
     /// The shape of the inner nodes above leaves with keys of `key_bytes`.
@@ -41,26 +70,35 @@ impl Shape {
 
     /// Bytes of one record, its tag included.
     pub const fn record_bytes(&self) -> usize {
-        self.key_bytes + self.payload_bytes + self.tag_bytes
+        self.key_bytes() + self.payload_bytes() + self.tag_bytes()
     }
 
     /// Records that fit in a node of `bytes`.
     pub const fn capacity(&self, bytes: usize) -> usize {
-        if bytes < self.head_bytes {
+        if bytes < self.head_bytes() || self.head_bytes == u16::MAX {
             return 0;
         }
-        let records = (bytes - self.head_bytes) / self.record_bytes();
+        let records = (bytes - self.head_bytes()) / self.record_bytes();
         if self.tag_bytes > 0 {
             // Each slot of a page has a valid bit in the head.
-            let slots = 8 * self.head_bytes.saturating_sub(COUNT_BYTES + 2 * self.tag_bytes);
+            let slots = 8 * self.head_bytes().saturating_sub(COUNT_BYTES + 2 * self.tag_bytes());
             return if records > slots { slots } else { records };
         }
         if records > u16::MAX as usize { u16::MAX as usize } else { records }
     }
 
+    /// Whether `count` records fit in a node of `bytes`. Unlike [`capacity`](Self::capacity) it does not divide, which
+    /// small microcontrollers cannot.
+    const fn fits(&self, count: usize, bytes: usize) -> bool {
+        if self.tag_bytes > 0 || self.head_bytes == u16::MAX {
+            return count <= self.capacity(bytes);
+        }
+        self.at(count) <= bytes
+    }
+
     /// Where the record at `index` begins.
     pub(super) const fn at(&self, index: usize) -> usize {
-        self.head_bytes + index * self.record_bytes()
+        self.head_bytes() + index * self.record_bytes()
     }
 }
 
@@ -76,7 +114,7 @@ impl<'a> Node<'a> {
     /// Reads a node from `bytes`, or nothing if its count cannot be.
     pub fn parse(bytes: &'a [u8], shape: Shape) -> Option<Self> {
         let count = u16::from_le_bytes([*bytes.first()?, *bytes.get(1)?]) as usize;
-        (count <= shape.capacity(bytes.len())).then_some(Self { bytes, shape, count })
+        shape.fits(count, bytes.len()).then_some(Self { bytes, shape, count })
     }
 
     /// The first `count` records in `bytes`, which hold them.
@@ -97,13 +135,13 @@ impl<'a> Node<'a> {
     /// The key at `index`, which is below the count.
     pub fn key(&self, index: usize) -> &'a [u8] {
         let at = self.shape.at(index);
-        &self.bytes[at..at + self.shape.key_bytes]
+        &self.bytes[at..at + self.shape.key_bytes()]
     }
 
     /// The value or pointer at `index`, which is below the count.
     pub fn payload(&self, index: usize) -> &'a [u8] {
-        let at = self.shape.at(index) + self.shape.key_bytes;
-        &self.bytes[at..at + self.shape.payload_bytes]
+        let at = self.shape.at(index) + self.shape.key_bytes();
+        &self.bytes[at..at + self.shape.payload_bytes()]
     }
 
     /// The pointer at `index` of an inner node.
@@ -181,17 +219,24 @@ impl<'a> NodeMut<'a> {
     pub fn insert(&mut self, index: usize, key: &[u8], payload: &[u8]) {
         let (at, end) = (self.shape.at(index), self.shape.at(self.count));
         self.bytes.copy_within(at..end, at + self.shape.record_bytes());
-        let middle = at + self.shape.key_bytes;
+        let middle = at + self.shape.key_bytes();
         self.bytes[at..middle].copy_from_slice(key);
-        self.bytes[middle..middle + self.shape.payload_bytes].copy_from_slice(payload);
+        self.bytes[middle..middle + self.shape.payload_bytes()].copy_from_slice(payload);
         tags::inserted(self.bytes, &self.shape, index);
         self.set_count(self.count + 1);
+    }
+
+    /// Replaces the key at `to` by that at `from`, which keeps the order.
+    pub fn copy_key(&mut self, from: usize, to: usize) {
+        let (from, to) = (self.shape.at(from), self.shape.at(to));
+        self.bytes.copy_within(from..from + self.shape.key_bytes(), to);
+        tags::make_whole(self.bytes, &self.shape);
     }
 
     /// Replaces the key at `index` by one that keeps the order.
     pub fn set_key(&mut self, index: usize, key: &[u8]) {
         let at = self.shape.at(index);
-        let old = &mut self.bytes[at..at + self.shape.key_bytes];
+        let old = &mut self.bytes[at..at + self.shape.key_bytes()];
         if old != key {
             old.copy_from_slice(key);
             tags::make_whole(self.bytes, &self.shape);
@@ -200,8 +245,8 @@ impl<'a> NodeMut<'a> {
 
     /// Replaces the value or pointer at `index`.
     pub fn set_payload(&mut self, index: usize, payload: &[u8]) {
-        let at = self.shape.at(index) + self.shape.key_bytes;
-        let old = &mut self.bytes[at..at + self.shape.payload_bytes];
+        let at = self.shape.at(index) + self.shape.key_bytes();
+        let old = &mut self.bytes[at..at + self.shape.payload_bytes()];
         // What stays needs no slot of its page.
         if old != payload {
             old.copy_from_slice(payload);

@@ -23,9 +23,9 @@ pub const NOTHING: u16 = u16::MAX;
 /// The node can be put only as a whole page. Below these two, what is pending is the removal of that slot.
 pub const WHOLE: u16 = u16::MAX - 1;
 
-/// A number of `shape.tag_bytes`. The highest three stand for those of two bytes.
+/// A number of `shape.tag_bytes()`. The highest three stand for those of two bytes.
 fn get(bytes: &[u8], at: usize, shape: &Shape) -> u16 {
-    match (shape.tag_bytes, bytes[at]) {
+    match (shape.tag_bytes(), bytes[at]) {
         (1, byte @ 0xFD..) => 0xFF00 | u16::from(byte),
         (1, byte) => byte.into(),
         _ => u16_at(bytes, at),
@@ -34,7 +34,7 @@ fn get(bytes: &[u8], at: usize, shape: &Shape) -> u16 {
 
 fn put(bytes: &mut [u8], at: usize, shape: &Shape, number: u16) {
     let number = number.to_le_bytes();
-    bytes[at..at + shape.tag_bytes].copy_from_slice(&number[..shape.tag_bytes]);
+    bytes[at..at + shape.tag_bytes()].copy_from_slice(&number[..shape.tag_bytes()]);
 }
 
 /// First empty slot of the page; as many as there are slots, if none may be used any more.
@@ -48,31 +48,31 @@ pub fn set_next(node: &mut [u8], shape: &Shape, slot: u16) {
 
 /// [`NOTHING`], [`WHOLE`], or the slot that is to be removed.
 pub fn pending(node: &[u8], shape: &Shape) -> u16 {
-    get(node, 2 + shape.tag_bytes, shape)
+    get(node, 2 + shape.tag_bytes(), shape)
 }
 
 pub fn set_pending(node: &mut [u8], shape: &Shape, pending: u16) {
-    put(node, 2 + shape.tag_bytes, shape, pending);
+    put(node, 2 + shape.tag_bytes(), shape, pending);
 }
 
 /// Where the valid bit of `slot` stands: the byte, and the bit in it.
 pub const fn valid_bit(slot: usize, shape: &Shape) -> (usize, u8) {
-    (2 + 2 * shape.tag_bytes + slot / 8, 1 << (slot % 8))
+    (2 + 2 * shape.tag_bytes() + slot / 8, 1 << (slot % 8))
 }
 
 /// The tag of the record at `index`.
 pub fn tag(node: &[u8], shape: &Shape, index: usize) -> u16 {
-    get(node, shape.at(index + 1) - shape.tag_bytes, shape)
+    get(node, shape.at(index + 1) - shape.tag_bytes(), shape)
 }
 
 pub fn set_tag(node: &mut [u8], shape: &Shape, index: usize, tag: u16) {
-    put(node, shape.at(index + 1) - shape.tag_bytes, shape, tag);
+    put(node, shape.at(index + 1) - shape.tag_bytes(), shape, tag);
 }
 
 /// The node has no page.
 pub fn begin(node: &mut [u8], shape: &Shape) {
-    if shape.tag_bytes > 0 {
-        node[2..shape.head_bytes].fill(0xFF);
+    if shape.tag_bytes() > 0 {
+        node[2..shape.head_bytes()].fill(0xFF);
         set_next(node, shape, 0);
         set_pending(node, shape, WHOLE);
     }
@@ -80,21 +80,21 @@ pub fn begin(node: &mut [u8], shape: &Shape) {
 
 /// Something changed that a page cannot be told but as a whole.
 pub fn make_whole(node: &mut [u8], shape: &Shape) {
-    if shape.tag_bytes > 0 {
+    if shape.tag_bytes() > 0 {
         set_pending(node, shape, WHOLE);
     }
 }
 
 /// The record at `index` was put there.
 pub fn inserted(node: &mut [u8], shape: &Shape, index: usize) {
-    if shape.tag_bytes > 0 {
+    if shape.tag_bytes() > 0 {
         set_tag(node, shape, index, NEW);
     }
 }
 
 /// The record at `index` got another payload.
 pub fn replaced(node: &mut [u8], shape: &Shape, index: usize) {
-    if shape.tag_bytes > 0 && tag(node, shape, index) != NEW {
+    if shape.tag_bytes() > 0 && tag(node, shape, index) != NEW {
         set_tag(node, shape, index, NEW_SHADOWS);
     }
 }
@@ -102,7 +102,7 @@ pub fn replaced(node: &mut [u8], shape: &Shape, index: usize) {
 /// The record at `index` is about to be taken out. One slot can be removed in place; not one that shadows
 /// others, for they would come back.
 pub fn removed(node: &mut [u8], shape: &Shape, index: usize) {
-    if shape.tag_bytes > 0 {
+    if shape.tag_bytes() > 0 {
         match tag(node, shape, index) {
             NEW => {}
             slot if slot < SHADOWS && pending(node, shape) == NOTHING => {

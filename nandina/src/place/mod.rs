@@ -220,7 +220,7 @@ pub(crate) fn node_in<'s, S: Placement, F: Flash>(
     frame: usize,
     level: Level,
 ) -> Option<Node<'s>> {
-    let extent = S::extent(space.layout.area_bytes(), level.level, level.height);
+    let extent = S::extent(space.layout().area_bytes(), level.level, level.height);
     Node::parse(&space.frames.bytes(frame)[extent], level.shape)
 }
 
@@ -259,7 +259,7 @@ pub(crate) fn node_mut_in<'s, S: Placement, F: Flash>(
     frame: usize,
     level: Level,
 ) -> Option<NodeMut<'s>> {
-    let extent = S::extent(space.layout.area_bytes(), level.level, level.height);
+    let extent = S::extent(space.layout().area_bytes(), level.level, level.height);
     space.frames.forget(frame);
     NodeMut::parse(&mut space.frames.bytes_mut(frame)[extent], level.shape)
 }

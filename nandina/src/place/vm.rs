@@ -31,7 +31,7 @@ const NO_NAME: u32 = u32::MAX;
 
 impl Vm {
     fn set_name<F: Flash>(space: &mut Space<'_, F, Maps>, frame: usize, name: Option<u32>) {
-        let area_bytes = space.layout.area_bytes();
+        let area_bytes = space.layout().area_bytes();
         let name = name.unwrap_or(NO_NAME).to_le_bytes();
         space.frames.bytes_mut(frame)[area_bytes - NAME_BYTES..area_bytes].copy_from_slice(&name);
     }

@@ -11,6 +11,7 @@ use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs, PageNumber};
 use crate::node::appended::{self, Change};
+use crate::reason::Damage;
 use crate::space::{Appends, Image, Kind, Space};
 
 /// VMTree-OW: records appended in place.
@@ -29,11 +30,11 @@ impl VmOw {
         root_height: u8,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
-        let extent = Self::extent(space.layout.area_bytes(), level.level, level.height);
+        let extent = Self::extent(space.layout().area_bytes(), level.level, level.height);
         appended::pack(&mut space.frames.bytes_mut(frame)[extent], &level.shape);
         let page = space.program(frame, level.level, root_height, records)?.0;
-        if !space.layout.unpack(space.frames.bytes_mut(frame)) {
-            return Err(Fault::Corrupt { page: PageNumber(page), reason: "it is no node" });
+        if !space.layout().unpack(space.frames.bytes_mut(frame)) {
+            return Err(Fault::Corrupt { page: PageNumber(page), reason: Damage::NoNode });
         }
         space.settle_frame(frame, page);
         Ok(page)
@@ -47,7 +48,7 @@ impl VmOw {
         page: u32,
     ) -> Result<bool, Fault<F::Error>> {
         let (shape, buffers) = (level.shape, space.frames.count());
-        let extent = Self::extent(space.layout.area_bytes(), level.level, level.height);
+        let extent = Self::extent(space.layout().area_bytes(), level.level, level.height);
         let told = match appended::change(&space.frames.bytes(frame)[extent.clone()], &shape) {
             Change::Nothing => true,
             Change::Whole => return Ok(false),

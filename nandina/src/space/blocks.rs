@@ -340,7 +340,7 @@ impl<'b> Blocks<'b> {
         self.valid_pages
     }
 
-    pub fn all(&self) -> impl Iterator<Item = BlockNumber> + use<> {
+    pub fn all(&self) -> impl Iterator<Item = BlockNumber> + Clone + use<> {
         (0..self.blocks).map(BlockNumber)
     }
 

@@ -9,22 +9,23 @@ const FAILURES_MIN: u32 = 8;
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Blocks that are kept for ones that become bad.
-    pub(crate) const fn reserve_blocks(&self) -> u32 {
-        self.capabilities.bad_blocks_max(self.geometry.blocks)
+    pub(crate) fn reserve_blocks(&self) -> u32 {
+        self.capabilities().bad_blocks_max(self.geometry().blocks)
     }
 
     /// Pages kept free for the blocks that may still fail.
-    pub(crate) const fn room_to_fail(&self) -> u32 {
+    #[inline(never)]
+    pub(crate) fn room_to_fail(&self) -> u32 {
         room_to_fail(self.blocks.bad_blocks(), self.reserve_blocks(), self.block_pages())
     }
 
     /// Why nothing more can be written.
     pub(crate) fn no_room(&self, limit_pages: u32) -> Fault<F::Error> {
-        let (bad_blocks, reserve_blocks) = (self.blocks.bad_blocks(), self.reserve_blocks());
-        if bad_blocks > reserve_blocks {
-            return Fault::WornOut { bad_blocks, reserve_blocks };
+        let bad_blocks = self.blocks.bad_blocks();
+        if bad_blocks > self.reserve_blocks() {
+            return Fault::WornOut { bad_blocks };
         }
-        Fault::NoRoom { valid_pages: self.blocks.valid_pages(), limit_pages }
+        Fault::NoRoom { limit_pages }
     }
 
     /// Asks the chip which blocks are bad. One that was given up and not marked yet stays so.
@@ -41,7 +42,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// it is not they that are bad but the way to the chip, and the device's error is handed on.
     pub(super) fn may_fail(&mut self) -> bool {
         self.failures += 1;
-        self.failures <= FAILURES_MIN.max(self.geometry.blocks / 4)
+        self.failures <= FAILURES_MIN.max(self.geometry().blocks / 4)
     }
 
     pub(super) fn give_up(&mut self, block: BlockNumber) {

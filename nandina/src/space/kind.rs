@@ -1,7 +1,11 @@
 //! The kinds of systems, as far as what they ask of their space differs: known when a program is compiled, so that a
 //! system takes neither code nor RAM for what only others do. No system is named here.
 
-use super::cache::{Staging, Written};
+#[cfg(not(feature = "read-cache"))]
+use super::cache::NoCache;
+use super::cache::{Cache, Cached, Staging};
+use super::overwrite::LastProgrammed;
+use super::twins::NextFree;
 use super::{Checkpoints, Space, Wear};
 
 /// What a system asks of its space.
@@ -15,6 +19,9 @@ pub trait Kind: Sized {
     /// Records are appended to pages that were programmed before.
     const APPENDS: bool = false;
 
+    /// Pages of appended records are read, of this system or another.
+    const READS_APPENDED: bool = Self::APPENDS;
+
     /// Each change writes new pages up to the root. A write cache, checkpoints and hints are for these.
     const PATHS: bool = false;
 
@@ -24,8 +31,14 @@ pub trait Kind: Sized {
     /// What is known of the checkpoints on the chip.
     type Checkpoints: From<Checkpoints>;
 
-    /// The account of pages that are staged.
-    type Written: Written;
+    /// What is kept of pages beside the page buffers.
+    type Cache<'b>: Cached<'b>;
+
+    /// Whether there can be a read cache.
+    const CACHES: bool = cfg!(feature = "read-cache");
+
+    /// What only such a system remembers of what it wrote.
+    type Memory: Memory;
 
     /// The space, if paths are written in it.
     fn paths<'s, 'b, F>(space: &'s Space<'b, F, Self>) -> Option<&'s Space<'b, F, Paths>> {
@@ -42,6 +55,20 @@ pub trait Kind: Sized {
     }
 }
 
+/// What is remembered of what was written.
+pub trait Memory: Default {
+    /// A page was programmed.
+    fn note_programmed(&mut self, page: u32) {
+        let _ = page;
+    }
+}
+
+/// Pages that were read.
+#[cfg(feature = "read-cache")]
+type ReadCache<'b> = Cache<'b, Nothing>;
+#[cfg(not(feature = "read-cache"))]
+type ReadCache<'b> = NoCache;
+
 /// Each change writes new pages up to the root.
 pub struct Paths;
 
@@ -55,7 +82,10 @@ pub struct InPlace;
 pub struct Appends;
 
 /// There is no such thing.
+#[derive(Default)]
 pub struct Nothing;
+
+impl Memory for Nothing {}
 
 impl From<Checkpoints> for Nothing {
     fn from(_: Checkpoints) -> Self {
@@ -67,7 +97,9 @@ impl Kind for Paths {
     const PATHS: bool = true;
     const WEAR: Wear = Wear::Counted;
     type Checkpoints = Checkpoints;
-    type Written = Staging;
+    type Cache<'b> = Cache<'b, Staging>;
+    const CACHES: bool = true;
+    type Memory = Nothing;
 
     fn paths<'s, 'b, F>(space: &'s Space<'b, F, Self>) -> Option<&'s Space<'b, F, Paths>> {
         Some(space)
@@ -83,17 +115,30 @@ impl Kind for Paths {
 impl Kind for Maps {
     const MAPS: bool = true;
     type Checkpoints = Nothing;
-    type Written = Nothing;
+    type Cache<'b> = ReadCache<'b>;
+    type Memory = Nothing;
 }
 
 impl Kind for InPlace {
     const IN_PLACE: bool = true;
     type Checkpoints = Nothing;
-    type Written = Nothing;
+    type Cache<'b> = ReadCache<'b>;
+    type Memory = NextFree;
+}
+
+/// Nothing is written, and pages of any system are read.
+pub struct Any;
+
+impl Kind for Any {
+    const READS_APPENDED: bool = true;
+    type Checkpoints = Nothing;
+    type Cache<'b> = ReadCache<'b>;
+    type Memory = Nothing;
 }
 
 impl Kind for Appends {
     const APPENDS: bool = true;
     type Checkpoints = Nothing;
-    type Written = Nothing;
+    type Cache<'b> = ReadCache<'b>;
+    type Memory = LastProgrammed;
 }

@@ -34,7 +34,7 @@ pub(crate) use blocks::{Blocks, PAGES_MAX};
 pub use budget::{Budget, Extent, Moves};
 pub(crate) use budget::{RIDERS, room_to_fail};
 pub(crate) use buffers::{Buffers, ram_needed};
-use cache::Cache;
+use cache::Cached;
 pub(crate) use cache::STAGED;
 use checkpoint::Checkpoints;
 pub use checkpoint::EVERY_MAX;
@@ -43,6 +43,7 @@ pub(crate) use checkpoint::{
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
 pub(crate) use frames::Frames;
+pub(crate) use kind::Any;
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 use mappings::Mappings;
 pub(crate) use mappings::mappings_in;
@@ -54,13 +55,13 @@ use weak::Weak;
 pub use wear::Wear;
 
 use core::num::Wrapping;
-use core::ops::Range;
 
 use crate::error::Fault;
 use crate::flash::{
     BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber, Reading,
 };
 use crate::node::{Medium, PageFault, PageHeader, PageLayout};
+use crate::reason::Damage;
 
 /// Pages that one operation can supersede before it commits.
 pub(crate) const RETIRED_MAX: usize = 48;
@@ -94,20 +95,14 @@ const NO_BLOCK: BlockNumber = BlockNumber(u32::MAX);
 /// The chip, the page buffers, and the account of every block.
 pub struct Space<'b, F, K: Kind> {
     flash: F,
-    pub(crate) geometry: Geometry,
-    capabilities: Capabilities,
-    pub(crate) layout: PageLayout,
     pub(crate) medium: Medium,
     pub(crate) frames: Frames<'b>,
     pub(crate) blocks: Blocks<'b>,
-    cache: Cache<'b, K::Written>,
+    cache: K::Cache<'b>,
     pub(crate) mappings: Mappings<'b>,
     checkpoints: K::Checkpoints,
     keeps_pages: bool,
-    /// The page that was programmed last since the mount, and how often.
-    last_programmed: (u32, u8),
-    /// From where on a free logical page is looked for.
-    next_twin: u32,
+    memory: K::Memory,
     tally: Tally,
     verify: bool,
     victims: Victims,
@@ -115,12 +110,12 @@ pub struct Space<'b, F, K: Kind> {
     at_once: bool,
     identity: u32,
     sequence: u64,
-    /// Pages with these sequence numbers were there when the index was opened and belong to no tree of it.
-    foreign: Range<u64>,
+    /// So many pages from this sequence number on were there when the index was opened and belong to no tree of it.
+    foreign: (u64, u32),
     /// Programs and erases that failed since the last one that did not.
     failures: u32,
-    /// The block being written, and the place of its next page among the safe ones.
-    active: Option<(BlockNumber, u32)>,
+    /// The block being written, or [`NO_BLOCK`], and the place of its next page among the safe ones.
+    active: (BlockNumber, u32),
     /// A free block that was erased ahead of need, or [`NO_BLOCK`].
     ready: BlockNumber,
     /// Pages that the running operation superseded.
@@ -151,14 +146,12 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let frame_bytes = layout.frame_bytes();
         let (frame_ram, rest) = ram.split_at_mut(Frames::ram_needed(frame_bytes, frames, beside));
-        let (cache, rest) = Cache::new(rest, frame_bytes, reads, writes, geometry.pages(), relink);
+        let (cache, rest) =
+            K::Cache::new(rest, frame_bytes, reads, writes, geometry.pages(), relink);
         let (table, rest) = rest.split_at_mut(mapping_bytes);
         let safe_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
         Self {
             flash,
-            geometry,
-            capabilities,
-            layout,
             medium,
             frames: Frames::new(frame_ram, frame_bytes, frames),
             blocks: Blocks::new(rest, &geometry, victims, wear, safe_pages),
@@ -166,17 +159,16 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             mappings: Mappings::new(table, geometry.pages()),
             checkpoints: Checkpoints::new(checkpoint_every).into(),
             keeps_pages,
-            last_programmed: (u32::MAX, 0),
-            next_twin: 0,
+            memory: K::Memory::default(),
             tally: Tally::Sure,
             verify,
             victims,
             at_once: true,
             identity: 0,
             sequence: 0,
-            foreign: 0..0,
+            foreign: (0, 0),
             failures: 0,
-            active: None,
+            active: (NO_BLOCK, 0),
             ready: NO_BLOCK,
             retired: 0,
             weak: Weak::NONE,
@@ -193,6 +185,21 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.flash
     }
 
+    /// The chip's. A driver answers the same as long as it lives, most of them a constant, so no RAM is spent on it.
+    pub(crate) fn geometry(&self) -> Geometry {
+        self.flash.geometry()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.flash.capabilities()
+    }
+
+    /// Where the parts of a page stand in a page buffer.
+    pub(crate) fn layout(&self) -> PageLayout {
+        let geometry = self.geometry();
+        PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize)
+    }
+
     /// Reads, programs, erases and marks since the index was opened, modulo 2^32.
     pub(crate) const fn operations(&self) -> u32 {
         self.operations.0
@@ -204,21 +211,21 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
     }
 
     /// Pages of a block that are programmed.
-    pub(crate) const fn block_pages(&self) -> u32 {
-        self.capabilities.pairing.safe_pages(self.geometry.pages_per_block)
+    pub(crate) fn block_pages(&self) -> u32 {
+        self.capabilities().pairing.safe_pages(self.geometry().pages_per_block)
     }
 
     /// The page at `place` among the safe pages of `block`.
-    pub(crate) const fn page_at(&self, block: BlockNumber, place: u32) -> PageNumber {
-        self.geometry.page_in(block, self.capabilities.pairing.safe_page(place))
+    pub(crate) fn page_at(&self, block: BlockNumber, place: u32) -> PageNumber {
+        self.geometry().page_in(block, self.capabilities().pairing.safe_page(place))
     }
 
     /// The page at `place` among the safe pages of `block`, or the one behind the block's last.
-    pub(crate) const fn place_or_end(&self, block: BlockNumber, place: u32) -> u32 {
+    pub(crate) fn place_or_end(&self, block: BlockNumber, place: u32) -> u32 {
         if place < self.block_pages() {
             self.page_at(block, place).0
         } else {
-            (block.0 + 1) * self.geometry.pages_per_block
+            (block.0 + 1) * self.geometry().pages_per_block
         }
     }
 
@@ -226,7 +233,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
     pub(crate) fn extent(&self) -> Extent {
         let lost = self.reserve_blocks().max(self.blocks.bad_blocks());
         let area = if self.medium.checkpoints { AREA_BLOCKS } else { 0 };
-        let blocks = self.geometry.blocks.saturating_sub(lost + area);
+        let blocks = self.geometry().blocks.saturating_sub(lost + area);
         Extent { block_pages: self.block_pages(), blocks }
     }
 
@@ -235,11 +242,15 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
     pub(crate) fn restart(&mut self, identity: u32, root: u64, sequence: u64) {
         self.identity = identity;
         self.sequence = sequence;
-        self.foreign = if K::IN_PLACE { 0..0 } else { root + 1..sequence + 1 };
+        self.foreign = if K::IN_PLACE {
+            (0, 0)
+        } else {
+            (root + 1, u32::try_from(sequence.saturating_sub(root)).unwrap_or(u32::MAX))
+        };
         self.tally = if K::IN_PLACE { Tally::Unsure } else { Tally::Sure };
-        self.active = None;
+        self.active = (NO_BLOCK, 0);
         self.ready = NO_BLOCK;
-        self.last_programmed = (u32::MAX, 0);
+        self.memory = K::Memory::default();
         self.retired = 0;
         self.weak = Weak::NONE;
         self.failures = 0;
@@ -273,10 +284,20 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         page: PageNumber,
         frame: usize,
     ) -> Result<Result<PageHeader, PageFault>, Fault<F::Error>> {
+        Ok(self.read_page(page, frame)?.map(|()| self.header(frame)))
+    }
+
+    /// The same; the header of what is a page is left where it stands.
+    #[inline(never)]
+    pub(super) fn read_page(
+        &mut self,
+        page: PageNumber,
+        frame: usize,
+    ) -> Result<Result<(), PageFault>, Fault<F::Error>> {
         self.frames.release(frame);
         self.operations += 1;
-        let bytes = self.frames.bytes_mut(frame);
-        let (main, spare) = bytes.split_at_mut(self.layout.page_bytes());
+        let layout = self.layout();
+        let (main, spare) = self.frames.bytes_mut(frame).split_at_mut(layout.page_bytes());
         match self.flash.read(page, main, spare) {
             Ok(Reading::Clean) => {}
             Ok(Reading::Corrected) => self.note_weak(page),
@@ -285,7 +306,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             }
             Err(error) => return Err(Fault::Device(error)),
         }
-        Ok(self.layout.open(self.frames.bytes(frame)))
+        Ok(layout.check_as(self.frames.bytes(frame), K::READS_APPENDED))
     }
 
     /// Whether page buffers keep their pages from one operation to the next.
@@ -303,6 +324,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
     }
 
     /// Brings a page of the index into page buffer `frame`, and into no other.
+    #[inline(never)]
     pub(crate) fn load_into(&mut self, page: u32, frame: usize) -> Result<(), Fault<F::Error>> {
         let held = self.load(page, frame)?;
         if held != frame {
@@ -325,34 +347,56 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             self.frames.hold(frame, page);
             return Ok(frame);
         }
-        if page.0 >= self.geometry.pages() {
-            return Err(Fault::Corrupt { page, reason: "a pointer leads beyond the chip" });
+        if page.0 >= self.geometry().pages() {
+            return Err(Fault::Corrupt { page, reason: Damage::BeyondChip });
         }
-        let reason = match self.read_raw(page, frame)? {
-            Ok(header) if header.medium != self.medium || header.identity != self.identity => {
-                "it belongs to another index"
-            }
-            // The root that is missing in between was damaged, and its page written anew since.
-            Ok(header) if self.foreign.contains(&header.sequence) => {
-                "it was written after the root that leads to it"
-            }
-            Ok(_) if !self.layout.unpack(self.frames.bytes_mut(frame)) => "it is no node",
-            Ok(_) => {
-                self.frames.hold(frame, page);
-                self.cache.remember(page, self.frames.bytes(frame));
-                return Ok(frame);
-            }
-            Err(PageFault::Erased) => "it is erased but referenced",
-            Err(PageFault::Damaged) => "its checksum does not match",
-            Err(PageFault::Unreadable) => "it has more wrong bits than the ECC corrects",
-            Err(PageFault::Version(_)) => "it has another format version",
+        let reason = match self.read_page(page, frame)? {
+            Ok(()) => match self.unfit(frame) {
+                Some(reason) => reason,
+                None => {
+                    self.frames.hold(frame, page);
+                    self.cache.remember(page, self.frames.bytes(frame));
+                    return Ok(frame);
+                }
+            },
+            Err(PageFault::Erased) => Damage::Erased,
+            Err(PageFault::Damaged) => Damage::Checksum,
+            Err(PageFault::Unreadable) => Damage::Uncorrectable,
+            Err(PageFault::Version(_)) => Damage::OtherVersion,
+            Err(PageFault::Appended { .. }) => Damage::OtherSystem,
         };
         Err(Fault::Corrupt { page, reason })
     }
 
+    /// Why the page in `frame`, which was just read, holds no node of this index; nothing if it does. Then the node is
+    /// as it is in RAM.
+    #[inline(never)]
+    fn unfit(&mut self, frame: usize) -> Option<Damage> {
+        let (layout, bytes) = (self.layout(), self.frames.bytes(frame));
+        if layout.medium(bytes) != self.medium || layout.identity(bytes) != self.identity {
+            return Some(Damage::OtherIndex);
+        }
+        // The root that is missing in between was damaged, and its page written anew since.
+        if self.is_foreign(layout.sequence(bytes)) {
+            return Some(Damage::AfterRoot);
+        }
+        let is_node = !K::APPENDS || layout.unpack(self.frames.bytes_mut(frame));
+        (!is_node).then_some(Damage::NoNode)
+    }
+
+    fn is_foreign(&self, sequence: u64) -> bool {
+        let (first, count) = self.foreign;
+        sequence >= first && sequence - first < u64::from(count)
+    }
+
+    /// Lowest level of the nodes in the page that `frame` holds.
+    pub(crate) fn lowest(&self, frame: usize) -> u8 {
+        self.layout().lowest(self.frames.bytes(frame))
+    }
+
     /// The header of the page that `frame` holds.
     pub(crate) fn header(&self, frame: usize) -> PageHeader {
-        self.layout.header(self.frames.bytes(frame))
+        self.layout().header(self.frames.bytes(frame))
     }
 
     /// Pages that belong to the tree, on the chip or not yet.
@@ -371,15 +415,12 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         if K::IN_PLACE {
             return self.free_twins();
         }
-        let remaining = match self.active {
-            Some((_, place)) => self.block_pages() - place,
-            None => 0,
-        };
+        let remaining = self.active_block().map_or(0, |_| self.block_pages() - self.active.1);
         let room = remaining + self.blocks.free_blocks(self.active_block()) * self.block_pages();
         room.saturating_sub(self.staged().0)
     }
 
     pub(crate) fn active_block(&self) -> Option<BlockNumber> {
-        self.active.map(|(block, _)| block)
+        Some(self.active.0).filter(|&block| block != NO_BLOCK)
     }
 }

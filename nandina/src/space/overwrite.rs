@@ -5,7 +5,9 @@
 //! only in the page that was programmed last, and only as long as it is known how often it was: that is forgotten
 //! by a mount.
 
-use super::{Frames, Kind, Space};
+use super::cache::Cached;
+use super::kind::Memory;
+use super::{Appends, Frames, Space};
 use crate::error::Fault;
 use crate::flash::{ErrorKind, Flash, FlashError, PageNumber, Reading};
 
@@ -26,17 +28,34 @@ impl Image<'_> {
     }
 }
 
-impl<F: Flash, K: Kind> Space<'_, F, K> {
+/// The page that was programmed last since the mount, and how often.
+#[derive(Default)]
+pub struct LastProgrammed(Option<(u32, u8)>);
+
+impl Memory for LastProgrammed {
+    fn note_programmed(&mut self, page: u32) {
+        self.0 = Some((page, 1));
+    }
+}
+
+impl LastProgrammed {
+    /// How often the page was programmed, if it was the last.
+    fn programs(&self, page: u32) -> Option<u8> {
+        self.0.filter(|&(last, _)| last == page).map(|(_, programs)| programs)
+    }
+}
+
+impl<F: Flash> Space<'_, F, Appends> {
     /// Whether the page can be programmed once more as it is.
     pub(crate) fn can_overwrite(&self, page: u32) -> bool {
-        let capabilities = &self.capabilities;
-        if self.blocks.is_bad(self.geometry.block_of(PageNumber(page))) {
+        let capabilities = &self.capabilities();
+        if self.blocks.is_bad(self.geometry().block_of(PageNumber(page))) {
             return false;
         }
-        let (last, programs) = self.last_programmed;
+        let programs = self.memory.programs(page);
         match capabilities.programs_per_page {
-            Some(allowed) => last == page && programs < allowed,
-            None => last == page || !capabilities.in_order,
+            Some(allowed) => programs.is_some_and(|programs| programs < allowed),
+            None => programs.is_some() || !capabilities.in_order,
         }
     }
 
@@ -51,8 +70,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         let number = PageNumber(page);
         self.operations += 1;
         self.cache.forget(page);
-        if self.last_programmed.0 == page {
-            self.last_programmed.1 = self.last_programmed.1.saturating_add(1);
+        if let Some(programs) = self.memory.programs(page) {
+            self.memory.0 = Some((page, programs.saturating_add(1)));
         }
         let bytes = image.bytes(&self.frames);
         let programmed = match self.flash.overwrite(number, offset as u32, bytes) {
@@ -63,7 +82,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         if programmed {
             self.failures = 0;
         } else {
-            self.give_up(self.geometry.block_of(number));
+            self.give_up(self.geometry().block_of(number));
         }
         Ok(programmed)
     }
@@ -77,8 +96,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     ) -> Result<bool, Fault<F::Error>> {
         let spare_frame = self.frames.count();
         self.operations += 1;
-        let (main, spare) =
-            self.frames.bytes_mut(spare_frame).split_at_mut(self.layout.page_bytes());
+        let page_bytes = self.layout().page_bytes();
+        let (main, spare) = self.frames.bytes_mut(spare_frame).split_at_mut(page_bytes);
         match self.flash.read(page, main, spare) {
             Ok(Reading::Clean | Reading::Corrected) => {
                 let bytes = image.bytes(&self.frames);

@@ -4,11 +4,10 @@
 //! newest root last. Until that root is on the chip, no page that it supersedes there can be erased: a cut
 //! finds the tree of the root before. So a cut costs the operations since then and never half of one.
 
-use super::write::Source;
+use super::write::{Label, Source};
 use super::{Kind, Paths, Space};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
-use crate::node::PageHeader;
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// What follows is programmed at once and not staged: garbage collection. Nothing may be staged.
@@ -45,16 +44,18 @@ impl<F: Flash> Space<'_, F, Paths> {
     pub(super) fn stage(
         &mut self,
         frame: usize,
-        header: PageHeader,
+        label: Label,
     ) -> Result<PageNumber, Fault<F::Error>> {
-        let PageHeader { lowest, height, records, .. } = header;
+        let Label { lowest, height, records } = label;
         loop {
             if self.cache.spilled() {
+                let layout = self.layout();
                 let (bytes, cache) = (self.frames.bytes_mut(frame), &self.cache);
                 let to = |page| cache.resolve(page);
-                cache.relink()(bytes, &self.layout, &self.medium, lowest, height, &to);
+                cache.relink()(bytes, &layout, &self.medium, lowest, height, &to);
             }
-            self.layout.write_header(self.frames.bytes_mut(frame), &header);
+            let header = self.header_of(label, 0, 0);
+            self.layout().write_header(self.frames.bytes_mut(frame), &header);
             let bytes = self.frames.bytes(frame);
             match self.cache.stage(bytes, lowest, height, records) {
                 Some(page) => return Ok(PageNumber(page)),
@@ -71,12 +72,13 @@ impl<F: Flash> Space<'_, F, Paths> {
         }
         let relink = self.cache.relink();
         while let Some(pending) = self.cache.next_pending() {
+            let layout = self.layout();
             let (bytes, names) = self.cache.bytes_and_names(pending.slot);
             let (lowest, height) = (pending.lowest, pending.height);
             let to = |page| names.resolve(page);
-            relink(bytes, &self.layout, &self.medium, lowest, height, &to);
-            let header = self.header_of(pending.lowest, pending.height, pending.records);
-            let page = self.write(Source::Slot(pending.slot), header)?;
+            relink(bytes, &layout, &self.medium, lowest, height, &to);
+            let label = Label { lowest, height, records: pending.records };
+            let page = self.write(Source::Slot(pending.slot), label)?;
             self.cache.programmed(&pending, page);
         }
         Ok(())

@@ -4,11 +4,14 @@
 //! A logical page is named by its even page; the valid one of the two is its state. RAM: the bit for each page that
 //! every index keeps. Nothing is erased, and nothing is written elsewhere.
 
-use super::write::Source;
-use super::{Kind, Space, Tally};
+use super::cache::Cached;
+use super::kind::Memory;
+use super::write::{Label, Source};
+use super::{InPlace, Kind, Space, Tally};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
+use crate::reason::Damage;
 
 /// The logical page that always holds the root.
 pub(crate) const ROOT: u32 = 0;
@@ -16,17 +19,25 @@ pub(crate) const ROOT: u32 = 0;
 /// Sequence numbers that one operation takes at most.
 const OPERATION_MAX: u64 = 64;
 
+/// From where on a free logical page is looked for.
+#[derive(Default)]
+pub struct NextFree(u32);
+
+impl Memory for NextFree {}
+
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Logical pages that are free.
     pub(crate) fn free_twins(&self) -> u32 {
-        self.geometry.pages() / 2 - self.blocks.valid_pages()
+        self.geometry().pages() / 2 - self.blocks.valid_pages()
     }
 
     /// The page that holds the logical page `name`.
     pub(super) fn newer_twin(&self, name: u32) -> u32 {
         if self.blocks.is_valid(PageNumber(name | 1)) { name | 1 } else { name }
     }
+}
 
+impl<F: Flash> Space<'_, F, InPlace> {
     /// Writes the page in `frame` as the new state of the logical page `name`. What is in page buffer `scratch`
     /// may be lost.
     pub(crate) fn replace(
@@ -48,17 +59,17 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             }
         }
         self.sequence += 1;
-        let sequence = self.sequence;
-        let header = PageHeader { sequence, ..self.header_of(lowest, height, records) };
+        let header = self.header_of(Label { lowest, height, records }, self.sequence, 0);
         self.frames.forget_page(page.0);
         self.cache.forget(page.0);
+        let layout = self.layout();
         let bytes = self.frames.bytes_mut(frame);
-        self.layout.seal(bytes, &header);
-        let (main, spare) = bytes.split_at(self.layout.page_bytes());
+        layout.seal_as(bytes, &header, false);
+        let (main, spare) = bytes.split_at(layout.page_bytes());
         self.operations += 1;
         self.flash.rewrite(page, main, spare).map_err(Fault::Device)?;
         if self.verify && !self.reads_back(page, Source::Frame(frame))? {
-            return Err(Fault::Corrupt { page, reason: "it does not hold what was written" });
+            return Err(Fault::Corrupt { page, reason: Damage::NotAsWritten });
         }
         self.blocks.set_valid(before, false);
         self.blocks.set_valid(page, true);
@@ -76,8 +87,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         lowest: u8,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
-        let pairs = self.geometry.pages() / 2;
-        let free = (0..pairs).map(|step| 2 * ((self.next_twin + step) % pairs)).find(|&name| {
+        let pairs = self.geometry().pages() / 2;
+        let free = (0..pairs).map(|step| 2 * ((self.memory.0 + step) % pairs)).find(|&name| {
             name != ROOT
                 && !self.blocks.is_valid(PageNumber(name))
                 && !self.blocks.is_valid(PageNumber(name + 1))
@@ -85,11 +96,13 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         let Some(name) = free else {
             return Err(self.no_room(pairs));
         };
-        self.next_twin = name / 2 + 1;
+        self.memory.0 = name / 2 + 1;
         self.replace(frames, name, lowest, 0, records)?;
         Ok(name)
     }
+}
 
+impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Finds out which page holds the logical page `name` of the index `identity`, and counts it as valid. Answers
     /// its header, if one of the two is readable. Cost: two reads.
     pub(crate) fn find_twin(

@@ -91,40 +91,44 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// The block to collect next for its garbage, of those that gain room: `gains` is asked with a number of
     /// valid pages.
+    #[inline(never)]
     pub(crate) fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
-        let active = self.active_block();
         if K::IN_PLACE {
             return None;
         }
-        let victims = || {
-            let mut blocks = self.blocks.in_turn();
-            core::iter::from_fn(move || blocks.next())
-                .filter(|&block| self.blocks.is_victim(block, active))
-                .filter(|&block| gains(self.blocks.valid_in(block)))
-        };
-        let chosen = match self.victims {
-            Victims::Fewest if self.blocks.counts_erases() => None,
-            // In turn, but of those that gain about as much as any: near full, others would gain a page or two.
-            Victims::Fewest => {
-                let fewest =
-                    self.blocks.victim(active).map_or(0, |best| self.blocks.valid_in(best));
-                victims()
-                    .find(|&block| self.blocks.valid_in(block) <= fewest + self.block_pages() / 8)
+        let active = self.active_block();
+        let fewest = self.blocks.victim(active)?;
+        if self.victims == Victims::Fewest && self.blocks.counts_erases() {
+            return Some(fewest);
+        }
+        // In turn, but of those that gain about as much as any: near full, others would gain a page or two.
+        let valid_max = self.blocks.valid_in(fewest) + self.block_pages() / 8;
+        let mut best: Option<(BlockNumber, u64, u64)> = None;
+        for block in self.blocks.in_turn() {
+            let valid = self.blocks.valid_in(block);
+            if !self.blocks.is_victim(block, active) || !gains(valid) {
+                continue;
             }
-            Victims::CostBenefit => victims().max_by_key(|&block| {
-                let valid = u64::from(self.blocks.valid_in(block));
-                let free = u64::from(self.block_pages()) - valid;
-                let age =
-                    u64::from((self.sequence as u32).wrapping_sub(self.blocks.opened_at(block)));
-                // Whole numbers only: microcontrollers have no others.
-                (free * age).saturating_mul(1 << 16) / (2 * valid)
-            }),
-            Victims::Tracked(_) if !K::PATHS => None,
-            Victims::Tracked(_) => victims()
-                .filter(|&block| self.blocks.superseded_in(block) > 0)
-                .max_by_key(|&block| self.blocks.superseded_in(block)),
-        };
-        chosen.or_else(|| self.blocks.victim(active))
+            // What it is worth, for each so much of it.
+            let (worth, each) = match self.victims {
+                Victims::Fewest if valid <= valid_max => return Some(block),
+                Victims::Fewest => continue,
+                Victims::CostBenefit => {
+                    let free = u64::from(self.block_pages() - valid);
+                    let age = (self.sequence as u32).wrapping_sub(self.blocks.opened_at(block));
+                    (free * u64::from(age), valid.into())
+                }
+                Victims::Tracked(_) if !K::PATHS => continue,
+                Victims::Tracked(_) => (self.blocks.superseded_in(block).into(), 1),
+            };
+            let is_tracked = matches!(self.victims, Victims::Tracked(_));
+            // Whole numbers only, and no division: small microcontrollers have neither.
+            let is_better = best.is_none_or(|(_, other, by)| worth * by >= other * each);
+            if is_better && !(is_tracked && worth == 0) {
+                best = Some((block, worth, each));
+            }
+        }
+        Some(best.map_or(fewest, |(block, ..)| block))
     }
 
     /// What the page at `place` of `block` is to tell of the block's pages, this one among them: only the last
@@ -133,11 +137,11 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         if !self.follows_hints() || place + 1 < self.block_pages() {
             return None;
         }
-        hint_bytes(&self.geometry)?;
+        hint_bytes(&self.geometry())?;
         let mut hint = Hint { bits: [0; HINTED_MAX / 8], any: false };
         let last = self.page_at(block, place);
-        for index in 0..self.geometry.pages_per_block {
-            let page = self.geometry.page_in(block, index);
+        for index in 0..self.geometry().pages_per_block {
+            let page = self.geometry().page_in(block, index);
             if page == last || self.blocks.is_valid(page) {
                 hint.bits[index as usize / 8] |= 1 << (index % 8);
             }
@@ -148,13 +152,14 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// What the last page of `block` says of its pages. Cost: one read.
     pub(crate) fn read_hint(&mut self, block: BlockNumber) -> Result<Hint, Fault<F::Error>> {
         let mut found = Hint { bits: [0; HINTED_MAX / 8], any: true };
-        let Some(bytes) = hint_bytes(&self.geometry) else {
+        let Some(bytes) = hint_bytes(&self.geometry()) else {
             return Ok(found);
         };
         let page = self.page_at(block, self.block_pages() - 1);
         self.frames.forget(0);
         self.operations += 1;
-        let main = &mut self.frames.bytes_mut(0)[..self.layout.page_bytes()];
+        let page_bytes = self.layout().page_bytes();
+        let main = &mut self.frames.bytes_mut(0)[..page_bytes];
         let mut spare = [0; HEADER_BYTES + HINT_BYTES_MAX];
         let spare = &mut spare[..HEADER_BYTES + bytes];
         match self.flash.read(page, main, spare) {

@@ -39,6 +39,20 @@ const WEAR_GAP: u32 = 8;
 /// Times that the ring goes round, at least, while the hand of the clock does once.
 const ROUNDS: u32 = 8;
 
+/// The mean of some numbers, rounded down. It divides numbers of 32 bits only: those of 64 take half a kilobyte of code
+/// on small microcontrollers.
+fn mean(numbers: impl Iterator<Item = u32> + Clone) -> Option<u32> {
+    let count = numbers.clone().count() as u32;
+    if count == 0 {
+        return None;
+    }
+    let (mean, _) = numbers.fold((0, 0), |(mean, rest), number| {
+        let rest = rest + number % count;
+        (mean + number / count + u32::from(rest >= count), rest % count)
+    });
+    Some(mean)
+}
+
 impl Blocks<'_> {
     /// How worn blocks are spared.
     pub const fn wear(&self) -> Wear {
@@ -47,8 +61,9 @@ impl Blocks<'_> {
 
     /// Every block, from the one on that is next in turn.
     pub fn in_turn(&self) -> impl Iterator<Item = BlockNumber> + use<> {
-        let first = if self.counts_erases() { 0 } else { self.last.0.0 + 1 };
-        (first..self.count()).chain(0..first.min(self.count())).map(BlockNumber)
+        let (count, last) = (self.count(), self.last.0.0.min(self.count() - 1));
+        let first = if self.counts_erases() || last + 1 == count { 0 } else { last + 1 };
+        (first..first + count).map(move |at| BlockNumber(if at < count { at } else { at - count }))
     }
 
     /// The free block to open next, which is none of `others`. The block just filled is not free: its pages may
@@ -58,17 +73,34 @@ impl Blocks<'_> {
         filled: Option<BlockNumber>,
         others: &[BlockNumber],
     ) -> Option<BlockNumber> {
-        self.in_turn()
-            .filter(|&block| self.is_empty(block) && Some(block) != filled)
-            .filter(|block| !others.contains(block))
-            .min_by_key(|&block| if self.counts_erases() { self.erase_count(block) } else { 0 })
+        let mut best = None;
+        for block in self.in_turn() {
+            if !self.is_empty(block) || Some(block) == filled || others.contains(&block) {
+                continue;
+            }
+            if !self.counts_erases() {
+                return Some(block);
+            }
+            let count = self.erase_count(block);
+            if best.is_none_or(|(_, least)| count < least) {
+                best = Some((block, count));
+            }
+        }
+        best.map(|(block, _)| block)
     }
 
     /// The block with the fewest valid pages of those that may be collected, and of these the least worn.
     pub fn victim(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
-        self.in_turn()
-            .filter(|&block| self.is_victim(block, active))
-            .min_by_key(|&block| (self.valid_in(block), self.erase_count(block)))
+        let mut best = None;
+        for block in self.in_turn() {
+            if self.is_victim(block, active) {
+                let rank = (self.valid_in(block), self.erase_count(block));
+                if best.is_none_or(|(_, least)| rank < least) {
+                    best = Some((block, rank));
+                }
+            }
+        }
+        best.map(|(block, _)| block)
     }
 
     /// The block is erased for the `count`th time.
@@ -121,11 +153,23 @@ impl Blocks<'_> {
         if !self.counts_erases() {
             return None;
         }
-        let good = || self.all().filter(|&block| !self.is_bad(block));
-        let counts = || good().map(|block| self.erase_count(block));
-        let sum: u64 = counts().map(u64::from).sum();
-        let mean = (sum / u64::from((self.count() - self.bad_blocks()).max(1))) as u32;
-        Some((counts().min().unwrap_or(0), mean))
+        let good = self.all().filter(|&block| !self.is_bad(block));
+        let counts = good.map(|block| self.erase_count(block));
+        Some((counts.clone().min().unwrap_or(0), mean(counts).unwrap_or(0)))
+    }
+
+    /// Blocks of which nothing is known are taken to be as worn as the others.
+    pub fn guess_erase_counts(&mut self) {
+        let known = self.all().map(|block| self.erase_count(block)).filter(|&count| count > 0);
+        if self.counts_erases()
+            && let Some(mean) = mean(known)
+        {
+            for block in self.all() {
+                if self.erase_count(block) == 0 {
+                    self.set_erase_count(block, mean);
+                }
+            }
+        }
     }
 
     /// Most erases of a block.
@@ -148,13 +192,27 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             return Ok(self.blocks.erase_count(block).saturating_add(1));
         }
         if let Some(frame) = self.frames.idle() {
-            match self.read_raw(self.page_at(block, 0), frame)? {
-                Ok(header) => return Ok(header.erase_count.saturating_add(1)),
-                Err(PageFault::Version(_)) => return Ok(1),
+            match self.read_page(self.page_at(block, 0), frame)? {
+                Ok(()) => {
+                    let count = self.layout().erase_count(self.frames.bytes(frame));
+                    return Ok(count.saturating_add(1));
+                }
+                Err(PageFault::Version(_) | PageFault::Appended { .. }) => return Ok(1),
                 Err(PageFault::Erased | PageFault::Damaged | PageFault::Unreadable) => {}
             }
         }
         // Never written, or nobody knows: it is as worn as the one that was opened before it.
         Ok(self.blocks.last.1.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_mean_is_exact_however_large_the_numbers_are() {
+        assert_eq!(super::mean([].into_iter()), None);
+        assert_eq!(super::mean([7].into_iter()), Some(7));
+        assert_eq!(super::mean([1, 2, 2].into_iter()), Some(1));
+        assert_eq!(super::mean([u32::MAX, u32::MAX - 1, u32::MAX].into_iter()), Some(u32::MAX - 1));
     }
 }

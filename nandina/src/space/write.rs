@@ -1,11 +1,21 @@
 //! Pages on their way to the chip: programmed at once or staged (`stage.rs` beside this), the commit that makes an
 //! operation count, and the blocks that are opened for them.
 
+use super::cache::Cached;
+use super::kind::Memory;
 use super::victim::SpareWithHint;
 use super::{Kind, NO_BLOCK, RETIRED_MAX, STAGED, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
 use crate::node::PageHeader;
+
+/// What a page says of its nodes.
+#[derive(Clone, Copy)]
+pub(super) struct Label {
+    pub lowest: u8,
+    pub height: u8,
+    pub records: u32,
+}
 
 /// Where the bytes to program stand.
 #[derive(Clone, Copy)]
@@ -23,15 +33,15 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         height: u8,
         records: u32,
     ) -> Result<PageNumber, Fault<F::Error>> {
-        let header = self.header_of(lowest, height, records);
+        let label = Label { lowest, height, records };
         if let Some(space) = K::paths_mut(self)
             && !space.at_once
         {
-            return space.stage(frame, header);
+            return space.stage(frame, label);
         }
         // What is to be programmed may be lost to nothing that is read on the way.
         self.frames.forget(frame);
-        let page = self.write(Source::Frame(frame), header)?;
+        let page = self.write(Source::Frame(frame), label)?;
         self.cache.remember_written(page, self.frames.bytes(frame));
         if self.keeps_pages {
             self.frames.hold(frame, page);
@@ -41,32 +51,30 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(page)
     }
 
-    /// The header of a page of this index; its number and its block's erases come when it is sealed.
-    pub(super) const fn header_of(&self, lowest: u8, height: u8, records: u32) -> PageHeader {
-        PageHeader {
-            medium: self.medium,
-            identity: self.identity,
-            sequence: 0,
-            lowest,
-            height,
-            erase_count: 0,
-            records,
-        }
+    /// The header of a page of this index.
+    pub(super) const fn header_of(
+        &self,
+        Label { lowest, height, records }: Label,
+        sequence: u64,
+        erase_count: u32,
+    ) -> PageHeader {
+        let (medium, identity) = (self.medium, self.identity);
+        PageHeader { medium, identity, sequence, lowest, height, erase_count, records }
     }
 
     /// Seals a page and programs it into the next place that takes it.
     pub(super) fn write(
         &mut self,
         source: Source,
-        header: PageHeader,
+        label: Label,
     ) -> Result<PageNumber, Fault<F::Error>> {
         loop {
-            let (block, place) = match self.active {
-                Some((block, place)) if place < self.block_pages() => (block, place),
-                _ => (self.open_block()?, 0),
-            };
-            self.active = Some((block, place + 1));
-            if self.program_at(block, place, source, header)? {
+            if self.active.0 == NO_BLOCK || self.active.1 >= self.block_pages() {
+                self.active = (self.open_block()?, 0);
+            }
+            let (block, place) = self.active;
+            self.active.1 += 1;
+            if self.program_at(block, place, source, label)? {
                 let page = self.page_at(block, place);
                 self.cache.forget(page.0);
                 self.blocks.set_valid(page, true);
@@ -75,33 +83,35 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
                 }
                 return Ok(page);
             }
-            self.active = None;
+            self.active = (NO_BLOCK, 0);
         }
     }
 
     /// Seals a page and programs it. If the chip does not take it, its block is given up.
+    #[inline(never)]
     pub(super) fn program_at(
         &mut self,
         block: BlockNumber,
         place: u32,
         source: Source,
-        header: PageHeader,
+        label: Label,
     ) -> Result<bool, Fault<F::Error>> {
         let page = self.page_at(block, place);
-        self.last_programmed = (page.0, 1);
+        self.memory.note_programmed(page.0);
         self.sequence += 1;
-        let hint = if header.lowest > 0 { self.hint_for(block, place) } else { None };
+        let hint = if label.lowest > 0 { self.hint_for(block, place) } else { None };
         let erase_count = self.blocks.erase_count(block);
-        let header = PageHeader { sequence: self.sequence, erase_count, ..header };
+        let header = self.header_of(label, self.sequence, erase_count);
+        let (layout, geometry) = (self.layout(), self.geometry());
         let bytes = match source {
             Source::Frame(frame) => self.frames.bytes_mut(frame),
             Source::Slot(slot) => self.cache.bytes_mut(slot),
         };
-        self.layout.seal(bytes, &header);
-        let (main, spare) = bytes.split_at(self.layout.page_bytes());
+        layout.seal_as(bytes, &header, K::APPENDS);
+        let (main, spare) = bytes.split_at(layout.page_bytes());
         self.operations += 1;
         let mut with_hint = [0; size_of::<SpareWithHint>()];
-        let hinted = hint.map(|hint| hint.seal(&self.geometry, spare, &mut with_hint));
+        let hinted = hint.map(|hint| hint.seal(&geometry, spare, &mut with_hint));
         let spare = hinted.map_or(spare, |bytes| &with_hint[..bytes]);
         let programmed = match self.flash.program(page, main, spare) {
             Ok(()) => !self.verify || self.reads_back(page, source)?,
@@ -124,8 +134,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     ) -> Result<bool, Fault<F::Error>> {
         let spare_frame = self.frames.count();
         self.operations += 1;
-        let (main, spare) =
-            self.frames.bytes_mut(spare_frame).split_at_mut(self.layout.page_bytes());
+        let page_bytes = self.layout().page_bytes();
+        let (main, spare) = self.frames.bytes_mut(spare_frame).split_at_mut(page_bytes);
         match self.flash.read(page, main, spare) {
             Ok(_) => {
                 let meant = match source {
@@ -142,7 +152,9 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// The page is garbage from now on.
     pub(super) fn supersede(&mut self, page: PageNumber) {
         self.blocks.supersede(page);
-        self.blocks.track(self.geometry.block_of(page));
+        if K::PATHS {
+            self.blocks.track(self.geometry().block_of(page));
+        }
     }
 
     /// The next block to erase and write.
@@ -162,11 +174,14 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// That it is erased is known in RAM only: after a cut it is erased again. Answers whether it was done.
     pub(crate) fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
         let half = self.block_pages() / 2;
-        let Some((active, _)) = self.active.filter(|&(_, place)| place >= half) else {
-            return Ok(false);
-        };
+        let (active, place) = self.active;
         // A checkpoint names the blocks that are opened after it.
-        if K::IN_PLACE || self.medium.checkpoints || self.ready != NO_BLOCK {
+        if K::IN_PLACE
+            || self.medium.checkpoints
+            || active == NO_BLOCK
+            || place < half
+            || self.ready != NO_BLOCK
+        {
             return Ok(false);
         }
         let Some(block) = self.blocks.next_free(Some(active), &[]) else {
@@ -178,8 +193,10 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(true)
     }
 
+    #[inline(never)]
     fn open_block(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
-        let active = self.active.take().map(|(block, _)| block);
+        let active = self.active_block();
+        self.active = (NO_BLOCK, 0);
         let ready = core::mem::replace(&mut self.ready, NO_BLOCK);
         if ready != NO_BLOCK && self.blocks.is_empty(ready) {
             self.blocks.note_open(ready);
@@ -198,8 +215,10 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     pub(super) fn erase(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
         let count = self.next_erase_count(block)?;
         self.blocks.note_erase(block, count);
-        self.blocks.untrack(block);
-        self.frames.forget_block(block, self.geometry.pages_per_block);
+        if K::PATHS {
+            self.blocks.untrack(block);
+        }
+        self.frames.forget_block(block, self.geometry().pages_per_block);
         self.operations += 1;
         match self.flash.erase(block) {
             Ok(()) => Ok(true),

@@ -30,7 +30,12 @@ pub struct Batch<'b> {
     ticks_max: u32,
     /// Ticks since the change that waits longest.
     ticks: u32,
+    /// Records in the root at most, or `u32::MAX` if that is not known: what may wait depends on it.
+    root_records: u32,
 }
+
+/// Whether this library has a write buffer: it has, with the feature `write-buffer`.
+pub const IS_BUILT: bool = true;
 
 /// Bytes of RAM for a write buffer of so many pages.
 pub const fn ram_needed(page_bytes: usize, pages: usize) -> usize {
@@ -59,6 +64,7 @@ impl<'b> Batch<'b> {
             entry_bytes: entry_bytes(options),
             changes_max: options.write_buffer_changes.unwrap_or(0),
             ticks_max: options.write_buffer_ticks.unwrap_or(0),
+            root_records: u32::MAX,
             ..Self::default()
         }
     }
@@ -189,6 +195,15 @@ impl<'b> Batch<'b> {
     /// So many puts may wait until the tree changes.
     pub const fn grant(&mut self, puts: u32) {
         self.granted = puts;
+    }
+
+    /// Records in the root at most, or `u32::MAX` if that is not known.
+    pub const fn root_records(&self) -> u32 {
+        self.root_records
+    }
+
+    pub const fn set_root_records(&mut self, records: u32) {
+        self.root_records = records;
     }
 }
 

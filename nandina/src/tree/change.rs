@@ -10,6 +10,30 @@ use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
 use crate::place::Placement;
 
+/// What has to be done to put a record.
+enum Look<E> {
+    /// Nothing: it is there.
+    Same,
+    /// The record at this place gets another value.
+    Replace(usize),
+    /// The record is put at this place.
+    Insert(usize),
+    /// The node of this level is divided first.
+    Divide(u8),
+    /// There is no room for it.
+    Refused(Fault<E>),
+}
+
+/// What came of a try to change a record.
+enum Step<E> {
+    /// The change is made, and a record is new or was there.
+    Done(bool),
+    /// Something else had to be written first. There may be less room than before.
+    Again,
+    /// There is no room for it.
+    Refused(Fault<E>),
+}
+
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Puts a record, replacing the value that `key` had. Answers whether the key is new; nothing if the write buffer
     /// took it, for then the tree was not asked.
@@ -28,36 +52,58 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if value.len() != expected {
             return Err(WriteError::ValueSize { expected, given: value.len() });
         }
+        Ok(self.put(key, value)?)
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<Option<bool>, Fault<F::Error>> {
         if self.defer(key, Some(value))? {
             return Ok(None);
         }
         loop {
             self.make_room()?;
-            let (path, height) = (self.descend_to_change(key, 1)?, self.height);
-            let node = self.node(self.working(1), 1)?;
-            let new = match node.search(key) {
-                Ok(index) if node.payload(index) == value => false,
-                Ok(index) => {
-                    self.rewrite(&path, 1, Edit::Replace { index, value }, self.records, None)?;
-                    false
-                }
-                Err(index) => {
-                    if let Err(refusal) = self.admit(&path) {
-                        self.reclaim_name(refusal)?;
-                        continue;
-                    }
-                    if let Some(level) = self.to_divide(&path, index) {
-                        self.rewrite(&path, level, Edit::Divide, self.records, None)?;
-                        continue;
-                    }
-                    let edit = Edit::Insert { index, key, value };
-                    self.rewrite(&path, 1, edit, self.records + 1, None)?;
-                    true
-                }
-            };
-            self.note_change(&path, height);
-            return Ok(Some(new));
+            // Room is made while nothing of the change is on the stack.
+            match self.try_put(key, value)? {
+                Step::Done(new) => return Ok(Some(new)),
+                Step::Again => {}
+                Step::Refused(refusal) => self.reclaim_name(refusal)?,
+            }
         }
+    }
+
+    /// Puts a record, or makes way for it.
+    #[inline(never)]
+    fn try_put(&mut self, key: &[u8], value: &[u8]) -> Result<Step<F::Error>, Fault<F::Error>> {
+        let mut path = Path::new();
+        self.descend_to_change(&mut path, key, 1)?;
+        let height = self.height;
+        let (level, edit, new) = match self.look(&path, key, value)? {
+            Look::Same => {
+                self.note_change(&path, height);
+                return Ok(Step::Done(false));
+            }
+            Look::Refused(refusal) => return Ok(Step::Refused(refusal)),
+            Look::Replace(index) => (1, Edit::Replace { index, value }, Some(false)),
+            Look::Insert(index) => (1, Edit::Insert { index, key, value }, Some(true)),
+            Look::Divide(level) => (level, Edit::Divide, None),
+        };
+        let records = self.records + u32::from(new == Some(true));
+        self.rewrite(&mut path, level, edit, records, None)?;
+        Ok(match new {
+            None => Step::Again,
+            Some(new) => {
+                self.note_change(&path, height);
+                Step::Done(new)
+            }
+        })
+    }
+
+    /// Nodes from the leaf up that are full.
+    fn full_levels(&self, path: &Path) -> u8 {
+        let mut full = 0;
+        while full < self.height && path.count(full + 1) >= self.capacity(full + 1) {
+            full += 1;
+        }
+        full
     }
 
     /// The node on `path` that has to be divided by itself before the leaf takes a record at `index`: where the
@@ -66,8 +112,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if !S::TRIMS {
             return None;
         }
-        let full = |level: &u8| path.count(*level) >= self.capacity(*level);
-        let full = (1..=self.height).take_while(full).count() as u8;
+        let full = self.full_levels(path);
         let edge = path.right_edge && self.height > 1;
         match full {
             0 => None,
@@ -77,41 +122,73 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
+    /// What has to be done to put a record into the leaf at the end of `path`.
+    #[inline(never)]
+    fn look(
+        &mut self,
+        path: &Path,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Look<F::Error>, Fault<F::Error>> {
+        let node = self.node(self.working(1), 1)?;
+        let index = match node.search(key) {
+            Ok(index) if node.payload(index) == value => return Ok(Look::Same),
+            Ok(index) => return Ok(Look::Replace(index)),
+            Err(index) => index,
+        };
+        Ok(match self.admit(path) {
+            Err(refusal) => Look::Refused(refusal),
+            Ok(()) => self.to_divide(path, index).map_or(Look::Insert(index), Look::Divide),
+        })
+    }
+
     /// Takes the record of `key` out. Answers whether there was one; nothing if the write buffer took the change, for
     /// then the tree was not asked. Cost: as a replacing insert.
     pub fn remove(&mut self, key: &[u8]) -> Result<Option<bool>, WriteError<F::Error>> {
         self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
+        Ok(self.take_out(key)?)
+    }
+
+    fn take_out(&mut self, key: &[u8]) -> Result<Option<bool>, Fault<F::Error>> {
         if self.defer(key, None)? {
             return Ok(None);
         }
-        let (path, height, found) = loop {
+        loop {
             self.make_room()?;
-            let (path, height) = (self.descend_to_change(key, 1)?, self.height);
-            let found = self.node(self.working(1), 1)?.search(key);
-            if found.is_err() || path.count(1) > 1 || !self.clear_the_way(&path)? {
-                break (path, height, found);
+            if let Step::Done(found) = self.try_take_out(key)? {
+                return Ok(Some(found));
             }
-        };
+        }
+    }
+
+    /// Takes a record out, or makes way for that.
+    #[inline(never)]
+    fn try_take_out(&mut self, key: &[u8]) -> Result<Step<F::Error>, Fault<F::Error>> {
+        let mut path = Path::new();
+        self.descend_to_change(&mut path, key, 1)?;
+        let height = self.height;
+        let found = self.node(self.working(1), 1)?.search(key);
+        if found.is_ok() && path.count(1) == 1 && self.clear_the_way(&mut path, key)? {
+            return Ok(Step::Again);
+        }
         if let Ok(index) = found {
             let records = self.records.saturating_sub(1);
-            self.rewrite(&path, 1, Edit::Remove { index }, records, None)?;
+            self.rewrite(&mut path, 1, Edit::Remove { index }, records, None)?;
         }
         self.note_change(&path, height);
         // What the tree refused waits no more if it was of this key.
-        Ok(Some(self.batch.forget(key).unwrap_or(found.is_ok())))
+        Ok(Step::Done(self.batch.forget(key).unwrap_or(found.is_ok())))
     }
 
     /// Whether the index can take one more record at the end of `path`, before anything is written.
-    pub(super) fn admit(&mut self, path: &Path) -> Result<(), WriteError<F::Error>> {
-        let divided = (1..=self.height)
-            .take_while(|&level| path.count(level) >= self.capacity(level))
-            .count() as u32;
+    pub(super) fn admit(&mut self, path: &Path) -> Result<(), Fault<F::Error>> {
+        let divided = u32::from(self.full_levels(path));
         if divided == 0 {
             return Ok(());
         }
         let grows = divided == u32::from(self.height);
         if grows && !self.form().can_grow::<S>(self.height) {
-            return Err(WriteError::TooHigh { height: self.height });
+            return Err(Fault::TooHigh { height: self.height });
         }
         let height = self.height + u8::from(grows);
         let more_pages = divided + S::path_pages(height) - S::path_pages(self.height);
@@ -130,9 +207,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if valid_pages <= budget.limit_pages {
             return Ok(());
         }
-        Err(match self.space.no_room(budget.limit_pages) {
-            Fault::NoRoom { limit_pages, .. } => WriteError::Full { valid_pages, limit_pages },
-            worn_out => worn_out.into(),
-        })
+        Err(self.space.no_room(budget.limit_pages))
     }
 }

@@ -56,7 +56,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     violated("more nodes are reached than the valid pages hold");
                     return Ok(());
                 }
-                let lowest = self.space.header(frame).lowest;
+                let lowest = self.space.lowest(frame);
                 seen.pages += u32::from(lowest == level);
                 seen.inner_nodes += u32::from(level > 1);
                 let place = self.space.where_is(page);

@@ -82,7 +82,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 found.header.sequence
             }
         };
-        let inner_nodes_max = self.space.geometry.pages().saturating_mul(NODES_BY_PAGE);
+        let inner_nodes_max = self.space.geometry().pages().saturating_mul(NODES_BY_PAGE);
         if self.height == 0
             || !(1..=super::HEIGHT_MAX).contains(&tree.height)
             || tree.inner_nodes > inner_nodes_max
@@ -101,7 +101,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.find_valid_pages(|_| true)?;
         } else {
             self.drop_replaced(&tree)?;
-            let geometry = self.space.geometry;
+            let geometry = self.space.geometry();
             let first =
                 found.active.map(|(block, place)| (block, self.space.place_or_end(block, place)));
             self.find_valid_pages(|page| {
@@ -141,7 +141,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                         break;
                     }
                     Err(PageFault::Damaged | PageFault::Unreadable) => {}
-                    Err(PageFault::Erased | PageFault::Version(_)) => break,
+                    Err(PageFault::Erased | PageFault::Version(_) | PageFault::Appended { .. }) => {
+                        break;
+                    }
                 }
             }
         }

@@ -8,12 +8,14 @@
 //!
 //! A damaged page never stops a change elsewhere: the block that holds it is left alone.
 
+use super::Index;
+use super::descend::Path;
 use super::rewrite::{Edit, Emptying};
-use super::{Index, KEY_BYTES_MAX};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::SAME_PAGE;
 use crate::place::{Placement, node_mut_in};
+use crate::reason::Damage;
 use crate::space::{Moves, RETIRED_MAX, RIDERS};
 
 /// Moves that one change does for other reasons than to gain room.
@@ -50,7 +52,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.write_out()?;
         }
         self.see_reserve();
-        let mut rounds = self.space.geometry.pages();
+        let mut rounds = self.space.geometry().pages();
         // A block that fails on the way takes the room that was kept for it.
         while self.space.room() < self.kept() + beyond {
             let victim = if self.reserve_touched {
@@ -75,6 +77,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// The block that the fewest moves empty: its leaves count, since a leaf takes its path along. Reads
     /// the valid pages of some blocks, which is only done when cuts have touched the reserve.
+    #[inline(never)]
     fn easiest_victim(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         let active = self.space.active_block();
         let Some(fewest) = self.space.blocks.victim(active) else {
@@ -125,7 +128,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Pages that must be free before an operation begins.
-    pub(super) const fn kept(&self) -> u32 {
+    pub(super) fn kept(&self) -> u32 {
         if S::DESCRIPTION.in_place {
             return 0;
         }
@@ -203,7 +206,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let hint = self.space.read_hint(victim)?;
         for place in 0..self.space.block_pages() {
             let page = self.space.page_at(victim, place);
-            let index = page.0 % self.space.geometry.pages_per_block;
+            let index = page.0 % self.space.geometry().pages_per_block;
             if self.space.room() < S::path_pages(self.height) {
                 break;
             }
@@ -224,8 +227,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if self.space.blocks.valid_in(block) == 0 {
             return None;
         }
-        let pages = 0..self.space.geometry.pages_per_block;
-        let mut pages = pages.map(|index| self.space.geometry.page_in(block, index));
+        let pages = 0..self.space.geometry().pages_per_block;
+        let mut pages = pages.map(|index| self.space.geometry().page_in(block, index));
         pages.find(|&page| self.space.blocks.is_valid(page))
     }
 
@@ -238,7 +241,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         match self.move_page(page, victim) {
             Ok(()) => Ok(true),
             Err(Fault::Corrupt { .. }) if !self.in_doubt => {
-                self.space.blocks.set_stuck(self.space.geometry.block_of(page));
+                self.space.blocks.set_stuck(self.space.geometry().block_of(page));
                 Ok(false)
             }
             Err(fault) => Err(fault),
@@ -254,40 +257,54 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         // What is moved is moved durably, and what is not on the chip cannot lead to it.
         self.write_out()?;
         self.keep_checkpoint()?;
-        self.space.begin_walk();
-        let frame = self.space.load(page.0, self.visiting(1))?;
-        let header = self.space.header(frame);
-        if header.lowest == 0 || header.lowest > self.height {
-            return Err(Fault::Corrupt { page, reason: "its level is not one of the tree" });
-        }
-        let mut key = [0; KEY_BYTES_MAX];
-        let key = &mut key[..usize::from(self.space.medium.key_bytes)];
-        let node = self.node(frame, header.lowest)?;
-        if node.count() > 0 {
-            key.copy_from_slice(node.key(0));
-        }
-        let path = self.descend_to_change(key, header.lowest)?;
-        let (name, place) =
-            (path.page(header.lowest), self.space.where_is(path.page(header.lowest)));
+        let level = self.keep_first_key(page)?;
+        let mut path = Path::new();
+        let keys = core::mem::take(&mut self.separator);
+        let descended = self.descend_to_change(&mut path, keys.high(), level);
+        self.separator = keys;
+        descended?;
+        let (name, place) = (path.page(level), self.space.where_is(path.page(level)));
         let emptying = Some(Emptying {
-            block: self.space.geometry.block_of(page),
+            block: self.space.geometry().block_of(page),
             together: victim.is_some(),
         });
-        if place == page.0 {
-            self.moved_pages = self.moved_pages.saturating_add(1);
-            self.rewrite(&path, header.lowest, Edit::Move, self.records, emptying)?;
+        let start = if place == page.0 {
+            level
         } else if name == page.0 {
             // Nothing stands here but a name: the parent takes the node's place, and the name is free.
-            self.moved_pages = self.moved_pages.saturating_add(1);
-            self.rewrite(&path, header.lowest + 1, Edit::Move, self.records, emptying)?;
+            level + 1
         } else {
             // Unreachable, so nothing is lost with it.
             self.space.blocks.set_valid(page, false);
+            return Ok(());
+        };
+        self.moved_pages = self.moved_pages.saturating_add(1);
+        self.rewrite(&mut path, start, Edit::Move, self.records, emptying)
+    }
+
+    /// Keeps the first key of the lowest node of `page` where that of a divided node would be: no node is divided now.
+    /// Answers its level.
+    #[inline(never)]
+    fn keep_first_key(&mut self, page: PageNumber) -> Result<u8, Fault<F::Error>> {
+        self.space.begin_walk();
+        let frame = self.space.load(page.0, self.visiting(1))?;
+        let level = self.space.lowest(frame);
+        if level == 0 || level > self.height {
+            return Err(Fault::Corrupt { page, reason: Damage::LevelBeyondTree });
         }
-        Ok(())
+        let mut keys = core::mem::take(&mut self.separator);
+        let kept = self.node(frame, level).map(|node| {
+            // An empty node is a root, and every key leads to it.
+            if node.count() > 0 {
+                keys.set(node.key(0), node.key(0));
+            }
+        });
+        self.separator = keys;
+        kept.map(|()| level)
     }
 
     /// Copies the children in `victim` that the working node of `level` points to.
+    #[inline(never)]
     pub(super) fn carry_along(
         &mut self,
         victim: BlockNumber,
@@ -312,9 +329,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 Err(Fault::Corrupt { .. }) => continue,
                 loaded => loaded?,
             };
-            let lowest = self.space.header(frame).lowest;
+            let lowest = self.space.lowest(frame);
             // What stands above the child in its page is older than the path being written.
-            let extent = S::extent(self.space.layout.area_bytes(), level - 1, self.height);
+            let extent = S::extent(self.space.layout().area_bytes(), level - 1, self.height);
             self.space.frames.bytes_mut(frame)[..extent.start].fill(0xFF);
             self.space.frames.forget(frame);
             let at = self.level(lowest);

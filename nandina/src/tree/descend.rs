@@ -5,6 +5,7 @@ use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 use crate::place::{Placement, seat};
+use crate::reason::Damage;
 
 /// The nodes from the root down to some level, and where each was found.
 #[derive(Clone, Copy)]
@@ -62,6 +63,10 @@ impl Path {
         self.lowest[level as usize - 1]
     }
 
+    pub const fn set_lowest(&mut self, level: u8, lowest: u8) {
+        self.lowest[level as usize - 1] = lowest;
+    }
+
     pub const fn set_page(&mut self, level: u8, page: u32) {
         self.pages[level as usize - 1] = page;
     }
@@ -104,27 +109,30 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Goes from the root to the node of level `stop` that `key` belongs to.
+    #[inline]
     pub(super) fn descend(
         &mut self,
+        path: &mut Path,
         key: &[u8],
         stop: u8,
         change: bool,
-    ) -> Result<Path, Fault<F::Error>> {
-        let mut path = Path::new();
+    ) -> Result<(), Fault<F::Error>> {
+        (path.right_edge, path.waiting) = (true, usize::MAX);
         path.set_page(self.height, self.root);
-        self.descend_from(&mut path, self.height, stop, Toward::Key(key), change)?;
-        Ok(path)
+        self.descend_from(path, self.height, stop, Toward::Key(key), change)
     }
 
     /// Begins a change: goes to the node that `key` belongs to and gives each node to the placement.
+    #[inline(never)]
     pub(super) fn descend_to_change(
         &mut self,
+        path: &mut Path,
         key: &[u8],
         stop: u8,
-    ) -> Result<Path, Fault<F::Error>> {
+    ) -> Result<(), Fault<F::Error>> {
         self.space.begin_walk();
         self.place.begin(&mut self.space, stop);
-        self.descend(key, stop, true)
+        self.descend(path, key, stop, true)
     }
 
     /// Goes from the node of level `from`, whose page stands in `path`, down to level `stop`.
@@ -138,39 +146,53 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ) -> Result<(), Fault<F::Error>> {
         let mut level = from;
         loop {
-            let page = path.page(level);
             let reading = S::reading(level, self.height, self.space.frames.count());
             let frame = self.enter(path, level, change.then_some(reading))?;
-            let lowest = self.space.header(frame).lowest;
-            let node = self.node(frame, level)?;
-            let count = node.count();
-            let slot = match toward {
-                _ if level == 1 || count == 0 => 0,
-                Toward::Key(key) => node.child_slot(key),
-                Toward::First => 0,
-                Toward::Last => count - 1,
-            };
-            if lowest > level || (count == 0 && self.height > 1) {
-                let page = PageNumber(page);
-                return Err(Fault::Corrupt { page, reason: "it lacks a node that is referenced" });
-            }
-            if change && level > stop && slot + 1 < count {
-                path.waiting = path.waiting.min(self.batch.below(node.key(slot + 1)));
-            }
-            let at = usize::from(level) - 1;
-            (path.slots[at], path.lowest[at]) = (slot as u16, lowest);
+            let child = self.choose_child(path, level, frame, toward, change && level > stop)?;
             if change {
-                let level = self.level(level);
+                let (level, page) = (self.level(level), path.page(level));
                 self.place.take(&mut self.space, level, page);
             }
             if level == stop {
                 path.frame = frame;
                 return Ok(());
             }
-            path.right_edge &= slot + 1 == count;
-            let child = self.child(page, frame, level, slot)?;
+            path.right_edge &= path.slot(level) + 1 == path.count(level);
             level -= 1;
             path.set_page(level, child);
         }
+    }
+
+    /// Notes in `path` which child of the node of `level` in `frame` is taken, and what waits below its upper neighbour.
+    /// Answers the child's page; that of a leaf means nothing.
+    #[inline(never)]
+    fn choose_child(
+        &self,
+        path: &mut Path,
+        level: u8,
+        frame: usize,
+        toward: Toward<'_>,
+        change: bool,
+    ) -> Result<u32, Fault<F::Error>> {
+        let node = self.node(frame, level)?;
+        let count = node.count();
+        let slot = match toward {
+            _ if level == 1 || count == 0 => 0,
+            Toward::Key(key) => node.child_slot(key),
+            Toward::First => 0,
+            Toward::Last => count - 1,
+        };
+        if path.lowest(level) > level || (count == 0 && self.height > 1) {
+            let page = PageNumber(path.page(level));
+            return Err(Fault::Corrupt { page, reason: Damage::LacksNode });
+        }
+        if change && slot + 1 < count {
+            path.waiting = path.waiting.min(self.batch.below(node.key(slot + 1)));
+        }
+        path.set_slot(level, slot);
+        if level == 1 {
+            return Ok(0);
+        }
+        self.child(path.page(level), frame, level, slot)
     }
 }

@@ -6,62 +6,78 @@ use crate::error::Fault;
 use crate::flash::Flash;
 use crate::node::{Node, NodeMut};
 use crate::place::Placement;
+use crate::reason::Damage;
+
+/// A record to put.
+pub struct Record<'r> {
+    /// Its place in the node.
+    pub index: usize,
+    /// Its key, or nothing for the separator of a divided child.
+    pub key: Option<&'r [u8]>,
+    pub payload: &'r [u8],
+}
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Puts a record into the node of `level`, or divides the node: then its lower half stays in the
-    /// working buffer, its upper half goes to the last one, and `separator` becomes the first key of
-    /// that. Answers whether the node was divided.
+    /// working buffer, its upper half goes to the last one, and `separator` becomes the first keys of
+    /// them. Answers whether the node was divided.
     pub(super) fn insert_or_divide(
         &mut self,
         level: u8,
-        index: usize,
-        key: &[u8],
-        payload: &[u8],
+        record: &Record<'_>,
         right_edge: bool,
-        separator: &mut Separator,
+        separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
         let capacity = self.capacity(level);
         let mut node = self.working_node(level)?;
         if node.count() < capacity {
-            node.insert(index, key, payload);
+            node.insert(record.index, record.key.unwrap_or(separator.high()), record.payload);
             return Ok(false);
         }
-        self.divide(level, Some((index, key, payload)), right_edge, separator)
+        self.divide(level, Some(record), right_edge, separator)
+    }
+
+    /// Records in the node of `level`, which is to be divided.
+    #[inline(never)]
+    fn count_to_divide(&self, level: u8) -> Result<usize, Fault<F::Error>> {
+        let count = self.node(self.working(level), level)?.count();
+        // The halves of a larger node would not fit where they go.
+        if count > self.capacity(level) || count < 2 {
+            return Err(self.corrupt(Damage::NodeTooFull));
+        }
+        Ok(count)
     }
 
     /// Divides the full node of `level`, with one record more if there is one. Answers that it is divided.
+    #[inline(never)]
     pub(super) fn divide(
         &mut self,
         level: u8,
-        record: Option<(usize, &[u8], &[u8])>,
+        record: Option<&Record<'_>>,
         right_edge: bool,
-        separator: &mut Separator,
+        separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
-        let count = self.working_node(level)?.count();
-        // The halves of a larger node would not fit where they go.
-        if count > self.capacity(level) || count < 2 {
-            return Err(self.corrupt("a node has more records than it may"));
-        }
+        let count = self.count_to_divide(level)?;
         let is_root = level == self.height;
-        let area_bytes = self.space.layout.area_bytes();
+        let area_bytes = self.space.layout().area_bytes();
         let before = S::extent(area_bytes, level, self.height);
         let after = S::extent(area_bytes, level, self.height + u8::from(is_root));
         let shape = self.level(level).shape;
         let (working, spare) = (self.working(level), self.spare(level));
+        self.space.frames.forget(working);
         self.space.frames.forget(spare);
         let (working, spare) = self.space.frames.pair(working, spare);
         let mut right = NodeMut::empty(&mut spare[after.clone()], shape);
         if let Some(mut left) = NodeMut::parse(&mut working[before.clone()], shape) {
             match record {
-                Some((index, key, payload)) => {
-                    let left_count = left_count(count, index, right_edge && !is_root);
-                    left.divide(&mut right, left_count, index, key, payload);
+                Some(record) => {
+                    let key = record.key.unwrap_or(separator.high());
+                    let left_count = left_count(count, record.index, right_edge && !is_root);
+                    left.divide(&mut right, left_count, record.index, key, record.payload);
                 }
                 None => left.split_off(&mut right, count.div_ceil(2)),
             }
-            let key_bytes = shape.key_bytes;
-            separator.low[..key_bytes].copy_from_slice(left.as_node().key(0));
-            separator.bytes[..key_bytes].copy_from_slice(right.as_node().key(0));
+            separator.set(left.as_node().key(0), right.as_node().key(0));
         }
         // A root that is divided leaves the root's place.
         if before.start != after.start {

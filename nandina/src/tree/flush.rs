@@ -9,6 +9,7 @@ use core::cell::Cell;
 
 use super::batch::Batch;
 use super::descend::Path;
+use super::divide::Record;
 use super::fold::kept_for_parents;
 use super::rewrite::{Edit, Separator};
 use super::{Index, KEY_BYTES_MAX};
@@ -44,11 +45,8 @@ impl<'k> Changes<'k> {
 }
 
 /// Whether nothing was changed because there is no room, now or ever.
-const fn is_refusal<E>(error: &WriteError<E>) -> bool {
-    matches!(
-        error,
-        WriteError::Full { .. } | WriteError::TooHigh { .. } | WriteError::WornOut { .. }
-    )
+const fn is_refusal<E>(fault: &Fault<E>) -> bool {
+    matches!(fault, Fault::NoRoom { .. } | Fault::TooHigh { .. } | Fault::WornOut { .. })
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -66,7 +64,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         &mut self,
         key: &[u8],
         value: Option<&[u8]>,
-    ) -> Result<bool, WriteError<F::Error>> {
+    ) -> Result<bool, Fault<F::Error>> {
         if !self.batch.is_used() {
             return Ok(false);
         }
@@ -83,7 +81,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         self.batch.take(key, value);
         if self.batch.is_due() {
-            self.flush()?;
+            self.write_all()?;
         }
         Ok(true)
     }
@@ -111,7 +109,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn has_room_for(&self, puts: u32) -> bool {
         let form = self.form();
         let (mut height, mut inner_nodes, mut pages) = (self.height, self.inner_nodes, 0);
-        let mut root_records = if height == 1 { self.records } else { self.root_records };
+        let mut root_records = if height == 1 { self.records } else { self.batch.root_records() };
         // Records that the nodes of a level get: each put, and one for each node divided below.
         let mut added = puts;
         let mut level = 1;
@@ -163,22 +161,22 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// The tree was changed along `path`, when it had a height of `before`.
     pub(super) fn note_change(&mut self, path: &Path, before: u8) {
         self.batch.grant(0);
-        self.root_records = match self.height {
+        self.batch.set_root_records(match self.height {
             height if height == before => path.count(height) as u32 + 1,
             height if height > before => 2,
             _ => u32::MAX,
-        };
+        });
     }
 
     /// The tree may be another one than it was.
     pub(super) const fn forget_root(&mut self) {
         self.batch.grant(0);
-        self.root_records = u32::MAX;
+        self.batch.set_root_records(u32::MAX);
     }
 
     /// Applies everything that waits. What the tree refuses, because the device has worn out since it was taken in,
     /// goes on waiting, and the others do not wait for it.
-    pub(super) fn apply_waiting(&mut self) -> Result<(), WriteError<F::Error>> {
+    pub(super) fn apply_waiting(&mut self) -> Result<(), Fault<F::Error>> {
         let (mut from, mut refused) = (0, Ok(()));
         while from < self.batch.len() {
             self.make_room()?;
@@ -195,11 +193,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Applies the waiting change at `from` and those behind it that belong to the same leaf: all that one write of
     /// the leaf can take, but at least one.
-    fn apply_to_leaf(&mut self, from: usize) -> Result<(), WriteError<F::Error>> {
+    fn apply_to_leaf(&mut self, from: usize) -> Result<(), Fault<F::Error>> {
         let mut key = [0; KEY_BYTES_MAX];
         let key = &mut key[..usize::from(self.space.medium.key_bytes)];
         key.copy_from_slice(self.batch.key(from));
-        let mut path = self.descend_to_change(key, 1)?;
+        let mut path = Path::new();
+        self.descend_to_change(&mut path, key, 1)?;
         // On a damaged medium the nodes may say that no change belongs here.
         let mut end = path.waiting.clamp(from + 1, self.batch.len());
         let (first, divides) = self.look_ahead(from, end)?;
@@ -212,7 +211,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 end = at;
             } else if let Some(level) = self.to_divide(&path, 0).filter(|&level| level > 1) {
-                return Ok(self.rewrite(&path, level, Edit::Divide, self.records, None)?);
+                return self.rewrite(&mut path, level, Edit::Divide, self.records, None);
             } else if S::LEFT_STAYS {
                 // The upper half is new, and takes what is its own; the lower one is written when its turn comes.
                 let node = self.node(self.working(1), 1)?;
@@ -227,7 +226,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     (from, upper) = (lower.unwrap_or(end), true);
                 }
             }
-        } else if self.empties(from, end)? && self.clear_the_way(&path)? {
+        } else if self.empties(from, end)? && self.clear_the_way(&mut path, key)? {
             return Ok(());
         }
         let mut applied = end;
@@ -242,7 +241,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 records: Cell::new(self.records),
                 lowest: Cell::new(None),
             };
-            let written = self.rewrite(&path, 1, Edit::Batch(&changes), self.records, None);
+            let written = self.rewrite(&mut path, 1, Edit::Batch(&changes), self.records, None);
             applied = changes.applied.get();
             self.batch = batch;
             written?;
@@ -300,14 +299,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         &mut self,
         changes: &Changes<'_>,
         right_edge: bool,
-        separator: &mut Separator,
+        separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
         let batch = changes.batch;
         let mut records = self.records;
         if changes.divides {
             self.divide(1, None, false, separator)?;
-            let separator = &separator.bytes[..usize::from(self.space.medium.key_bytes)];
-            let applied = self.edit_halves(changes, changes.from, separator, &mut records);
+            let applied = self.edit_halves(changes, changes.from, separator.high(), &mut records);
             changes.applied.set(applied);
             changes.records.set(records);
             return Ok(true);
@@ -327,9 +325,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     if changes.lowest.get().is_none() {
                         changes.lowest.set(Some(at));
                     }
-                    if self.insert_or_divide(1, index, key, value, right_edge, separator)? {
-                        let separator = &separator.bytes[..key.len()];
-                        let applied = self.edit_halves(changes, at + 1, separator, &mut records);
+                    let record = Record { index, key: Some(key), payload: value };
+                    if self.insert_or_divide(1, &record, right_edge, separator)? {
+                        let from = at + 1;
+                        let applied =
+                            self.edit_halves(changes, from, separator.high(), &mut records);
                         changes.applied.set(applied);
                         changes.records.set(records);
                         return Ok(true);
@@ -353,7 +353,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let height = self.height.max(2);
         let shape = self.form().level::<S>(1, height).shape;
         let capacity = self.form_capacity(1, height);
-        let extent = S::extent(self.space.layout.area_bytes(), 1, height);
+        let extent = S::extent(self.space.layout().area_bytes(), 1, height);
         let (working, last) = (self.working(1), self.spare(1));
         let (working, last) = self.space.frames.pair(working, last);
         let (Some(mut left), Some(mut right)) = (

@@ -8,7 +8,7 @@
 
 use super::Index;
 use super::descend::Path;
-use crate::error::{Fault, WriteError};
+use crate::error::Fault;
 use crate::flash::Flash;
 use crate::place::{Placement, node_in};
 
@@ -65,12 +65,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// After a `refusal` for lack of room: has a parent take the place of a child that has moved, so that the page
     /// of its name is free. Hands the refusal on where no name is left.
-    pub(super) fn reclaim_name(
-        &mut self,
-        refusal: WriteError<F::Error>,
-    ) -> Result<(), WriteError<F::Error>> {
+    pub(super) fn reclaim_name(&mut self, refusal: Fault<F::Error>) -> Result<(), Fault<F::Error>> {
         let name = if S::DESCRIPTION.maps { self.space.mappings.any() } else { None };
-        let (WriteError::Full { .. }, Some(name)) = (&refusal, name) else {
+        let (Fault::NoRoom { .. }, Some(name)) = (&refusal, name) else {
             return Err(refusal);
         };
         self.tight = true;
@@ -81,6 +78,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Whether a child of the node of `level` on `path` is to make that node be written.
+    #[inline(never)]
     pub(super) fn folds(&mut self, path: &Path, level: u8) -> Result<bool, Fault<F::Error>> {
         if !S::DESCRIPTION.maps {
             return Ok(false);

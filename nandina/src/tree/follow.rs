@@ -10,6 +10,7 @@ use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 use crate::place::{Placement, node_in};
+use crate::reason::Damage;
 use crate::space::Tree;
 
 /// A node of this tree, and the first key that belongs to none of its children.
@@ -48,7 +49,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let header = self.space.header(frame);
             let at = self.form().level::<S>(level, old.height);
             let Some(node) = node_in::<S, F>(&self.space, frame, at) else {
-                let reason = "a node of the checkpoint has more records than fit";
+                let reason = Damage::CheckpointNodeTooFull;
                 return Err(Fault::Corrupt { page: PageNumber(page), reason });
             };
             let slot = path.slot(level);
@@ -57,7 +58,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 (padded(node.key(slot)), if pointer == SAME_PAGE { page } else { pointer })
             });
             if slot == 0 {
-                let reason = "the checkpoint counts fewer inner nodes than its tree has";
+                let reason = Damage::CheckpointCountsTooFew;
                 let corrupt = Fault::Corrupt { page: PageNumber(page), reason };
                 self.inner_nodes = self.inner_nodes.checked_sub(1).ok_or(corrupt)?;
                 if header.lowest == level {
@@ -107,7 +108,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let frame = self.space.load(parent.page, usize::from(parent.level) % others)?;
             let node = self.node(frame, parent.level)?;
             if node.count() == 0 {
-                let reason = "it lacks a node that is referenced";
+                let reason = Damage::LacksNode;
                 return Err(Fault::Corrupt { page: PageNumber(parent.page), reason });
             }
             let slot = node.child_slot(key);
@@ -122,8 +123,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     fn disclaim(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(page);
-        if page.0 >= self.space.geometry.pages() || !self.space.blocks.is_valid(page) {
-            let reason = "the checkpoint refers to it and does not count it";
+        if page.0 >= self.space.geometry().pages() || !self.space.blocks.is_valid(page) {
+            let reason = Damage::NotInCheckpoint;
             return Err(Fault::Corrupt { page, reason });
         }
         self.space.blocks.set_valid(page, false);

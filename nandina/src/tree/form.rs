@@ -30,10 +30,9 @@ impl Form {
         if !S::DESCRIPTION.appends {
             return Level { level, height, shape };
         }
-        // Records that are too long for tags fit in no node.
-        let none = Shape { head_bytes: usize::MAX / 2, ..shape };
         let area_bytes = S::extent(self.area_bytes, level, height).len();
-        Level { level, height, shape: shape.appended(area_bytes).unwrap_or(none) }
+        // Records that are too long for tags fit in no node.
+        Level { level, height, shape: shape.appended(area_bytes).unwrap_or(shape.of_nothing()) }
     }
 
     /// Records for which a node of `level` has bytes.

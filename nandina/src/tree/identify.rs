@@ -5,7 +5,8 @@ use super::mount::survey;
 use crate::error::OpenError;
 use crate::flash::{Flash, Geometry};
 use crate::node::{HEADER_BYTES, Medium, PageLayout};
-use crate::space::{self, Buffers, PAGES_MAX, Paths, Space};
+use crate::reason::BadOption;
+use crate::space::{self, Any, Buffers, PAGES_MAX, Space};
 
 /// What the newest index on the chip is made for: its system ([`crate::place::key_of`]), its sizes, and the
 /// counts of the chip that it was formatted on, which may be another than this one.
@@ -33,10 +34,10 @@ use crate::space::{self, Buffers, PAGES_MAX, Paths, Space};
 pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<F::Error>> {
     let geometry = flash.geometry();
     if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
-        return Err(OpenError::BadOption { reason: "a block must have 2 to 4095 pages" });
+        return Err(OpenError::BadOption { reason: BadOption::PagesPerBlock });
     }
     if layout(&geometry).frame_bytes() < HEADER_BYTES {
-        return Err(OpenError::BadOption { reason: "a page must have at least 40 bytes" });
+        return Err(OpenError::BadOption { reason: BadOption::PageBytes });
     }
     let (needed, given) = (ram_to_identify(&geometry), ram.len());
     if given < needed {
@@ -53,8 +54,8 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
         appended: false,
     };
     let mut space =
-        Space::<_, Paths>::new(flash, unknown, &Buffers::SINGLE, 0, |_, _, _, _, _, _| {}, ram);
-    Ok(survey(&mut space, u64::MAX)?.newest_page()?.medium)
+        Space::<_, Any>::new(flash, unknown, &Buffers::SINGLE, 0, |_, _, _, _, _, _| {}, ram);
+    Ok(survey(&mut space, u64::MAX)?.newest_page(0)?.medium)
 }
 
 /// Bytes of the buffer that [`identify`] needs on a chip of this geometry: one page buffer, one bit for each

@@ -2,7 +2,7 @@
 //! bounded length, and pages that nobody reads are read, so that rot is found while the ECC can mend it.
 
 use super::Index;
-use crate::error::WriteError;
+use crate::error::{Fault, WriteError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::place::Placement;
 use crate::space::{Moves, RIDERS, Wear};
@@ -83,6 +83,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// durably, so power may be cut between and inside steps. As long as nothing is changed in between, there is an
     /// end to it: blocks that gain nothing are not collected.
     pub fn gc_step(&mut self, budget: u32) -> Result<Idle, WriteError<F::Error>> {
+        Ok(self.step(budget)?)
+    }
+
+    fn step(&mut self, budget: u32) -> Result<Idle, Fault<F::Error>> {
         self.settle()?;
         self.write_out()?;
         let start = self.space.operations();
@@ -120,11 +124,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 && (cause == Cause::Gain || self.space.room() >= self.floor() + RIDERS);
             if cause == Cause::Ahead
                 && !together
-                && !self.gains(self.space.geometry.block_of(page), false)
+                && !self.gains(self.space.geometry().block_of(page), false)
             {
                 return Ok(ended(self, true, false));
             }
-            let victim = together.then(|| self.space.geometry.block_of(page));
+            let victim = together.then(|| self.space.geometry().block_of(page));
             self.refreshed_pages =
                 self.refreshed_pages.saturating_add((cause == Cause::Weak).into());
             self.save(page, victim)?;
@@ -178,8 +182,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Reads at most `reads` valid pages, going on where the last call ended.
-    fn patrol(&mut self, mut reads: u32) -> Result<(), WriteError<F::Error>> {
-        let pages = self.space.geometry.pages();
+    fn patrol(&mut self, mut reads: u32) -> Result<(), Fault<F::Error>> {
+        let pages = self.space.geometry().pages();
         for _ in 0..pages {
             if reads == 0 {
                 break;

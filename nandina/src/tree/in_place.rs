@@ -13,6 +13,7 @@ use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
 use crate::place::Placement;
+use crate::reason::Damage;
 use crate::space::ROOT_TWIN;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -26,7 +27,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     pub(super) fn recover_appended(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         let found = self.read_all(identity)?;
         let Some((page, root)) = found.root else {
-            return Err(self.corrupt("no root is readable"));
+            return Err(self.corrupt(Damage::NoRoot));
         };
         self.take_root(page, &PageHeader { records: 0, ..root })?;
         // Pages newer than the root are its as well: a parent was told of them.
@@ -49,7 +50,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let Some(root) = root.filter(|root| {
             root.lowest > 0 && root.lowest == root.height && root.height <= HEIGHT_MAX
         }) else {
-            return Err(self.corrupt("no root is readable"));
+            return Err(self.corrupt(Damage::NoRoot));
         };
         let identity = root.identity;
         self.space.restart(identity, root.sequence, root.sequence);
@@ -89,9 +90,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 continue;
             }
             let child = self.child(page, frame, level, slot)?;
-            if child >= self.space.geometry.pages() {
+            if child >= self.space.geometry().pages() {
                 let page = PageNumber(page);
-                return Err(Fault::Corrupt { page, reason: "a pointer leads beyond the chip" });
+                return Err(Fault::Corrupt { page, reason: Damage::BeyondChip });
             }
             if S::DESCRIPTION.in_place {
                 self.claim_twin(child, identity, level - 1)?;
@@ -108,17 +109,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn claim_twin(&mut self, child: u32, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(child);
         let corrupt = |reason| Err(Fault::Corrupt { page, reason });
-        if child % 2 == 1 || child + 1 >= self.space.geometry.pages() {
-            return corrupt("it is no logical page but referenced");
+        if child % 2 == 1 || child + 1 >= self.space.geometry().pages() {
+            return corrupt(Damage::NoLogicalPage);
         }
         if self.space.blocks.is_valid(page) || self.space.blocks.is_valid(PageNumber(child + 1)) {
-            return corrupt("two nodes refer to it");
+            return corrupt(Damage::ReferredTwice);
         }
         let header = self.space.find_twin(child, Some(identity))?;
         if header.is_none() && level == 1 {
             self.space.blocks.set_valid(page, true);
         } else if header.is_none_or(|header| header.lowest != level) {
-            return corrupt("neither of its two pages holds the node that is referenced");
+            return corrupt(Damage::NeitherTwin);
         }
         Ok(())
     }

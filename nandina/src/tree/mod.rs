@@ -5,6 +5,7 @@
 //!
 //! Nodes that become empty vanish; nothing is merged or redistributed (μ-Tree paper, section 3.4).
 
+#[cfg(feature = "write-buffer")]
 mod batch;
 mod change;
 mod check;
@@ -20,6 +21,8 @@ mod identify;
 mod idle;
 mod in_place;
 mod mount;
+#[cfg(not(feature = "write-buffer"))]
+mod no_batch;
 mod options;
 mod pairs;
 mod range;
@@ -27,6 +30,9 @@ mod recover;
 mod rewrite;
 mod trim;
 mod valid;
+
+#[cfg(not(feature = "write-buffer"))]
+use no_batch as batch;
 
 pub(crate) use batch::waiting_max;
 pub use check::Violation;
@@ -42,10 +48,13 @@ pub use pairs::Records;
 pub use range::{KeyBounds, Range};
 
 use batch::Batch;
+use descend::Path;
+use rewrite::Separator;
 
 use crate::error::{Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash};
 use crate::place::{Level, Placement, node_in};
+use crate::reason::Damage;
 use crate::space::{Budget, Moves, Space, Tree};
 
 /// The highest tree that is built.
@@ -64,9 +73,10 @@ pub struct Index<'b, F, S: Placement> {
     space: Space<'b, F, S::Kind>,
     place: S,
     batch: Batch<'b>,
+    separator: Separator<'b>,
+    /// The key before which the node ends that is being read.
+    bound: &'b mut [u8],
     root: u32,
-    /// Records in the root at most, or `u32::MAX` if that is not known.
-    root_records: u32,
     height: u8,
     records: u32,
     inner_nodes: u32,
@@ -164,6 +174,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Cost: for each leaf to which changes belong that wait, at most that of one insert; and at most as many programs
     /// as the write cache has pages.
     pub fn flush(&mut self) -> Result<(), WriteError<F::Error>> {
+        Ok(self.write_all()?)
+    }
+
+    fn write_all(&mut self) -> Result<(), Fault<F::Error>> {
         self.settle()?;
         let applied = self.apply_waiting();
         if !self.in_doubt {
@@ -249,7 +263,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         self.settle()?;
         self.space.begin_walk();
-        let path = self.descend(key, 1, false)?;
+        let mut path = Path::new();
+        self.descend(&mut path, key, 1, false)?;
         let node = self.node(path.frame, 1)?;
         Ok(node.search(key).ok().map(|index| node.payload(index)))
     }
@@ -269,7 +284,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
         if S::DESCRIPTION.in_place {
-            return Budget::in_place(self.space.geometry.pages() / 2);
+            return Budget::in_place(self.space.geometry().pages() / 2);
         }
         let capacity = self.space.mappings.capacity();
         let paths = (
@@ -279,8 +294,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Budget::new(&self.space.extent(), self.moves, height, paths, inner_nodes)
     }
 
-    const fn form(&self) -> Form {
-        Form::new(&self.space.layout, &self.space.medium)
+    fn form(&self) -> Form {
+        Form::new(&self.space.layout(), &self.space.medium)
     }
 
     fn level(&self, level: u8) -> Level {
@@ -301,14 +316,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     fn node(&self, frame: usize, level: u8) -> Result<crate::node::Node<'_>, Fault<F::Error>> {
         node_in::<S, F>(&self.space, frame, self.level(level))
-            .ok_or_else(|| self.corrupt("a node has more records than fit"))
+            .ok_or_else(|| self.corrupt(Damage::NodeTooFull))
     }
 
-    fn corrupt(&self, reason: &'static str) -> Fault<F::Error> {
+    fn corrupt(&self, reason: Damage) -> Fault<F::Error> {
         Fault::Corrupt { page: crate::flash::PageNumber(self.root), reason }
     }
 
     fn block_of(&self, page: u32) -> BlockNumber {
-        self.space.geometry.block_of(crate::flash::PageNumber(page))
+        self.space.geometry().block_of(crate::flash::PageNumber(page))
     }
 }

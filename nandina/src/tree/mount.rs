@@ -16,12 +16,17 @@
 //! checkpoints the newest of them tells where to look instead (`checkpoint.rs` beside this).
 
 use super::batch::{self, Batch};
+use super::rewrite::Separator;
 use super::{HEIGHT_MAX, Index, Options};
 use crate::error::{Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::{Medium, PageFault, PageHeader};
 use crate::place::{Origin, Placement, relink};
+use crate::reason::Damage;
 use crate::space::{Budget, Kind, Space, block_pages};
+
+/// Sequence numbers that are believed without a checksum are below this: half of all that there are.
+const UNCHECKED_END: u64 = 1 << 46;
 
 /// What the first pages of all blocks say.
 #[derive(Default)]
@@ -31,6 +36,22 @@ pub(super) struct Survey {
     /// Some block holds pages of checkpoints.
     checkpoints: bool,
     other_version: Option<u8>,
+    /// Some pages are of another system, which appends records: its number, and their highest sequence number.
+    other_system: Option<(u8, u64)>,
+}
+
+/// The newest block, and what its first readable page says: the few bytes that a mount keeps of a survey.
+#[derive(Clone, Copy)]
+struct Newest {
+    block: BlockNumber,
+    identity: u32,
+    sequence: u64,
+}
+
+impl Newest {
+    const fn of((block, header): (BlockNumber, PageHeader)) -> Self {
+        Self { block, identity: header.identity, sequence: header.sequence }
+    }
 }
 
 /// What was written last into a block.
@@ -41,14 +62,21 @@ pub(super) struct Last {
 }
 
 impl Survey {
-    /// The first readable page of the newest block, or why there is no index.
-    pub(super) fn newest_page<E>(&self) -> Result<PageHeader, OpenError<E>> {
-        match (&self.newest, self.other_version) {
-            (Some((_, header)), _) => Ok(*header),
-            (None, Some(found)) => Err(OpenError::Version { found }),
-            (None, None) if self.any_written => Err(OpenError::NotNandina),
-            (None, None) => Err(OpenError::Blank),
+    /// The first readable page of the newest block, or why there is no index of the system with this number.
+    pub(super) fn newest_page<E>(&self, system: u8) -> Result<PageHeader, OpenError<E>> {
+        if let Some((_, header)) = &self.newest {
+            return Ok(*header);
         }
+        Err(match (self.other_version, self.other_system) {
+            (Some(found), _) => OpenError::Version { found },
+            (None, Some((found, _))) => OpenError::Mismatch {
+                setting: "system number",
+                found: found.into(),
+                expected: system.into(),
+            },
+            (None, None) if self.any_written => OpenError::NotNandina,
+            (None, None) => OpenError::Blank,
+        })
     }
 }
 
@@ -63,7 +91,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         options: &Options,
         ram: &'b mut [u8],
     ) -> Result<Self, OpenError<F::Error>> {
-        let mut index = Self::new(flash, options, ram)?;
+        Self::check_options(&flash, options, ram)?;
+        let mut index = Self::new(flash, options, ram);
         // A root and two leaves are the least that can grow.
         let limit_pages = index.budget_for(2, 1).limit_pages;
         if limit_pages < 3 {
@@ -71,11 +100,14 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
         let survey = survey(&mut index.space, u64::MAX)?;
         let sequence = match survey.newest {
-            Some((newest, header)) => {
+            Some((newest, header)) if S::Kind::PATHS || S::Kind::IN_PLACE => {
                 index.last_root(newest, None, 0)?.sequence.max(header.sequence)
             }
+            // No page of its block has a number that is higher by more than the block has pages.
+            Some((_, header)) => header.sequence + u64::from(index.space.block_pages()),
             None => 0,
         };
+        let sequence = survey.other_system.map_or(0, |(_, highest)| highest).max(sequence);
         if survey.checkpoints {
             index.space.clear_anchors()?;
         }
@@ -100,31 +132,51 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         options: &Options,
         ram: &'b mut [u8],
     ) -> Result<Self, OpenError<F::Error>> {
-        let mut index = Self::new(flash, options, ram)?;
-        if S::DESCRIPTION.in_place
-            && let Some(root) = index.root_in_place()?
-        {
-            index.check_medium(&root.medium)?;
-            index.recover_in_place()?;
-        } else if !index.mount_from_checkpoint()? {
-            let survey = survey(&mut index.space, u64::MAX)?;
-            index.check_medium(&survey.newest_page()?.medium)?;
-            index.mount_from_blocks(survey)?;
-        }
-        index.ready();
+        Self::check_options(&flash, options, ram)?;
+        let mut index = Self::new(flash, options, ram);
+        index.find()?;
         Ok(index)
     }
 
-    fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Result<Self, OpenError<F::Error>> {
-        let geometry = flash.geometry();
+    /// Finds the index on the chip, if one of these settings is there.
+    fn find(&mut self) -> Result<(), OpenError<F::Error>> {
+        if S::DESCRIPTION.in_place
+            && let Some(root) = self.root_in_place()?
+        {
+            self.check_medium(&root.medium)?;
+            self.recover_in_place()?;
+        } else if !self.mount_from_checkpoint()? {
+            let newest = self.newest_page()?;
+            self.mount_from_blocks(newest)?;
+        }
+        self.ready();
+        Ok(())
+    }
+
+    /// A page of the newest block on the chip, if an index of these settings is there.
+    #[inline(never)]
+    fn newest_page(&mut self) -> Result<Option<Newest>, OpenError<F::Error>> {
+        let survey = survey(&mut self.space, u64::MAX)?;
+        self.check_medium(&survey.newest_page(self.space.medium.system)?.medium)?;
+        Ok(survey.newest.map(Newest::of))
+    }
+
+    fn check_options(flash: &F, options: &Options, ram: &[u8]) -> Result<(), OpenError<F::Error>> {
         if let Some(missing) = S::DESCRIPTION.needs.missing(&flash.capabilities()) {
             return Err(OpenError::Unsuited(missing));
         }
-        options.check::<S, F::Error>(&geometry, block_pages(&flash), ram.len())?;
+        options.check::<S, F::Error>(&flash.geometry(), block_pages(flash), ram.len())
+    }
+
+    /// An index of which nothing is known, with options that were checked.
+    fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Self {
+        let geometry = flash.geometry();
         let medium = options.medium::<S>(&geometry);
         let batch_bytes = batch::ram_needed(geometry.page_bytes as usize, options.write_buffer);
         let (batch, ram) = ram.split_at_mut(batch_bytes);
-        Ok(Self {
+        let (bound, ram) = ram.split_at_mut(options.key_bytes);
+        let (keys, ram) = ram.split_at_mut(Separator::ram_needed(options.key_bytes));
+        Self {
             space: Space::new(
                 flash,
                 medium,
@@ -135,8 +187,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             ),
             place: S::default(),
             batch: Batch::new(batch, options),
+            separator: Separator::new(keys),
+            bound,
             root: 0,
-            root_records: u32::MAX,
             height: 1,
             records: 0,
             inner_nodes: 0,
@@ -152,7 +205,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             patrol: 0,
             unexplained_pages: 0,
             from_checkpoint: false,
-        })
+        }
     }
 
     pub(super) fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
@@ -179,8 +232,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         if S::DESCRIPTION.in_place {
             self.recover_in_place()?;
         } else if !self.mount_from_checkpoint()? {
-            let survey = survey(&mut self.space, u64::MAX)?;
-            self.mount_from_blocks(survey)?;
+            let newest = self.survey_newest(u64::MAX)?;
+            self.mount_from_blocks(newest)?;
         }
         self.ready();
         Ok(())
@@ -196,36 +249,41 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     }
 
     /// Finds the last root from the first pages of all blocks, and the valid pages by walking its tree.
-    fn mount_from_blocks(&mut self, survey: Survey) -> Result<(), Fault<F::Error>> {
+    fn mount_from_blocks(&mut self, newest: Option<Newest>) -> Result<(), Fault<F::Error>> {
         self.unexplained_pages = 0;
         self.from_checkpoint = false;
-        let Some((newest, header)) = survey.newest else {
-            return Err(self.corrupt("no page of the index is readable"));
+        let Some(newest) = newest else {
+            return Err(self.corrupt(Damage::NoPage));
         };
         if S::DESCRIPTION.appends {
-            return self.recover_appended(header.identity);
+            return self.recover_appended(newest.identity);
         }
         if S::DESCRIPTION.maps {
-            return self.recover(header.identity);
+            return self.recover(newest.identity);
         }
-        let (identity, mut sequence) = (header.identity, header.sequence);
-        let mut candidate = Some((newest, header));
+        let (identity, mut sequence) = (newest.identity, newest.sequence);
+        let mut candidate = Some(newest);
         let (page, root) = loop {
             // One operation spans a few blocks, but a bound by sequence ends the search in any case.
-            let Some((block, first)) = candidate else {
-                return Err(self.corrupt("no root is readable"));
+            let Some(newest) = candidate else {
+                return Err(self.corrupt(Damage::NoRoot));
             };
-            let last = self.last_root(block, Some(identity), 0)?;
+            let last = self.last_root(newest.block, Some(identity), 0)?;
             sequence = sequence.max(last.sequence);
             if let Some(found) = last.root {
                 break found;
             }
-            candidate = self::survey(&mut self.space, first.sequence)?.newest;
+            candidate = self.survey_newest(newest.sequence)?;
         };
         self.take_root(page, &root)?;
         self.space.restart(identity, root.sequence, sequence);
         self.inner_nodes = 0;
         self.find_valid_pages(|_| true)
+    }
+
+    /// The newest block of those that were opened before the one whose first page has the sequence number `before`.
+    fn survey_newest(&mut self, before: u64) -> Result<Option<Newest>, Fault<F::Error>> {
+        Ok(survey(&mut self.space, before)?.newest.map(Newest::of))
     }
 
     /// Begins with the tree whose root is `page`, as its header says.
@@ -235,15 +293,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         root: &PageHeader,
     ) -> Result<(), Fault<F::Error>> {
         if root.medium != self.space.medium || root.lowest == 0 || root.height > HEIGHT_MAX {
-            return Err(Fault::Corrupt { page, reason: "it is not a root of this index" });
+            return Err(Fault::Corrupt { page, reason: Damage::OtherRoot });
         }
-        let most = u64::from(self.space.geometry.pages())
+        let most = u64::from(self.space.geometry().pages())
             * self.form().records_that_fit::<S>(1, root.height.max(1)) as u64;
         if u64::from(root.records) > most {
-            return Err(Fault::Corrupt {
-                page,
-                reason: "it claims more records than the chip holds",
-            });
+            return Err(Fault::Corrupt { page, reason: Damage::TooManyRecords });
         }
         (self.root, self.height, self.records) = (page.0, root.height, root.records);
         Ok(())
@@ -292,7 +347,6 @@ pub(super) fn survey<F: Flash, K: Kind>(
     before: u64,
 ) -> Result<Survey, Fault<F::Error>> {
     let mut survey = Survey::default();
-    let (mut known, mut sum) = (0u64, 0u64);
     space.blocks.clear();
     space.forget_checkpoints();
     space.find_bad_blocks()?;
@@ -303,8 +357,6 @@ pub(super) fn survey<F: Flash, K: Kind>(
                 Ok(header) => {
                     survey.any_written = true;
                     survey.checkpoints |= header.lowest == 0;
-                    known += 1;
-                    sum += u64::from(header.erase_count);
                     space.blocks.set_erase_count(block, header.erase_count);
                     space.blocks.set_opened_at(block, header.sequence);
                     let newest = survey.newest.map_or(0, |(_, newest)| newest.sequence);
@@ -319,22 +371,21 @@ pub(super) fn survey<F: Flash, K: Kind>(
                     survey.other_version = Some(found);
                     break;
                 }
+                Err(PageFault::Appended { system, sequence }) => {
+                    survey.any_written = true;
+                    let known = survey.other_system.map_or(0, |(_, sequence)| sequence);
+                    // Nobody has checked it: damage must not use up the numbers that are left.
+                    let sequence = if sequence < UNCHECKED_END { sequence } else { 0 };
+                    survey.other_system = Some((system, known.max(sequence)));
+                }
             }
         }
     }
     if let Some((block, header)) = survey.newest {
         space.blocks.set_last(block, header.erase_count);
     }
-    // A block whose count was lost in a cut is taken to be as worn as the others; one that was
-    // never erased shares that guess, which only delays its first use.
-    if space.blocks.counts_erases()
-        && let Some(mean) = sum.checked_div(known)
-    {
-        for block in space.blocks.all() {
-            if space.blocks.erase_count(block) == 0 {
-                space.blocks.set_erase_count(block, mean as u32);
-            }
-        }
-    }
+    // The count of a block may have been lost in a cut; one that was never erased shares the guess, which only
+    // delays its first use.
+    space.blocks.guess_erase_counts();
     Ok(survey)
 }

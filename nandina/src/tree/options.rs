@@ -1,10 +1,12 @@
 //! The settings of an index, each with its range, and the RAM that they take.
 
+use super::rewrite::Separator;
 use super::{Folds, Form, HEIGHT_MAX, KEY_BYTES_MAX, batch};
 use crate::error::OpenError;
 use crate::flash::Geometry;
 use crate::node::{Medium, PageLayout, Shape};
 use crate::place::Placement;
+use crate::reason::BadOption;
 use crate::space::{
     self, Buffers, EVERY_MAX, Frames, Kind, Moves, PAGES_MAX, STAGED, TRACKED_MAX, Victims, Wear,
 };
@@ -159,54 +161,58 @@ impl Options {
     ) -> Result<(), OpenError<E>> {
         let bad = |reason| Err(OpenError::BadOption { reason });
         if !(1..=KEY_BYTES_MAX).contains(&self.key_bytes) {
-            return bad("key_bytes must be 1 to 64");
+            return bad(BadOption::KeyBytes);
         }
         if self.value_bytes > u16::MAX.into() {
-            return bad("value_bytes must be at most 65535");
+            return bad(BadOption::ValueBytes);
         }
         if !(S::DESCRIPTION.buffers_min..=Frames::COUNT_MAX).contains(&self.buffers::<S>()) {
-            return bad("page_buffers must be at least what the system needs, at most 16");
+            return bad(BadOption::PageBuffers);
         }
         if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
-            return bad("a block must have 2 to 4095 pages");
+            return bad(BadOption::PagesPerBlock);
         }
         if !S::DESCRIPTION.writes_paths && (self.write_cache > 0 || self.checkpoints.is_some()) {
-            return bad("write_cache and checkpoints are for systems that write paths");
+            return bad(BadOption::NoPaths);
         }
         if !S::DESCRIPTION.writes_paths && matches!(self.victims, Victims::Tracked(_)) {
-            return bad("victims kept count of are for systems that write paths");
+            return bad(BadOption::TrackedWithoutPaths);
+        }
+        if self.read_cache > 0 && !S::Kind::CACHES {
+            return bad(BadOption::ReadCacheNotBuilt);
         }
         if self.read_cache > u16::MAX.into() || self.write_cache > u16::MAX.into() {
-            return bad("read_cache and write_cache must be at most 65535 pages");
+            return bad(BadOption::CachePages);
+        }
+        if self.write_buffer > 0 && !batch::IS_BUILT {
+            return bad(BadOption::WriteBufferNotBuilt);
         }
         if self.write_buffer > u16::MAX.into() {
-            return bad("write_buffer must be at most 65535 pages");
+            return bad(BadOption::WriteBufferPages);
         }
         if self.write_buffer_changes == Some(0) || self.write_buffer_ticks == Some(0) {
-            return bad("write_buffer_changes and write_buffer_ticks must be None or at least 1");
+            return bad(BadOption::WriteBufferBounds);
         }
         if self.write_buffer > 0 && batch::waiting_max(geometry.page_bytes as usize, self) == 0 {
-            return bad("a change must fit in the write buffer: key, value and one byte");
+            return bad(BadOption::WriteBufferTooSmall);
         }
         if u64::from(geometry.blocks) * u64::from(geometry.pages_per_block) >= u64::from(STAGED) {
-            return bad("a chip must have fewer than 2^31 pages");
+            return bad(BadOption::Pages);
         }
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         if matches!(self.victims, Victims::Tracked(blocks) if !(1..=TRACKED_MAX).contains(&blocks))
         {
-            return bad("victims must keep count of 1 to 64 blocks");
+            return bad(BadOption::TrackedBlocks);
         }
         if self.checkpoints.is_some() {
             if self.wear::<S>() == Wear::Circular {
-                return bad("checkpoints are for blocks whose erases are counted");
+                return bad(BadOption::CheckpointsUncounted);
             }
             if !(1..=EVERY_MAX).contains(&self.checkpoints.unwrap_or(0)) {
-                return bad("checkpoints must be None or 1 to 12");
+                return bad(BadOption::Checkpoints);
             }
             if space::checkpoint_parts(geometry, &layout, block_pages).is_none() {
-                return bad(
-                    "no checkpoints on this chip: it is too large for one to fit in a block, or its blocks or pages are too small",
-                );
+                return bad(BadOption::CheckpointTooLarge);
             }
         }
         let area_bytes = layout.frame_bytes().saturating_sub(crate::node::HEADER_BYTES);
@@ -227,11 +233,13 @@ impl Options {
     }
 }
 
-/// Bytes of the buffer that an index of system `S` needs on a chip of this geometry: its page buffers,
+/// Bytes of the buffer that an index of system `S` needs on a chip of this geometry: its page buffers, three keys,
 /// one bit for each page, and for each block half a byte and what [`Wear`] says; with [`Options::verify`] one page buffer more; the
 /// caches and the write buffer that the options ask for, and what [`Victims`] says. Nothing else is used but the struct itself.
 pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize {
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
     space::ram_needed(geometry, &layout, &options.kept::<S>())
         + batch::ram_needed(geometry.page_bytes as usize, options.write_buffer)
+        + Separator::ram_needed(options.key_bytes)
+        + options.key_bytes
 }

@@ -11,6 +11,7 @@ use super::{Index, KEY_BYTES_MAX};
 use crate::error::{Fault, ReadError};
 use crate::flash::{Flash, PageNumber};
 use crate::place::Placement;
+use crate::reason::Damage;
 
 /// The records of a range of keys, in order, those that wait in the write buffer among them.
 ///
@@ -24,8 +25,8 @@ pub struct Range<'i, 'b, 'k, F, S: Placement> {
     path: Path,
     /// Upwards: the next record in the leaf. Downwards: the one after the next.
     position: Option<usize>,
-    /// The last key of the leaf before this one.
-    before: Option<[u8; KEY_BYTES_MAX]>,
+    /// The last key of the leaf before this one is kept, where changes keep those of divided nodes.
+    has_before: bool,
     /// The tree's next record by its place in the leaf, where it was looked for and not taken.
     ahead: Option<usize>,
     tree_ended: bool,
@@ -102,7 +103,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             downwards,
             path: Path::new(),
             position: None,
-            before: None,
+            has_before: false,
             ahead: None,
             tree_ended: false,
             waiting,
@@ -237,14 +238,14 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         let node = self.index.node(frame, 1)?;
         let key = node.key(position);
         let beside = if self.downwards { position + 1 } else { position.wrapping_sub(1) };
-        let before = match &self.before {
-            _ if beside < node.count() => Some(node.key(beside)),
-            Some(before) => Some(&before[..key.len()]),
-            None => None,
+        let before = if beside < node.count() {
+            Some(node.key(beside))
+        } else {
+            self.has_before.then(|| self.index.separator.low())
         };
         if before.is_some_and(|before| if self.downwards { before <= key } else { before >= key }) {
             let page = PageNumber(self.path.page(1));
-            return Err(Fault::Corrupt { page, reason: "keys are out of order" });
+            return Err(Fault::Corrupt { page, reason: Damage::KeysOutOfOrder });
         }
         if self.is_beyond(key) {
             return Ok(None);
@@ -332,8 +333,10 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         if let Some(last) = node.count().checked_sub(1) {
             let key = node.key(if self.downwards { 0 } else { last });
             let mut before = [0; KEY_BYTES_MAX];
-            before[..key.len()].copy_from_slice(key);
-            self.before = Some(before);
+            let before = &mut before[..key.len()];
+            before.copy_from_slice(key);
+            self.index.separator.set(before, before);
+            self.has_before = true;
         }
         Ok(())
     }

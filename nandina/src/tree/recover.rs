@@ -9,12 +9,12 @@
 //! Cost: one read of every written page for each level, one more for each node that was moved, and two for each inner
 //! node.
 
-use super::descend::Path;
 use super::{HEIGHT_MAX, Index};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::{PageFault, PageHeader};
 use crate::place::Placement;
+use crate::reason::Damage;
 
 /// What the pages of one formatting say.
 pub(super) struct Found {
@@ -26,22 +26,29 @@ pub(super) struct Found {
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Finds root, mappings and valid pages of the index with this identity.
     pub(super) fn recover(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
-        let found = self.read_all(identity)?;
-        let (Some((page, root)), Some(commit)) = (found.root, found.commit) else {
-            return Err(self.corrupt("no root is readable"));
-        };
-        self.take_root(page, &PageHeader { records: commit.records, ..root })?;
-        self.space.restart(identity, commit.sequence, found.sequence);
+        self.take_newest_root(identity)?;
         self.space.mappings.clear();
         for level in (1..self.height).rev() {
             self.space.blocks.forget_valid();
-            self.mark_names(level)?;
+            self.mark_pointers(level)?;
             self.find_named(identity, level)?;
         }
         self.space.blocks.forget_valid();
         self.inner_nodes = 0;
         self.find_valid_pages(|_| true)?;
         self.count_unexplained();
+        Ok(())
+    }
+
+    /// Reads every written page and begins with the newest root.
+    #[inline(never)]
+    fn take_newest_root(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
+        let found = self.read_all(identity)?;
+        let (Some((page, root)), Some(commit)) = (found.root, found.commit) else {
+            return Err(self.corrupt(Damage::NoRoot));
+        };
+        self.take_root(page, &PageHeader { records: commit.records, ..root })?;
+        self.space.restart(identity, commit.sequence, found.sequence);
         Ok(())
     }
 
@@ -92,43 +99,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(found)
     }
 
-    /// Marks every pointer to a node of `level`.
-    fn mark_names(&mut self, level: u8) -> Result<(), Fault<F::Error>> {
-        let mut path = Path::new();
-        let mut at = self.height;
-        path.set_page(at, self.root);
-        loop {
-            let frame = self.visit(&mut path, at)?;
-            let (slot, count) = (path.slot(at), path.count(at));
-            if at == level + 1 {
-                for slot in 0..count {
-                    let name = PageNumber(self.node(frame, at)?.pointer(slot));
-                    if name.0 >= self.space.geometry.pages() {
-                        let page = PageNumber(path.page(at));
-                        return Err(Fault::Corrupt {
-                            page,
-                            reason: "a pointer leads beyond the chip",
-                        });
-                    }
-                    self.claim_page(name)?;
-                }
-            }
-            if at == level + 1 || slot >= count {
-                if at == self.height {
-                    return Ok(());
-                }
-                at += 1;
-                path.set_slot(at, path.slot(at) + 1);
-                continue;
-            }
-            let child = self.child(path.page(at), frame, at, slot)?;
-            at -= 1;
-            path.set_page(at, child);
-            path.set_slot(at, 0);
-        }
-    }
-
     /// Finds the nodes of `level` that stand elsewhere than their names, which are marked, tell.
+    #[inline(never)]
     fn find_named(&mut self, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
         for block in self.space.blocks.all() {
             for place in 0..self.space.block_pages() {
@@ -141,9 +113,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 if header.identity != identity || header.lowest != level || header.height == 0 {
                     continue;
                 }
-                let area = &self.space.frames.bytes(0)[..self.space.layout.area_bytes()];
+                let area = &self.space.frames.bytes(0)[..self.space.layout().area_bytes()];
                 let Some(name) = S::name_in(area).filter(|&name| {
-                    name < self.space.geometry.pages()
+                    name < self.space.geometry().pages()
                         && name != page.0
                         && self.space.blocks.is_valid(PageNumber(name))
                 }) else {
@@ -158,7 +130,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     continue;
                 }
                 if !self.space.mappings.takes(name) {
-                    let reason = "the table of mappings has no room for those of this index: open it with as many bytes as before";
+                    let reason = Damage::TableTooSmall;
                     return Err(Fault::Corrupt { page, reason });
                 }
                 self.space.mappings.set(name, page.0);

@@ -4,12 +4,14 @@
 //! the placement put it somewhere, and tells the parent. The root is put last and commits.
 
 use super::descend::Path;
+use super::divide::Record;
 use super::flush::Changes;
-use super::{Index, KEY_BYTES_MAX};
+use super::{Index, KEY_BYTES_MAX, batch};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::{NodeMut, SAME_PAGE};
 use crate::place::{Halves, Level, Origin, Placement, Put, node_mut_in};
+use crate::reason::Damage;
 
 /// What changes in the first node.
 #[derive(Clone, Copy)]
@@ -45,17 +47,40 @@ pub struct Emptying {
 /// What a parent has to know of its changed child.
 #[derive(Clone, Copy)]
 enum Child {
-    Stays,
     Moved(u32),
     Divided { left: u32, right: u32 },
     Gone,
 }
 
-/// A key that outlives the node it stands in.
-pub struct Separator {
-    pub bytes: [u8; KEY_BYTES_MAX],
+/// Keys of a node that was divided, which outlive it: they stand in the caller's RAM, not on the stack.
+#[derive(Default)]
+pub struct Separator<'b>(&'b mut [u8]);
+
+impl<'b> Separator<'b> {
+    /// Bytes for keys of `key_bytes`.
+    pub const fn ram_needed(key_bytes: usize) -> usize {
+        2 * key_bytes
+    }
+
+    pub const fn new(ram: &'b mut [u8]) -> Self {
+        Self(ram)
+    }
+
     /// The first key of the lower half.
-    pub low: [u8; KEY_BYTES_MAX],
+    pub fn low(&self) -> &[u8] {
+        &self.0[self.0.len() / 2..]
+    }
+
+    /// The first key of the upper half.
+    pub fn high(&self) -> &[u8] {
+        &self.0[..self.0.len() / 2]
+    }
+
+    pub fn set(&mut self, low: &[u8], high: &[u8]) {
+        let (to_high, to_low) = self.0.split_at_mut(self.0.len() / 2);
+        to_high.copy_from_slice(high);
+        to_low.copy_from_slice(low);
+    }
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -64,33 +89,35 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// `records` is what the index will hold; a batch says it itself.
     pub(super) fn rewrite(
         &mut self,
-        path: &Path,
+        path: &mut Path,
         start: u8,
         edit: Edit<'_>,
-        mut records: u32,
+        records: u32,
         emptying: Option<Emptying>,
     ) -> Result<(), Fault<F::Error>> {
         self.in_doubt = true;
         self.space.begin_operation(matches!(edit, Edit::Move));
-        let mut separator = Separator { bytes: [0; KEY_BYTES_MAX], low: [0; KEY_BYTES_MAX] };
-        let mut level = start;
-        let mut child = None;
+        let mut separator = core::mem::take(&mut self.separator);
+        let written = self.write_path(path, start, edit, records, emptying, &mut separator);
+        self.separator = separator;
+        written
+    }
+
+    fn write_path(
+        &mut self,
+        path: &mut Path,
+        start: u8,
+        edit: Edit<'_>,
+        mut records: u32,
+        emptying: Option<Emptying>,
+        separator: &mut Separator<'_>,
+    ) -> Result<(), Fault<F::Error>> {
+        let (mut level, mut child) = (start, None);
         loop {
-            self.bring(path, level)?;
-            let divided = match child {
-                None => self.edit_first(level, edit, path.right_edge, &mut separator)?,
-                Some(child) => {
-                    self.lower_first_key(level, edit)?;
-                    self.edit_parent(
-                        level,
-                        path.slot(level),
-                        child,
-                        path.right_edge,
-                        &mut separator,
-                    )?
-                }
-            };
-            if let Edit::Batch(changes) = edit {
+            let divided = self.edit_node(path, level, edit, child, separator)?;
+            if let Edit::Batch(changes) = edit
+                && batch::IS_BUILT
+            {
                 records = changes.records();
             }
             if path.lowest(level) == level && S::RETIRES && !(divided && S::LEFT_STAYS) {
@@ -101,38 +128,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             {
                 self.carry_along(block, level, records)?;
             }
-            let is_root = level == self.height;
-            child = Some(if divided {
-                let (left, right) = self.put_halves(path.page(level), level, is_root, records)?;
-                if is_root {
-                    self.put_new_root(left, right, &separator, records)?;
-                    break;
-                }
-                Child::Divided { left, right }
-            } else if is_root {
-                self.shrink()?;
-                let leave = emptying.is_some_and(|it| self.block_of(path.page(level)) == it.block);
-                self.put_root(Origin { name: Some(path.page(level)), leave }, records)?;
-                break;
-            } else if self.node(self.working(level), level)?.count() == 0 {
-                self.inner_nodes -= u32::from(level > 1);
-                self.place.vanish(&mut self.space, level);
-                self.space.unname(path.page(level));
-                if !S::RETIRES {
-                    self.space.retire(PageNumber(path.page(level)));
-                }
-                Child::Gone
-            } else {
-                let leave = emptying.is_some_and(|it| self.block_of(path.page(level)) == it.block)
-                    || self.folds(path, level + 1)?;
-                let origin = Origin { name: Some(path.page(level)), leave };
-                let node = self.level(level);
-                match self.place.put(&mut self.space, node, origin, records)? {
-                    Put::Stays => Child::Stays,
-                    Put::At(pointer) => Child::Moved(pointer),
-                }
-            });
-            if let Some(Child::Stays) = child {
+            child = self.put_node(path, level, divided, emptying, separator, records)?;
+            if child.is_none() {
                 break;
             }
             level += 1;
@@ -144,20 +141,83 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
+    /// Changes the node of `level`, the first of all as `edit` says and those above by what became of their child.
+    /// Answers whether the node was divided.
+    #[inline(never)]
+    fn edit_node(
+        &mut self,
+        path: &mut Path,
+        level: u8,
+        edit: Edit<'_>,
+        child: Option<Child>,
+        separator: &mut Separator<'_>,
+    ) -> Result<bool, Fault<F::Error>> {
+        self.bring(path, level)?;
+        match child {
+            None => self.edit_first(level, edit, path.right_edge, separator),
+            Some(child) => {
+                self.lower_first_key(level, edit)?;
+                self.edit_parent(level, path.slot(level), child, path.right_edge, separator)
+            }
+        }
+    }
+
+    /// Puts the node of `level` somewhere, or its halves. Answers what its parent has to know, if it has to.
+    #[inline(never)]
+    fn put_node(
+        &mut self,
+        path: &Path,
+        level: u8,
+        divided: bool,
+        emptying: Option<Emptying>,
+        separator: &Separator<'_>,
+        records: u32,
+    ) -> Result<Option<Child>, Fault<F::Error>> {
+        let (name, is_root) = (path.page(level), level == self.height);
+        if divided {
+            let (left, right) = self.put_halves(name, level, is_root, records)?;
+            if is_root {
+                self.put_new_root(left, right, separator, records)?;
+                return Ok(None);
+            }
+            return Ok(Some(Child::Divided { left, right }));
+        }
+        let leave = emptying.is_some_and(|it| self.block_of(name) == it.block);
+        if is_root {
+            self.shrink()?;
+            self.put_root(Origin { name: Some(name), leave }, records)?;
+            return Ok(None);
+        }
+        if self.node(self.working(level), level)?.count() == 0 {
+            self.inner_nodes -= u32::from(level > 1);
+            self.place.vanish(&mut self.space, level);
+            self.space.unname(name);
+            if !S::RETIRES {
+                self.space.retire(PageNumber(name));
+            }
+            return Ok(Some(Child::Gone));
+        }
+        let origin = Origin { name: Some(name), leave: leave || self.folds(path, level + 1)? };
+        let node = self.level(level);
+        Ok(match self.place.put(&mut self.space, node, origin, records)? {
+            Put::Stays => None,
+            Put::At(pointer) => Some(Child::Moved(pointer)),
+        })
+    }
+
     /// Makes sure that the working buffer of `level` holds its node.
-    fn bring(&mut self, path: &Path, level: u8) -> Result<(), Fault<F::Error>> {
+    fn bring(&mut self, path: &mut Path, level: u8) -> Result<(), Fault<F::Error>> {
         let (working, buffers) = (self.working(level), self.space.frames.count());
         // A placement that works elsewhere than it reads has taken its copy during the descent.
         // (A page that is there may have come untrimmed, for the bound of a node below it.)
         if working == S::reading(level, self.height, buffers) {
-            let mut path = *path;
-            self.enter(&mut path, level, Some(working))?;
+            self.enter(path, level, Some(working))?;
         }
         Ok(())
     }
 
     pub(super) fn working_node(&mut self, level: u8) -> Result<NodeMut<'_>, Fault<F::Error>> {
-        let fault = self.corrupt("a node has more records than fit");
+        let fault = self.corrupt(Damage::NodeTooFull);
         let (working, level) = (self.working(level), self.level(level));
         node_mut_in::<S, F>(&mut self.space, working, level).ok_or(fault)
     }
@@ -167,17 +227,21 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         level: u8,
         edit: Edit<'_>,
         right_edge: bool,
-        separator: &mut Separator,
+        separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
         match edit {
             Edit::Move => {}
             Edit::Insert { index, key, value } => {
-                return self.insert_or_divide(level, index, key, value, right_edge, separator);
+                let record = Record { index, key: Some(key), payload: value };
+                return self.insert_or_divide(level, &record, right_edge, separator);
             }
             Edit::Replace { index, value } => self.working_node(level)?.set_payload(index, value),
             Edit::Remove { index } => self.working_node(level)?.remove(index),
             Edit::Divide => return self.divide(level, None, false, separator),
-            Edit::Batch(changes) => return self.edit_leaf(changes, right_edge, separator),
+            Edit::Batch(changes) if batch::IS_BUILT => {
+                return self.edit_leaf(changes, right_edge, separator);
+            }
+            Edit::Batch(_) => {}
         }
         Ok(false)
     }
@@ -186,8 +250,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn lower_first_key(&mut self, level: u8, edit: Edit<'_>) -> Result<(), Fault<F::Error>> {
         let key = match edit {
             Edit::Insert { key, .. } => Some(key),
-            Edit::Batch(changes) => changes.lowest_key(),
-            Edit::Move | Edit::Replace { .. } | Edit::Remove { .. } | Edit::Divide => None,
+            Edit::Batch(changes) if batch::IS_BUILT => changes.lowest_key(),
+            _ => None,
         };
         if let Some(key) = key {
             let mut node = self.working_node(level)?;
@@ -204,36 +268,30 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         slot: usize,
         child: Child,
         right_edge: bool,
-        separator: &mut Separator,
+        separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
-        let fault = self.corrupt("a node is not what it was on the way down");
-        let key_bytes = usize::from(self.space.medium.key_bytes);
+        let fault = self.corrupt(Damage::NodeChanged);
         let mut node = self.working_node(level)?;
         if slot >= node.count() {
             return Err(fault);
         }
         match child {
-            Child::Stays => {}
             Child::Gone => {
                 // The upper neighbour takes the range. (The lower one may hold what was trimmed.)
                 if S::TRIMS && slot + 1 < node.count() {
-                    let mut key = [0; KEY_BYTES_MAX];
-                    let key = &mut key[..node.as_node().key(slot).len()];
-                    key.copy_from_slice(node.as_node().key(slot));
-                    node.set_key(slot + 1, key);
+                    node.copy_key(slot, slot + 1);
                 }
                 node.remove(slot);
             }
             Child::Moved(pointer) => node.set_payload(slot, &pointer.to_le_bytes()),
             Child::Divided { left, right } => {
                 node.set_payload(slot, &left.to_le_bytes());
-                let key = separator.bytes;
-                let key = &key[..key_bytes];
-                if S::TRIMS && key <= node.as_node().key(0) {
-                    node.set_key(0, &separator.low[..key.len()]);
+                if S::TRIMS && separator.high() <= node.as_node().key(0) {
+                    node.set_key(0, separator.low());
                 }
                 let right = right.to_le_bytes();
-                return self.insert_or_divide(level, slot + 1, key, &right, right_edge, separator);
+                let record = Record { index: slot + 1, key: None, payload: &right };
+                return self.insert_or_divide(level, &record, right_edge, separator);
             }
         }
         Ok(false)
@@ -272,27 +330,28 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         &mut self,
         left: u32,
         right: u32,
-        separator: &Separator,
+        separator: &Separator<'_>,
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
         self.inner_nodes += 1;
         let root = self.level(self.height);
-        let key_bytes = root.shape.key_bytes;
+        let key_bytes = root.shape.key_bytes();
         let mut node = self.empty_node(root);
         node.insert(0, &[0; KEY_BYTES_MAX][..key_bytes], &left.to_le_bytes());
-        node.insert(1, &separator.bytes[..key_bytes], &right.to_le_bytes());
+        node.insert(1, separator.high(), &right.to_le_bytes());
         self.put_root(Origin::NEW, records)
     }
 
     /// An empty node in the working buffer of `level`.
     pub(super) fn empty_node(&mut self, level: Level) -> NodeMut<'_> {
         let working = S::working(level.level, level.height, self.space.frames.count());
-        let extent = S::extent(self.space.layout.area_bytes(), level.level, level.height);
+        let extent = S::extent(self.space.layout().area_bytes(), level.level, level.height);
         self.space.frames.forget(working);
         NodeMut::empty(&mut self.space.frames.bytes_mut(working)[extent], level.shape)
     }
 
     /// While the root has a single child, the child becomes the root (Algorithm 5, lines 3 to 10).
+    #[inline(never)]
     fn shrink(&mut self) -> Result<(), Fault<F::Error>> {
         while self.height > 1 {
             let node = self.working_node(self.height)?;
@@ -302,12 +361,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             let page = node.pointer(0);
             let frame = self.space.load(page, self.spare(self.height))?;
-            let lowest = self.space.header(frame).lowest;
+            let lowest = self.space.lowest(frame);
             if lowest == self.height - 1 {
                 self.space.retire(PageNumber(page));
                 self.space.unname(page);
             }
-            let area_bytes = self.space.layout.area_bytes();
+            let area_bytes = self.space.layout().area_bytes();
             let from = S::extent(area_bytes, self.height - 1, self.height);
             let used = self.node(frame, self.height - 1)?.used().len();
             self.height -= 1;

@@ -6,6 +6,7 @@ use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 use crate::place::Placement;
+use crate::reason::Damage;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Marks a page as valid. A page that two nodes refer to would make a walk of the tree as long as the
@@ -21,17 +22,49 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     pub(super) fn claim_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
         if self.space.blocks.is_valid(page) {
-            return Err(Fault::Corrupt { page, reason: "two nodes refer to it" });
+            return Err(Fault::Corrupt { page, reason: Damage::ReferredTwice });
         }
         self.space.blocks.set_valid(page, true);
         Ok(())
     }
 
-    /// Walks the inner nodes and marks every page that is `new` and holds a reachable node. What an older page
-    /// leads to is older, and marked already.
+    /// Marks the page of the node of `level` in `frame`, if the node is the lowest in it.
+    #[inline(never)]
+    fn claim_node(&mut self, page: u32, level: u8, frame: usize) -> Result<(), Fault<F::Error>> {
+        let lowest = self.space.lowest(frame);
+        let below = level > 1 && self.node(frame, level)?.slot_of(SAME_PAGE).is_some();
+        if lowest == level {
+            self.claim(page)?;
+        } else if lowest > level || !below {
+            let reason = Damage::LacksNodeOfHeader;
+            return Err(Fault::Corrupt { page: PageNumber(page), reason });
+        }
+        self.inner_nodes += u32::from(level > 1);
+        Ok(())
+    }
+
+    /// Marks every page that is `new` and holds a reachable node. What an older page leads to is older, and marked
+    /// already.
     pub(super) fn find_valid_pages(
         &mut self,
         new: impl Fn(u32) -> bool,
+    ) -> Result<(), Fault<F::Error>> {
+        self.walk(1, true, &new)
+    }
+
+    /// Marks every pointer to a node of the level `bottom`.
+    pub(super) fn mark_pointers(&mut self, bottom: u8) -> Result<(), Fault<F::Error>> {
+        self.walk(bottom, false, &|_| true)
+    }
+
+    /// Walks the nodes above the level `bottom`. Marks every page that is `new` and holds a reachable node from
+    /// there up; or, if not `all`, only what is pointed to on that level, as it is named.
+    #[inline(never)]
+    fn walk(
+        &mut self,
+        bottom: u8,
+        all: bool,
+        new: &dyn Fn(u32) -> bool,
     ) -> Result<(), Fault<F::Error>> {
         let mut path = Path::new();
         let mut level = self.height;
@@ -40,19 +73,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let page = path.page(level);
             let frame = self.visit(&mut path, level)?;
             let slot = path.slot(level);
-            if slot == 0 {
-                let lowest = self.space.header(frame).lowest;
-                let below = level > 1 && self.node(frame, level)?.slot_of(SAME_PAGE).is_some();
-                if lowest == level {
-                    self.claim(page)?;
-                } else if lowest > level || !below {
-                    let reason = "it lacks a node that its header tells of";
-                    return Err(Fault::Corrupt { page: PageNumber(page), reason });
-                }
-                self.inner_nodes += u32::from(level > 1);
+            if slot == 0 && all {
+                self.claim_node(page, level, frame)?;
             }
-            let count = self.node(frame, level)?.count();
-            if level == 1 || slot >= count {
+            if level == bottom || slot >= path.count(level) {
                 // A tree of height one is a leaf, and the walk is over; else go on beside the parent.
                 if level == self.height {
                     return Ok(());
@@ -61,17 +85,20 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 path.set_slot(level, path.slot(level) + 1);
                 continue;
             }
-            let pointer = self.node(frame, level)?.pointer(slot);
-            let child = if pointer == SAME_PAGE { page } else { pointer };
-            if child >= self.space.geometry.pages() {
+            let child = self.child(page, frame, level, slot)?;
+            if child >= self.space.geometry().pages() {
                 let page = PageNumber(page);
-                return Err(Fault::Corrupt { page, reason: "a pointer leads beyond the chip" });
+                return Err(Fault::Corrupt { page, reason: Damage::BeyondChip });
             }
             if !new(child) {
                 path.set_slot(level, slot + 1);
-            } else if level == 2 {
+            } else if level == bottom + 1 {
                 // A leaf is the lowest node of its page: it need not be read to be known.
-                self.claim(child)?;
+                if all {
+                    self.claim(child)?;
+                } else {
+                    self.claim_page(PageNumber(child))?;
+                }
                 path.set_slot(level, slot + 1);
             } else {
                 level -= 1;

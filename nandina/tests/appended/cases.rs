@@ -29,11 +29,11 @@ fn sizes_are_as_they_are_said() {
         (1 << 20, 1, 0, 2, 65_528),
     ] {
         let shape = Shape::sorted(key, payload).appended(area).unwrap();
-        let found = (shape.tag_bytes, capacity(area, &shape));
+        let found = (shape.tag_bytes(), capacity(area, &shape));
         assert_eq!(found, (tag_bytes, slots), "{area} bytes, {key} + {payload}");
         assert_eq!(shape.record_bytes(), key + payload + tag_bytes);
-        assert!(shape.head_bytes + slots * shape.record_bytes() <= area || slots == 0);
-        assert_eq!(shape.head_bytes, 2 + 2 * tag_bytes + slots.div_ceil(8));
+        assert!(shape.head_bytes() + slots * shape.record_bytes() <= area || slots == 0);
+        assert_eq!(shape.head_bytes(), 2 + 2 * tag_bytes + slots.div_ceil(8));
     }
     assert_eq!(Shape::sorted(4, 8188).appended(1 << 20), None);
     assert!(Shape::sorted(4, 8187).appended(1 << 20).is_some());
@@ -122,7 +122,7 @@ fn a_page_with_anything_behind_its_last_slot_is_closed() {
     let (mut node, mut page) = begin(form, &shape);
     put_numbers(&mut node, &shape, [(1, 1), (2, 2)]);
     page.put(&mut node, &shape);
-    let slot = |number: usize| shape.head_bytes + number * shape.record_bytes();
+    let slot = |number: usize| shape.head_bytes() + number * shape.record_bytes();
     let closed = |change: &dyn Fn(&mut [u8])| {
         let mut area = page.area.clone();
         change(&mut area);

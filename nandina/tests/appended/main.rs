@@ -50,7 +50,7 @@ fn tear(
             // The new records in the order of their keys: any first ones of them.
             for slot in image[..bytes].chunks_exact(shape.record_bytes()) {
                 let mut next = possible.last().unwrap().clone();
-                let key = slot[..shape.key_bytes].to_vec();
+                let key = slot[..shape.key_bytes()].to_vec();
                 next.insert(key.clone(), full[&key].clone());
                 possible.push(next);
             }
@@ -152,12 +152,12 @@ proptest! {
         let mut node = noise[..form.0].to_vec();
         // Slots that are whole, of keys that repeat, between those that are not.
         for (slot, byte) in wholes {
-            let at = shape.head_bytes + slot % capacity(form.0, &shape) * shape.record_bytes();
+            let at = shape.head_bytes() + slot % capacity(form.0, &shape) * shape.record_bytes();
             let slot = &mut node[at..at + shape.record_bytes()];
-            let data = shape.record_bytes() - shape.tag_bytes;
+            let data = shape.record_bytes() - shape.tag_bytes();
             slot[..data].fill(byte % 5);
             let zeros: u32 = slot[..data].iter().map(|byte| byte.count_zeros()).sum();
-            slot[data..].copy_from_slice(&(zeros as u16).to_le_bytes()[..shape.tag_bytes]);
+            slot[data..].copy_from_slice(&(zeros as u16).to_le_bytes()[..shape.tag_bytes()]);
         }
         if few {
             (node[0], node[1]) = (node[0] % 4, 0);
@@ -178,7 +178,7 @@ proptest! {
             prop_assert_eq!(records(&node, &shape), model.clone());
         }
         // Short areas too.
-        for bytes in 0..shape.head_bytes {
+        for bytes in 0..shape.head_bytes() {
             prop_assert_eq!(unpack(&mut noise[..bytes].to_vec(), &shape), Err(NoNode));
         }
     }

@@ -17,15 +17,15 @@ pub fn shape((area, key, payload): (usize, usize, usize)) -> Shape {
 }
 
 pub fn key(number: u16, shape: &Shape) -> Vec<u8> {
-    let mut key = vec![0xFF; shape.key_bytes];
+    let mut key = vec![0xFF; shape.key_bytes()];
     let number = number.to_be_bytes();
-    let bytes = shape.key_bytes.min(2);
+    let bytes = shape.key_bytes().min(2);
     key[..bytes].copy_from_slice(&number[2 - bytes..]);
     key
 }
 
 pub fn payload(number: u8, shape: &Shape) -> Vec<u8> {
-    (0..shape.payload_bytes).map(|at| number.wrapping_mul(at as u8 + 1)).collect()
+    (0..shape.payload_bytes()).map(|at| number.wrapping_mul(at as u8 + 1)).collect()
 }
 
 pub fn records(node: &[u8], shape: &Shape) -> Model {
@@ -134,7 +134,7 @@ pub fn act(node: &mut [u8], shape: &Shape, model: &mut Model, step: &Step) {
         }
         Step::LowerFirst => {
             if let Some((_, payload)) = model.pop_first() {
-                let lowest = vec![0; shape.key_bytes];
+                let lowest = vec![0; shape.key_bytes()];
                 node.set_key(0, &lowest);
                 model.insert(lowest, payload);
             }

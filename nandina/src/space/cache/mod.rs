@@ -23,6 +23,75 @@ pub const STAGED: u32 = 1 << 31;
 /// Staged pages that can be programmed in the middle of one operation.
 const RENAMED_MAX: usize = 48;
 
+/// Pages kept beside the page buffers.
+pub trait Cached<'b>: Sized {
+    /// Caches for so many pages, in the first bytes of `ram`, and the rest of it.
+    fn new(
+        ram: &'b mut [u8],
+        frame_bytes: usize,
+        reads: usize,
+        writes: usize,
+        pages: u32,
+        relink: Relink,
+    ) -> (Self, &'b mut [u8]);
+
+    /// Forgets everything, staged pages too.
+    fn clear(&mut self) {}
+
+    /// The bytes of a slot.
+    fn bytes(&self, slot: usize) -> &[u8];
+
+    /// The bytes of a slot, to change.
+    fn bytes_mut(&mut self, slot: usize) -> &mut [u8];
+
+    /// The bytes of `page`, if a cache holds it.
+    fn get(&mut self, page: PageNumber) -> Option<&[u8]> {
+        let _ = page;
+        None
+    }
+
+    /// Remembers a page that was read.
+    fn remember(&mut self, page: PageNumber, bytes: &[u8]) {
+        let _ = (page, bytes);
+    }
+
+    /// Remembers a page that was programmed without being staged.
+    fn remember_written(&mut self, page: PageNumber, bytes: &[u8]) {
+        let _ = (page, bytes);
+    }
+
+    /// The page is no page of the tree any more, or is about to be programmed anew.
+    fn forget(&mut self, page: u32) {
+        let _ = page;
+    }
+}
+
+/// No caches.
+#[cfg(not(feature = "read-cache"))]
+pub struct NoCache;
+
+#[cfg(not(feature = "read-cache"))]
+impl<'b> Cached<'b> for NoCache {
+    fn new(
+        ram: &'b mut [u8],
+        _: usize,
+        _: usize,
+        _: usize,
+        _: u32,
+        _: Relink,
+    ) -> (Self, &'b mut [u8]) {
+        (Self, ram)
+    }
+
+    fn bytes(&self, _slot: usize) -> &[u8] {
+        &[]
+    }
+
+    fn bytes_mut(&mut self, _slot: usize) -> &mut [u8] {
+        &mut []
+    }
+}
+
 /// The slots of both caches: first those of the write cache.
 pub struct Cache<'b, W> {
     pages: &'b mut [u8],
@@ -46,8 +115,8 @@ const fn table_bytes(reads: usize, writes: usize, pages: u32) -> usize {
     (reads + writes) * SLOT_BYTES + staging
 }
 
-impl<'b, W: Written> Cache<'b, W> {
-    pub fn new(
+impl<'b, W: Written> Cached<'b> for Cache<'b, W> {
+    fn new(
         ram: &'b mut [u8],
         frame_bytes: usize,
         reads: usize,
@@ -64,12 +133,56 @@ impl<'b, W: Written> Cache<'b, W> {
         (cache, rest)
     }
 
-    /// Forgets everything, staged pages too.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         self.table.fill(0);
         self.written.clear();
     }
 
+    fn bytes(&self, slot: usize) -> &[u8] {
+        &self.pages[slot * self.frame_bytes..][..self.frame_bytes]
+    }
+
+    fn bytes_mut(&mut self, slot: usize) -> &mut [u8] {
+        &mut self.pages[slot * self.frame_bytes..][..self.frame_bytes]
+    }
+
+    fn get(&mut self, page: PageNumber) -> Option<&[u8]> {
+        if self.slots == 0 {
+            return None;
+        }
+        let at = self.find(page.0)?;
+        if at >= self.written.slots() {
+            let stamp = self.tick();
+            self.set_slot(at, Slot { stamp, ..self.slot(at) });
+        }
+        Some(self.bytes(at))
+    }
+
+    fn remember(&mut self, page: PageNumber, bytes: &[u8]) {
+        let oldest = self.oldest(self.written.slots()..self.slots, |state| state == State::Clean);
+        if let Some(at) = oldest {
+            self.put(at, page.0, State::Clean, bytes, (0, 0, 0));
+        }
+    }
+
+    fn remember_written(&mut self, page: PageNumber, bytes: &[u8]) {
+        self.forget(page.0);
+        let slots = if self.written.slots() > 0 { 0..self.written.slots() } else { 0..self.slots };
+        if let Some(at) = self.oldest(slots, |state| state == State::Clean) {
+            self.put(at, page.0, State::Clean, bytes, (0, 0, 0));
+        }
+    }
+
+    fn forget(&mut self, page: u32) {
+        if self.slots > 0
+            && let Some(at) = self.find(page)
+        {
+            self.set_slot(at, Slot { state: State::Empty, ..self.slot(at) });
+        }
+    }
+}
+
+impl<W: Written> Cache<'_, W> {
     fn slot(&self, at: usize) -> Slot {
         Slot::read(&self.table[at * SLOT_BYTES..][..SLOT_BYTES])
     }
@@ -99,44 +212,6 @@ impl<'b, W: Written> Cache<'b, W> {
         self.stamp.wrapping_sub(stamp)
     }
 
-    pub fn bytes(&self, slot: usize) -> &[u8] {
-        &self.pages[slot * self.frame_bytes..][..self.frame_bytes]
-    }
-
-    pub fn bytes_mut(&mut self, slot: usize) -> &mut [u8] {
-        &mut self.pages[slot * self.frame_bytes..][..self.frame_bytes]
-    }
-
-    /// The bytes of `page`, if a cache holds it.
-    pub fn get(&mut self, page: PageNumber) -> Option<&[u8]> {
-        if self.slots == 0 {
-            return None;
-        }
-        let at = self.find(page.0)?;
-        if at >= self.written.slots() {
-            let stamp = self.tick();
-            self.set_slot(at, Slot { stamp, ..self.slot(at) });
-        }
-        Some(self.bytes(at))
-    }
-
-    /// Remembers a page that was read.
-    pub fn remember(&mut self, page: PageNumber, bytes: &[u8]) {
-        let oldest = self.oldest(self.written.slots()..self.slots, |state| state == State::Clean);
-        if let Some(at) = oldest {
-            self.put(at, page.0, State::Clean, bytes, (0, 0, 0));
-        }
-    }
-
-    /// Remembers a page that was programmed without being staged.
-    pub fn remember_written(&mut self, page: PageNumber, bytes: &[u8]) {
-        self.forget(page.0);
-        let slots = if self.written.slots() > 0 { 0..self.written.slots() } else { 0..self.slots };
-        if let Some(at) = self.oldest(slots, |state| state == State::Clean) {
-            self.put(at, page.0, State::Clean, bytes, (0, 0, 0));
-        }
-    }
-
     /// An empty slot, else the oldest of those in a state that may go.
     fn oldest(
         &self,
@@ -164,14 +239,5 @@ impl<'b, W: Written> Cache<'b, W> {
         let slot = Slot { page, staged_as: page, stamp, records, state, lowest, height };
         self.set_slot(at, slot);
         self.bytes_mut(at).copy_from_slice(bytes);
-    }
-
-    /// The page is no page of the tree any more, or is about to be programmed anew.
-    pub fn forget(&mut self, page: u32) {
-        if self.slots > 0
-            && let Some(at) = self.find(page)
-        {
-            self.set_slot(at, Slot { state: State::Empty, ..self.slot(at) });
-        }
     }
 }

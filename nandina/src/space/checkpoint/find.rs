@@ -99,7 +99,7 @@ impl<F: Flash> Space<'_, F, Paths> {
             let page = self.page_at(anchor, place);
             if let Some((_, Prefix { kind: Kind::Anchor, number, .. })) = self.area_page(page)? {
                 let block = BlockNumber(u32_at(self.frames.bytes(0), PREFIX_BYTES));
-                let there = block.0 < self.geometry.blocks;
+                let there = block.0 < self.geometry().blocks;
                 return Ok(there.then_some(Anchor { number, block }));
             }
         }
@@ -135,16 +135,16 @@ impl<F: Flash> Space<'_, F, Paths> {
             if prefix != expected || u32::from(prefix.parts) != parts {
                 return Ok(None);
             }
-            let bytes = &self.frames.bytes(0)[PREFIX_BYTES..self.layout.area_bytes()];
+            let bytes = &self.frames.bytes(0)[PREFIX_BYTES..self.layout().area_bytes()];
             if part == 0 {
-                let Some(Head { tree, active, list }) = Head::read(bytes, &self.geometry) else {
+                let Some(Head { tree, active, list }) = Head::read(bytes, &self.geometry()) else {
                     return Ok(None);
                 };
                 self.checkpoints.number = prefix.number;
                 found = Some((Found { header, tree, active, list }, prefix));
             }
             let from = part as usize * bytes.len();
-            let (pages, blocks) = (self.geometry.pages(), self.geometry.blocks);
+            let (pages, blocks) = (self.geometry().pages(), self.geometry().blocks);
             let table = HEAD_BYTES + pages.div_ceil(8) as usize;
             for (at, &byte) in
                 (from..).zip(bytes).filter(|(at, _)| (HEAD_BYTES..table).contains(at))

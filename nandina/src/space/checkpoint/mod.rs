@@ -21,7 +21,7 @@ pub(crate) use find::Found;
 pub(crate) use page::Tree;
 use page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix};
 
-use super::write::Source;
+use super::write::{Label, Source};
 use super::{Blocks, Paths, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, Geometry};
@@ -125,7 +125,7 @@ impl<F: Flash> Space<'_, F, Paths> {
     }
 
     fn parts(&self) -> u32 {
-        parts(&self.geometry, &self.layout, self.block_pages()).unwrap_or(u32::MAX)
+        parts(&self.geometry(), &self.layout(), self.block_pages()).unwrap_or(u32::MAX)
     }
 
     /// The block that the checkpoint has to be opened next. If it tells none, no mount uses it any more.
@@ -192,10 +192,11 @@ impl<F: Flash> Space<'_, F, Paths> {
                 break (block, place + self.parts());
             }
             // What it holds of older checkpoints stays until there is a newer one.
+            let pages_per_block = self.geometry().pages_per_block;
             if let Some((last, next)) = &mut self.checkpoints.last
                 && *last == block
             {
-                *next = self.geometry.pages_per_block;
+                *next = pages_per_block;
             }
         };
         if before.is_none_or(|(last, _)| last != block) || self.checkpoints.last.is_none() {
@@ -243,9 +244,14 @@ impl<F: Flash> Space<'_, F, Paths> {
         tree: &Tree,
     ) -> Result<bool, Fault<F::Error>> {
         let mut head = [0; HEAD_BYTES];
-        Head { tree: *tree, active: self.active, list: *list }.write(&mut head);
+        Head {
+            tree: *tree,
+            active: Some(self.active).filter(|active| active.0 != crate::space::NO_BLOCK),
+            list: *list,
+        }
+        .write(&mut head);
         let parts = self.parts();
-        let (number, area_bytes) = (self.checkpoints.number, self.layout.area_bytes());
+        let (number, area_bytes) = (self.checkpoints.number, self.layout().area_bytes());
         for part in 0..parts {
             let prefix =
                 Prefix { kind: Kind::Checkpoint, part: part as u16, parts: parts as u16, number };
@@ -263,7 +269,7 @@ impl<F: Flash> Space<'_, F, Paths> {
 
     /// Programs the anchor page for checkpoints in `block`. Answers whether an anchor took it.
     fn write_anchor(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
-        let (number, area_bytes) = (self.checkpoints.number, self.layout.area_bytes());
+        let (number, area_bytes) = (self.checkpoints.number, self.layout().area_bytes());
         while let Some((which, place)) = self.anchor_with_room()? {
             let page = &mut self.frames.bytes_mut(0)[..area_bytes];
             page.fill(0xFF);
@@ -298,7 +304,7 @@ impl<F: Flash> Space<'_, F, Paths> {
 
     /// Programs page buffer 0 as a page of the area. If the chip does not take it, the block is given up.
     fn program_area(&mut self, block: BlockNumber, place: u32) -> Result<bool, Fault<F::Error>> {
-        self.program_at(block, place, Source::Frame(0), self.header_of(0, 0, 0))
+        self.program_at(block, place, Source::Frame(0), Label { lowest: 0, height: 0, records: 0 })
     }
 }
 

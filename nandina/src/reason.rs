@@ -1,0 +1,170 @@
+//! Reasons, each one of a few. Their texts take room only in programs that print them.
+
+use core::fmt;
+
+/// What is wrong with a damaged page, or with the index that it belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Damage {
+    /// Keys are out of order.
+    KeysOutOfOrder,
+    /// A node of the checkpoint has more records than fit.
+    CheckpointNodeTooFull,
+    /// The checkpoint counts fewer inner nodes than its tree has.
+    CheckpointCountsTooFew,
+    /// It lacks a node that is referenced.
+    LacksNode,
+    /// The checkpoint refers to it and does not count it.
+    NotInCheckpoint,
+    /// Two nodes refer to it.
+    ReferredTwice,
+    /// It lacks a node that its header tells of.
+    LacksNodeOfHeader,
+    /// A pointer leads beyond the chip.
+    BeyondChip,
+    /// No page of the index is readable.
+    NoPage,
+    /// No root is readable.
+    NoRoot,
+    /// It is not a root of this index.
+    OtherRoot,
+    /// It claims more records than the chip holds.
+    TooManyRecords,
+    /// A node is not what it was on the way down.
+    NodeChanged,
+    /// A node is empty.
+    NodeEmpty,
+    /// A node has more records than it may.
+    NodeTooFull,
+    /// It is no logical page but referenced.
+    NoLogicalPage,
+    /// Neither of its two pages holds the node that is referenced.
+    NeitherTwin,
+    /// The table of mappings has no room for those of this index: open it with as many bytes as before.
+    TableTooSmall,
+    /// Its level is not one of the tree.
+    LevelBeyondTree,
+    /// It does not hold what was written.
+    NotAsWritten,
+    /// It belongs to another index.
+    OtherIndex,
+    /// It was written after the root that leads to it.
+    AfterRoot,
+    /// It is no node.
+    NoNode,
+    /// It is erased but referenced.
+    Erased,
+    /// Its checksum does not match.
+    Checksum,
+    /// It has more wrong bits than the ECC corrects.
+    Uncorrectable,
+    /// It has another format version.
+    OtherVersion,
+    /// It belongs to another system.
+    OtherSystem,
+    /// No room was left for recovery.
+    NoRoomToRecover,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::KeysOutOfOrder => "keys are out of order",
+            Self::CheckpointNodeTooFull => "a node of the checkpoint has more records than fit",
+            Self::CheckpointCountsTooFew => "the checkpoint counts fewer inner nodes than its tree has",
+            Self::LacksNode => "it lacks a node that is referenced",
+            Self::NotInCheckpoint => "the checkpoint refers to it and does not count it",
+            Self::ReferredTwice => "two nodes refer to it",
+            Self::LacksNodeOfHeader => "it lacks a node that its header tells of",
+            Self::BeyondChip => "a pointer leads beyond the chip",
+            Self::NoPage => "no page of the index is readable",
+            Self::NoRoot => "no root is readable",
+            Self::OtherRoot => "it is not a root of this index",
+            Self::TooManyRecords => "it claims more records than the chip holds",
+            Self::NodeChanged => "a node is not what it was on the way down",
+            Self::NodeEmpty => "a node is empty",
+            Self::NodeTooFull => "a node has more records than it may",
+            Self::NoLogicalPage => "it is no logical page but referenced",
+            Self::NeitherTwin => "neither of its two pages holds the node that is referenced",
+            Self::TableTooSmall => "the table of mappings has no room for those of this index: open it with as many bytes as before",
+            Self::LevelBeyondTree => "its level is not one of the tree",
+            Self::NotAsWritten => "it does not hold what was written",
+            Self::OtherIndex => "it belongs to another index",
+            Self::AfterRoot => "it was written after the root that leads to it",
+            Self::NoNode => "it is no node",
+            Self::Erased => "it is erased but referenced",
+            Self::Checksum => "its checksum does not match",
+            Self::Uncorrectable => "it has more wrong bits than the ECC corrects",
+            Self::OtherVersion => "it has another format version",
+            Self::OtherSystem => "it belongs to another system",
+            Self::NoRoomToRecover => "no room was left for recovery",
+        })
+    }
+}
+
+/// Which option is out of its range, or does not suit the system or the chip.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum BadOption {
+    /// `key_bytes` must be 1 to 64.
+    KeyBytes,
+    /// `value_bytes` must be at most 65535.
+    ValueBytes,
+    /// `page_buffers` must be at least what the system needs, at most 16.
+    PageBuffers,
+    /// A block must have 2 to 4095 pages.
+    PagesPerBlock,
+    /// `write_cache` and checkpoints are for systems that write paths.
+    NoPaths,
+    /// Victims kept count of are for systems that write paths.
+    TrackedWithoutPaths,
+    /// A read_cache needs the feature read-cache of this library.
+    ReadCacheNotBuilt,
+    /// `read_cache` and write_cache must be at most 65535 pages.
+    CachePages,
+    /// A write_buffer needs the feature write-buffer of this library.
+    WriteBufferNotBuilt,
+    /// `write_buffer` must be at most 65535 pages.
+    WriteBufferPages,
+    /// `write_buffer_changes` and write_buffer_ticks must be None or at least 1.
+    WriteBufferBounds,
+    /// A change must fit in the write buffer: key, value and one byte.
+    WriteBufferTooSmall,
+    /// A chip must have fewer than 2^31 pages.
+    Pages,
+    /// Victims must keep count of 1 to 64 blocks.
+    TrackedBlocks,
+    /// Checkpoints are for blocks whose erases are counted.
+    CheckpointsUncounted,
+    /// Checkpoints must be None or 1 to 12.
+    Checkpoints,
+    /// No checkpoints on this chip: it is too large for one to fit in a block, or its blocks or pages are too small.
+    CheckpointTooLarge,
+    /// A page must have at least 40 bytes.
+    PageBytes,
+}
+
+impl fmt::Display for BadOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::KeyBytes => "key_bytes must be 1 to 64",
+            Self::ValueBytes => "value_bytes must be at most 65535",
+            Self::PageBuffers => "page_buffers must be at least what the system needs, at most 16",
+            Self::PagesPerBlock => "a block must have 2 to 4095 pages",
+            Self::NoPaths => "write_cache and checkpoints are for systems that write paths",
+            Self::TrackedWithoutPaths => "victims kept count of are for systems that write paths",
+            Self::ReadCacheNotBuilt => "a read_cache needs the feature read-cache of this library",
+            Self::CachePages => "read_cache and write_cache must be at most 65535 pages",
+            Self::WriteBufferNotBuilt => "a write_buffer needs the feature write-buffer of this library",
+            Self::WriteBufferPages => "write_buffer must be at most 65535 pages",
+            Self::WriteBufferBounds => "write_buffer_changes and write_buffer_ticks must be None or at least 1",
+            Self::WriteBufferTooSmall => "a change must fit in the write buffer: key, value and one byte",
+            Self::Pages => "a chip must have fewer than 2^31 pages",
+            Self::TrackedBlocks => "victims must keep count of 1 to 64 blocks",
+            Self::CheckpointsUncounted => "checkpoints are for blocks whose erases are counted",
+            Self::Checkpoints => "checkpoints must be None or 1 to 12",
+            Self::CheckpointTooLarge => "no checkpoints on this chip: it is too large for one to fit in a block, or its blocks or pages are too small",
+            Self::PageBytes => "a page must have at least 40 bytes",
+        })
+    }
+}
