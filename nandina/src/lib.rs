@@ -39,7 +39,6 @@ pub mod key;
 pub mod node;
 pub mod place;
 mod plan;
-mod reason;
 pub mod space;
 pub mod tree;
 
@@ -47,9 +46,8 @@ pub mod tree;
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-pub use error::{OpenError, ReadError, WriteError};
+pub use error::{BadOption, Damage, OpenError, ReadError, WriteError};
 pub use plan::{Cost, Plan, plan};
-pub use reason::{BadOption, Damage};
 pub use space::{Moves, Victims, Wear};
 pub use tree::{
     Folds, Idle, Index, KeyBounds, Options, Range, Records, Statistics, Violation, identify,

@@ -112,6 +112,7 @@ pub struct Node<'a> {
 
 impl<'a> Node<'a> {
     /// Reads a node from `bytes`, or nothing if its count cannot be.
+    #[inline(always)]
     pub fn parse(bytes: &'a [u8], shape: Shape) -> Option<Self> {
         let count = u16::from_le_bytes([*bytes.first()?, *bytes.get(1)?]) as usize;
         shape.fits(count, bytes.len()).then_some(Self { bytes, shape, count })

@@ -8,10 +8,9 @@
 //! if a cut leaves only that, the lower half still stands in the old page and is trimmed.
 
 use super::{Description, Halves, Level, Origin, Placement, Put};
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::{Flash, Needs, PageNumber};
 use crate::node::appended::{self, Change};
-use crate::reason::Damage;
 use crate::space::{Appends, Image, Kind, Space};
 
 /// VMTree-OW: records appended in place.

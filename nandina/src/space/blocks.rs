@@ -239,8 +239,10 @@ impl<'b> Blocks<'b> {
 
     /// A good block without a valid page that is not reserved.
     pub(super) fn is_empty(&self, block: BlockNumber) -> bool {
-        let taken = [Mark::Bad, Mark::Reserved, Mark::Held];
-        !taken.into_iter().any(|mark| self.has(block, mark)) && self.valid_in(block) == 0
+        let is_taken = self.has(block, Mark::Bad)
+            || self.has(block, Mark::Reserved)
+            || self.has(block, Mark::Held);
+        !is_taken && self.valid_in(block) == 0
     }
 
     pub(super) const fn safe_pages(&self) -> u32 {

@@ -8,10 +8,9 @@ use super::cache::Cached;
 use super::kind::Memory;
 use super::write::{Label, Source};
 use super::{InPlace, Kind, Space, Tally};
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
-use crate::reason::Damage;
 
 /// The logical page that always holds the root.
 pub(crate) const ROOT: u32 = 0;

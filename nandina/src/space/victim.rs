@@ -91,7 +91,6 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// The block to collect next for its garbage, of those that gain room: `gains` is asked with a number of
     /// valid pages.
-    #[inline(never)]
     pub(crate) fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         if K::IN_PLACE {
             return None;

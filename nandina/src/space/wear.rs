@@ -68,6 +68,7 @@ impl Blocks<'_> {
 
     /// The free block to open next, which is none of `others`. The block just filled is not free: its pages may
     /// belong to an operation that has not committed.
+    #[inline(never)]
     pub fn next_free(
         &self,
         filled: Option<BlockNumber>,

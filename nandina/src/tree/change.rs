@@ -87,7 +87,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             Look::Divide(level) => (level, Edit::Divide, None),
         };
         let records = self.records + u32::from(new == Some(true));
-        self.rewrite(&mut path, level, edit, records, None)?;
+        self.rewrite(&mut path, level, &edit, records, None)?;
         Ok(match new {
             None => Step::Again,
             Some(new) => {
@@ -123,7 +123,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// What has to be done to put a record into the leaf at the end of `path`.
-    #[inline(never)]
     fn look(
         &mut self,
         path: &Path,
@@ -173,7 +172,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         if let Ok(index) = found {
             let records = self.records.saturating_sub(1);
-            self.rewrite(&mut path, 1, Edit::Remove { index }, records, None)?;
+            self.rewrite(&mut path, 1, &Edit::Remove { index }, records, None)?;
         }
         self.note_change(&path, height);
         // What the tree refused waits no more if it was of this key.

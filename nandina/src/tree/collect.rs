@@ -11,11 +11,10 @@
 use super::Index;
 use super::descend::Path;
 use super::rewrite::{Edit, Emptying};
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::SAME_PAGE;
 use crate::place::{Placement, node_mut_in};
-use crate::reason::Damage;
 use crate::space::{Moves, RETIRED_MAX, RIDERS};
 
 /// Moves that one change does for other reasons than to gain room.
@@ -55,29 +54,48 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut rounds = self.space.geometry().pages();
         // A block that fails on the way takes the room that was kept for it.
         while self.space.room() < self.kept() + beyond {
-            let victim = if self.reserve_touched {
-                self.easiest_victim()?
-            } else {
-                let (path_pages, inner_nodes) = (self.moved_path(), self.inner_nodes);
-                let block = self.space.block_pages() - self.space.extent().gain();
-                self.space.victim(|valid| self.moves.pages(valid, path_pages, inner_nodes) <= block)
-            };
-            let Some(victim) = victim.filter(|_| rounds > 0) else {
+            let Some(victim) = self.next_victim()?.filter(|_| rounds > 0) else {
                 return Err(self.no_room());
             };
             if self.space.follows_hints() && !self.reserve_touched {
                 self.collect_hinted(victim)?;
             }
-            self.collect(victim, 0, u32::MAX)?;
+            self.collect(victim)?;
             rounds -= 1;
         }
         self.reserve_touched = false;
         Ok(())
     }
 
+    /// The block to empty next, to gain room.
+    #[inline(never)]
+    fn next_victim(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
+        if self.reserve_touched {
+            return self.easiest_victim();
+        }
+        let (path_pages, inner_nodes) = (self.moved_path(), self.inner_nodes);
+        let block = self.space.block_pages() - self.space.extent().gain();
+        Ok(self.space.victim(|valid| self.moves.pages(valid, path_pages, inner_nodes) <= block))
+    }
+
+    /// Moves the valid pages of `victim`, to gain room.
+    #[inline(always)]
+    fn collect(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
+        self.collected_blocks = self.collected_blocks.saturating_add(1);
+        let together = self.moves == Moves::Together;
+        while let Some(page) = self.first_valid(victim) {
+            if self.space.room() < S::path_pages(self.height) {
+                return Err(self.no_room());
+            }
+            if !self.save(page, together.then_some(victim))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// The block that the fewest moves empty: its leaves count, since a leaf takes its path along. Reads
     /// the valid pages of some blocks, which is only done when cuts have touched the reserve.
-    #[inline(never)]
     fn easiest_victim(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         let active = self.space.active_block();
         let Some(fewest) = self.space.blocks.victim(active) else {
@@ -156,7 +174,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.save(page, None)?;
         }
         if let Some(block) = self.space.blocks.failing() {
-            self.collect(block, self.floor(), SPARE_MOVES)?;
+            self.relieve(block)?;
         }
         self.space.mark_bad_blocks()
     }
@@ -165,34 +183,19 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// levelling), as far as there is room for it; the next calls go on.
     fn level_wear(&mut self) -> Result<(), Fault<F::Error>> {
         match self.space.rested() {
-            Some(rested) => self.collect(rested, self.floor(), SPARE_MOVES),
+            Some(rested) => self.relieve(rested),
             None => Ok(()),
         }
     }
 
-    /// Moves the valid pages of `victim` in at most `moves`, as long as at least `floor` pages of room are
-    /// left.
-    fn collect(
-        &mut self,
-        victim: BlockNumber,
-        floor: u32,
-        moves: u32,
-    ) -> Result<(), Fault<F::Error>> {
+    /// Moves a few valid pages of `block`, each by itself, for another reason than to gain room.
+    fn relieve(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
         self.collected_blocks = self.collected_blocks.saturating_add(1);
-        for _ in 0..moves {
-            let Some(page) = self.first_valid(victim) else {
+        for _ in 0..SPARE_MOVES {
+            let Some(page) = self.first_valid(block) else {
                 break;
             };
-            let room = self.space.room();
-            if room < floor {
-                break;
-            }
-            if room < S::path_pages(self.height) {
-                return Err(self.no_room());
-            }
-            // What is moved for other reasons than to gain room is moved page by page.
-            let together = self.moves == Moves::Together && floor == 0;
-            if !self.save(page, together.then_some(victim))? {
+            if self.space.room() < self.floor() || !self.save(page, None)? {
                 break;
             }
         }
@@ -279,7 +282,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(());
         };
         self.moved_pages = self.moved_pages.saturating_add(1);
-        self.rewrite(&mut path, start, Edit::Move, self.records, emptying)
+        self.rewrite(&mut path, start, &Edit::Move, self.records, emptying)
     }
 
     /// Keeps the first key of the lowest node of `page` where that of a divided node would be: no node is divided now.

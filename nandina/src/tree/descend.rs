@@ -1,11 +1,10 @@
 //! The way from the root down to a node, for reading or for a change. Nothing is written here.
 
 use super::{HEIGHT_MAX, Index};
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 use crate::place::{Placement, seat};
-use crate::reason::Damage;
 
 /// The nodes from the root down to some level, and where each was found.
 #[derive(Clone, Copy)]

@@ -1,12 +1,41 @@
 //! A full node becomes two, in page buffers. Nothing is put here.
 
 use super::Index;
-use super::rewrite::Separator;
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::{Node, NodeMut};
 use crate::place::Placement;
-use crate::reason::Damage;
+
+/// Keys of a node that was divided, which outlive it: they stand in the caller's RAM, not on the stack.
+#[derive(Default)]
+pub struct Separator<'b>(&'b mut [u8]);
+
+impl<'b> Separator<'b> {
+    /// Bytes for keys of `key_bytes`.
+    pub const fn ram_needed(key_bytes: usize) -> usize {
+        2 * key_bytes
+    }
+
+    pub const fn new(ram: &'b mut [u8]) -> Self {
+        Self(ram)
+    }
+
+    /// The first key of the lower half.
+    pub fn low(&self) -> &[u8] {
+        &self.0[self.0.len() / 2..]
+    }
+
+    /// The first key of the upper half.
+    pub fn high(&self) -> &[u8] {
+        &self.0[..self.0.len() / 2]
+    }
+
+    pub fn set(&mut self, low: &[u8], high: &[u8]) {
+        let (to_high, to_low) = self.0.split_at_mut(self.0.len() / 2);
+        to_high.copy_from_slice(high);
+        to_low.copy_from_slice(low);
+    }
+}
 
 /// A record to put.
 pub struct Record<'r> {
@@ -21,6 +50,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Puts a record into the node of `level`, or divides the node: then its lower half stays in the
     /// working buffer, its upper half goes to the last one, and `separator` becomes the first keys of
     /// them. Answers whether the node was divided.
+    #[inline(always)]
     pub(super) fn insert_or_divide(
         &mut self,
         level: u8,
@@ -28,18 +58,33 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         right_edge: bool,
         separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
-        let capacity = self.capacity(level);
-        let mut node = self.working_node(level)?;
-        if node.count() < capacity {
-            node.insert(record.index, record.key.unwrap_or(separator.high()), record.payload);
+        if self.insert_if_room(level, record, separator)? {
             return Ok(false);
         }
-        self.divide(level, Some(record), right_edge, separator)
+        let count = self.count_to_divide(level)?;
+        self.divide(level, count, Some(record), right_edge, separator)
+    }
+
+    /// Puts a record into the node of `level`. Answers whether there was room.
+    #[inline(never)]
+    fn insert_if_room(
+        &mut self,
+        level: u8,
+        record: &Record<'_>,
+        separator: &Separator<'_>,
+    ) -> Result<bool, Fault<F::Error>> {
+        let capacity = self.capacity(level);
+        let mut node = self.working_node(level)?;
+        let has_room = node.count() < capacity;
+        if has_room {
+            node.insert(record.index, record.key.unwrap_or(separator.high()), record.payload);
+        }
+        Ok(has_room)
     }
 
     /// Records in the node of `level`, which is to be divided.
     #[inline(never)]
-    fn count_to_divide(&self, level: u8) -> Result<usize, Fault<F::Error>> {
+    pub(super) fn count_to_divide(&self, level: u8) -> Result<usize, Fault<F::Error>> {
         let count = self.node(self.working(level), level)?.count();
         // The halves of a larger node would not fit where they go.
         if count > self.capacity(level) || count < 2 {
@@ -48,16 +93,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(count)
     }
 
-    /// Divides the full node of `level`, with one record more if there is one. Answers that it is divided.
+    /// Divides the full node of `level` that has `count` records, with one more if there is one. Answers that it is divided.
     #[inline(never)]
     pub(super) fn divide(
         &mut self,
         level: u8,
+        count: usize,
         record: Option<&Record<'_>>,
         right_edge: bool,
         separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
-        let count = self.count_to_divide(level)?;
         let is_root = level == self.height;
         let area_bytes = self.space.layout().area_bytes();
         let before = S::extent(area_bytes, level, self.height);

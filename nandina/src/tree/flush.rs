@@ -9,9 +9,9 @@ use core::cell::Cell;
 
 use super::batch::Batch;
 use super::descend::Path;
-use super::divide::Record;
+use super::divide::{Record, Separator};
 use super::fold::kept_for_parents;
-use super::rewrite::{Edit, Separator};
+use super::rewrite::Edit;
 use super::{Index, KEY_BYTES_MAX};
 use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
@@ -211,7 +211,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 end = at;
             } else if let Some(level) = self.to_divide(&path, 0).filter(|&level| level > 1) {
-                return self.rewrite(&mut path, level, Edit::Divide, self.records, None);
+                return self.rewrite(&mut path, level, &Edit::Divide, self.records, None);
             } else if S::LEFT_STAYS {
                 // The upper half is new, and takes what is its own; the lower one is written when its turn comes.
                 let node = self.node(self.working(1), 1)?;
@@ -241,7 +241,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 records: Cell::new(self.records),
                 lowest: Cell::new(None),
             };
-            let written = self.rewrite(&mut path, 1, Edit::Batch(&changes), self.records, None);
+            let written = self.rewrite(&mut path, 1, &Edit::Batch(&changes), self.records, None);
             applied = changes.applied.get();
             self.batch = batch;
             written?;
@@ -304,7 +304,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let batch = changes.batch;
         let mut records = self.records;
         if changes.divides {
-            self.divide(1, None, false, separator)?;
+            let count = self.count_to_divide(1)?;
+            self.divide(1, count, None, false, separator)?;
             let applied = self.edit_halves(changes, changes.from, separator.high(), &mut records);
             changes.applied.set(applied);
             changes.records.set(records);

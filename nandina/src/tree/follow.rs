@@ -6,11 +6,10 @@
 
 use super::descend::Path;
 use super::{Index, KEY_BYTES_MAX};
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 use crate::place::{Placement, node_in};
-use crate::reason::Damage;
 use crate::space::Tree;
 
 /// A node of this tree, and the first key that belongs to none of its children.

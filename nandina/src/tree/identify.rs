@@ -1,11 +1,10 @@
 //! Which index a chip holds, read from its pages, so that a medium can be opened by someone who does not
 //! know its settings. Nothing is written, and no tree is walked.
 
-use super::mount::survey;
-use crate::error::OpenError;
+use super::survey::survey;
+use crate::error::{BadOption, OpenError};
 use crate::flash::{Flash, Geometry};
 use crate::node::{HEADER_BYTES, Medium, PageLayout};
-use crate::reason::BadOption;
 use crate::space::{self, Any, Buffers, PAGES_MAX, Space};
 
 /// What the newest index on the chip is made for: its system ([`crate::place::key_of`]), its sizes, and the
@@ -55,7 +54,7 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
     };
     let mut space =
         Space::<_, Any>::new(flash, unknown, &Buffers::SINGLE, 0, |_, _, _, _, _, _| {}, ram);
-    Ok(survey(&mut space, u64::MAX)?.newest_page(0)?.medium)
+    survey(&mut space, u64::MAX)?.medium(0)
 }
 
 /// Bytes of the buffer that [`identify`] needs on a chip of this geometry: one page buffer, one bit for each

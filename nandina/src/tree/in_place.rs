@@ -9,11 +9,10 @@
 
 use super::descend::Path;
 use super::{HEIGHT_MAX, Index};
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
 use crate::place::Placement;
-use crate::reason::Damage;
 use crate::space::ROOT_TWIN;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {

@@ -28,6 +28,7 @@ mod pairs;
 mod range;
 mod recover;
 mod rewrite;
+mod survey;
 mod trim;
 mod valid;
 
@@ -49,12 +50,11 @@ pub use range::{KeyBounds, Range};
 
 use batch::Batch;
 use descend::Path;
-use rewrite::Separator;
+use divide::Separator;
 
-use crate::error::{Fault, ReadError, WriteError};
+use crate::error::{Damage, Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash};
 use crate::place::{Level, Placement, node_in};
-use crate::reason::Damage;
 use crate::space::{Budget, Moves, Space, Tree};
 
 /// The highest tree that is built.

@@ -16,68 +16,20 @@
 //! checkpoints the newest of them tells where to look instead (`checkpoint.rs` beside this).
 
 use super::batch::{self, Batch};
-use super::rewrite::Separator;
+use super::divide::Separator;
+use super::survey::{Newest, survey};
 use super::{HEIGHT_MAX, Index, Options};
-use crate::error::{Fault, OpenError};
+use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::{Medium, PageFault, PageHeader};
 use crate::place::{Origin, Placement, relink};
-use crate::reason::Damage;
 use crate::space::{Budget, Kind, Space, block_pages};
-
-/// Sequence numbers that are believed without a checksum are below this: half of all that there are.
-const UNCHECKED_END: u64 = 1 << 46;
-
-/// What the first pages of all blocks say.
-#[derive(Default)]
-pub(super) struct Survey {
-    newest: Option<(BlockNumber, PageHeader)>,
-    any_written: bool,
-    /// Some block holds pages of checkpoints.
-    checkpoints: bool,
-    other_version: Option<u8>,
-    /// Some pages are of another system, which appends records: its number, and their highest sequence number.
-    other_system: Option<(u8, u64)>,
-}
-
-/// The newest block, and what its first readable page says: the few bytes that a mount keeps of a survey.
-#[derive(Clone, Copy)]
-struct Newest {
-    block: BlockNumber,
-    identity: u32,
-    sequence: u64,
-}
-
-impl Newest {
-    const fn of((block, header): (BlockNumber, PageHeader)) -> Self {
-        Self { block, identity: header.identity, sequence: header.sequence }
-    }
-}
 
 /// What was written last into a block.
 pub(super) struct Last {
     /// The highest sequence number.
     pub sequence: u64,
     pub root: Option<(PageNumber, PageHeader)>,
-}
-
-impl Survey {
-    /// The first readable page of the newest block, or why there is no index of the system with this number.
-    pub(super) fn newest_page<E>(&self, system: u8) -> Result<PageHeader, OpenError<E>> {
-        if let Some((_, header)) = &self.newest {
-            return Ok(*header);
-        }
-        Err(match (self.other_version, self.other_system) {
-            (Some(found), _) => OpenError::Version { found },
-            (None, Some((found, _))) => OpenError::Mismatch {
-                setting: "system number",
-                found: found.into(),
-                expected: system.into(),
-            },
-            (None, None) if self.any_written => OpenError::NotNandina,
-            (None, None) => OpenError::Blank,
-        })
-    }
 }
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
@@ -100,14 +52,14 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
         let survey = survey(&mut index.space, u64::MAX)?;
         let sequence = match survey.newest {
-            Some((newest, header)) if S::Kind::PATHS || S::Kind::IN_PLACE => {
-                index.last_root(newest, None, 0)?.sequence.max(header.sequence)
+            Some(newest) if S::Kind::PATHS || S::Kind::IN_PLACE => {
+                index.last_root(newest.block, None, 0)?.sequence.max(newest.sequence)
             }
             // No page of its block has a number that is higher by more than the block has pages.
-            Some((_, header)) => header.sequence + u64::from(index.space.block_pages()),
+            Some(newest) => newest.sequence + u64::from(index.space.block_pages()),
             None => 0,
         };
-        let sequence = survey.other_system.map_or(0, |(_, highest)| highest).max(sequence);
+        let sequence = survey.unread_sequence().max(sequence);
         if survey.checkpoints {
             index.space.clear_anchors()?;
         }
@@ -157,8 +109,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     #[inline(never)]
     fn newest_page(&mut self) -> Result<Option<Newest>, OpenError<F::Error>> {
         let survey = survey(&mut self.space, u64::MAX)?;
-        self.check_medium(&survey.newest_page(self.space.medium.system)?.medium)?;
-        Ok(survey.newest.map(Newest::of))
+        let medium = survey.medium(self.space.medium.system)?;
+        self.check_medium(&medium)?;
+        Ok(survey.newest)
     }
 
     fn check_options(flash: &F, options: &Options, ram: &[u8]) -> Result<(), OpenError<F::Error>> {
@@ -283,7 +236,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     /// The newest block of those that were opened before the one whose first page has the sequence number `before`.
     fn survey_newest(&mut self, before: u64) -> Result<Option<Newest>, Fault<F::Error>> {
-        Ok(survey(&mut self.space, before)?.newest.map(Newest::of))
+        Ok(survey(&mut self.space, before)?.newest)
     }
 
     /// Begins with the tree whose root is `page`, as its header says.
@@ -338,54 +291,4 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
         Ok(last)
     }
-}
-
-/// Reads the first readable page of each block: erase counts, and the newest block whose sequence
-/// number is below `before`.
-pub(super) fn survey<F: Flash, K: Kind>(
-    space: &mut Space<'_, F, K>,
-    before: u64,
-) -> Result<Survey, Fault<F::Error>> {
-    let mut survey = Survey::default();
-    space.blocks.clear();
-    space.forget_checkpoints();
-    space.find_bad_blocks()?;
-    for block in space.blocks.all() {
-        // A first page that is damaged must not hide those behind it.
-        for place in 0..space.block_pages() {
-            match space.read_raw(space.page_at(block, place), 0)? {
-                Ok(header) => {
-                    survey.any_written = true;
-                    survey.checkpoints |= header.lowest == 0;
-                    space.blocks.set_erase_count(block, header.erase_count);
-                    space.blocks.set_opened_at(block, header.sequence);
-                    let newest = survey.newest.map_or(0, |(_, newest)| newest.sequence);
-                    if header.lowest > 0 && header.sequence < before && header.sequence > newest {
-                        survey.newest = Some((block, header));
-                    }
-                    break;
-                }
-                Err(PageFault::Erased) => break,
-                Err(PageFault::Damaged | PageFault::Unreadable) => survey.any_written = true,
-                Err(PageFault::Version(found)) => {
-                    survey.other_version = Some(found);
-                    break;
-                }
-                Err(PageFault::Appended { system, sequence }) => {
-                    survey.any_written = true;
-                    let known = survey.other_system.map_or(0, |(_, sequence)| sequence);
-                    // Nobody has checked it: damage must not use up the numbers that are left.
-                    let sequence = if sequence < UNCHECKED_END { sequence } else { 0 };
-                    survey.other_system = Some((system, known.max(sequence)));
-                }
-            }
-        }
-    }
-    if let Some((block, header)) = survey.newest {
-        space.blocks.set_last(block, header.erase_count);
-    }
-    // The count of a block may have been lost in a cut; one that was never erased shares the guess, which only
-    // delays its first use.
-    space.blocks.guess_erase_counts();
-    Ok(survey)
 }

@@ -1,12 +1,11 @@
 //! The settings of an index, each with its range, and the RAM that they take.
 
-use super::rewrite::Separator;
+use super::divide::Separator;
 use super::{Folds, Form, HEIGHT_MAX, KEY_BYTES_MAX, batch};
-use crate::error::OpenError;
+use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
 use crate::node::{Medium, PageLayout, Shape};
 use crate::place::Placement;
-use crate::reason::BadOption;
 use crate::space::{
     self, Buffers, EVERY_MAX, Frames, Kind, Moves, PAGES_MAX, STAGED, TRACKED_MAX, Victims, Wear,
 };

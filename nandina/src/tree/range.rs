@@ -8,10 +8,9 @@ use core::ops::{Bound, RangeBounds, RangeFull};
 
 use super::descend::{Path, Toward};
 use super::{Index, KEY_BYTES_MAX};
-use crate::error::{Fault, ReadError};
+use crate::error::{Damage, Fault, ReadError};
 use crate::flash::{Flash, PageNumber};
 use crate::place::Placement;
-use crate::reason::Damage;
 
 /// The records of a range of keys, in order, those that wait in the write buffer among them.
 ///

@@ -10,11 +10,10 @@
 //! node.
 
 use super::{HEIGHT_MAX, Index};
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::{PageFault, PageHeader};
 use crate::place::Placement;
-use crate::reason::Damage;
 
 /// What the pages of one formatting say.
 pub(super) struct Found {

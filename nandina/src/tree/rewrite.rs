@@ -4,14 +4,13 @@
 //! the placement put it somewhere, and tells the parent. The root is put last and commits.
 
 use super::descend::Path;
-use super::divide::Record;
+use super::divide::{Record, Separator};
 use super::flush::Changes;
 use super::{Index, KEY_BYTES_MAX, batch};
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::{NodeMut, SAME_PAGE};
 use crate::place::{Halves, Level, Origin, Placement, Put, node_mut_in};
-use crate::reason::Damage;
 
 /// What changes in the first node.
 #[derive(Clone, Copy)]
@@ -52,37 +51,6 @@ enum Child {
     Gone,
 }
 
-/// Keys of a node that was divided, which outlive it: they stand in the caller's RAM, not on the stack.
-#[derive(Default)]
-pub struct Separator<'b>(&'b mut [u8]);
-
-impl<'b> Separator<'b> {
-    /// Bytes for keys of `key_bytes`.
-    pub const fn ram_needed(key_bytes: usize) -> usize {
-        2 * key_bytes
-    }
-
-    pub const fn new(ram: &'b mut [u8]) -> Self {
-        Self(ram)
-    }
-
-    /// The first key of the lower half.
-    pub fn low(&self) -> &[u8] {
-        &self.0[self.0.len() / 2..]
-    }
-
-    /// The first key of the upper half.
-    pub fn high(&self) -> &[u8] {
-        &self.0[..self.0.len() / 2]
-    }
-
-    pub fn set(&mut self, low: &[u8], high: &[u8]) {
-        let (to_high, to_low) = self.0.split_at_mut(self.0.len() / 2);
-        to_high.copy_from_slice(high);
-        to_low.copy_from_slice(low);
-    }
-}
-
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Applies `edit` to the node of level `start` on `path` and writes what must be written.
     ///
@@ -91,7 +59,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         &mut self,
         path: &mut Path,
         start: u8,
-        edit: Edit<'_>,
+        edit: &Edit<'_>,
         records: u32,
         emptying: Option<Emptying>,
     ) -> Result<(), Fault<F::Error>> {
@@ -107,7 +75,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         &mut self,
         path: &mut Path,
         start: u8,
-        edit: Edit<'_>,
+        edit: &Edit<'_>,
         mut records: u32,
         emptying: Option<Emptying>,
         separator: &mut Separator<'_>,
@@ -128,9 +96,19 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             {
                 self.carry_along(block, level, records)?;
             }
-            child = self.put_node(path, level, divided, emptying, separator, records)?;
-            if child.is_none() {
-                break;
+            if divided {
+                let is_root = level == self.height;
+                let (left, right) = self.put_halves(path.page(level), level, is_root, records)?;
+                if is_root {
+                    self.put_new_root(left, right, separator, records)?;
+                    break;
+                }
+                child = Some(Child::Divided { left, right });
+            } else {
+                child = self.put_node(path, level, emptying, records)?;
+                if child.is_none() {
+                    break;
+                }
             }
             level += 1;
         }
@@ -148,7 +126,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         &mut self,
         path: &mut Path,
         level: u8,
-        edit: Edit<'_>,
+        edit: &Edit<'_>,
         child: Option<Child>,
         separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
@@ -162,33 +140,20 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Puts the node of `level` somewhere, or its halves. Answers what its parent has to know, if it has to.
+    /// Puts the node of `level`, which was not divided, somewhere. Answers what its parent has to know, if it has to.
     #[inline(never)]
     fn put_node(
         &mut self,
         path: &Path,
         level: u8,
-        divided: bool,
         emptying: Option<Emptying>,
-        separator: &Separator<'_>,
         records: u32,
     ) -> Result<Option<Child>, Fault<F::Error>> {
         let (name, is_root) = (path.page(level), level == self.height);
-        if divided {
-            let (left, right) = self.put_halves(name, level, is_root, records)?;
-            if is_root {
-                self.put_new_root(left, right, separator, records)?;
-                return Ok(None);
-            }
-            return Ok(Some(Child::Divided { left, right }));
-        }
-        let leave = emptying.is_some_and(|it| self.block_of(name) == it.block);
+        let mut leave = emptying.is_some_and(|it| self.block_of(name) == it.block);
         if is_root {
             self.shrink()?;
-            self.put_root(Origin { name: Some(name), leave }, records)?;
-            return Ok(None);
-        }
-        if self.node(self.working(level), level)?.count() == 0 {
+        } else if self.node(self.working(level), level)?.count() == 0 {
             self.inner_nodes -= u32::from(level > 1);
             self.place.vanish(&mut self.space, level);
             self.space.unname(name);
@@ -196,11 +161,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 self.space.retire(PageNumber(name));
             }
             return Ok(Some(Child::Gone));
+        } else {
+            leave = leave || self.folds(path, level + 1)?;
         }
-        let origin = Origin { name: Some(name), leave: leave || self.folds(path, level + 1)? };
-        let node = self.level(level);
+        // A root that has shrunk is of another level than it was.
+        let node = self.level(if is_root { self.height } else { level });
+        let origin = Origin { name: Some(name), leave };
         Ok(match self.place.put(&mut self.space, node, origin, records)? {
             Put::Stays => None,
+            Put::At(page) if is_root => {
+                self.root = page;
+                None
+            }
             Put::At(pointer) => Some(Child::Moved(pointer)),
         })
     }
@@ -225,11 +197,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn edit_first(
         &mut self,
         level: u8,
-        edit: Edit<'_>,
+        edit: &Edit<'_>,
         right_edge: bool,
         separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
-        match edit {
+        match *edit {
             Edit::Move => {}
             Edit::Insert { index, key, value } => {
                 let record = Record { index, key: Some(key), payload: value };
@@ -237,7 +209,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             Edit::Replace { index, value } => self.working_node(level)?.set_payload(index, value),
             Edit::Remove { index } => self.working_node(level)?.remove(index),
-            Edit::Divide => return self.divide(level, None, false, separator),
+            Edit::Divide => {
+                let count = self.count_to_divide(level)?;
+                return self.divide(level, count, None, false, separator);
+            }
             Edit::Batch(changes) if batch::IS_BUILT => {
                 return self.edit_leaf(changes, right_edge, separator);
             }
@@ -247,9 +222,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// A new key below all that a node knows becomes its first key.
-    fn lower_first_key(&mut self, level: u8, edit: Edit<'_>) -> Result<(), Fault<F::Error>> {
+    fn lower_first_key(&mut self, level: u8, edit: &Edit<'_>) -> Result<(), Fault<F::Error>> {
         let key = match edit {
-            Edit::Insert { key, .. } => Some(key),
+            Edit::Insert { key, .. } => Some(*key),
             Edit::Batch(changes) if batch::IS_BUILT => changes.lowest_key(),
             _ => None,
         };
@@ -297,6 +272,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(false)
     }
 
+    #[inline(never)]
     fn put_halves(
         &mut self,
         name: u32,
@@ -326,6 +302,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
+    #[inline(never)]
     fn put_new_root(
         &mut self,
         left: u32,

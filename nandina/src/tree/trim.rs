@@ -8,10 +8,9 @@
 use super::Index;
 use super::descend::Path;
 use super::rewrite::Edit;
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::place::{Placement, node_in};
-use crate::reason::Damage;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Brings the node of `level` on `path` into a page buffer, to read: `into` that one, or any.
@@ -62,12 +61,25 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(false);
         }
         let frame = self.space.load(path.page(above), self.visiting(above))?;
-        let node = self.node(frame, above)?;
-        if path.slot(above) + 1 >= node.count() {
+        self.copy_key(frame, above, path.slot(above) + 1, bound)?;
+        Ok(true)
+    }
+
+    /// Copies the key at `slot` of the node of `level` in `frame`.
+    #[inline(never)]
+    fn copy_key(
+        &self,
+        frame: usize,
+        level: u8,
+        slot: usize,
+        key: &mut [u8],
+    ) -> Result<(), Fault<F::Error>> {
+        let node = self.node(frame, level)?;
+        if slot >= node.count() {
             return Err(self.corrupt(Damage::NodeChanged));
         }
-        bound.copy_from_slice(node.key(path.slot(above) + 1));
-        Ok(true)
+        key.copy_from_slice(node.key(slot));
+        Ok(())
     }
 
     /// The node in `frame` ends before `bound`, if there is one. Answers its count. The buffer holds its page all the
@@ -84,14 +96,20 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let Some(bound) = bound else { return Ok(count) };
         let (Ok(own) | Err(own)) = node.search(bound);
         if own < count {
-            let level = self.level(level);
-            let extent = S::extent(self.space.layout().area_bytes(), level.level, level.height);
-            let bytes = &mut self.space.frames.bytes_mut(frame)[extent];
-            if let Some(mut node) = crate::node::NodeMut::parse(bytes, level.shape) {
-                node.truncate(own);
-            }
+            self.truncate(frame, level, own);
         }
         Ok(own.min(count))
+    }
+
+    /// The node in `frame` ends at `count`.
+    #[inline(never)]
+    fn truncate(&mut self, frame: usize, level: u8, count: usize) {
+        let level = self.level(level);
+        let extent = S::extent(self.space.layout().area_bytes(), level.level, level.height);
+        let bytes = &mut self.space.frames.bytes_mut(frame)[extent];
+        if let Some(mut node) = crate::node::NodeMut::parse(bytes, level.shape) {
+            node.truncate(count);
+        }
     }
 
     /// The last record, `key`, of the leaf at the end of `path` is about to be removed: whether some node had to be
@@ -130,7 +148,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 return Err(self.corrupt(Damage::NodeEmpty));
             }
             if path.count(level) < all {
-                self.rewrite(path, level, Edit::Move, self.records, None)?;
+                self.rewrite(path, level, &Edit::Move, self.records, None)?;
                 return Ok(true);
             }
             path.set_slot(level, path.count(level) - 1);

@@ -2,11 +2,10 @@
 
 use super::Index;
 use super::descend::Path;
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 use crate::place::Placement;
-use crate::reason::Damage;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Marks a page as valid. A page that two nodes refer to would make a walk of the tree as long as the

@@ -3,10 +3,13 @@
 //! Full is not "can never fit", corrupt is not "not a Nandina medium", and a device's own error is
 //! handed on unchanged. Bytes on the medium never cause a panic, only these.
 
+mod reason;
+
+pub use reason::{BadOption, Damage};
+
 use core::fmt;
 
 use crate::flash::{Missing, PageNumber};
-use crate::reason::{BadOption, Damage};
 
 /// What can go wrong below an operation. Never shown to a caller: each operation names its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

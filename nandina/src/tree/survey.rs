@@ -1,0 +1,121 @@
+//! What the first pages of all blocks say: where a mount begins, and what is known of wear. Nothing is written.
+
+use crate::error::{Fault, OpenError};
+use crate::flash::{BlockNumber, Flash};
+use crate::node::{Medium, PageFault};
+use crate::space::{Kind, Space};
+
+/// Sequence numbers that are believed without a checksum are below this: half of all that there are.
+const UNCHECKED_END: u64 = 1 << 46;
+
+/// What the first pages of all blocks say.
+#[derive(Default)]
+pub struct Survey {
+    pub newest: Option<Newest>,
+    any_written: bool,
+    /// Some block holds pages of checkpoints.
+    pub checkpoints: bool,
+    other_version: Option<u8>,
+    /// Some pages are of another system, which appends records: its number, and their highest sequence number.
+    other_system: Option<(u8, u64)>,
+}
+
+/// The newest block, and what its first readable page says.
+#[derive(Clone, Copy)]
+pub struct Newest {
+    pub block: BlockNumber,
+    pub identity: u32,
+    pub sequence: u64,
+    medium: Medium,
+}
+
+impl Survey {
+    /// What the newest index is made for, or why there is none of the system with this number.
+    pub fn medium<E>(&self, system: u8) -> Result<Medium, OpenError<E>> {
+        if let Some(newest) = &self.newest {
+            return Ok(newest.medium);
+        }
+        Err(match (self.other_version, self.other_system) {
+            (Some(found), _) => OpenError::Version { found },
+            (None, Some((found, _))) => OpenError::Mismatch {
+                setting: "system number",
+                found: found.into(),
+                expected: system.into(),
+            },
+            (None, None) if self.any_written => OpenError::NotNandina,
+            (None, None) => OpenError::Blank,
+        })
+    }
+
+    /// The highest sequence number of a page that was not read, because its system appends records.
+    pub fn unread_sequence(&self) -> u64 {
+        self.other_system.map_or(0, |(_, sequence)| sequence)
+    }
+}
+
+/// Reads the first readable page of each block: erase counts, and the newest block whose sequence
+/// number is below `before`.
+#[inline(never)]
+pub fn survey<F: Flash, K: Kind>(
+    space: &mut Space<'_, F, K>,
+    before: u64,
+) -> Result<Survey, Fault<F::Error>> {
+    let mut survey = Survey::default();
+    space.blocks.clear();
+    space.forget_checkpoints();
+    space.find_bad_blocks()?;
+    for block in space.blocks.all() {
+        // A first page that is damaged must not hide those behind it.
+        for place in 0..space.block_pages() {
+            match space.read_page(space.page_at(block, place), 0)? {
+                Ok(()) => {
+                    survey.any_written = true;
+                    note_first(space, &mut survey, block, before);
+                    break;
+                }
+                Err(PageFault::Erased) => break,
+                Err(PageFault::Damaged | PageFault::Unreadable) => survey.any_written = true,
+                Err(PageFault::Version(found)) => {
+                    survey.other_version = Some(found);
+                    break;
+                }
+                Err(PageFault::Appended { system, sequence }) => {
+                    survey.any_written = true;
+                    // Nobody has checked it: damage must not use up the numbers that are left.
+                    let sequence = if sequence < UNCHECKED_END { sequence } else { 0 };
+                    let highest = survey.unread_sequence().max(sequence);
+                    survey.other_system = Some((system, highest));
+                }
+            }
+        }
+    }
+    // The count of a block may have been lost in a cut; one that was never erased shares the guess, which only
+    // delays its first use.
+    space.blocks.guess_erase_counts();
+    Ok(survey)
+}
+
+/// Notes what the first readable page of `block` says, which stands in the first page buffer.
+#[inline(never)]
+fn note_first<F: Flash, K: Kind>(
+    space: &mut Space<'_, F, K>,
+    survey: &mut Survey,
+    block: BlockNumber,
+    before: u64,
+) {
+    let (layout, bytes) = (space.layout(), space.frames.bytes(0));
+    let (lowest, sequence) = (layout.lowest(bytes), layout.sequence(bytes));
+    let erase_count = layout.erase_count(bytes);
+    survey.checkpoints |= lowest == 0;
+    let newest = survey.newest.map_or(0, |newest| newest.sequence);
+    let is_newest = lowest > 0 && sequence < before && sequence > newest;
+    if is_newest {
+        let (identity, medium) = (layout.identity(bytes), layout.medium(bytes));
+        survey.newest = Some(Newest { block, identity, sequence, medium });
+    }
+    space.blocks.set_erase_count(block, erase_count);
+    space.blocks.set_opened_at(block, sequence);
+    if is_newest {
+        space.blocks.set_last(block, erase_count);
+    }
+}
