@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand};
-use nandina::Victims;
 use nandina::space::TRACKED_MAX;
+use nandina::{Validity, Victims};
 
 use crate::{compare, plan, torture};
 
@@ -26,6 +26,15 @@ pub fn victims(text: &str) -> Result<Victims, String> {
         _ => text.strip_prefix("tracked:").and_then(tracked),
     }
     .ok_or_else(|| format!("use fewest, cost-benefit, or tracked:N with 1 to {TRACKED_MAX} blocks"))
+}
+
+/// Reads what is remembered of which pages are valid.
+pub fn validity(text: &str) -> Result<Validity, String> {
+    match text {
+        "marked" => Ok(Validity::Marked),
+        "searched" => Ok(Validity::Searched),
+        _ => Err("use marked or searched".to_owned()),
+    }
 }
 
 /// Flash-native ordered indexes, side by side on simulated chips.

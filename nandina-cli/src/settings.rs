@@ -1,9 +1,9 @@
 //! Settings of an index that several commands take.
 
 use clap::Args;
-use nandina::{Options, Victims};
+use nandina::{Options, Validity, Victims};
 
-use crate::arguments::{size, victims};
+use crate::arguments::{size, validity, victims};
 
 #[derive(Args)]
 pub struct Settings {
@@ -21,6 +21,10 @@ pub struct Settings {
     /// bounded bookkeeping of N blocks
     #[arg(long, default_value = "fewest", value_parser = victims)]
     victims: Victims,
+    /// What is remembered of which pages are valid: marked (a bit for each page) or searched (a count for each block,
+    /// and reads to find its pages)
+    #[arg(long, default_value = "marked", value_parser = validity)]
+    validity: Validity,
     /// Blocks from one checkpoint to the next, 1 to 12 [default: no checkpoints]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
     checkpoints: Option<u32>,
@@ -29,7 +33,7 @@ pub struct Settings {
 impl Settings {
     /// `options` with these settings.
     pub const fn of(&self, options: Options) -> Options {
-        let Self { read_cache, write_cache, write_buffer, victims, checkpoints } = *self;
-        Options { read_cache, write_cache, write_buffer, victims, checkpoints, ..options }
+        let Self { read_cache, write_cache, write_buffer, victims, validity, checkpoints } = *self;
+        Options { read_cache, write_cache, write_buffer, victims, validity, checkpoints, ..options }
     }
 }

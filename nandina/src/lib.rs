@@ -48,7 +48,7 @@ struct Readme;
 
 pub use error::{BadOption, Damage, OpenError, ReadError, WriteError};
 pub use plan::{Cost, Plan, plan};
-pub use space::{Moves, Victims, Wear};
+pub use space::{Moves, Validity, Victims, Wear};
 pub use tree::{
     Folds, Idle, Index, KeyBounds, Options, Range, Records, Statistics, Violation, identify,
     ram_needed, ram_to_identify,

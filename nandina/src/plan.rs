@@ -229,8 +229,16 @@ impl Bounds<'_> {
         // Each move reads its page, goes down to it, and may find nodes displaced from their buffers. Once
         // the reserve is touched, a victim is looked for among all valid pages.
         let by_move = 1 + 2 * height;
-        let search = if reserve_touched && path > 1 {
-            victims * u64::from(self.budget.limit_pages)
+        let pages = block_pages * u64::from(self.extent.blocks);
+        let search = match (reserve_touched && path > 1, self.options.validity.searches()) {
+            (false, _) => 0,
+            (true, false) => victims * u64::from(self.budget.limit_pages),
+            (true, true) => victims * pages * (by_move + 1),
+        };
+        // Where the pages of a block are searched for, all are looked at before one is moved; of a bad block, and of
+        // one whose data rests, too.
+        let searched = if self.options.validity.searches() {
+            (victims + 2) * block_pages * by_move
         } else {
             0
         };
@@ -240,7 +248,7 @@ impl Bounds<'_> {
             Victims::Fewest | Victims::CostBenefit => moved,
         };
         let verifies = if self.options.verify { programs } else { 0 };
-        let reads = (looked_at + spare_moves) * by_move + 3 * height + search + verifies;
+        let reads = (looked_at + spare_moves) * by_move + 3 * height + search + searched + verifies;
         let erases =
             programs.div_ceil(block_pages) + checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
         let reads = reads + erases * u64::from(self.wear.reads_by_erase());

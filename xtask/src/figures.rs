@@ -14,7 +14,8 @@ pub struct Bound {
 }
 
 /// Bounds of every system on every board.
-pub const BOUNDS: [Bound; 2] = [
+pub const BOUNDS: [Bound; 3] = [
+    Bound { figure: "ram_bytes", most: 3_141 },
     Bound { figure: "code_bytes", most: 32 << 10 },
     Bound { figure: "stack_bytes", most: 1 << 10 },
 ];

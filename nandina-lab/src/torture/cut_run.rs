@@ -2,7 +2,7 @@
 
 use nandina::flash::{Geometry, Profile};
 use nandina::place::Placement;
-use nandina::{Index, Moves, OpenError, Options, ram_needed};
+use nandina::{Index, Moves, OpenError, Options, Validity, ram_needed};
 use nandina_sim::{Chip, TINY};
 
 use super::oracle::Change;
@@ -16,7 +16,7 @@ pub struct CutRun {
     pub records: u32,
     /// Bytes of a value; larger ones make a higher tree of fewer records.
     pub value_bytes: usize,
-    /// With the fewest page buffers that there can be, and pages moved alone.
+    /// With the least RAM: the fewest page buffers that there can be, and validity by search; and pages moved alone.
     pub lean: bool,
     /// Blocks opened from one checkpoint to the next, 1 to 12, or no checkpoints.
     pub checkpoints: Option<u32>,
@@ -45,7 +45,12 @@ impl CutRun {
         let checkpoints = self.checkpoints;
         let options = Options { checkpoints, ..Options::new(4, self.value_bytes) };
         fitted::<S>(if self.lean {
-            Options { page_buffers: Some(2), moves: Moves::Alone, ..options }
+            Options {
+                page_buffers: Some(2),
+                moves: Moves::Alone,
+                validity: Validity::Searched,
+                ..options
+            }
         } else {
             options
         })

@@ -3,7 +3,7 @@
 
 use nandina::flash::{Flash, Profile};
 use nandina::place::Placement;
-use nandina::{Options, Victims};
+use nandina::{Options, Validity, Victims};
 use nandina_sim::{Chip, ChipError};
 
 /// `profile`, able to do what system `S` needs of a chip, whatever it could do before.
@@ -25,10 +25,15 @@ pub fn suited<S: Placement>(mut profile: Profile) -> Profile {
 pub fn fitted<S: Placement>(options: Options) -> Options {
     let system = S::DESCRIPTION;
     let paths = system.writes_paths;
+    // What is counted or staged by page, or replaced in place, is not searched for.
+    let counted = matches!(options.victims, Victims::Tracked(_));
+    let staged = options.write_cache > 0 || options.checkpoints.is_some() || counted;
+    let searched = !(system.in_place || (paths && staged));
     Options {
         page_buffers: options.page_buffers.map(|buffers| buffers.max(system.buffers_min)),
         write_cache: if paths { options.write_cache } else { 0 },
         checkpoints: options.checkpoints.filter(|_| paths),
+        validity: if searched { options.validity } else { Validity::Marked },
         // Checkpoints are for blocks whose erases are counted.
         wear: options.wear.filter(|_| !paths || options.checkpoints.is_none()),
         victims: match options.victims {

@@ -5,7 +5,7 @@ use nandina::flash::profile::{Ecc, PROFILES};
 use nandina::flash::{Geometry, Profile};
 use nandina::place::Placement;
 use nandina::space::{EVERY_MAX, TRACKED_MAX};
-use nandina::{Moves, Options, Victims, Wear};
+use nandina::{Moves, Options, Validity, Victims, Wear};
 use nandina_sim::{Chip, Faults};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -89,6 +89,7 @@ impl Settings {
         // Drawn apart: an episode without a write buffer is the one that its seed has always named.
         let mut apart = ChaCha8Rng::seed_from_u64(seed ^ APART);
         let write_buffer = apart.random_range(0..=2);
+        let searched = apart.random_bool(0.3);
         let options = Options {
             page_buffers: Some(random.random_range(least..least + 4)),
             moves: if random.random() { Moves::Together } else { Moves::Alone },
@@ -104,6 +105,7 @@ impl Settings {
             // Larger than an operation, smaller, and none.
             write_cache: [0, 0, 1, 3, 20][random.random_range(0..5)],
             write_buffer,
+            validity: [Validity::Marked, Validity::Searched][usize::from(searched)],
             write_buffer_changes: apart.random_bool(0.3).then(|| apart.random_range(1..40)),
             write_buffer_ticks: apart.random_bool(0.5).then(|| apart.random_range(1..4)),
             ..Options::new(4, random.random_range(0..48))

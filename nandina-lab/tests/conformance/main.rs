@@ -29,5 +29,6 @@ mod power;
 mod ranges;
 mod reserve;
 mod rollback;
+mod searched;
 mod victims;
 mod wear;

@@ -157,7 +157,7 @@ impl Check for Ram {
         if struct_bytes > 1_008 {
             return Err(format!("the struct takes {struct_bytes} bytes"));
         }
-        // Page buffers and what they hold, one bit for each page, marks of each block and perhaps its erase count, a
+        // Three keys, page buffers and what they hold, one bit for each page, marks of each block and perhaps its erase count, a
         // table of mappings, and nothing else.
         let geometry = nandina::flash::profile::MLC.geometry;
         let table = if S::DESCRIPTION.maps { 1024 } else { 0 };
@@ -168,7 +168,7 @@ impl Check for Ram {
             let options = Options { page_buffers: Some(3), wear, ..Options::new(4, 4) };
             let beside = S::DESCRIPTION.writes_paths && wear == Some(Wear::Circular);
             let buffers = 3 * (4096 + 40 + 4) + if beside { 4096 + 40 } else { 0 };
-            let promised = buffers + 16_384 / 8 + blocks + table;
+            let promised = 3 * 4 + buffers + 16_384 / 8 + blocks + table;
             expect(ram_needed::<S>(&geometry, &options), promised)?;
         }
         Ok(())

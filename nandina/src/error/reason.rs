@@ -124,11 +124,15 @@ pub enum BadOption {
     CachePages,
     /// A write_buffer needs the feature write-buffer of this library.
     WriteBufferNotBuilt,
+    /// Validity by search needs the feature page-search of this library.
+    PageSearchNotBuilt,
+    /// Validity by search is not for logical pages, a write cache, checkpoints or victims kept count of.
+    NotSearched,
     /// `write_buffer` must be at most 65535 pages.
     WriteBufferPages,
     /// `write_buffer_changes` and write_buffer_ticks must be None or at least 1.
     WriteBufferBounds,
-    /// A change must fit in the write buffer: key, value and one byte.
+    /// A change must fit in the write buffer: key, value and one bit.
     WriteBufferTooSmall,
     /// A chip must have fewer than 2^31 pages.
     Pages,
@@ -156,9 +160,15 @@ impl fmt::Display for BadOption {
             Self::ReadCacheNotBuilt => "a read_cache needs the feature read-cache of this library",
             Self::CachePages => "read_cache and write_cache must be at most 65535 pages",
             Self::WriteBufferNotBuilt => "a write_buffer needs the feature write-buffer of this library",
+            Self::PageSearchNotBuilt => {
+                "validity by search needs the feature page-search of this library"
+            }
+            Self::NotSearched => {
+                "validity by search is not for logical pages, a write cache, checkpoints or victims kept count of"
+            }
             Self::WriteBufferPages => "write_buffer must be at most 65535 pages",
             Self::WriteBufferBounds => "write_buffer_changes and write_buffer_ticks must be None or at least 1",
-            Self::WriteBufferTooSmall => "a change must fit in the write buffer: key, value and one byte",
+            Self::WriteBufferTooSmall => "a change must fit in the write buffer: key, value and one bit",
             Self::Pages => "a chip must have fewer than 2^31 pages",
             Self::TrackedBlocks => "victims must keep count of 1 to 64 blocks",
             Self::CheckpointsUncounted => "checkpoints are for blocks whose erases are counted",

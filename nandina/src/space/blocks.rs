@@ -6,7 +6,7 @@
 //! beside this.
 
 use super::tracked::TRACKED_BYTES;
-use super::{NO_BLOCK, Victims, Wear};
+use super::{NO_BLOCK, Validity, Victims, Wear};
 use crate::flash::{BlockNumber, Geometry, PageNumber};
 use crate::node::bytes::u32_at;
 
@@ -40,15 +40,17 @@ const fn marks(wear: Wear) -> usize {
 }
 
 pub struct Blocks<'b> {
-    /// One bit for each page, whether it is valid; then for each mark one bit for each block.
-    bits: &'b mut [u8],
+    /// One bit for each page, whether it is valid; then for each mark one bit for each block; and where pages have no
+    /// bits, a count for each block at the end.
+    pub(super) bits: &'b mut [u8],
+    pub(super) validity: Validity,
     /// For each block its erase count, if erases are counted; then the low half of the sequence number of its first
     /// page, if ages are asked for; then a block (u32) and how many of its pages were superseded since the mount
     /// (u16), 0 for none, as often as blocks are kept count of.
     pub(super) table: &'b mut [u8],
     pub(super) wear: Wear,
     ages: bool,
-    pages_per_block: u32,
+    pub(super) pages_per_block: u32,
     /// Pages of a block that are ever programmed.
     safe_pages: u32,
     blocks: u32,
@@ -68,12 +70,19 @@ pub struct Blocks<'b> {
 }
 
 impl<'b> Blocks<'b> {
-    pub const fn ram_needed(geometry: &Geometry, victims: Victims, wear: Wear) -> usize {
-        Self::bits_bytes(geometry, wear) + Self::table_bytes(geometry, victims, wear)
+    pub const fn ram_needed(
+        geometry: &Geometry,
+        validity: Validity,
+        victims: Victims,
+        wear: Wear,
+    ) -> usize {
+        Self::bits_bytes(geometry, validity, wear) + Self::table_bytes(geometry, victims, wear)
     }
 
-    const fn bits_bytes(geometry: &Geometry, wear: Wear) -> usize {
-        (geometry.pages() as usize + marks(wear) * geometry.blocks as usize).div_ceil(8)
+    const fn bits_bytes(geometry: &Geometry, validity: Validity, wear: Wear) -> usize {
+        let bits = validity.page_bits(geometry) + marks(wear) * geometry.blocks as usize;
+        let counts = validity.count_bytes(geometry.pages_per_block) * geometry.blocks as usize;
+        bits.div_ceil(8) + counts
     }
 
     const fn table_bytes(geometry: &Geometry, victims: Victims, wear: Wear) -> usize {
@@ -90,15 +99,17 @@ impl<'b> Blocks<'b> {
     pub fn new(
         ram: &'b mut [u8],
         geometry: &Geometry,
+        validity: Validity,
         victims: Victims,
         wear: Wear,
         safe_pages: u32,
     ) -> Self {
-        let (bits, rest) = ram.split_at_mut(Self::bits_bytes(geometry, wear));
+        let (bits, rest) = ram.split_at_mut(Self::bits_bytes(geometry, validity, wear));
         let table = &mut rest[..Self::table_bytes(geometry, victims, wear)];
         bits.fill(0);
         let mut blocks = Self {
             bits,
+            validity,
             table,
             wear,
             ages: victims == Victims::CostBenefit,
@@ -139,7 +150,12 @@ impl<'b> Blocks<'b> {
 
     /// No page is valid; everything else of the blocks stays known.
     pub fn forget_valid(&mut self) {
-        let (pages, bytes) = (self.pages(), self.pages() / 8);
+        if self.searches() {
+            let from = self.bits.len()
+                - self.validity.count_bytes(self.pages_per_block) * self.blocks as usize;
+            self.bits[from..].fill(0);
+        }
+        let (pages, bytes) = (self.page_bits(), self.page_bits() / 8);
         self.bits[..bytes].fill(0);
         for page in bytes * 8..pages {
             self.set_bit(page, false);
@@ -148,8 +164,9 @@ impl<'b> Blocks<'b> {
         self.empty_blocks = self.all().filter(|&block| self.is_empty(block)).count() as u32;
     }
 
-    const fn pages(&self) -> usize {
-        self.blocks as usize * self.pages_per_block as usize
+    /// Bits for pages.
+    const fn page_bits(&self) -> usize {
+        if self.searches() { 0 } else { self.blocks as usize * self.pages_per_block as usize }
     }
 
     fn bit(&self, at: usize) -> bool {
@@ -162,11 +179,11 @@ impl<'b> Blocks<'b> {
     }
 
     pub(super) fn has(&self, block: BlockNumber, mark: Mark) -> bool {
-        self.bit(self.pages() + mark as usize * self.blocks as usize + block.0 as usize)
+        self.bit(self.page_bits() + mark as usize * self.blocks as usize + block.0 as usize)
     }
 
     pub(super) fn set_mark(&mut self, block: BlockNumber, mark: Mark, to: bool) {
-        let at = self.pages() + mark as usize * self.blocks as usize + block.0 as usize;
+        let at = self.page_bits() + mark as usize * self.blocks as usize + block.0 as usize;
         self.set_bit(at, to);
     }
 
@@ -204,6 +221,9 @@ impl<'b> Blocks<'b> {
 
     /// Valid pages of the block.
     pub fn valid_in(&self, block: BlockNumber) -> u32 {
+        if self.searches() {
+            return self.counted_in(block);
+        }
         let from = block.0 as usize * self.pages_per_block as usize;
         let to = from + self.pages_per_block as usize;
         let (first, last) = (from.div_ceil(8).min(to.div_ceil(8)), to / 8);
@@ -269,12 +289,16 @@ impl<'b> Blocks<'b> {
         self.has(block, Mark::Stuck)
     }
 
+    /// Whether the page is valid; where pages are searched for, whether it may be.
     pub fn is_valid(&self, page: PageNumber) -> bool {
+        if self.searches() {
+            return self.valid_in(BlockNumber(page.0 / self.pages_per_block)) > 0;
+        }
         self.bit(page.0 as usize)
     }
 
     pub fn set_valid(&mut self, page: PageNumber, valid: bool) {
-        if self.is_valid(page) == valid {
+        if !self.searches() && self.is_valid(page) == valid {
             return;
         }
         let block = BlockNumber(page.0 / self.pages_per_block);
@@ -287,7 +311,11 @@ impl<'b> Blocks<'b> {
             self.valid_pages -= 1;
             self.endangered_pages -= endangered;
         }
-        self.set_bit(page.0 as usize, valid);
+        if self.searches() {
+            self.count_page(block, valid);
+        } else {
+            self.set_bit(page.0 as usize, valid);
+        }
         if !valid {
             self.empty_blocks += u32::from(self.is_empty(block));
         }
@@ -358,7 +386,7 @@ impl<'b> Blocks<'b> {
     /// One bit for each page, from the lowest bit of the first byte on: whether the page is valid. The bits behind
     /// the last page mean nothing.
     pub fn valid_bits(&self) -> &[u8] {
-        &self.bits[..self.pages().div_ceil(8)]
+        &self.bits[..self.page_bits().div_ceil(8)]
     }
 
     /// Whether the block may be collected for its garbage.

@@ -1,6 +1,6 @@
 //! What is kept in RAM beside the struct, and how many bytes it takes. Nothing is read or written here.
 
-use super::{Blocks, Frames, Victims, Wear, cache};
+use super::{Blocks, Frames, Validity, Victims, Wear, cache};
 use crate::flash::Geometry;
 use crate::node::PageLayout;
 
@@ -17,6 +17,8 @@ pub(crate) struct Buffers {
     pub reads: usize,
     /// Pages of the write cache.
     pub writes: usize,
+    /// What is remembered of which pages are valid.
+    pub validity: Validity,
     /// What else is kept of blocks.
     pub victims: Victims,
     /// How worn blocks are spared.
@@ -35,6 +37,7 @@ impl Buffers {
         beside: false,
         reads: 0,
         writes: 0,
+        validity: Validity::Marked,
         victims: Victims::Fewest,
         wear: Wear::Circular,
         keeps_pages: false,
@@ -44,10 +47,11 @@ impl Buffers {
 
 /// Bytes of RAM for the page buffers, the caches and the blocks' account.
 pub(crate) fn ram_needed(geometry: &Geometry, layout: &PageLayout, buffers: &Buffers) -> usize {
-    let Buffers { frames, beside, reads, writes, victims, wear, mapping_bytes, .. } = *buffers;
+    let Buffers { frames, beside, reads, writes, validity, victims, wear, mapping_bytes, .. } =
+        *buffers;
     let frame_bytes = layout.frame_bytes();
     Frames::ram_needed(frame_bytes, frames, beside)
         + cache::ram_needed(frame_bytes, reads, writes, geometry.pages())
-        + Blocks::ram_needed(geometry, victims, wear)
+        + Blocks::ram_needed(geometry, validity, victims, wear)
         + mapping_bytes
 }

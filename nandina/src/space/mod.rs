@@ -26,6 +26,7 @@ mod read;
 mod stage;
 mod tracked;
 mod twins;
+mod validity;
 mod victim;
 mod weak;
 mod wear;
@@ -50,6 +51,7 @@ use mappings::Mappings;
 pub(crate) use mappings::mappings_in;
 pub(crate) use overwrite::Image;
 pub(crate) use twins::ROOT as ROOT_TWIN;
+pub use validity::Validity;
 pub use victim::{TRACKED_MAX, Victims};
 pub(crate) use weak::WEAK_MAX;
 use weak::Weak;
@@ -138,7 +140,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         ram: &'b mut [u8],
     ) -> Self {
         let Buffers { frames, beside, verify, reads, writes, victims, wear, .. } = *buffers;
-        let Buffers { keeps_pages, mapping_bytes, .. } = *buffers;
+        let Buffers { keeps_pages, mapping_bytes, validity, .. } = *buffers;
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let frame_bytes = layout.frame_bytes();
@@ -151,7 +153,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             flash,
             medium,
             frames: Frames::new(frame_ram, frame_bytes, frames),
-            blocks: Blocks::new(rest, &geometry, victims, wear, safe_pages),
+            blocks: Blocks::new(rest, &geometry, validity, victims, wear, safe_pages),
             cache,
             mappings: Mappings::new(table, geometry.pages()),
             checkpoints: Checkpoints::new(checkpoint_every).into(),

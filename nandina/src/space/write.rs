@@ -272,8 +272,11 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// The node that its parent knows as `name` stands on `page` from now on. The page whose number is the name
     /// counts as valid until the parent is written: were it programmed, one number would mean two nodes.
     pub(crate) fn map(&mut self, name: u32, page: PageNumber) {
+        let is_new = self.mappings.get(name).is_none();
         self.mappings.set(name, page.0);
-        self.blocks.set_valid(PageNumber(name), true);
+        if is_new {
+            self.blocks.set_valid(PageNumber(name), true);
+        }
     }
 
     /// No parent knows a node as `name` any more.

@@ -2,16 +2,13 @@
 //! (VMTree paper, section 4.1). Nothing here knows a tree, and nothing is allocated: the bytes are the caller's.
 //!
 //! ```text
-//! | key value kind: u8 | key value kind | ... | unused |
+//! | key value | key value | ... | unused | puts: one bit for each change |
 //! ```
 //!
-//! The kind is 1 where a record is put and 0 where one is removed; the value means nothing then. A change is found
+//! The bit is 1 where a record is put and 0 where one is removed; the value means nothing then. A change is found
 //! by bisection, and put where it belongs by shifting those behind it.
 
 use super::Options;
-
-const REMOVE: u8 = 0;
-const PUT: u8 = 1;
 
 /// Changes that wait, and how long they may.
 #[derive(Default)]
@@ -42,14 +39,21 @@ pub const fn ram_needed(page_bytes: usize, pages: usize) -> usize {
     page_bytes * pages
 }
 
-/// Bytes that a waiting change takes.
+/// Bytes that a waiting change takes, besides a bit.
 const fn entry_bytes(options: &Options) -> usize {
-    options.key_bytes + options.value_bytes + 1
+    options.key_bytes + options.value_bytes
+}
+
+/// Changes of `entry_bytes` that fit in `bytes`, each with its bit.
+const fn changes_in(bytes: usize, entry_bytes: usize) -> usize {
+    let changes = 8 * bytes / (8 * entry_bytes + 1);
+    // The last bits take a whole byte.
+    if changes * entry_bytes + changes.div_ceil(8) > bytes { changes - 1 } else { changes }
 }
 
 /// Changes that a write buffer holds at most: as many as fit in its pages, or as the options allow to wait.
 pub const fn waiting_max(page_bytes: usize, options: &Options) -> usize {
-    let fit = ram_needed(page_bytes, options.write_buffer) / entry_bytes(options);
+    let fit = changes_in(ram_needed(page_bytes, options.write_buffer), entry_bytes(options));
     match options.write_buffer_changes {
         Some(changes) if (changes as usize) < fit => changes as usize,
         _ => fit,
@@ -79,7 +83,17 @@ impl<'b> Batch<'b> {
     }
 
     pub const fn capacity(&self) -> usize {
-        self.bytes.len() / self.entry_bytes
+        changes_in(self.bytes.len(), self.entry_bytes)
+    }
+
+    /// The byte in which the bit of the change at `at` stands, and the bit in it.
+    const fn bit(&self, at: usize) -> (usize, u8) {
+        (self.bytes.len() - 1 - at / 8, 1 << (at % 8))
+    }
+
+    fn set_puts(&mut self, at: usize, puts: bool) {
+        let (byte, bit) = self.bit(at);
+        self.bytes[byte] = if puts { self.bytes[byte] | bit } else { self.bytes[byte] & !bit };
     }
 
     /// Whether a change of `key` finds a place.
@@ -108,13 +122,14 @@ impl<'b> Batch<'b> {
 
     /// Whether the change at `at` puts a record.
     pub fn puts_at(&self, at: usize) -> bool {
-        self.bytes[(at + 1) * self.entry_bytes - 1] == PUT
+        let (byte, bit) = self.bit(at);
+        self.bytes[byte] & bit != 0
     }
 
     /// The value that the change at `at` puts, or nothing if it removes.
     pub fn value(&self, at: usize) -> Option<&[u8]> {
         let entry = &self.bytes[at * self.entry_bytes..][..self.entry_bytes];
-        self.puts_at(at).then(|| &entry[self.key_bytes..self.entry_bytes - 1])
+        self.puts_at(at).then(|| &entry[self.key_bytes..])
     }
 
     /// Where the change of `key` stands (`Ok`), or where it would be put (`Err`).
@@ -148,15 +163,17 @@ impl<'b> Batch<'b> {
             }
             Err(at) => {
                 self.bytes.copy_within(at * size..self.count * size, (at + 1) * size);
+                for behind in (at..self.count).rev() {
+                    self.set_puts(behind + 1, self.puts_at(behind));
+                }
                 self.bytes[at * size..][..self.key_bytes].copy_from_slice(key);
                 self.count += 1;
                 at
             }
         };
-        let entry = &mut self.bytes[at * size..][..size];
-        entry[size - 1] = if value.is_some() { PUT } else { REMOVE };
+        self.set_puts(at, value.is_some());
         if let Some(value) = value {
-            entry[self.key_bytes..size - 1].copy_from_slice(value);
+            self.bytes[at * size..][self.key_bytes..size].copy_from_slice(value);
             self.puts += 1;
         }
     }
@@ -168,6 +185,9 @@ impl<'b> Batch<'b> {
         }
         let size = self.entry_bytes;
         self.bytes.copy_within(to * size..self.count * size, from * size);
+        for behind in to..self.count {
+            self.set_puts(behind - to + from, self.puts_at(behind));
+        }
         self.count -= to - from;
         if self.count == 0 {
             self.ticks = 0;
@@ -219,7 +239,7 @@ mod tests {
 
     #[test]
     fn one_change_a_key_waits_the_newest_in_the_order_of_keys() {
-        let mut bytes = [0xA5; 14];
+        let mut bytes = [0xA5; 9];
         let options = Options { write_buffer_changes: Some(4), ..Options::new(1, 1) };
         let mut batch = Batch::new(&mut bytes, &options);
         assert_eq!((batch.capacity(), batch.puts_with(&[7])), (4, 1));

@@ -83,14 +83,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn collect(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
         self.collected_blocks = self.collected_blocks.saturating_add(1);
         let together = self.moves == Moves::Together;
-        while let Some(page) = self.first_valid(victim) {
+        let mut from = 0;
+        while let Some((page, place)) = self.next_valid(victim, from)? {
             if self.space.room() < S::path_pages(self.height) {
                 return Err(self.no_room());
             }
             if !self.save(page, together.then_some(victim))? {
                 break;
             }
+            from = place;
         }
+        self.leave_alone(victim);
         Ok(())
     }
 
@@ -118,7 +121,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let mut leaves = 0;
             for place in 0..self.space.block_pages() {
                 let page = self.space.page_at(block, place);
-                if leaves < best.0 && self.space.blocks.is_valid(page) {
+                if leaves < best.0
+                    && self.space.blocks.is_valid(page)
+                    && (!self.space.blocks.searches() || self.is_reached(page)?)
+                {
                     let header = self.space.read_raw(page, 0)?;
                     leaves += u32::from(header.is_ok_and(|header| header.lowest == 1));
                 }
@@ -191,13 +197,19 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Moves a few valid pages of `block`, each by itself, for another reason than to gain room.
     fn relieve(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
         self.collected_blocks = self.collected_blocks.saturating_add(1);
+        let mut from = 0;
         for _ in 0..SPARE_MOVES {
-            let Some(page) = self.first_valid(block) else {
+            if self.space.room() < self.floor() {
+                return Ok(());
+            }
+            let Some((page, place)) = self.next_valid(block, from)? else {
+                self.leave_alone(block);
                 break;
             };
-            if self.space.room() < self.floor() || !self.save(page, None)? {
+            if !self.save(page, None)? {
                 break;
             }
+            from = place;
         }
         Ok(())
     }
@@ -225,14 +237,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// The first valid page of `block`.
-    pub(super) fn first_valid(&self, block: BlockNumber) -> Option<PageNumber> {
-        if self.space.blocks.valid_in(block) == 0 {
-            return None;
+    /// All pages of `block` were looked at. What cannot be found in it, because it is damaged, stays.
+    fn leave_alone(&mut self, block: BlockNumber) {
+        if self.space.blocks.searches() && self.space.blocks.valid_in(block) > 0 {
+            self.space.blocks.set_stuck(block);
         }
-        let pages = 0..self.space.geometry().pages_per_block;
-        let mut pages = pages.map(|index| self.space.geometry().page_in(block, index));
-        pages.find(|&page| self.space.blocks.is_valid(page))
     }
 
     /// Moves a page, and answers whether it could be read: if not, its block is left alone.
@@ -278,7 +287,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             level + 1
         } else {
             // Unreachable, so nothing is lost with it.
-            self.space.blocks.set_valid(page, false);
+            self.space.blocks.note_unreachable(page);
             return Ok(());
         };
         self.moved_pages = self.moved_pages.saturating_add(1);
@@ -288,7 +297,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Keeps the first key of the lowest node of `page` where that of a divided node would be: no node is divided now.
     /// Answers its level.
     #[inline(never)]
-    fn keep_first_key(&mut self, page: PageNumber) -> Result<u8, Fault<F::Error>> {
+    pub(super) fn keep_first_key(&mut self, page: PageNumber) -> Result<u8, Fault<F::Error>> {
         self.space.begin_walk();
         let frame = self.space.load(page.0, self.visiting(1))?;
         let level = self.space.lowest(frame);

@@ -99,7 +99,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let ride = self.move_cost(RIDERS);
         loop {
             let left = budget.saturating_sub(spent(self));
-            let (page, cause) = match self.due(budget >= ride) {
+            let (page, cause) = match self.due(budget >= ride)? {
                 Due::Nothing => {
                     if left > self.space.blocks.wear().reads_by_erase() {
                         self.space.prepare_block()?;
@@ -148,37 +148,50 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// The next page to move; `ride` if a step can carry along what stands beside it.
-    fn due(&mut self, ride: bool) -> Due {
+    fn due(&mut self, ride: bool) -> Result<Due, Fault<F::Error>> {
         let room = self.space.room();
         let active = self.space.active_block();
         if room < self.floor() {
             // As the next change would: the same victim, and no other work before it.
-            if self.reserve_touched && S::path_pages(self.height) > 1 {
-                return Due::Change;
+            if (self.reserve_touched && S::path_pages(self.height) > 1)
+                || self.space.blocks.searches()
+            {
+                return Ok(Due::Change);
             }
             let victim = self.space.blocks.victim(active);
-            return match victim.and_then(|block| self.first_valid(block)) {
+            return Ok(match self.first_valid(victim)? {
                 Some(page) if room >= S::path_pages(self.height) => Due::Move(page, Cause::Gain),
                 _ => Due::Nothing,
-            };
+            });
         }
         if let Some(weak) = self.space.take_weak() {
-            return Due::Move(weak, Cause::Weak);
+            return Ok(Due::Move(weak, Cause::Weak));
         }
         let bad = self.space.blocks.failing();
-        if let Some(page) = bad.and_then(|block| self.first_valid(block)) {
-            return Due::Move(page, Cause::Bad);
+        if let Some(page) = self.first_valid(bad)? {
+            return Ok(Due::Move(page, Cause::Bad));
         }
         if room >= self.floor() + self.space.block_pages() {
-            return Due::Nothing;
+            return Ok(Due::Nothing);
         }
         let victim = self.space.blocks.victim(active);
         let victim = victim
             .filter(|&victim| self.gains(victim, false) || (ride && self.gains(victim, true)));
-        match victim.and_then(|block| self.first_valid(block)) {
+        Ok(match self.first_valid(victim)? {
             Some(page) => Due::Move(page, Cause::Ahead),
             None => Due::Nothing,
-        }
+        })
+    }
+
+    /// The first valid page of a block; none where it would have to be searched for, which takes longer than steps do.
+    fn first_valid(
+        &mut self,
+        block: Option<BlockNumber>,
+    ) -> Result<Option<PageNumber>, Fault<F::Error>> {
+        let Some(block) = block.filter(|_| !self.space.blocks.searches()) else {
+            return Ok(None);
+        };
+        Ok(self.next_valid(block, 0)?.map(|(page, _)| page))
     }
 
     /// Reads at most `reads` valid pages, going on where the last call ended.

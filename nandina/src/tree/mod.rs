@@ -28,6 +28,7 @@ mod pairs;
 mod range;
 mod recover;
 mod rewrite;
+mod search;
 mod survey;
 mod trim;
 mod valid;

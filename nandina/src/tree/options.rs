@@ -7,7 +7,8 @@ use crate::flash::Geometry;
 use crate::node::{Medium, PageLayout, Shape};
 use crate::place::Placement;
 use crate::space::{
-    self, Buffers, EVERY_MAX, Frames, Kind, Moves, PAGES_MAX, STAGED, TRACKED_MAX, Victims, Wear,
+    self, Buffers, EVERY_MAX, Frames, Kind, Moves, PAGES_MAX, STAGED, TRACKED_MAX, Validity,
+    Victims, Wear,
 };
 
 /// Settings of an index. Sizes of keys and values and whether there are checkpoints are written on the medium;
@@ -25,6 +26,8 @@ pub struct Options {
     pub moves: Moves,
     /// How garbage collection chooses a block. Default: [`Victims::Fewest`].
     pub victims: Victims,
+    /// What is remembered of which pages are valid. Default: [`Validity::Marked`].
+    pub validity: Validity,
     /// How worn blocks are spared. `None` for the system's default: systems that write paths count erases, the others
     /// go round.
     pub wear: Option<Wear>,
@@ -40,7 +43,7 @@ pub struct Options {
     /// it was after one of the changes since the last flush, with all changes before that one and none after.
     pub write_cache: usize,
     /// Pages of the write buffer, in which changes wait, one for each key, until it is full; 0 to 65535. Each takes a
-    /// page of main data; a change takes the bytes of key and value and one more. Default: none.
+    /// page of main data; a change takes the bytes of key and value, and a bit. Default: none.
     ///
     /// What waits is applied in the order of keys, all changes of one leaf in one write of it. A change is durable only
     /// when [`Index::flush`](crate::Index::flush) has returned, or when a later one has filled the buffer and there is
@@ -92,6 +95,7 @@ impl Options {
             page_buffers: None,
             moves: Moves::Together,
             victims: Victims::Fewest,
+            validity: Validity::Marked,
             wear: None,
             read_cache: 0,
             write_cache: 0,
@@ -132,6 +136,7 @@ impl Options {
             beside: self.verify || (S::Kind::PATHS && self.wear::<S>() == Wear::Circular),
             reads: self.read_cache,
             writes: self.write_cache,
+            validity: self.validity,
             victims: self.victims,
             wear: self.wear::<S>(),
             keeps_pages: self.keep_pages.unwrap_or(!S::DESCRIPTION.writes_paths),
@@ -176,6 +181,15 @@ impl Options {
         }
         if !S::DESCRIPTION.writes_paths && matches!(self.victims, Victims::Tracked(_)) {
             return bad(BadOption::TrackedWithoutPaths);
+        }
+        if self.validity == Validity::Searched {
+            if !self.validity.searches() {
+                return bad(BadOption::PageSearchNotBuilt);
+            }
+            let counted = matches!(self.victims, Victims::Tracked(_));
+            if S::Kind::IN_PLACE || self.write_cache > 0 || self.checkpoints.is_some() || counted {
+                return bad(BadOption::NotSearched);
+            }
         }
         if self.read_cache > 0 && !S::Kind::CACHES {
             return bad(BadOption::ReadCacheNotBuilt);

@@ -3,7 +3,7 @@
 //!
 //! Every page tells its name, the pointer that its parent had for it, and commits the operation that wrote it if it
 //! has one. The newest root is the root. Then, from the level below it down: the pointers of the nodes above are the
-//! names; of the pages that bear such a name, the newest is the node. A page bears a name in vain if it is older than
+//! names, marked, or looked for from the root ([`Validity`](crate::Validity)); of the pages that bear such a name, the newest is the node. A page bears a name in vain if it is older than
 //! the page whose number the name is: then the number meant another node.
 //!
 //! Cost: one read of every written page for each level, one more for each node that was moved, and two for each inner
@@ -29,7 +29,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.mappings.clear();
         for level in (1..self.height).rev() {
             self.space.blocks.forget_valid();
-            self.mark_pointers(level)?;
+            if !self.space.blocks.searches() {
+                self.mark_pointers(level)?;
+            }
             self.find_named(identity, level)?;
         }
         self.space.blocks.forget_valid();
@@ -116,10 +118,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 let Some(name) = S::name_in(area).filter(|&name| {
                     name < self.space.geometry().pages()
                         && name != page.0
-                        && self.space.blocks.is_valid(PageNumber(name))
+                        && (self.space.blocks.searches()
+                            || self.space.blocks.is_valid(PageNumber(name)))
                 }) else {
                     continue;
                 };
+                if self.space.blocks.searches() && !self.is_pointed_to(level, name)? {
+                    continue;
+                }
                 // The page of the name is not programmed anew while it is one, so it tells the time.
                 let rival = PageNumber(self.space.where_is(name));
                 let rival = self.space.read_raw(rival, 0)?;

@@ -20,7 +20,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     pub(super) fn claim_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
-        if self.space.blocks.is_valid(page) {
+        if !self.space.blocks.can_have(page) {
             return Err(Fault::Corrupt { page, reason: Damage::ReferredTwice });
         }
         self.space.blocks.set_valid(page, true);

@@ -1,0 +1,148 @@
+//! Validity by search: with a count for each block instead of a bit for each page the index is the same, at every cut
+//! and on a full chip, takes less RAM and more reads, and no change costs more than planned.
+
+use std::collections::BTreeSet;
+
+use nandina::flash::{Geometry, Profile};
+use nandina::place::{Description, Placement};
+use nandina::{Index, Moves, OpenError, Options, Validity, Victims, WriteError, plan};
+use nandina_sim::{Chip, TINY};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::*;
+use crate::victims::cut_anywhere;
+
+fn case(profile: Profile, validity: Validity, moves: Moves) -> Case {
+    let mut case = Case::new(profile);
+    (case.options.validity, case.options.moves) = (validity, moves);
+    case
+}
+
+const ON_LONG_BLOCKS: Profile =
+    Profile { geometry: Geometry { blocks: 14, ..LONG.geometry }, ..TINY };
+
+struct CutAnywhere;
+
+impl Check for CutAnywhere {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        for moves in [Moves::Together, Moves::Alone] {
+            let case = case(ON_LONG_BLOCKS, Validity::Searched, moves);
+            cut_anywhere::<S>(&case).map_err(|what| format!("{moves:?}: {what}"))?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn pages_that_are_searched_for_are_found_after_any_cut() {
+    for_every_system(&CutAnywhere);
+}
+
+struct FullChip;
+
+/// Fills the chip and changes what is in it; answers chip operations and bytes of RAM.
+fn churn<S: Placement>(case: &Case) -> Result<(u64, u64, usize), String> {
+    let Profile { geometry, capabilities, .. } = case.suited::<S>().profile;
+    let ram_bytes = case.ram::<S>().len();
+    with_index::<S, _>(case, |index| {
+        let mut numbers = BTreeSet::new();
+        let mut random = ChaCha8Rng::seed_from_u64(seed());
+        let mut model = Model::new();
+        loop {
+            let number = random.random_range(0..1_000_000);
+            match index.insert(&key(number), &value(number, 0)) {
+                Ok(_) => {
+                    numbers.insert(number);
+                    model.insert(key(number).to_vec(), value(number, 0).to_vec());
+                }
+                Err(WriteError::Full { .. }) => break,
+                Err(error) => return Err(text(error)),
+            }
+        }
+        let numbers: Vec<_> = numbers.into_iter().collect();
+        let most = plan::<S>(&geometry, &capabilities, &case.options, numbers.len() as u32)
+            .map_err(text)?
+            .change;
+        let start = index.flash().counters();
+        for turn in 1..2000 {
+            let before = index.flash().counters();
+            let number = numbers[random.random_range(0..numbers.len())];
+            index.insert(&key(number), &value(number, turn)).map_err(text)?;
+            model.insert(key(number).to_vec(), value(number, turn).to_vec());
+            let after = index.flash().counters();
+            let (reads, programs) = (after.reads - before.reads, after.programs - before.programs);
+            if reads > most.reads || programs > most.programs {
+                return Err(format!("{reads} reads, {programs} programs, planned {most:?}"));
+            }
+        }
+        let end = index.flash().counters();
+        compare(index, &model)?;
+        let mut violations = Vec::new();
+        index.check(|violation| violations.push(violation.to_string())).map_err(text)?;
+        if !violations.is_empty() {
+            return Err(format!("{violations:?}"));
+        }
+        Ok((end.reads - start.reads, end.programs - start.programs, ram_bytes))
+    })
+}
+
+impl Check for FullChip {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        for profile in [SMALL, ON_LONG_BLOCKS] {
+            let Geometry { blocks, pages_per_block, .. } = profile.geometry;
+            let marked = churn::<S>(&case(profile, Validity::Marked, Moves::Together))?;
+            let searched = churn::<S>(&case(profile, Validity::Searched, Moves::Together))?;
+            println!("{}: {marked:?}, {searched:?}", S::DESCRIPTION.key);
+            if searched.0 <= marked.0 {
+                return Err(format!("a search took no reads: {marked:?}, {searched:?}"));
+            }
+            let spared = (blocks * pages_per_block).div_ceil(8).saturating_sub(blocks) as usize;
+            // The marks of blocks begin in the last byte of the pages' bits.
+            if !(spared.saturating_sub(1)..=spared + 1).contains(&(marked.2 - searched.2)) {
+                return Err(format!("{} bytes are spared, not {spared}", marked.2 - searched.2));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_chip_whose_pages_are_searched_for_goes_on_within_the_plan_in_less_ram() {
+    for_every_system(&FullChip);
+}
+
+struct Refused;
+
+impl Check for Refused {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let searched = Options { validity: Validity::Searched, ..Options::new(4, 12) };
+        let tracked = Options { victims: Victims::Tracked(1), ..searched };
+        let staged = Options { write_cache: 1, ..searched };
+        let kept = Options { checkpoints: Some(1), ..searched };
+        let refusals =
+            [(searched, S::DESCRIPTION.in_place), (tracked, true), (staged, true), (kept, true)];
+        for (options, refused) in refusals {
+            let mut chip = Chip::new(suited::<S>(SMALL));
+            let mut ram = vec![0; 1 << 16];
+            let formatted = Index::<_, S>::format(&mut chip, &options, &mut ram).map(drop);
+            if matches!(formatted, Err(OpenError::BadOption { .. })) != refused {
+                return Err(format!("{options:?} gave {formatted:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_needs_marks_of_pages_is_refused_without_them() {
+    for_every_system(&Refused);
+}
