@@ -4,7 +4,6 @@
 use super::Index;
 use super::descend::Path;
 use super::divide::left_count;
-use super::fold::kept_for_parents;
 use super::rewrite::Edit;
 use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
@@ -197,11 +196,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         } else {
             self.budget_for(height, inner_nodes)
         };
-        let mapped = if S::DESCRIPTION.maps {
-            1 + kept_for_parents(self.space.mappings.capacity(), self.inner_nodes)
-        } else {
-            0
-        };
+        let mapped =
+            if S::DESCRIPTION.maps { 1 + self.kept_for_parents(self.inner_nodes) } else { 0 };
         let valid_pages = self.space.taken_pages() + more_pages + mapped;
         if valid_pages <= budget.limit_pages {
             return Ok(());

@@ -10,7 +10,6 @@ use core::cell::Cell;
 use super::batch::Batch;
 use super::descend::Path;
 use super::divide::{Record, Separator};
-use super::fold::kept_for_parents;
 use super::rewrite::Edit;
 use super::{Index, KEY_BYTES_MAX};
 use crate::error::{Fault, WriteError};
@@ -145,12 +144,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         pages += S::path_pages(height) - S::path_pages(self.height);
         let limit_pages = self.budget_for(height, inner_nodes).limit_pages;
         // Names are given up for it if need be, but for one that a change may add.
-        let pages = pages
-            + if S::DESCRIPTION.maps {
-                1 + kept_for_parents(self.space.mappings.capacity(), inner_nodes)
-            } else {
-                0
-            };
+        let pages =
+            pages + if S::DESCRIPTION.maps { 1 + self.kept_for_parents(inner_nodes) } else { 0 };
         self.space.valid_pages().saturating_add(pages) <= limit_pages
     }
 

@@ -35,9 +35,10 @@ const SPARE: usize = 4;
 const FULL_EIGHTHS: usize = 6;
 
 /// Places of a table of `capacity` that only inner nodes may take, so that each of them always can: then a moved leaf
-/// makes its parent be written and nothing above. None, where there are too many.
-pub(crate) const fn kept_for_parents(capacity: usize, inner_nodes: u32) -> u32 {
-    if 2 * inner_nodes as usize <= capacity { inner_nodes } else { 0 }
+/// makes its parent be written and nothing above. None, where there are too many; nor on a chip whose blocks have few
+/// pages: one gains a page at least, too little to count on that.
+pub(crate) const fn kept_for_parents(capacity: usize, inner_nodes: u32, block_pages: u32) -> u32 {
+    if block_pages >= 16 && 2 * inner_nodes as usize <= capacity { inner_nodes } else { 0 }
 }
 
 /// Pages that are written when a page is moved, its own included, in a tree of `height`.
@@ -48,8 +49,7 @@ pub(crate) fn moved_path<S: Placement>(
     block_pages: u32,
 ) -> u32 {
     let path = S::path_pages(height);
-    // A block of few pages gains one at least: too little to count on that.
-    if S::DESCRIPTION.maps && block_pages >= 16 && kept_for_parents(capacity, inner_nodes) > 0 {
+    if S::DESCRIPTION.maps && kept_for_parents(capacity, inner_nodes, block_pages) > 0 {
         if path < 2 { path } else { 2 }
     } else {
         path
@@ -61,6 +61,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     pub(super) fn moved_path(&self) -> u32 {
         let block_pages = self.space.block_pages();
         moved_path::<S>(self.space.mappings.capacity(), self.height, self.inner_nodes, block_pages)
+    }
+
+    /// Places of the table that only so many inner nodes may take.
+    pub(super) fn kept_for_parents(&self, inner_nodes: u32) -> u32 {
+        let capacity = self.space.mappings.capacity();
+        kept_for_parents(capacity, inner_nodes, self.space.block_pages())
     }
 
     /// After a `refusal` for lack of room: has a parent take the place of a child that has moved, so that the page
@@ -87,7 +93,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(true);
         }
         let mappings = &self.space.mappings;
-        let kept = kept_for_parents(mappings.capacity(), self.inner_nodes);
+        let kept = self.kept_for_parents(self.inner_nodes);
         if level > 2 && kept > 0 {
             return Ok(false);
         }
