@@ -1,7 +1,7 @@
 //! What is refused when a medium is formatted or opened, and with which evidence.
 
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
-use nandina::place::{Description, Mu, Placement, Wandering};
+use nandina::place::{Description, Mu, Placement, SYSTEMS, Visitor, Wandering, visit};
 use nandina::{BadOption, Index, OpenError, Options, Wear, ram_needed};
 use nandina_sim::{Chip, ChipError, TINY};
 
@@ -178,4 +178,58 @@ impl Check for Ram {
 #[test]
 fn ram_is_what_is_promised() {
     for_every_system(&Ram);
+}
+
+/// Opens and formats a chip that holds an index of system `A` as the system that is visited.
+struct Over<A>(core::marker::PhantomData<A>);
+
+impl<A: Placement + 'static> Visitor for Over<A> {
+    type Output = Outcome;
+
+    fn visit<B: Placement + 'static>(self) -> Outcome {
+        let (before, after) = (A::DESCRIPTION, B::DESCRIPTION);
+        let options = Options::new(4, 12);
+        let profile = suited::<B>(suited::<A>(SMALL));
+        let mut chip = Chip::new(profile);
+        let mut ram = vec![0; 1 << 16];
+        let mut index = Index::<_, A>::format(&mut chip, &options, &mut ram).map_err(text)?;
+        for number in 0..100 {
+            index.insert(&key(number), &value(number, 0)).map_err(text)?;
+        }
+        drop(index);
+        let opened = Index::<_, B>::open(&mut chip, &options, &mut ram).map(|index| index.len());
+        let expected = if before.code == after.code {
+            Ok(100)
+        } else {
+            let (found, expected) = (before.code.into(), after.code.into());
+            Err(OpenError::Mismatch { setting: "system number", found, expected })
+        };
+        expect(opened, expected)?;
+        let mut index = Index::<_, B>::format(&mut chip, &options, &mut ram).map_err(text)?;
+        index.insert(&key(1), &value(1, 1)).map_err(text)?;
+        drop(index);
+        let opened = Index::<_, A>::open(&mut chip, &options, &mut ram).map(|index| index.len());
+        if before.code != after.code && opened.is_ok() {
+            return Err(format!("an index of {} is there after one of {}", before.key, after.key));
+        }
+        let opened = Index::<_, B>::open(&mut chip, &options, &mut ram).map(|index| index.len());
+        expect(opened, Ok(1))
+    }
+}
+
+struct Replaced;
+
+impl Check for Replaced {
+    fn run<A: Placement + 'static>(&self) -> Outcome {
+        for system in SYSTEMS {
+            let over = visit(system.key, Over::<A>(core::marker::PhantomData));
+            over.unwrap().map_err(|what| format!("then {}: {what}", system.key))?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_index_of_another_system_is_told_and_gone_once_the_chip_is_formatted() {
+    for_every_system(&Replaced);
 }

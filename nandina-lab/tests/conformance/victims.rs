@@ -3,7 +3,7 @@
 
 use nandina::flash::{Geometry, Profile};
 use nandina::place::{Description, Placement};
-use nandina::{Index, Moves, Victims, WriteError, plan};
+use nandina::{BadOption, Index, Moves, OpenError, Victims, WriteError, plan};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -157,4 +157,26 @@ impl Check for FullChip {
 #[test]
 fn however_a_victim_is_chosen_a_full_chip_goes_on_within_the_plan() {
     for_every_system(&FullChip);
+}
+
+struct Untracked;
+
+impl Check for Untracked {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.writes_paths
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = case(Victims::Tracked(1), 64, Moves::Together);
+        let mut chip = Chip::new(suited::<S>(case.profile));
+        let mut ram = vec![0; 1 << 16];
+        let formatted = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map(drop);
+        let refused = Err(OpenError::BadOption { reason: BadOption::TrackedWithoutPaths });
+        if formatted == refused { Ok(()) } else { Err(format!("{formatted:?}")) }
+    }
+}
+
+#[test]
+fn blocks_are_kept_count_of_only_where_paths_are_written() {
+    for_every_system(&Untracked);
 }

@@ -54,12 +54,12 @@ pub struct Blocks<'b> {
     /// Pages of a block that are ever programmed.
     safe_pages: u32,
     blocks: u32,
-    valid_pages: u32,
+    pub(super) valid_pages: u32,
     /// Good blocks without a valid page that are not reserved, the active one included.
-    empty_blocks: u32,
+    pub(super) empty_blocks: u32,
     bad_blocks: u32,
     /// Valid pages on bad blocks.
-    endangered_pages: u32,
+    pub(super) endangered_pages: u32,
     pub(super) most_erased: u32,
     /// The block that was opened last, and how often it was erased.
     pub(super) last: (BlockNumber, u32),
@@ -169,11 +169,11 @@ impl<'b> Blocks<'b> {
         if self.searches() { 0 } else { self.blocks as usize * self.pages_per_block as usize }
     }
 
-    fn bit(&self, at: usize) -> bool {
+    pub(super) fn bit(&self, at: usize) -> bool {
         self.bits[at / 8] & (1 << (at % 8)) != 0
     }
 
-    fn set_bit(&mut self, at: usize, to: bool) {
+    pub(super) fn set_bit(&mut self, at: usize, to: bool) {
         let (byte, bit) = (&mut self.bits[at / 8], 1 << (at % 8));
         *byte = if to { *byte | bit } else { *byte & !bit };
     }
@@ -217,22 +217,6 @@ impl<'b> Blocks<'b> {
             self.set_word(block, 0, count);
         }
         self.most_erased = self.most_erased.max(count);
-    }
-
-    /// Valid pages of the block.
-    pub fn valid_in(&self, block: BlockNumber) -> u32 {
-        if self.searches() {
-            return self.counted_in(block);
-        }
-        let from = block.0 as usize * self.pages_per_block as usize;
-        let to = from + self.pages_per_block as usize;
-        let (first, last) = (from.div_ceil(8).min(to.div_ceil(8)), to / 8);
-        if first > last {
-            return (from..to).filter(|&page| self.bit(page)).count() as u32;
-        }
-        let edges = (from..first * 8).chain(last * 8..to);
-        let edges = edges.filter(|&page| self.bit(page)).count() as u32;
-        edges + self.bits[first..last].iter().map(|byte| byte.count_ones()).sum::<u32>()
     }
 
     pub fn is_bad(&self, block: BlockNumber) -> bool {
@@ -287,38 +271,6 @@ impl<'b> Blocks<'b> {
 
     pub(super) fn is_stuck(&self, block: BlockNumber) -> bool {
         self.has(block, Mark::Stuck)
-    }
-
-    /// Whether the page is valid; where pages are searched for, whether it may be.
-    pub fn is_valid(&self, page: PageNumber) -> bool {
-        if self.searches() {
-            return self.valid_in(BlockNumber(page.0 / self.pages_per_block)) > 0;
-        }
-        self.bit(page.0 as usize)
-    }
-
-    pub fn set_valid(&mut self, page: PageNumber, valid: bool) {
-        if !self.searches() && self.is_valid(page) == valid {
-            return;
-        }
-        let block = BlockNumber(page.0 / self.pages_per_block);
-        let endangered = u32::from(self.is_bad(block));
-        if valid {
-            self.empty_blocks -= u32::from(self.is_empty(block));
-            self.valid_pages += 1;
-            self.endangered_pages += endangered;
-        } else {
-            self.valid_pages -= 1;
-            self.endangered_pages -= endangered;
-        }
-        if self.searches() {
-            self.count_page(block, valid);
-        } else {
-            self.set_bit(page.0 as usize, valid);
-        }
-        if !valid {
-            self.empty_blocks += u32::from(self.is_empty(block));
-        }
     }
 
     /// The running operation supersedes the page: it is not valid any more, and its block not free before

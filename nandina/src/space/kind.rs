@@ -19,8 +19,8 @@ pub trait Kind: Sized {
     /// Records are appended to pages that were programmed before.
     const APPENDS: bool = false;
 
-    /// Pages of appended records are read, of this system or another.
-    const READS_APPENDED: bool = Self::APPENDS;
+    /// Pages of appended records are read, of this system or another: it takes code to check them.
+    const READS_APPENDED: bool = Self::APPENDS || cfg!(feature = "other-systems");
 
     /// Each change writes new pages up to the root. A write cache, checkpoints and hints are for these.
     const PATHS: bool = false;

@@ -77,6 +77,54 @@ impl Blocks<'_> {
         }
     }
 
+    /// Valid pages of the block.
+    pub fn valid_in(&self, block: BlockNumber) -> u32 {
+        if self.searches() {
+            return self.counted_in(block);
+        }
+        let from = block.0 as usize * self.pages_per_block as usize;
+        let to = from + self.pages_per_block as usize;
+        let (first, last) = (from.div_ceil(8).min(to.div_ceil(8)), to / 8);
+        if first > last {
+            return (from..to).filter(|&page| self.bit(page)).count() as u32;
+        }
+        let edges = (from..first * 8).chain(last * 8..to);
+        let edges = edges.filter(|&page| self.bit(page)).count() as u32;
+        edges + self.bits[first..last].iter().map(|byte| byte.count_ones()).sum::<u32>()
+    }
+
+    /// Whether the page is valid; where pages are searched for, whether it may be.
+    pub fn is_valid(&self, page: PageNumber) -> bool {
+        if self.searches() {
+            return self.valid_in(BlockNumber(page.0 / self.pages_per_block)) > 0;
+        }
+        self.bit(page.0 as usize)
+    }
+
+    pub fn set_valid(&mut self, page: PageNumber, valid: bool) {
+        if !self.searches() && self.is_valid(page) == valid {
+            return;
+        }
+        let block = BlockNumber(page.0 / self.pages_per_block);
+        let endangered = u32::from(self.is_bad(block));
+        if valid {
+            self.empty_blocks -= u32::from(self.is_empty(block));
+            self.valid_pages += 1;
+            self.endangered_pages += endangered;
+        } else {
+            self.valid_pages -= 1;
+            self.endangered_pages -= endangered;
+        }
+        if self.searches() {
+            self.count_page(block, valid);
+        } else {
+            self.set_bit(page.0 as usize, valid);
+        }
+        if !valid {
+            self.empty_blocks += u32::from(self.is_empty(block));
+        }
+    }
+
     /// Whether the block can have a valid page more: if not, two nodes refer to one.
     pub fn can_have(&self, page: PageNumber) -> bool {
         if self.searches() {

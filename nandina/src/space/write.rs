@@ -193,6 +193,17 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(true)
     }
 
+    /// Begins to write in the first block, if an index that was replaced in place may have its root there: it is gone
+    /// then.
+    pub(crate) fn begin_where_roots_are_replaced(&mut self) -> Result<(), Fault<F::Error>> {
+        let first = BlockNumber(0);
+        if !K::IN_PLACE && self.capabilities().rewrite && !self.medium.checkpoints {
+            let is_erased = self.blocks.is_empty(first) && self.erase(first)?;
+            self.ready = if is_erased { first } else { NO_BLOCK };
+        }
+        Ok(())
+    }
+
     #[inline(never)]
     fn open_block(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
         let active = self.active_block();

@@ -64,6 +64,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             index.space.clear_anchors()?;
         }
         index.space.restart((sequence as u32).wrapping_add(1), sequence, sequence);
+        index.space.begin_where_roots_are_replaced()?;
         index.height = 1;
         index.budget = index.budget_for(1, 0);
         index.place.begin(&mut index.space, 1);
