@@ -188,6 +188,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     }
 
     /// How often `block` will have been erased once it is erased again. Cost: one read, if erases are not counted.
+    #[inline(always)]
     pub(super) fn next_erase_count(&mut self, block: BlockNumber) -> Result<u32, Fault<F::Error>> {
         if self.blocks.counts_erases() {
             return Ok(self.blocks.erase_count(block).saturating_add(1));

@@ -223,6 +223,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     }
 
     /// Erases a block. If it cannot be erased, it is given up.
+    #[inline(always)]
     pub(super) fn erase(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
         let count = self.next_erase_count(block)?;
         self.blocks.note_erase(block, count);
