@@ -354,8 +354,8 @@ fn a_write_buffer_takes_its_pages_and_spares_programs() {
     let (without, with) = (run("plan", "0"), run("plan", "2"));
     for (without, with) in systems(&without, "plans").iter().zip(&systems(&with, "plans")) {
         let programs = |plan: &Value| plan["at_most"]["change"]["programs"].as_u64().unwrap_or(0);
-        // Records of 4 + 4 bytes and one more.
-        assert_eq!(programs(with), programs(without) * (2 * 2048 / 9 + 1));
+        // Records of 4 + 4 bytes and a bit.
+        assert_eq!(programs(with), programs(without) * (2 * 2048 * 8 / 65 + 1));
     }
     assert!(mistake(&["compare", "--write-buffer", "65536"]).contains("65535"));
 }

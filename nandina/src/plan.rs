@@ -21,7 +21,7 @@ use crate::tree::{
 pub struct Cost {
     /// Page reads.
     pub reads: u64,
-    /// Page programs.
+    /// Page programs, or rewrites where logical pages are replaced.
     pub programs: u64,
     /// Block erases.
     pub erases: u64,
@@ -92,13 +92,17 @@ pub fn plan<S: Placement>(
         Some(_) => checkpoint_parts(geometry, &layout, block_pages).unwrap_or(0),
         None => 0,
     };
-    let budget = Budget::new(
-        &extent,
-        options.moves,
-        tree.height,
-        (path, moved_path::<S>(capacity, tree.height, tree.inner_nodes, block_pages)),
-        tree.inner_nodes,
-    );
+    let budget = if S::DESCRIPTION.in_place {
+        Budget::in_place(geometry.pages() / 2)
+    } else {
+        Budget::new(
+            &extent,
+            options.moves,
+            tree.height,
+            (path, moved_path::<S>(capacity, tree.height, tree.inner_nodes, block_pages)),
+            tree.inner_nodes,
+        )
+    };
     if budget.limit_pages < 3 {
         return Err(OpenError::ChipTooSmall { limit_pages: budget.limit_pages });
     }
@@ -106,7 +110,8 @@ pub fn plan<S: Placement>(
     let shares_pages = S::DESCRIPTION.writes_paths && path == 1;
     let valid_pages = if shares_pages { tree.leaves } else { tree.leaves + tree.inner_nodes };
     let wear = options.wear::<S>();
-    let bounds = Bounds { extent, budget, path, height: tree.height, parts, options, wear };
+    let (height, in_place) = (tree.height, S::DESCRIPTION.in_place);
+    let bounds = Bounds { extent, budget, path, height, parts, options, wear, in_place };
     let shared = Frames::COUNT_MAX.min(options.buffers::<S>()) <= usize::from(tree.height);
     let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };
     let spanned = u64::from((budget.room_pages - budget.reserve_pages).div_ceil(block_pages));
@@ -208,12 +213,21 @@ struct Bounds<'p> {
     parts: u32,
     options: &'p Options,
     wear: Wear,
+    in_place: bool,
 }
 
 impl Bounds<'_> {
     /// A change that finds `short_pages` too few, and perhaps the reserve touched.
     fn change(&self, short_pages: u32, reserve_touched: bool) -> Cost {
         let height = u64::from(self.height);
+        if self.in_place {
+            // Nothing is collected. Each level may be divided by itself, which writes two pages, or three for a root,
+            // and goes down once; before a page is written the first time since a mount, its other page is read.
+            let programs = 3 * height + 3;
+            let verifies = if self.options.verify { programs } else { 0 };
+            let reads = (height + 1) * (2 * height + 1) + programs + verifies;
+            return Cost { reads, programs, erases: 0 };
+        }
         let path = u64::from(self.path);
         let gain = self.extent.gain();
         let victims = u64::from((short_pages + self.path).div_ceil(gain));

@@ -146,3 +146,13 @@ impl Check for Refused {
 fn what_needs_marks_of_pages_is_refused_without_them() {
     for_every_system(&Refused);
 }
+
+/// Garbage that is read with errors is not read again for ever (found by this swarm).
+#[test]
+fn weak_garbage_among_pages_that_are_searched_for_is_let_go() {
+    use nandina_lab::torture::{CutRun, Mode, Torture, torture};
+    let run = CutRun::SMALL;
+    let swarm = Torture { mode: Mode::Swarm, seed: 810_659, run, operations: 2_000 };
+    let report = torture("vm", swarm, &|_| {}).unwrap();
+    assert_eq!((report.runs, report.violations), (1, vec![]));
+}

@@ -178,6 +178,9 @@ impl<E> From<Fault<E>> for OpenError<E> {
     fn from(fault: Fault<E>) -> Self {
         match fault {
             Fault::Device(error) => Self::Device(error),
+            Fault::Corrupt { reason: Damage::TableTooSmall, .. } => {
+                Self::BadOption { reason: BadOption::TableTooSmall }
+            }
             Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
             Fault::NoRoom { limit_pages } => Self::ChipTooSmall { limit_pages },
             // A mount adds no level.

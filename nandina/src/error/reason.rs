@@ -124,6 +124,10 @@ pub enum BadOption {
     CachePages,
     /// A write_buffer needs the feature write-buffer of this library.
     WriteBufferNotBuilt,
+    /// `mapping_bytes` must be at most 2^24.
+    MappingBytes,
+    /// `mapping_bytes` have no room for the mappings of this index: open it with as many as before.
+    TableTooSmall,
     /// Validity by search needs the feature page-search of this library.
     PageSearchNotBuilt,
     /// Validity by search is not for logical pages, a write cache, checkpoints or victims kept count of.
@@ -160,6 +164,10 @@ impl fmt::Display for BadOption {
             Self::ReadCacheNotBuilt => "a read_cache needs the feature read-cache of this library",
             Self::CachePages => "read_cache and write_cache must be at most 65535 pages",
             Self::WriteBufferNotBuilt => "a write_buffer needs the feature write-buffer of this library",
+            Self::MappingBytes => "mapping_bytes must be at most 2^24",
+            Self::TableTooSmall => {
+                "mapping_bytes have no room for the mappings of this index: open it with as many as before"
+            }
             Self::PageSearchNotBuilt => {
                 "validity by search needs the feature page-search of this library"
             }

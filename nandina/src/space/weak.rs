@@ -28,6 +28,16 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         }
     }
 
+    /// The page belongs to no node, as was just found out: nobody needs it.
+    pub(crate) fn note_unreachable(&mut self, page: PageNumber) {
+        self.blocks.note_unreachable(page);
+        for weak in &mut self.weak.0 {
+            if *weak == page.0 {
+                *weak = NONE;
+            }
+        }
+    }
+
     /// Whether some page should be written elsewhere.
     pub(crate) fn has_weak(&self) -> bool {
         self.weak.0.iter().any(|&weak| weak != NONE)

@@ -287,7 +287,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             level + 1
         } else {
             // Unreachable, so nothing is lost with it.
-            self.space.blocks.note_unreachable(page);
+            self.space.note_unreachable(page);
             return Ok(());
         };
         self.moved_pages = self.moved_pages.saturating_add(1);

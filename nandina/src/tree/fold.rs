@@ -24,7 +24,7 @@ pub enum Folds {
     /// program.
     Full,
     /// As soon as so many children of the node are mapped, however full the table is (VMTree paper, section 4.2: 2 or
-    /// more). For comparison.
+    /// more); with 0, whenever a child has moved. For comparison.
     Children(u8),
 }
 

@@ -71,7 +71,7 @@ pub struct Options {
     /// [`Index::checkpoint`](crate::Index::checkpoint) writes one at once. Default: `None`.
     pub checkpoints: Option<u32>,
     /// Bytes of the table of virtual mappings, for systems that have one (`vm`); a mapping takes 4 bytes, or 8 on a
-    /// chip of 65535 pages and more, and a sixteenth of the table stays empty. More mappings make fewer parents be
+    /// chip of 65535 pages and more, and a sixteenth of the table stays empty. 0 to 2^24; 0 for none. More mappings make fewer parents be
     /// written. An index is opened with as many bytes as before, or more. Default: 1024.
     pub mapping_bytes: usize,
     /// When a parent is written only so that the mappings of its children go, for systems that have a table of them.
@@ -85,6 +85,9 @@ pub struct Options {
     /// buffer. Default: off.
     pub verify: bool,
 }
+
+/// Bytes of the largest table of mappings.
+const MAPPING_BYTES_MAX: usize = 1 << 24;
 
 impl Options {
     /// Settings for keys and values of these sizes in bytes, all else at its default.
@@ -182,6 +185,9 @@ impl Options {
         if !S::DESCRIPTION.writes_paths && matches!(self.victims, Victims::Tracked(_)) {
             return bad(BadOption::TrackedWithoutPaths);
         }
+        if self.mapping_bytes > MAPPING_BYTES_MAX {
+            return bad(BadOption::MappingBytes);
+        }
         if self.validity == Validity::Searched {
             if !self.validity.searches() {
                 return bad(BadOption::PageSearchNotBuilt);
@@ -249,7 +255,19 @@ impl Options {
 /// Bytes of the buffer that an index of system `S` needs on a chip of this geometry: its page buffers, three keys,
 /// one bit for each page, and for each block half a byte and what [`Wear`] says; with [`Options::verify`] one page buffer more; the
 /// caches and the write buffer that the options ask for, and what [`Victims`] says. Nothing else is used but the struct itself.
+///
+/// Sizes beyond their ranges are taken for the largest of these: no index is opened with them.
 pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize {
+    let pages_max = usize::from(u16::MAX);
+    let options = Options {
+        key_bytes: options.key_bytes.min(KEY_BYTES_MAX),
+        page_buffers: Some(options.buffers::<S>().min(Frames::COUNT_MAX)),
+        read_cache: options.read_cache.min(pages_max),
+        write_cache: options.write_cache.min(pages_max),
+        write_buffer: options.write_buffer.min(pages_max),
+        mapping_bytes: options.mapping_bytes.min(MAPPING_BYTES_MAX),
+        ..*options
+    };
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
     space::ram_needed(geometry, &layout, &options.kept::<S>())
         + batch::ram_needed(geometry.page_bytes as usize, options.write_buffer)

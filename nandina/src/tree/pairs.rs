@@ -63,17 +63,22 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// `record`, which had the value `before`, has the value `after`. The new pair is put before the old one is taken
     /// out: a cut in between leaves both, and never neither. To do it again is right in any case.
     ///
-    /// Cost: an insert and a remove.
+    /// Cost: an insert and a remove; with a write buffer, a flush between them if `before` is below `after`.
     pub fn move_pair(
         &mut self,
         before: &[u8],
         after: &[u8],
         record: &[u8],
     ) -> Result<(), WriteError<F::Error>> {
-        self.insert_pair(after, record)?;
-        if before != after {
-            self.remove_pair(before, record)?;
+        let inserted = self.insert_pair(after, record)?;
+        if before == after {
+            return Ok(());
         }
+        // What waits is applied in the order of keys: the lower of the two first.
+        if inserted.is_none() && before < after {
+            self.flush()?;
+        }
+        self.remove_pair(before, record)?;
         Ok(())
     }
 

@@ -79,7 +79,7 @@ pub fn experiment(costs: &Costs) -> Experiment {
             beside("state variables (struct on this machine)", paper.state, state);
             beside("all (struct on this machine)", paper.total, cost.ram_bytes as f64);
         }
-        rows.push(Row::alone("vm", &config, "six bytes for each block", blocks, "B"));
+        rows.push(Row::alone("vm", &config, "marks of blocks and keys", blocks, "B"));
         // A board's struct does not depend on the chip.
         match golden("lm3s6965evb", "vm", "struct_bytes") {
             Some(state) => {
