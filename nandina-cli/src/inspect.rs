@@ -103,9 +103,15 @@ fn tree_text(tree: &TreeFacts) -> String {
             format!("{:.1}", level.fill_least_percent),
         ]);
     }
+    // Records that are appended to a page are not counted in its header.
+    let records = if tree.records_reached > tree.records.into() {
+        format!("{} records, {} when the newest page was begun", tree.records_reached, tree.records)
+    } else {
+        format!("{} records, {} of them can be reached", tree.records, tree.records_reached)
+    };
     let mut text = format!(
-        "root in page {}, sequence {}, height {}, {} records, {} of them can be reached\n{levels}",
-        tree.root_page, tree.sequence, tree.height, tree.records, tree.records_reached
+        "root in page {}, sequence {}, height {}, {records}\n{levels}",
+        tree.root_page, tree.sequence, tree.height
     );
     for loss in tree.losses.iter().take(LOSSES_SHOWN) {
         text += &format!("\nlost: page {}, level {}: {}", loss.page, loss.level, loss.reason);
