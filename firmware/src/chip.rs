@@ -134,9 +134,14 @@ impl<'c> Chip<'c> {
         Ok(())
     }
 
+    /// Programs that a page takes between erases: any number where records are appended, as on NOR.
+    fn allowed(&self) -> Option<u8> {
+        (!self.needs.overwrite).then_some(self.needs.programs_per_page)
+    }
+
     fn do_program(&mut self, page: PageNumber, main: &[u8], spare: usize) -> Result<(), Refusal> {
         let place = Self::place(page, main.len(), spare)?;
-        if self.programs[place] >= self.needs.programs_per_page {
+        if self.programs[place] >= self.allowed().unwrap_or(u8::MAX) {
             return Err(Refusal::EraseFirst);
         }
         let block_end = (place / BLOCK_PAGES + 1) * BLOCK_PAGES;
@@ -176,7 +181,7 @@ impl<'c> Chip<'c> {
         if bytes.is_empty() || end > PAGE_BYTES {
             return Err(Refusal::Size);
         }
-        if self.programs[place] >= self.needs.programs_per_page {
+        if self.programs[place] >= self.allowed().unwrap_or(u8::MAX) {
             return Err(Refusal::EraseFirst);
         }
         let at = (place * PAGE_BYTES) as u32 + offset;
@@ -225,7 +230,7 @@ impl Flash for Chip<'_> {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            programs_per_page: Some(self.needs.programs_per_page),
+            programs_per_page: self.allowed(),
             in_order: self.needs.programs_per_page == 1 && !self.needs.rewrite,
             pairing: Pairing::None,
             rewrite: self.needs.rewrite,

@@ -29,7 +29,7 @@ pub fn test(chip: &mut Chip<'_>, page: &mut [u8]) -> Result<(), Failure> {
     let overwritten = chip.overwrite(high, 8, &[0x5A; 4]);
     if allowed.overwrite {
         demand(overwritten.is_ok(), "the same bits again are refused")?;
-        demand(refused(chip.overwrite(high, 8, &[0x5A]), Refusal::EraseFirst), "rule 1, again")?;
+        demand(refused(chip.overwrite(high, 8, &[0xA5]), Refusal::BitRises), "rule 2, again")?;
         demand(refused(chip.overwrite(low, 8, &[0]), Refusal::Overwrite), "rule 15")?;
     } else {
         demand(refused(overwritten, Refusal::Overwrite), "rule 15 is not checked")?;

@@ -65,7 +65,7 @@ impl Flash for Mapped {
     fn capabilities(&self) -> Capabilities {
         let needs = System::DESCRIPTION.needs;
         Capabilities {
-            programs_per_page: Some(needs.programs_per_page),
+            programs_per_page: if needs.overwrite { None } else { Some(needs.programs_per_page) },
             in_order: false,
             pairing: Pairing::None,
             rewrite: needs.rewrite,
