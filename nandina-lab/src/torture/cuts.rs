@@ -2,7 +2,7 @@
 
 use nandina::flash::{BlockNumber, Flash};
 use nandina::place::Placement;
-use nandina::{Index, WriteError, ram_needed};
+use nandina::{Index, Validity, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Tear};
 
 use super::oracle::{Change, Model, compare, key, text, value};
@@ -315,8 +315,9 @@ pub(super) fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(
     let whole = runner.changes.len();
     let session = runner.session::<S>(None, 0, whole)?;
     let Done { collected, height, idle_moves, .. } = runner.done;
-    // In place nothing is collected.
-    let collects = (collected && idle_moves > 0) || S::DESCRIPTION.in_place;
+    // In place nothing is collected, and what is searched for is not collected when idle.
+    let searched = run.options::<S>().validity == Validity::Searched;
+    let collects = (collected && (idle_moves > 0 || searched)) || S::DESCRIPTION.in_place;
     if !collects || height < 2 || !runner.model.is_empty() {
         return Err(format!(
             "the run is too tame: collected {collected}, height {height}, {idle_moves} moves when idle, \
