@@ -4,8 +4,7 @@
 #[cfg(not(feature = "read-cache"))]
 use super::cache::NoCache;
 use super::cache::{Cache, Cached, Staging};
-use super::overwrite::LastProgrammed;
-use super::twins::NextFree;
+use super::memory::{LastProgrammed, Memory, NextFree};
 use super::{Checkpoints, Space, Wear};
 
 /// What a system asks of its space.
@@ -52,14 +51,6 @@ pub trait Kind: Sized {
     ) -> Option<&'s mut Space<'b, F, Paths>> {
         let _ = space;
         None
-    }
-}
-
-/// What is remembered of what was written.
-pub trait Memory: Default {
-    /// A page was programmed.
-    fn note_programmed(&mut self, page: u32) {
-        let _ = page;
     }
 }
 

@@ -21,6 +21,7 @@ mod failing;
 mod frames;
 mod kind;
 mod mappings;
+mod memory;
 mod overwrite;
 mod read;
 mod stage;

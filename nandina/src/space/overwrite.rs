@@ -6,7 +6,6 @@
 //! by a mount.
 
 use super::cache::Cached;
-use super::kind::Memory;
 use super::{Appends, Frames, Space};
 use crate::error::Fault;
 use crate::flash::{ErrorKind, Flash, FlashError, PageNumber, Reading};
@@ -25,23 +24,6 @@ impl Image<'_> {
             Self::Bytes(bytes) => bytes,
             Self::Frame(frame, bytes) => &frames.bytes(frame)[..bytes],
         }
-    }
-}
-
-/// The page that was programmed last since the mount, and how often.
-#[derive(Default)]
-pub struct LastProgrammed(Option<(u32, u8)>);
-
-impl Memory for LastProgrammed {
-    fn note_programmed(&mut self, page: u32) {
-        self.0 = Some((page, 1));
-    }
-}
-
-impl LastProgrammed {
-    /// How often the page was programmed, if it was the last.
-    fn programs(&self, page: u32) -> Option<u8> {
-        self.0.filter(|&(last, _)| last == page).map(|(_, programs)| programs)
     }
 }
 
@@ -70,9 +52,7 @@ impl<F: Flash> Space<'_, F, Appends> {
         let number = PageNumber(page);
         self.operations += 1;
         self.cache.forget(page);
-        if let Some(programs) = self.memory.programs(page) {
-            self.memory.0 = Some((page, programs.saturating_add(1)));
-        }
+        self.memory.add(page);
         let bytes = image.bytes(&self.frames);
         let programmed = match self.flash.overwrite(number, offset as u32, bytes) {
             Ok(()) => !self.verify || self.holds(number, offset, image)?,

@@ -5,7 +5,6 @@
 //! every index keeps. Nothing is erased, and nothing is written elsewhere.
 
 use super::cache::Cached;
-use super::kind::Memory;
 use super::write::{Label, Source};
 use super::{InPlace, Kind, Space, Tally};
 use crate::error::{Damage, Fault};
@@ -17,12 +16,6 @@ pub(crate) const ROOT: u32 = 0;
 
 /// Sequence numbers that one operation takes at most.
 const OPERATION_MAX: u64 = 64;
-
-/// From where on a free logical page is looked for.
-#[derive(Default)]
-pub struct NextFree(u32);
-
-impl Memory for NextFree {}
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Logical pages that are free.

@@ -2,7 +2,7 @@
 //! operation count, and the blocks that are opened for them.
 
 use super::cache::Cached;
-use super::kind::Memory;
+use super::memory::Memory;
 use super::victim::SpareWithHint;
 use super::{Kind, NO_BLOCK, RETIRED_MAX, STAGED, Space};
 use crate::error::Fault;

@@ -64,7 +64,7 @@ pub struct Options {
     /// any is written on the medium, how often is not.
     ///
     /// With checkpoints a mount reads the newest one, a page of each block that it names (at most 16), and what changed
-    /// since: at most five pages for each that was programmed since, or every inner node if that is less. Without, it
+    /// since: about five pages for each that was programmed since, or every inner node if that is less. Without, it
     /// reads a page of every block and every inner node. They take four blocks from the capacity, and a page (on large
     /// chips a few) each time. A block must have room for one: about a bit for each page of the chip and four bytes for
     /// each block; and a page at least 144 bytes beside its header.

@@ -1,0 +1,40 @@
+//! What only some kinds of systems remember of what they wrote, in RAM and until the next mount. Nothing here reads or
+//! writes a page.
+
+/// What is remembered of what was written.
+pub trait Memory: Default {
+    /// A page was programmed.
+    fn note_programmed(&mut self, page: u32) {
+        let _ = page;
+    }
+}
+
+/// The page that was programmed last since the mount, and how often.
+#[derive(Default)]
+pub struct LastProgrammed(Option<(u32, u8)>);
+
+impl Memory for LastProgrammed {
+    fn note_programmed(&mut self, page: u32) {
+        self.0 = Some((page, 1));
+    }
+}
+
+impl LastProgrammed {
+    /// How often the page was programmed, if it was the last.
+    pub fn programs(&self, page: u32) -> Option<u8> {
+        self.0.filter(|&(last, _)| last == page).map(|(_, programs)| programs)
+    }
+
+    /// The page was programmed once more.
+    pub fn add(&mut self, page: u32) {
+        if let Some(programs) = self.programs(page) {
+            self.0 = Some((page, programs.saturating_add(1)));
+        }
+    }
+}
+
+/// From where on a free logical page is looked for.
+#[derive(Default)]
+pub struct NextFree(pub u32);
+
+impl Memory for NextFree {}
