@@ -34,11 +34,13 @@ const SPARE: usize = 4;
 /// Parents are written for their mappings only when the table is so full, in eighths.
 const FULL_EIGHTHS: usize = 6;
 
+/// Pages of a block from which on a moved leaf is counted with its parent, and not with its path.
+const COUNTED_PAGES: u32 = 16;
+
 /// Places of a table of `capacity` that only inner nodes may take, so that each of them always can: then a moved leaf
-/// makes its parent be written and nothing above. None, where there are too many; nor on a chip whose blocks have few
-/// pages: one gains a page at least, too little to count on that.
-pub(crate) const fn kept_for_parents(capacity: usize, inner_nodes: u32, block_pages: u32) -> u32 {
-    if block_pages >= 16 && 2 * inner_nodes as usize <= capacity { inner_nodes } else { 0 }
+/// makes its parent be written and nothing above. None, where there are too many.
+pub(crate) const fn kept_for_parents(capacity: usize, inner_nodes: u32) -> u32 {
+    if 2 * inner_nodes as usize <= capacity { inner_nodes } else { 0 }
 }
 
 /// Pages that are written when a page is moved, its own included, in a tree of `height`.
@@ -49,7 +51,11 @@ pub(crate) fn moved_path<S: Placement>(
     block_pages: u32,
 ) -> u32 {
     let path = S::path_pages(height);
-    if S::DESCRIPTION.maps && kept_for_parents(capacity, inner_nodes, block_pages) > 0 {
+    // A block of few pages gains one at least: too little to count on that.
+    if S::DESCRIPTION.maps
+        && block_pages >= COUNTED_PAGES
+        && kept_for_parents(capacity, inner_nodes) > 0
+    {
         if path < 2 { path } else { 2 }
     } else {
         path
@@ -65,8 +71,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Places of the table that only so many inner nodes may take.
     pub(super) fn kept_for_parents(&self, inner_nodes: u32) -> u32 {
-        let capacity = self.space.mappings.capacity();
-        kept_for_parents(capacity, inner_nodes, self.space.block_pages())
+        kept_for_parents(self.space.mappings.capacity(), inner_nodes)
+    }
+
+    /// Whether the leaves may have those places as well: no limit counts on them on a chip whose blocks have few
+    /// pages, and only near it are they missed, where cuts have used up the reserve.
+    fn lends_places(&self) -> bool {
+        let limit = self.budget.limit_pages;
+        self.space.block_pages() < COUNTED_PAGES && self.space.taken_pages() < limit - limit / 8
     }
 
     /// After a `refusal` for lack of room: has a parent take the place of a child that has moved, so that the page
@@ -93,7 +105,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(true);
         }
         let mappings = &self.space.mappings;
-        let kept = self.kept_for_parents(self.inner_nodes);
+        let kept = if self.lends_places() { 0 } else { self.kept_for_parents(self.inner_nodes) };
         if level > 2 && kept > 0 {
             return Ok(false);
         }
