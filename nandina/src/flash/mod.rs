@@ -58,10 +58,11 @@ pub trait Flash {
     /// What went wrong in the device. It is handed to the caller of the index unchanged.
     type Error: FlashError;
 
-    /// Sizes and counts. They never change while the chip is open.
+    /// Sizes and counts. They never change while the chip is open. An index asks each time instead of keeping them: let
+    /// them be constants.
     fn geometry(&self) -> Geometry;
 
-    /// What the chip can do beyond the minimum. It never changes while the chip is open.
+    /// What the chip can do beyond the minimum. It never changes while the chip is open, and is asked each time, too.
     fn capabilities(&self) -> Capabilities;
 
     /// Reads the main data of `page` and the first `spare.len()` bytes of its spare area.
