@@ -31,6 +31,11 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// The page belongs to no node, as was just found out: nobody needs it.
     pub(crate) fn note_unreachable(&mut self, page: PageNumber) {
         self.blocks.note_unreachable(page);
+        self.forget_weak(page);
+    }
+
+    /// The page is not written elsewhere, now or later.
+    pub(crate) fn forget_weak(&mut self, page: PageNumber) {
         for weak in &mut self.weak.0 {
             if *weak == page.0 {
                 *weak = NONE;

@@ -122,9 +122,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn look_into(&mut self, found: &Found) -> Result<Opened, Fault<F::Error>> {
         let mut opened = Opened { since: [None; LISTED_MAX] };
         for (since, &block) in opened.since.iter_mut().zip(found.listed()) {
+            // A block that was given up is not opened again, but the newest root may be in it.
             if self.space.blocks.is_bad(block) {
                 *since = Some(0);
-                continue;
             }
             for place in 0..self.space.block_pages() {
                 let page = self.space.page_at(block, place);

@@ -253,7 +253,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         match self.move_page(page, victim) {
             Ok(()) => Ok(true),
             Err(Fault::Corrupt { .. }) if !self.in_doubt => {
-                self.space.blocks.set_stuck(self.space.geometry().block_of(page));
+                // Where pages are searched for, garbage may be found weak: that a page of it leads nowhere is no damage.
+                if !self.space.blocks.searches() {
+                    self.space.blocks.set_stuck(self.space.geometry().block_of(page));
+                }
+                // It was read, and may have been found weak again.
+                self.space.forget_weak(page);
                 Ok(false)
             }
             Err(fault) => Err(fault),
@@ -269,7 +274,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         // What is moved is moved durably, and what is not on the chip cannot lead to it.
         self.write_out()?;
         self.keep_checkpoint()?;
-        let level = self.keep_first_key(page)?;
+        // A page whose number is a name is garbage: the node is where the name leads.
+        let level = self.keep_first_key(PageNumber(self.space.where_is(page.0)))?;
         let mut path = Path::new();
         let keys = core::mem::take(&mut self.separator);
         let descended = self.descend_to_change(&mut path, keys.high(), level);

@@ -82,6 +82,9 @@ pub struct Index<'b, F, S: Placement> {
     records: u32,
     inner_nodes: u32,
     budget: Budget,
+    /// How the options would have pages moved.
+    moves_asked: Moves,
+    /// How they are moved.
     moves: Moves,
     folding: Folds,
     /// An operation failed half way. As after a cut, only the medium knows what is true.
@@ -281,6 +284,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.mount()?;
         }
         Ok(())
+    }
+
+    /// Sets the limits for the tree as it is. An index that is fuller than the moves asked for allow, because other
+    /// settings filled it, moves pages together until it is not: else nothing could be removed.
+    fn set_budget(&mut self) {
+        self.moves = self.moves_asked;
+        self.budget = self.budget_for(self.height, self.inner_nodes);
+        if self.moves == Moves::Alone && self.space.taken_pages() > self.budget.limit_pages {
+            self.moves = Moves::Together;
+            self.budget = self.budget_for(self.height, self.inner_nodes);
+        }
     }
 
     fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {

@@ -66,12 +66,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         index.space.restart((sequence as u32).wrapping_add(1), sequence, sequence);
         index.space.begin_where_roots_are_replaced()?;
         index.height = 1;
-        index.budget = index.budget_for(1, 0);
         index.place.begin(&mut index.space, 1);
         let root = index.level(1);
         index.empty_node(root);
         index.space.begin_operation(true);
         index.put_root(Origin::NEW, 0)?;
+        index.set_budget();
         index.in_doubt = false;
         Ok(index)
     }
@@ -148,6 +148,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             records: 0,
             inner_nodes: 0,
             budget: Budget::default(),
+            moves_asked: options.moves,
             moves: options.moves,
             folding: options.folds,
             in_doubt: true,
@@ -195,7 +196,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     /// All that is on the chip is known.
     fn ready(&mut self) {
-        self.budget = self.budget_for(self.height, self.inner_nodes);
+        self.set_budget();
         self.reserve_touched = false;
         self.see_reserve();
         self.forget_root();

@@ -114,7 +114,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         self.root = self.space.commit(self.root)?;
         self.records = records;
-        self.budget = self.budget_for(self.height, self.inner_nodes);
+        self.set_budget();
         self.in_doubt = false;
         Ok(())
     }
