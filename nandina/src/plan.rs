@@ -13,7 +13,8 @@ use crate::space::{
     Wear, checkpoint_cost, checkpoint_parts, room_to_fail,
 };
 use crate::tree::{
-    Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, moved_path, ram_needed, waiting_max,
+    Form, HEIGHT_MAX, MOUNT_TRIES, Options, SPARE_MOVES, move_cost, moved_path, ram_needed,
+    waiting_max,
 };
 
 /// Chip operations of one call, at most.
@@ -129,6 +130,10 @@ pub fn plan<S: Placement>(
     let waiting = waiting_max(geometry.page_bytes as usize, options) as u64;
     let change = bounds.change(budget.room_pages - budget.reserve_pages, false);
     let after_cuts = bounds.change(budget.room_pages + room_to_fail(0, reserve, block_pages), true);
+    // What may be torn is written anew, by way of a collection if one is due; and a mount begins again for each page that
+    // turns out to be torn.
+    let opened =
+        |reads| Cost { reads: reads * u64::from(1 + MOUNT_TRIES) + after_cuts.reads, ..after_cuts };
     Ok(Plan {
         ram_bytes: ram_needed::<S>(geometry, options),
         height: tree.height,
@@ -144,17 +149,16 @@ pub fn plan<S: Placement>(
             let reads = u64::from(geometry.blocks)
                 + 2 * u64::from(tree.height) * pages
                 + 5 * u64::from(tree.height) * u64::from(valid_pages);
-            Cost { reads, programs: 0, erases: 0 }
+            opened(reads)
         } else {
-            Cost {
-                reads: (2 + spanned) * u64::from(geometry.blocks)
-                    + (2 + spanned) * u64::from(block_pages)
-                    + inner_reads
-                    + in_vain
-                    + u64::from(tree.height),
-                programs: 0,
-                erases: 0,
-            }
+            // Twice that, for the tree before the last commit as well; and again for each page that turns out to be torn.
+            let others = u64::from(1 + (path + u32::from(tree.height) + 1) / block_pages);
+            let reads = 2 * (2 + spanned + others) * u64::from(geometry.blocks)
+                + 2 * (2 + spanned + others) * u64::from(block_pages)
+                + 2 * inner_reads
+                + in_vain
+                + 2 * u64::from(tree.height);
+            opened(reads)
         },
         get: Cost { reads: tree.height.into(), programs: 0, erases: 0 },
         change: change.and(waiting, change),

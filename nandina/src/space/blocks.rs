@@ -300,6 +300,26 @@ impl<'b> Blocks<'b> {
         }
     }
 
+    /// Forgets which pages are valid; but no block that holds one is free before the next operation commits.
+    pub fn hold_valid(&mut self) {
+        for block in self.all() {
+            if self.valid_in(block) > 0 {
+                self.holds = true;
+                self.set_mark(block, Mark::Held, true);
+            }
+        }
+        self.forget_valid();
+    }
+
+    /// Blocks that are free once the next operation has committed.
+    pub fn held_blocks(&self) -> u32 {
+        let held = self.all().filter(|&block| {
+            let is_taken = self.has(block, Mark::Bad) || self.has(block, Mark::Reserved);
+            self.holds && !is_taken && self.has(block, Mark::Held) && self.valid_in(block) == 0
+        });
+        held.count() as u32
+    }
+
     /// The first page of the block has this sequence number.
     pub fn set_opened_at(&mut self, block: BlockNumber, sequence: u64) {
         if self.ages {

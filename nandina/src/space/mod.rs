@@ -89,6 +89,10 @@ enum Tally {
     Unsure,
 }
 
+/// Sequence numbers that a mount leaves out, above the highest that it has seen: more than can have been given to
+/// pages that were cut, or failed, and cannot be seen.
+pub(crate) const GAP: u64 = 64;
+
 /// No chip has so many blocks.
 const NO_BLOCK: BlockNumber = BlockNumber(u32::MAX);
 
@@ -118,6 +122,8 @@ pub struct Space<'b, F, K: Kind> {
     active: (BlockNumber, u32),
     /// A free block that was erased ahead of need, or [`NO_BLOCK`].
     ready: BlockNumber,
+    /// A page was programmed since the mount.
+    begun: bool,
     /// Pages that the running operation superseded.
     retired: u8,
     weak: Weak,
@@ -170,6 +176,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             failures: 0,
             active: (NO_BLOCK, 0),
             ready: NO_BLOCK,
+            begun: true,
             retired: 0,
             weak: Weak::NONE,
             unmarked: false,
@@ -241,11 +248,13 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
     /// of all, above which to go on.
     pub(crate) fn restart(&mut self, identity: u32, root: u64, sequence: u64) {
         self.identity = identity;
-        self.sequence = sequence;
+        // What was cut may not be seen now and be seen later: nothing that is written from here on has its number.
+        self.sequence = sequence + GAP;
+        self.begun = false;
         self.foreign = if K::IN_PLACE {
             (0, 0)
         } else {
-            (root + 1, u32::try_from(sequence.saturating_sub(root)).unwrap_or(u32::MAX))
+            (root + 1, u32::try_from(self.sequence.saturating_sub(root)).unwrap_or(u32::MAX))
         };
         self.tally = if K::IN_PLACE { Tally::Unsure } else { Tally::Sure };
         self.active = (NO_BLOCK, 0);
@@ -256,6 +265,16 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.failures = 0;
         self.frames.forget_all();
         self.cache.clear();
+    }
+
+    /// The highest sequence number that was given or left out.
+    pub(crate) const fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Nothing was ever programmed that is still there: the next page may commit.
+    pub(crate) const fn begin_at_once(&mut self) {
+        self.begun = true;
     }
 
     /// Pages that belong to the tree, on the chip or not yet.

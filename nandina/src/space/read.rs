@@ -7,6 +7,9 @@ use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber, Reading};
 use crate::node::{PageFault, PageHeader};
 
+/// Pages one behind the other that may read as erased though they were programmed, so that those behind them are found.
+const LOST_MAX: usize = 2;
+
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// How many of the first `count` strides of `block` were programmed.
     pub(crate) fn written(
@@ -15,17 +18,36 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         count: u32,
         stride: u32,
     ) -> Result<u32, Fault<F::Error>> {
-        let (mut written, mut end) = (0, count);
-        while written < end {
-            let middle = written + (end - written) / 2;
-            let page = self.page_at(block, middle * stride);
-            if matches!(self.read_raw(page, 0)?, Err(PageFault::Erased)) {
-                end = middle;
-            } else {
-                written = middle + 1;
+        let mut written = 0;
+        loop {
+            let mut end = count;
+            while written < end {
+                let middle = written + (end - written) / 2;
+                if self.is_blank(block, middle * stride)? {
+                    end = middle;
+                } else {
+                    written = middle + 1;
+                }
+            }
+            // A page that was lost, and reads as erased, must not hide those behind it.
+            let behind = (written + 1..count).take(LOST_MAX);
+            let mut last = None;
+            for place in behind {
+                if !self.is_blank(block, place * stride)? {
+                    last = Some(place + 1);
+                }
+            }
+            match last {
+                Some(last) => written = last,
+                None => return Ok(written),
             }
         }
-        Ok(written)
+    }
+
+    /// Whether the page at `place` of `block` reads as erased. Cost: one read.
+    fn is_blank(&mut self, block: BlockNumber, place: u32) -> Result<bool, Fault<F::Error>> {
+        let page = self.page_at(block, place);
+        Ok(matches!(self.read_raw(page, 0)?, Err(PageFault::Erased)))
     }
 
     /// Reads any page into page buffer `frame`, whatever it holds.

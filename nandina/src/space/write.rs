@@ -74,13 +74,21 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             }
             let (block, place) = self.active;
             self.active.1 += 1;
+            // The first page after a mount commits nothing: once it is there, its number is above those of all that was
+            // cut before, and every later mount sees it, or something newer.
+            let first = !self.begun && label.height > 0;
+            let label = if first { Label { height: 0, ..label } } else { label };
             if self.program_at(block, place, source, label)? {
                 let page = self.page_at(block, place);
                 self.cache.forget(page.0);
-                self.blocks.set_valid(page, true);
                 if place == 0 {
                     self.blocks.set_opened_at(block, self.sequence);
                 }
+                self.begun = true;
+                if first {
+                    continue;
+                }
+                self.blocks.set_valid(page, true);
                 return Ok(page);
             }
             self.active = (NO_BLOCK, 0);

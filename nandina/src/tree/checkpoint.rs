@@ -55,14 +55,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 .filter(|&(since, _)| since < before && since > 0)
                 .max_by_key(|&(since, _)| since)
         {
-            let last = self.last_root(block, identity, 0)?;
+            let last = self.last_root(block, identity, 0, u64::MAX)?;
             sequence = sequence.max(last.sequence).max(first);
             (root, before) = (last.root, first);
         }
         if root.is_none()
             && let Some((block, place)) = found.active
         {
-            let last = self.last_root(block, identity, place)?;
+            let last = self.last_root(block, identity, place, u64::MAX)?;
             sequence = sequence.max(last.sequence);
             root = last.root;
         }
@@ -70,6 +70,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let tree = found.tree;
         let from = match root {
             Some((page, header)) => {
+                self.newest = (page.0, header.sequence);
                 self.take_root(page, &header)?;
                 header.sequence
             }

@@ -45,7 +45,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Collects garbage until `beyond` pages more can be programmed than are kept.
-    fn gain_room(&mut self, beyond: u32) -> Result<(), Fault<F::Error>> {
+    pub(super) fn gain_room(&mut self, beyond: u32) -> Result<(), Fault<F::Error>> {
         // Each round gains a page at least; a chip's worth of rounds without success is no progress.
         if self.space.room() < self.kept() + beyond {
             self.write_out()?;

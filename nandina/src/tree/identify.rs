@@ -1,7 +1,7 @@
 //! Which index a chip holds, read from its pages, so that a medium can be opened by someone who does not
 //! know its settings. Nothing is written, and no tree is walked.
 
-use super::survey::survey;
+use super::survey::{END, survey};
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Flash, Geometry};
 use crate::node::{HEADER_BYTES, Medium, PageLayout};
@@ -54,7 +54,7 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
     };
     let mut space =
         Space::<_, Any>::new(flash, unknown, &Buffers::SINGLE, 0, |_, _, _, _, _, _| {}, ram);
-    survey(&mut space, u64::MAX)?.medium(0)
+    survey(&mut space, END)?.medium(0)
 }
 
 /// Bytes of the buffer that [`identify`] needs on a chip of this geometry: one page buffer, one bit for each

@@ -29,6 +29,7 @@ mod range;
 mod recover;
 mod rewrite;
 mod search;
+mod settle;
 mod survey;
 mod trim;
 mod valid;
@@ -48,6 +49,7 @@ pub(crate) use idle::move_cost;
 pub use options::{Options, ram_needed};
 pub use pairs::Records;
 pub use range::{KeyBounds, Range};
+pub(crate) use settle::TRIES as MOUNT_TRIES;
 
 use batch::Batch;
 use descend::Path;
@@ -78,6 +80,10 @@ pub struct Index<'b, F, S: Placement> {
     /// The key before which the node ends that is being read.
     bound: &'b mut [u8],
     root: u32,
+    /// The page that was programmed last before the mount, as far as can be seen, and its number: it may be torn.
+    newest: (u32, u64),
+    /// Pages with this sequence number or a higher one do not count: they turned out to be torn.
+    torn_from: u64,
     height: u8,
     records: u32,
     inner_nodes: u32,

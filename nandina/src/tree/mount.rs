@@ -17,11 +17,12 @@
 
 use super::batch::{self, Batch};
 use super::divide::Separator;
-use super::survey::{Newest, survey};
+use super::settle::{NONE, TRIES};
+use super::survey::{Age, END, Newest, survey};
 use super::{HEIGHT_MAX, Index, Options};
 use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::node::{Medium, PageFault, PageHeader};
+use crate::node::{Medium, PageHeader};
 use crate::place::{Origin, Placement, relink};
 use crate::space::{Budget, Kind, Space, block_pages};
 
@@ -33,11 +34,12 @@ pub(super) struct Last {
 }
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
-    /// Makes an empty index on the chip. An older index on it is gone once this returns `Ok`; after a
-    /// cut during it, the older one may or may not be there.
+    /// Makes an empty index on the chip. An older index on it is gone once this returns `Ok`; after a cut during it the
+    /// older one is there as it was, or none is. (Over an index of another system or of other sizes, on a chip that has no
+    /// block which was never written or is left from before that one, a cut may also leave it as it was earlier.)
     ///
-    /// Cost: one read for each block, one erase, one program; with checkpoints, or over an index with them, two erases
-    /// more.
+    /// Cost: that of [`open`](Self::open) if an index of these settings is there, else one read for each block; one or two
+    /// erases and programs; with checkpoints, or over an index with them, two erases more.
     pub fn format(
         flash: F,
         options: &Options,
@@ -50,30 +52,93 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         if limit_pages < 3 {
             return Err(OpenError::ChipTooSmall { limit_pages });
         }
-        let survey = survey(&mut index.space, u64::MAX)?;
-        let sequence = match survey.newest {
-            Some(newest) if S::Kind::PATHS || S::Kind::IN_PLACE => {
-                index.last_root(newest.block, None, 0)?.sequence.max(newest.sequence)
+        // What is there stays whole until the new root takes its place: only what it does not need is erased.
+        let (sequence, is_blank) = match index.find_as_seen() {
+            Ok(()) => {
+                if index.space.medium.checkpoints {
+                    index.space.clear_anchors()?;
+                }
+                (index.space.sequence(), false)
             }
-            // No page of its block has a number that is higher by more than the block has pages.
-            Some(newest) => newest.sequence + u64::from(index.space.block_pages()),
-            None => 0,
+            Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
+            Err(_) => index.survey_to_replace()?,
         };
-        let sequence = survey.unread_sequence().max(sequence);
-        if survey.checkpoints {
-            index.space.clear_anchors()?;
-        }
         index.space.restart((sequence as u32).wrapping_add(1), sequence, sequence);
+        if is_blank {
+            index.space.begin_at_once();
+        }
         index.space.begin_where_roots_are_replaced()?;
+        index.in_doubt = true;
         index.height = 1;
         index.place.begin(&mut index.space, 1);
         let root = index.level(1);
         index.empty_node(root);
         index.space.begin_operation(true);
         index.put_root(Origin::NEW, 0)?;
-        index.set_budget();
-        index.in_doubt = false;
+        index.own_root_alone();
         Ok(index)
+    }
+
+    /// The index holds nothing but its root, which was just written.
+    fn own_root_alone(&mut self) {
+        let root = PageNumber(self.space.where_is(self.root));
+        self.space.mappings.clear();
+        self.space.blocks.release();
+        self.space.blocks.forget_valid();
+        self.space.blocks.set_valid(root, true);
+        self.space.leave_checkpoints();
+        (self.records, self.inner_nodes, self.unexplained_pages) = (0, 0, 0);
+        self.from_checkpoint = false;
+        self.set_budget();
+        self.in_doubt = false;
+    }
+
+    /// What a chip holds whose index, if it has one, cannot be opened: the highest sequence number, and whether that is
+    /// nothing at all. Of the blocks only those are free that such an index does not need, if there are any.
+    fn survey_to_replace(&mut self) -> Result<(u64, bool), OpenError<F::Error>> {
+        self.torn_from = u64::MAX;
+        let survey = survey(&mut self.space, END)?;
+        let sequence = match survey.newest {
+            Some(newest) if S::Kind::PATHS || S::Kind::IN_PLACE => {
+                let last = self.last_root(newest.block, None, 0, u64::MAX)?;
+                last.sequence.max(newest.sequence)
+            }
+            // No page of its block has a number that is higher by more than the block has pages.
+            Some(newest) => newest.sequence + u64::from(self.space.block_pages()),
+            None => 0,
+        };
+        let sequence = survey.unread_sequence().max(sequence);
+        if S::DESCRIPTION.in_place {
+            self.root_in_place()?;
+        } else if let Some(newest) = survey.newest {
+            self.hold_blocks_of(newest.identity)?;
+        }
+        if survey.checkpoints {
+            self.space.clear_anchors()?;
+        }
+        Ok((sequence, survey.is_blank()))
+    }
+
+    /// Keeps the blocks from being opened that hold pages of the index `identity`, unless that are all.
+    fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
+        let mut others = false;
+        for block in self.space.blocks.all() {
+            let first = self.space.read_raw(self.space.page_at(block, 0), 0)?;
+            let is_other = match first {
+                Ok(header) => header.identity != identity,
+                Err(fault) => fault == crate::node::PageFault::Erased,
+            };
+            if !is_other {
+                self.space.blocks.set_valid(self.space.page_at(block, 0), true);
+            }
+            others |= is_other && !self.space.blocks.is_bad(block);
+        }
+        if others {
+            self.space.blocks.hold_valid();
+        } else {
+            self.space.blocks.forget_valid();
+        }
+        Ok(())
     }
 
     /// Opens the index on the chip, after a clean end or a cut alike.
@@ -93,6 +158,26 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     /// Finds the index on the chip, if one of these settings is there.
     fn find(&mut self) -> Result<(), OpenError<F::Error>> {
+        let mut tries = TRIES;
+        loop {
+            match self.find_once() {
+                Err(OpenError::Corrupt { page, reason })
+                    if tries > 0 && self.is_torn(page, reason) =>
+                {
+                    tries -= 1;
+                }
+                found => return found,
+            }
+        }
+    }
+
+    fn find_once(&mut self) -> Result<(), OpenError<F::Error>> {
+        self.find_as_seen()?;
+        Ok(self.settle_torn()?)
+    }
+
+    /// Finds the index on the chip. What may be torn is left as it is.
+    fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
         if S::DESCRIPTION.in_place
             && let Some(root) = self.root_in_place()?
         {
@@ -109,7 +194,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// A page of the newest block on the chip, if an index of these settings is there.
     #[inline(never)]
     fn newest_page(&mut self) -> Result<Option<Newest>, OpenError<F::Error>> {
-        let survey = survey(&mut self.space, u64::MAX)?;
+        let survey = survey(&mut self.space, END)?;
         let medium = survey.medium(self.space.medium.system)?;
         self.check_medium(&medium)?;
         Ok(survey.newest)
@@ -144,6 +229,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             separator: Separator::new(keys),
             bound,
             root: 0,
+            newest: NONE,
+            torn_from: u64::MAX,
             height: 1,
             records: 0,
             inner_nodes: 0,
@@ -181,13 +268,26 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
     }
 
-    /// Finds the last committed root and rebuilds all that RAM holds.
+    /// Finds the last committed root, rebuilds all that RAM holds, and settles what may be torn.
     pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
-        self.in_doubt = true;
+        let mut tries = TRIES;
+        self.torn_from = u64::MAX;
+        loop {
+            self.in_doubt = true;
+            match self.mount_as_seen().and_then(|()| self.settle_torn()) {
+                Err(Fault::Corrupt { page, reason }) if tries > 0 && self.is_torn(page, reason) => {
+                    tries -= 1;
+                }
+                mounted => return mounted,
+            }
+        }
+    }
+
+    pub(super) fn mount_as_seen(&mut self) -> Result<(), Fault<F::Error>> {
         if S::DESCRIPTION.in_place {
             self.recover_in_place()?;
         } else if !self.mount_from_checkpoint()? {
-            let newest = self.survey_newest(u64::MAX)?;
+            let newest = self.survey_newest(END)?;
             self.mount_from_blocks(newest)?;
         }
         self.ready();
@@ -216,28 +316,51 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         if S::DESCRIPTION.maps {
             return self.recover(newest.identity);
         }
-        let (identity, mut sequence) = (newest.identity, newest.sequence);
-        let mut candidate = Some(newest);
-        let (page, root) = loop {
-            // One operation spans a few blocks, but a bound by sequence ends the search in any case.
-            let Some(newest) = candidate else {
-                return Err(self.corrupt(Damage::NoRoot));
-            };
-            let last = self.last_root(newest.block, Some(identity), 0)?;
-            sequence = sequence.max(last.sequence);
-            if let Some(found) = last.root {
-                break found;
-            }
-            candidate = self.survey_newest(newest.sequence)?;
+        let identity = newest.identity;
+        let mut sequence = newest.sequence;
+        let found = self.root_from(newest, identity, (u64::MAX, u32::MAX), &mut sequence)?;
+        let Some((page, root, block)) = found else {
+            return Err(self.corrupt(Damage::NoRoot));
         };
+        let unexplained = self.unexplained_pages;
+        self.hold_before(block, &root, sequence)?;
+        self.unexplained_pages = unexplained;
+        self.newest = (page.0, root.sequence);
         self.take_root(page, &root)?;
         self.space.restart(identity, root.sequence, sequence);
         self.inner_nodes = 0;
         self.find_valid_pages(|_| true)
     }
 
-    /// The newest block of those that were opened before the one whose first page has the sequence number `before`.
-    fn survey_newest(&mut self, before: u64) -> Result<Option<Newest>, Fault<F::Error>> {
+    /// The newest root below the sequence number `below`, in `block` or so many others that were opened before; and its
+    /// block.
+    /// The highest sequence number that is seen goes into `highest`.
+    pub(super) fn root_from(
+        &mut self,
+        block: Newest,
+        identity: u32,
+        (below, mut others): (u64, u32),
+        highest: &mut u64,
+    ) -> Result<Option<(PageNumber, PageHeader, Newest)>, Fault<F::Error>> {
+        let mut candidate = Some(block);
+        // One operation spans a few blocks, but the order of the blocks ends the search in any case.
+        while let Some(newest) = candidate {
+            let last = self.last_root(newest.block, Some(identity), 0, below)?;
+            *highest = last.sequence.max(*highest);
+            if let Some((page, root)) = last.root {
+                return Ok(Some((page, root, newest)));
+            }
+            if others == 0 {
+                break;
+            }
+            others -= 1;
+            candidate = self.survey_newest(newest.age())?;
+        }
+        Ok(None)
+    }
+
+    /// The newest block of those that were opened before `before`.
+    fn survey_newest(&mut self, before: Age) -> Result<Option<Newest>, Fault<F::Error>> {
         Ok(survey(&mut self.space, before)?.newest)
     }
 
@@ -259,17 +382,20 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(())
     }
 
-    /// What was written last into `block`, from `first` on, by the formatting `identity` or any; counts the
-    /// damaged pages behind its last root that no cut explains.
+    /// What was written last into `block`, from `first` on and with roots below `below`, by the formatting `identity` or
+    /// any; counts the damaged pages behind its last root that no cut explains.
     ///
     /// Cost: the logarithm of the block's pages to the base 2, and one read for each page from the root on.
+    #[inline(never)]
     pub(super) fn last_root(
         &mut self,
         block: BlockNumber,
         identity: Option<u32>,
         first: u32,
+        below: u64,
     ) -> Result<Last, Fault<F::Error>> {
         let written = self.space.written(block, self.space.block_pages(), 1)?;
+        let below = below.min(self.torn_from);
         let mut last = Last { sequence: 0, root: None };
         let mut damaged = 0;
         for place in (first..written).rev() {
@@ -277,12 +403,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             match self.space.read_raw(page, 0)? {
                 Ok(header) if identity.is_none_or(|identity| header.identity == identity) => {
                     last.sequence = last.sequence.max(header.sequence);
-                    if header.lowest > 0 && header.height > 0 {
+                    if header.lowest > 0 && header.height > 0 && header.sequence < below {
                         last.root = Some((page, header));
                         break;
                     }
                 }
-                Ok(_) | Err(PageFault::Erased) => {}
+                Ok(_) => {}
                 // A cut damages the last page that was written, and no other.
                 Err(_) => damaged += u32::from(place + 1 < written),
             }

@@ -29,6 +29,19 @@ pub struct Newest {
     medium: Medium,
 }
 
+/// Where a block comes in the order in which blocks were opened: the sequence number of its first page, and its own.
+pub type Age = (u64, u32);
+
+/// Every block comes before this.
+pub const END: Age = (u64::MAX, 0);
+
+impl Newest {
+    /// Where the block comes in the order in which blocks were opened.
+    pub const fn age(&self) -> Age {
+        (self.sequence, self.block.0)
+    }
+}
+
 impl Survey {
     /// What the newest index is made for, or why there is none of the system with this number.
     pub fn medium<E>(&self, system: u8) -> Result<Medium, OpenError<E>> {
@@ -47,18 +60,23 @@ impl Survey {
         })
     }
 
+    /// Whether nothing can be seen to be written.
+    pub const fn is_blank(&self) -> bool {
+        !self.any_written && self.other_version.is_none()
+    }
+
     /// The highest sequence number of a page that was not read, because its system appends records.
     pub fn unread_sequence(&self) -> u64 {
         self.other_system.map_or(0, |(_, sequence)| sequence)
     }
 }
 
-/// Reads the first readable page of each block: erase counts, and the newest block whose sequence
-/// number is below `before`.
+/// Reads the first readable page of each block: erase counts, and the newest block of those that come before
+/// `before`.
 #[inline(never)]
 pub fn survey<F: Flash, K: Kind>(
     space: &mut Space<'_, F, K>,
-    before: u64,
+    before: Age,
 ) -> Result<Survey, Fault<F::Error>> {
     let mut survey = Survey::default();
     space.blocks.clear();
@@ -73,6 +91,8 @@ pub fn survey<F: Flash, K: Kind>(
                     note_first(space, &mut survey, block, before);
                     break;
                 }
+                // One that was lost, and reads as erased, must not hide those behind it either.
+                Err(PageFault::Erased) if place == 0 => {}
                 Err(PageFault::Erased) => break,
                 Err(PageFault::Damaged | PageFault::Unreadable) => survey.any_written = true,
                 Err(PageFault::Version(found)) => {
@@ -101,14 +121,15 @@ fn note_first<F: Flash, K: Kind>(
     space: &mut Space<'_, F, K>,
     survey: &mut Survey,
     block: BlockNumber,
-    before: u64,
+    before: Age,
 ) {
     let (layout, bytes) = (space.layout(), space.frames.bytes(0));
     let (lowest, sequence) = (layout.lowest(bytes), layout.sequence(bytes));
     let erase_count = layout.erase_count(bytes);
     survey.checkpoints |= lowest == 0;
-    let newest = survey.newest.map_or(0, |newest| newest.sequence);
-    let is_newest = lowest > 0 && sequence < before && sequence > newest;
+    let age = (sequence, block.0);
+    let is_newest =
+        lowest > 0 && age < before && survey.newest.is_none_or(|newest| age > newest.age());
     if is_newest {
         let (identity, medium) = (layout.identity(bytes), layout.medium(bytes));
         survey.newest = Some(Newest { block, identity, sequence, medium });

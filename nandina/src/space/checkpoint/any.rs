@@ -13,6 +13,13 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         }
     }
 
+    /// Both anchors were erased, and nothing leads to the checkpoints on the chip: one is due.
+    pub(crate) fn leave_checkpoints(&mut self) {
+        if let Some(space) = K::paths_mut(self) {
+            space.leave_area();
+        }
+    }
+
     /// Whether a checkpoint should be written before an operation of at most `pages`.
     pub(crate) fn checkpoint_due(&self, pages: u32) -> bool {
         K::paths(self).is_some_and(|space| space.is_due(pages))

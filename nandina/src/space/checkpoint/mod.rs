@@ -97,6 +97,17 @@ impl<F: Flash> Space<'_, F, Paths> {
         self.reserve_anchors();
     }
 
+    /// Both anchors were erased: the block of the checkpoints is one like any other.
+    fn leave_area(&mut self) {
+        let Checkpoints { last, anchor, .. } = self.checkpoints;
+        if let Some((block, _)) = last {
+            self.blocks.set_reserved(block, false);
+        }
+        self.forget_area();
+        self.checkpoints.anchor = anchor;
+        self.checkpoints.stale = false;
+    }
+
     /// Keeps the anchors from all other use.
     fn reserve_anchors(&mut self) {
         if self.checkpoints.every > 0 {

@@ -1,0 +1,105 @@
+//! What a mount does about pages that a cut may have left torn, before anything is read from the index or built on it.
+//!
+//! A torn page may read otherwise each time (rule 6 of the media contract): as it was, as it should have become, or not
+//! at all. So a mount decides once. What it takes for written it writes anew, elsewhere, and what it does not see it
+//! outdates: every number that it gives is above any that something unseen can have, and the first page that is
+//! programmed after a mount commits nothing, so that this number is known to each later mount before a commit counts.
+//! Until that is done no block is opened that only the newest commit has made free.
+//!
+//! Cost of a mount that writes: what the systems write, as their sections below say.
+
+use super::Index;
+use super::survey::Newest;
+use crate::error::{Damage, Fault};
+use crate::flash::{Flash, PageNumber};
+use crate::node::PageHeader;
+use crate::place::Placement;
+use crate::space::Kind;
+
+/// Times that a mount begins again, each time without one more page that turned out to be torn.
+pub(crate) const TRIES: u32 = 2;
+
+/// No page.
+pub(super) const NONE: (u32, u64) = (u32::MAX, u64::MAX);
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Whether a mount can begin again without `page`, which could be read at first and cannot now: it was programmed
+    /// last, and is torn. What was torn was never acknowledged.
+    pub(super) fn is_torn(&mut self, page: PageNumber, reason: Damage) -> bool {
+        let cannot_be_read = matches!(
+            reason,
+            Damage::Erased
+                | Damage::Checksum
+                | Damage::Uncorrectable
+                | Damage::OtherVersion
+                | Damage::OtherSystem
+        );
+        let is_torn = cannot_be_read && page.0 == self.newest.0 && self.newest.1 < self.torn_from;
+        if is_torn {
+            self.torn_from = self.newest.1;
+        }
+        is_torn
+    }
+
+    /// Keeps the blocks that hold pages of the tree before `root`, which was found in `block`, from being opened until
+    /// what comes next has committed. If that tree is not whole any more, `root` is known to be.
+    pub(super) fn hold_before(
+        &mut self,
+        block: Newest,
+        root: &PageHeader,
+        mut sequence: u64,
+    ) -> Result<(), Fault<F::Error>> {
+        // The newest commit began in this block, or in one of those before that its pages span.
+        let operation = S::path_pages(root.height) + u32::from(root.height) + 1;
+        let others = 1 + operation / self.space.block_pages();
+        let below = (root.sequence, others);
+        let found = self.root_from(block, root.identity, below, &mut sequence)?;
+        let Some((page, before, _)) = found else { return Ok(()) };
+        self.take_root(page, &before)?;
+        self.space.restart(root.identity, before.sequence, sequence);
+        self.inner_nodes = 0;
+        match self.find_valid_pages(|_| true) {
+            Ok(()) => self.space.blocks.hold_valid(),
+            Err(Fault::Corrupt { .. }) => self.space.blocks.forget_valid(),
+            Err(fault) => return Err(fault),
+        }
+        Ok(())
+    }
+
+    /// Writes anew what may be torn. Where there is no room for that, the index can be read all the same.
+    pub(super) fn settle_torn(&mut self) -> Result<(), Fault<F::Error>> {
+        let settled = if S::Kind::PATHS { self.settle_root() } else { Ok(()) };
+        match settled {
+            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => Ok(()),
+            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => self.mount_as_seen(),
+            settled => settled,
+        }
+    }
+
+    /// Where the root commits: writes the page that holds it anew. Cost: one read, two programs, and an erase.
+    fn settle_root(&mut self) -> Result<(), Fault<F::Error>> {
+        let root = self.root;
+        let held_pages = self.space.blocks.held_blocks() * self.space.block_pages();
+        if self.space.room() + held_pages < self.kept() {
+            // Collection is due, and writes the root anew with the first page that it moves.
+            match self.gain_room(0) {
+                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
+                gained => gained?,
+            }
+            if self.root != root {
+                return Ok(());
+            }
+        }
+        self.in_doubt = true;
+        self.space.begin_walk();
+        self.space.begin_operation(true);
+        let (root, frame) = (self.root, self.working(self.height));
+        self.space.load_into(root, frame)?;
+        let lowest = self.space.lowest(frame);
+        self.root = self.space.program(frame, lowest, self.height, self.records)?.0;
+        self.space.retire(PageNumber(root));
+        self.root = self.space.commit(self.root)?;
+        self.in_doubt = false;
+        Ok(())
+    }
+}
