@@ -19,6 +19,9 @@ use crate::space::Kind;
 /// Times that a mount begins again, each time without one more page that turned out to be torn.
 pub(crate) const TRIES: u32 = 2;
 
+/// Reads after which a page is taken to be steady where nothing else can be done.
+const LOOKS: u32 = 24;
+
 /// No page.
 pub(super) const NONE: (u32, u64) = (u32::MAX, u64::MAX);
 
@@ -76,9 +79,26 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
+    /// There is no room but in blocks that the tree before the last commit needs. They are free if `page`, which made
+    /// that commit, reads the same time after time.
+    fn look_again(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            if self.space.read_raw(PageNumber(page), 0)?.is_err() {
+                return Err(Fault::Corrupt { page: PageNumber(page), reason: Damage::Checksum });
+            }
+        }
+        self.space.blocks.release();
+        Ok(())
+    }
+
     /// Where the root commits: writes the page that holds it anew. Cost: one read, two programs, and an erase.
     fn settle_root(&mut self) -> Result<(), Fault<F::Error>> {
         let root = self.root;
+        // The first page that is programmed, and the longest way up.
+        let least = 1 + S::path_pages(self.height);
+        if self.space.room() < least && self.space.blocks.held_blocks() > 0 {
+            self.look_again(root)?;
+        }
         let held_pages = self.space.blocks.held_blocks() * self.space.block_pages();
         if self.space.room() + held_pages < self.kept() {
             // Collection is due, and writes the root anew with the first page that it moves.
