@@ -7,6 +7,7 @@ mod page;
 mod sorted;
 mod tags;
 
+pub(crate) use page::SESSION_START;
 pub use page::{HEADER_BYTES, Medium, PageFault, PageHeader, PageLayout, VERSION};
 pub use sorted::{Node, NodeMut, Shape};
 

@@ -11,7 +11,7 @@
 //! 18 lowest level u8   of the nodes in this page, or 0 in a page of a checkpoint
 //! 19 height u8         of the tree, if its root is in this page, else 0
 //! 20 key bytes u16    22 value bytes u16
-//! 24 blocks u32       28 pages per block u16    30 checkpoints u8, 0 or 1   31 appended u8, 0 or 1
+//! 24 blocks u32       28 pages per block u16    30 checkpoints u8, 0 or 1, and 2 more while a mount settles   31 appended u8, 0 or 1
 //! 32 erase count u32   of this page's block
 //! 36 records u32       in the index, as of this page
 //! ```
@@ -20,6 +20,9 @@ use super::{Shape, appended, bytes, checksum};
 
 /// Bytes of a page header.
 pub const HEADER_BYTES: usize = 40;
+
+/// Records that the first page tells of which is programmed after a mount: it commits nothing, and no node leads to it.
+pub(crate) const SESSION_START: u32 = u32::MAX;
 
 /// Version of the format on the medium. Media of another version are refused.
 pub const VERSION: u8 = 1;
@@ -66,6 +69,8 @@ pub struct PageHeader {
     pub erase_count: u32,
     /// Records in the index as of this page.
     pub records: u32,
+    /// The page was programmed by a mount that had not settled yet what may be torn.
+    pub settling: bool,
 }
 
 /// Why bytes are not a page.
@@ -148,7 +153,8 @@ impl PageLayout {
         out[22..24].copy_from_slice(&medium.value_bytes.to_le_bytes());
         out[24..28].copy_from_slice(&medium.blocks.to_le_bytes());
         out[28..30].copy_from_slice(&medium.pages_per_block.to_le_bytes());
-        out[30..32].copy_from_slice(&[medium.checkpoints.into(), medium.appended.into()]);
+        let flags = u8::from(medium.checkpoints) | u8::from(header.settling) << 1;
+        out[30..32].copy_from_slice(&[flags, medium.appended.into()]);
         out[32..36].copy_from_slice(&header.erase_count.to_le_bytes());
         out[36..40].copy_from_slice(&header.records.to_le_bytes());
     }
@@ -191,6 +197,7 @@ impl PageLayout {
             height: bytes[19],
             erase_count: self.erase_count(frame),
             records: bytes::u32_at(bytes, 36),
+            settling: bytes[30] & 2 != 0,
         }
     }
 
@@ -205,7 +212,7 @@ impl PageLayout {
             value_bytes: bytes::u16_at(bytes, 22),
             blocks: bytes::u32_at(bytes, 24),
             pages_per_block: bytes::u16_at(bytes, 28),
-            checkpoints: bytes[30] != 0,
+            checkpoints: bytes[30] & 1 != 0,
             appended: bytes[31] != 0,
         }
     }
@@ -287,6 +294,7 @@ mod tests {
         height: 3,
         erase_count: 99,
         records: 1_000_000,
+        settling: true,
     };
 
     #[test]

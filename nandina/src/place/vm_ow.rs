@@ -111,7 +111,7 @@ impl Placement for VmOw {
         let frame = Self::working(level.level, level.height, space.frames.count());
         if let Some(page) = origin.name
             && !origin.leave
-            && space.can_overwrite(page)
+            && space.can_overwrite(page, frame)
             && Self::tell(space, frame, level, page)?
         {
             space.settle_frame(frame, page);

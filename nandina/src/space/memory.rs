@@ -3,23 +3,38 @@
 
 /// What is remembered of what was written.
 pub trait Memory: Default {
+    /// Pages are numbered from `sequence` on.
+    fn note_mount(&mut self, sequence: u64) {
+        let _ = sequence;
+    }
+
     /// A page was programmed.
     fn note_programmed(&mut self, page: u32) {
         let _ = page;
     }
 }
 
-/// The page that was programmed last since the mount, and how often.
+/// The page that was programmed last since the mount, and how often; and the number above which pages were programmed
+/// since then.
 #[derive(Default)]
-pub struct LastProgrammed(Option<(u32, u8)>);
+pub struct LastProgrammed(Option<(u32, u8)>, u64);
 
 impl Memory for LastProgrammed {
+    fn note_mount(&mut self, sequence: u64) {
+        self.1 = sequence;
+    }
+
     fn note_programmed(&mut self, page: u32) {
         self.0 = Some((page, 1));
     }
 }
 
 impl LastProgrammed {
+    /// Whether the page with this sequence number was programmed since the mount.
+    pub const fn is_recent(&self, sequence: u64) -> bool {
+        sequence > self.1
+    }
+
     /// How often the page was programmed, if it was the last.
     pub fn programs(&self, page: u32) -> Option<u8> {
         self.0.filter(|&(last, _)| last == page).map(|(_, programs)| programs)

@@ -51,6 +51,7 @@ pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 use mappings::Mappings;
 pub(crate) use mappings::mappings_in;
 pub(crate) use overwrite::Image;
+pub(crate) use read::LOST_MAX;
 pub(crate) use twins::ROOT as ROOT_TWIN;
 pub use validity::Validity;
 pub use victim::{TRACKED_MAX, Victims};
@@ -59,6 +60,8 @@ use weak::Weak;
 pub use wear::Wear;
 
 use core::num::Wrapping;
+
+use memory::Memory;
 
 use crate::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber};
 use crate::node::{Medium, PageLayout};
@@ -124,6 +127,8 @@ pub struct Space<'b, F, K: Kind> {
     ready: BlockNumber,
     /// A page was programmed since the mount.
     begun: bool,
+    /// The mount settles what may be torn.
+    pub(crate) settling: bool,
     /// Pages that the running operation superseded.
     retired: u8,
     weak: Weak,
@@ -177,6 +182,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             active: (NO_BLOCK, 0),
             ready: NO_BLOCK,
             begun: true,
+            settling: false,
             retired: 0,
             weak: Weak::NONE,
             unmarked: false,
@@ -251,6 +257,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         // What was cut may not be seen now and be seen later: nothing that is written from here on has its number.
         self.sequence = sequence + GAP;
         self.begun = false;
+        self.settling = false;
         self.foreign = if K::IN_PLACE {
             (0, 0)
         } else {
@@ -260,6 +267,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.active = (NO_BLOCK, 0);
         self.ready = NO_BLOCK;
         self.memory = K::Memory::default();
+        self.memory.note_mount(self.sequence);
         self.retired = 0;
         self.weak = Weak::NONE;
         self.failures = 0;

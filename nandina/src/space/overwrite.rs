@@ -28,10 +28,13 @@ impl Image<'_> {
 }
 
 impl<F: Flash> Space<'_, F, Appends> {
-    /// Whether the page can be programmed once more as it is.
-    pub(crate) fn can_overwrite(&self, page: u32) -> bool {
+    /// Whether the page, whose node is in `frame`, can be programmed once more as it is. Pages of before the last mount
+    /// are not: a record may be half appended to one of them, and nothing tells to which.
+    pub(crate) fn can_overwrite(&self, page: u32, frame: usize) -> bool {
         let capabilities = &self.capabilities();
-        if self.blocks.is_bad(self.geometry().block_of(PageNumber(page))) {
+        if !self.memory.is_recent(self.layout().sequence(self.frames.bytes(frame)))
+            || self.blocks.is_bad(self.geometry().block_of(PageNumber(page)))
+        {
             return false;
         }
         let programs = self.memory.programs(page);

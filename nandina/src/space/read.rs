@@ -8,7 +8,7 @@ use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber, Readin
 use crate::node::{PageFault, PageHeader};
 
 /// Pages one behind the other that may read as erased though they were programmed, so that those behind them are found.
-const LOST_MAX: usize = 2;
+pub(crate) const LOST_MAX: u32 = 2;
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// How many of the first `count` strides of `block` were programmed.
@@ -30,7 +30,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
                 }
             }
             // A page that was lost, and reads as erased, must not hide those behind it.
-            let behind = (written + 1..count).take(LOST_MAX);
+            let behind = (written + 1..count).take(LOST_MAX as usize);
             let mut last = None;
             for place in behind {
                 if !self.is_blank(block, place * stride)? {
@@ -42,6 +42,19 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
                 None => return Ok(written),
             }
         }
+    }
+
+    /// The sequence number of the first page of `block` that can be read. Cost: one read, or a few.
+    pub(crate) fn first_sequence(
+        &mut self,
+        block: BlockNumber,
+    ) -> Result<Option<u64>, Fault<F::Error>> {
+        for place in 0..(1 + LOST_MAX).min(self.block_pages()) {
+            if let Ok(header) = self.read_raw(self.page_at(block, place), 0)? {
+                return Ok(Some(header.sequence));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether the page at `place` of `block` reads as erased. Cost: one read.

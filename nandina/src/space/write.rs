@@ -7,7 +7,7 @@ use super::victim::SpareWithHint;
 use super::{Kind, NO_BLOCK, RETIRED_MAX, STAGED, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
-use crate::node::PageHeader;
+use crate::node::{PageHeader, SESSION_START};
 
 /// What a page says of its nodes.
 #[derive(Clone, Copy)]
@@ -51,6 +51,26 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(page)
     }
 
+    /// Programs the page in `frame` once more, as one that no node leads to.
+    pub(crate) fn program_mark(&mut self, frame: usize) -> Result<(), Fault<F::Error>> {
+        let label = Label { lowest: self.lowest(frame), height: 0, records: 0 };
+        self.frames.forget(frame);
+        let page = self.write(Source::Frame(frame), label)?;
+        self.frames.release(frame);
+        self.blocks.set_valid(page, false);
+        Ok(())
+    }
+
+    /// Erases `block`, in which nothing is valid. That it is erased is known in RAM only, and if it can be the block
+    /// that is opened next.
+    pub(crate) fn clear_block(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
+        if self.blocks.is_empty(block) && Some(block) != self.active_block() && block != self.ready
+        {
+            self.erase(block)?;
+        }
+        Ok(())
+    }
+
     /// The header of a page of this index.
     pub(super) const fn header_of(
         &self,
@@ -59,7 +79,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         erase_count: u32,
     ) -> PageHeader {
         let (medium, identity) = (self.medium, self.identity);
-        PageHeader { medium, identity, sequence, lowest, height, erase_count, records }
+        let settling = self.settling;
+        PageHeader { medium, identity, sequence, lowest, height, erase_count, records, settling }
     }
 
     /// Seals a page and programs it into the next place that takes it.
@@ -76,8 +97,9 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             self.active.1 += 1;
             // The first page after a mount commits nothing: once it is there, its number is above those of all that was
             // cut before, and every later mount sees it, or something newer.
-            let first = !self.begun && label.height > 0;
-            let label = if first { Label { height: 0, ..label } } else { label };
+            let first = !self.begun && (label.height > 0 || !K::PATHS);
+            let label =
+                if first { Label { height: 0, records: SESSION_START, ..label } } else { label };
             if self.program_at(block, place, source, label)? {
                 let page = self.page_at(block, place);
                 self.cache.forget(page.0);

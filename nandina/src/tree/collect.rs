@@ -266,7 +266,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Writes a page elsewhere; with it, children in the block `victim` that its path points to.
-    fn move_page(
+    pub(super) fn move_page(
         &mut self,
         page: PageNumber,
         victim: Option<BlockNumber>,

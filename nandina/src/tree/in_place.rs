@@ -25,6 +25,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Finds every node of an index whose records are appended.
     pub(super) fn recover_appended(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         let found = self.read_all(identity)?;
+        // What was programmed since the last mount that settled all may have been appended to.
+        self.settle_from = if found.start <= found.settled.0 {
+            found.start
+        } else {
+            self.start_before(found.settled.0)?
+        };
         let Some((page, root)) = found.root else {
             return Err(self.corrupt(Damage::NoRoot));
         };

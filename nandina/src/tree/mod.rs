@@ -84,6 +84,8 @@ pub struct Index<'b, F, S: Placement> {
     newest: (u32, u64),
     /// Pages with this sequence number or a higher one do not count: they turned out to be torn.
     torn_from: u64,
+    /// The sequence number from which on pages may be torn, where they are more than the root's.
+    settle_from: u64,
     height: u8,
     records: u32,
     inner_nodes: u32,

@@ -231,6 +231,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             root: 0,
             newest: NONE,
             torn_from: u64::MAX,
+            settle_from: 0,
             height: 1,
             records: 0,
             inner_nodes: 0,
@@ -311,9 +312,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             return Err(self.corrupt(Damage::NoPage));
         };
         if S::DESCRIPTION.appends {
-            return self.recover_appended(newest.identity);
+            self.recover_appended(newest.identity)?;
+            self.space.blocks.hold(newest.block);
+            return Ok(());
         }
         if S::DESCRIPTION.maps {
+            self.hold_before_commit(newest.identity)?;
             return self.recover(newest.identity);
         }
         let identity = newest.identity;

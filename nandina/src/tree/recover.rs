@@ -12,14 +12,20 @@
 use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::node::{PageFault, PageHeader};
+use crate::node::{PageFault, PageHeader, SESSION_START};
 use crate::place::Placement;
+use crate::space::LOST_MAX;
 
 /// What the pages of one formatting say.
 pub(super) struct Found {
     pub sequence: u64,
     commit: Option<PageHeader>,
     pub root: Option<(PageNumber, PageHeader)>,
+    /// The newest page that was not programmed by a mount while it settled what may be torn, and the first page of its
+    /// block.
+    pub settled: (u64, u64),
+    /// The newest page that began to write after a mount.
+    pub start: u64,
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -45,6 +51,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     #[inline(never)]
     fn take_newest_root(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         let found = self.read_all(identity)?;
+        self.settle_from = found.settled.1;
         let (Some((page, root)), Some(commit)) = (found.root, found.commit) else {
             return Err(self.corrupt(Damage::NoRoot));
         };
@@ -64,15 +71,21 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Reads every written page, and marks the blocks in which one is damaged that was not the last.
     pub(super) fn read_all(&mut self, identity: u32) -> Result<Found, Fault<F::Error>> {
-        let mut found = Found { sequence: 0, commit: None, root: None };
+        let mut found = Found { sequence: 0, commit: None, root: None, settled: (0, 0), start: 0 };
         for block in self.space.blocks.all() {
-            let mut damaged = false;
+            let (mut damaged, mut blank, mut first) = (false, 0, None);
             for place in 0..self.space.block_pages() {
                 let page = self.space.page_at(block, place);
-                let header = match self.space.read_raw(page, 0)? {
-                    Err(PageFault::Erased) => break,
-                    read => read,
-                };
+                let header = self.space.read_raw(page, 0)?;
+                if header == Err(PageFault::Erased) {
+                    blank += 1;
+                    if blank > LOST_MAX {
+                        break;
+                    }
+                    continue;
+                }
+                damaged |= blank > 0;
+                blank = 0;
                 // A cut damages the last page that was written, and no other. (Until it is known which blocks
                 // matter, the mark is kept where nothing else uses it yet.)
                 if damaged {
@@ -83,7 +96,20 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 if header.identity != identity {
                     continue;
                 }
+                let first = *first.get_or_insert(header.sequence);
                 found.sequence = found.sequence.max(header.sequence);
+                if !header.settling {
+                    found.settled = found.settled.max((header.sequence, first));
+                }
+                if header.height == 0 && header.records == SESSION_START {
+                    found.start = found.start.max(header.sequence);
+                }
+                if header.sequence >= self.torn_from {
+                    continue;
+                }
+                if S::DESCRIPTION.appends || header.height > 0 {
+                    self.note_newest(page, header.sequence);
+                }
                 if header.height == 0 || header.height > HEIGHT_MAX || header.lowest == 0 {
                     continue;
                 }
@@ -104,13 +130,22 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     #[inline(never)]
     fn find_named(&mut self, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
         for block in self.space.blocks.all() {
+            let mut blank = 0;
             for place in 0..self.space.block_pages() {
                 let page = self.space.page_at(block, place);
                 let header = match self.space.read_raw(page, 0)? {
-                    Err(PageFault::Erased) => break,
+                    Err(PageFault::Erased) if blank >= LOST_MAX => break,
+                    Err(PageFault::Erased) => {
+                        blank += 1;
+                        continue;
+                    }
                     Err(_) => continue,
                     Ok(header) => header,
                 };
+                blank = 0;
+                if header.sequence >= self.torn_from {
+                    continue;
+                }
                 if header.identity != identity || header.lowest != level || header.height == 0 {
                     continue;
                 }

@@ -12,7 +12,7 @@ use super::Index;
 use super::survey::Newest;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::node::PageHeader;
+use crate::node::{PageHeader, SESSION_START};
 use crate::place::Placement;
 use crate::space::Kind;
 
@@ -71,12 +71,105 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Writes anew what may be torn. Where there is no room for that, the index can be read all the same.
     pub(super) fn settle_torn(&mut self) -> Result<(), Fault<F::Error>> {
-        let settled = if S::Kind::PATHS { self.settle_root() } else { Ok(()) };
+        let settled = match S::Kind::PATHS {
+            true => self.settle_root(),
+            false if S::DESCRIPTION.in_place => Ok(()),
+            false => self.settle_blocks(),
+        };
         match settled {
             Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => Ok(()),
             Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => self.mount_as_seen(),
             settled => settled,
         }
+    }
+
+    /// The page may be the one that was programmed last before the mount.
+    pub(super) fn note_newest(&mut self, page: PageNumber, sequence: u64) {
+        if self.newest.1 == u64::MAX || self.newest.1 < sequence {
+            self.newest = (page.0, sequence);
+        }
+    }
+
+    /// The newest page below the sequence number `below` that began to write after a mount. Cost: one read for each
+    /// written page.
+    pub(super) fn start_before(&mut self, below: u64) -> Result<u64, Fault<F::Error>> {
+        let mut start = 0;
+        for page in (0..self.space.geometry().pages()).map(PageNumber) {
+            if let Ok(header) = self.space.read_raw(page, 0)?
+                && header.height == 0
+                && header.records == SESSION_START
+                && header.sequence <= below
+            {
+                start = start.max(header.sequence);
+            }
+        }
+        Ok(start)
+    }
+
+    /// Where pages commit for themselves: keeps the blocks from being opened that hold pages of the index as it was
+    /// before the newest commit.
+    pub(super) fn hold_before_commit(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
+        let torn_from = self.torn_from;
+        self.newest = NONE;
+        self.read_all(identity)?;
+        self.torn_from = torn_from.min(self.newest.1);
+        let recovered = self.recover(identity);
+        self.torn_from = torn_from;
+        self.newest = NONE;
+        match recovered {
+            Ok(()) => self.space.blocks.hold_valid(),
+            Err(Fault::Corrupt { .. }) => self.space.blocks.forget_valid(),
+            Err(fault) => return Err(fault),
+        }
+        Ok(())
+    }
+
+    /// Where pages commit for themselves: writes anew what stands in blocks that may hold a torn page.
+    ///
+    /// Cost: a read for each block, and what it costs to collect these blocks.
+    fn settle_blocks(&mut self) -> Result<(), Fault<F::Error>> {
+        let torn = self.settle_from..self.space.sequence();
+        if self.space.room() < 2 + S::path_pages(self.height) && self.space.blocks.held_blocks() > 0
+        {
+            self.look_again(self.newest.0)?;
+        }
+        self.space.settling = true;
+        for block in self.space.blocks.all() {
+            if self.space.first_sequence(block)?.is_none_or(|first| !torn.contains(&first)) {
+                continue;
+            }
+            let mut from = 0;
+            loop {
+                if self.space.room() < self.kept() {
+                    self.gain_room(0)?;
+                }
+                let Some((page, place)) = self.next_valid(block, from)? else { break };
+                match self.move_page(page, None) {
+                    Err(Fault::Corrupt { page, .. })
+                        if page.0 != self.newest.0 && !self.in_doubt =>
+                    {
+                        // Damage that no cut explains.
+                        self.space.blocks.set_stuck(block);
+                        break;
+                    }
+                    moved => moved?,
+                }
+                from = place;
+            }
+            if S::DESCRIPTION.maps {
+                self.space.clear_block(block)?;
+            }
+        }
+        self.space.settling = false;
+        // The first page of all that says so.
+        self.space.begin_walk();
+        let root = PageNumber(self.space.where_is(self.root));
+        if self.space.read_raw(root, 0)?.is_ok() {
+            self.in_doubt = true;
+            self.space.program_mark(0)?;
+            self.in_doubt = false;
+        }
+        Ok(())
     }
 
     /// There is no room but in blocks that the tree before the last commit needs. They are free if `page`, which made
