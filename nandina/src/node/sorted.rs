@@ -97,7 +97,7 @@ impl Shape {
     }
 
     /// Where the record at `index` begins.
-    pub(super) const fn at(&self, index: usize) -> usize {
+    pub(crate) const fn at(&self, index: usize) -> usize {
         self.head_bytes() + index * self.record_bytes()
     }
 }

@@ -300,11 +300,11 @@ impl<'b> Blocks<'b> {
         }
     }
 
-    /// The block is not free before the next operation commits.
-    pub fn hold(&mut self, block: BlockNumber) {
-        self.empty_blocks -= u32::from(self.is_empty(block));
-        self.holds = true;
-        self.set_mark(block, Mark::Held, true);
+    /// No block is reserved any more.
+    pub fn unreserve_all(&mut self) {
+        for block in self.all() {
+            self.set_reserved(block, false);
+        }
     }
 
     /// Forgets which pages are valid; but no block that holds one is free before the next operation commits.
@@ -321,8 +321,8 @@ impl<'b> Blocks<'b> {
     /// Blocks that are free once the next operation has committed.
     pub fn held_blocks(&self) -> u32 {
         let held = self.all().filter(|&block| {
-            let is_taken = self.has(block, Mark::Bad) || self.has(block, Mark::Reserved);
-            self.holds && !is_taken && self.has(block, Mark::Held) && self.valid_in(block) == 0
+            let is_held = self.has(block, Mark::Held) || self.has(block, Mark::Reserved);
+            is_held && !self.has(block, Mark::Bad) && self.valid_in(block) == 0
         });
         held.count() as u32
     }

@@ -275,6 +275,11 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.cache.clear();
     }
 
+    /// Which formatting of the medium the index is.
+    pub(crate) const fn identity(&self) -> u32 {
+        self.identity
+    }
+
     /// The highest sequence number that was given or left out.
     pub(crate) const fn sequence(&self) -> u64 {
         self.sequence

@@ -47,6 +47,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
+    /// Counts records and valid pages anew.
+    pub(super) fn count_anew(&mut self) -> Result<(), Fault<F::Error>> {
+        self.records = 0;
+        self.space.blocks.forget_valid();
+        self.claim_page(PageNumber(self.root))?;
+        self.find_every_node(self.space.identity())
+    }
+
     /// Finds every node of an index that is replaced in place.
     pub(super) fn recover_in_place(&mut self) -> Result<(), Fault<F::Error>> {
         self.unexplained_pages = 0;

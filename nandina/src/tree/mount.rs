@@ -312,11 +312,13 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             return Err(self.corrupt(Damage::NoPage));
         };
         if S::DESCRIPTION.appends {
+            self.decide_on_newest(newest.identity)?;
             self.recover_appended(newest.identity)?;
-            self.space.blocks.hold(newest.block);
-            return Ok(());
+            self.space.blocks.set_reserved(newest.block, true);
+            return self.hold_told_before();
         }
         if S::DESCRIPTION.maps {
+            self.decide_on_newest(newest.identity)?;
             self.hold_before_commit(newest.identity)?;
             return self.recover(newest.identity);
         }

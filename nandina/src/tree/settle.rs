@@ -9,9 +9,11 @@
 //! Cost of a mount that writes: what the systems write, as their sections below say.
 
 use super::Index;
+use super::descend::Path;
 use super::survey::Newest;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
+use crate::node::bytes::u32_at;
 use crate::node::{PageHeader, SESSION_START};
 use crate::place::Placement;
 use crate::space::Kind;
@@ -77,9 +79,23 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             false => self.settle_blocks(),
         };
         match settled {
-            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => Ok(()),
-            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => self.mount_as_seen(),
+            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => {
+                if self.in_doubt {
+                    self.mount_as_seen()?;
+                }
+                self.space.settling = false;
+                self.free_held();
+                Ok(())
+            }
             settled => settled,
+        }
+    }
+
+    /// Blocks that were kept from being opened are free, but those of checkpoints.
+    fn free_held(&mut self) {
+        self.space.blocks.release();
+        if S::DESCRIPTION.appends {
+            self.space.blocks.unreserve_all();
         }
     }
 
@@ -104,6 +120,64 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
         }
         Ok(start)
+    }
+
+    /// Where pages commit for themselves: whether the newest one counts is decided before anything else is read. If it
+    /// cannot be read each time it is torn, and does not.
+    pub(super) fn decide_on_newest(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
+        for _ in 0..TRIES {
+            self.newest = NONE;
+            self.read_all(identity)?;
+            if self.newest == NONE || self.is_steady(self.newest.0)? {
+                break;
+            }
+            self.torn_from = self.newest.1;
+        }
+        Ok(())
+    }
+
+    /// Whether `page` can be read time after time.
+    fn is_steady(&mut self, page: u32) -> Result<bool, Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            if self.space.read_raw(PageNumber(page), 0)?.is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Where records are appended: a parent may have been told of its child's new page, or not. Until all is settled no
+    /// block is opened that one of the pages is in of which that parent was ever told.
+    pub(super) fn hold_told_before(&mut self) -> Result<(), Fault<F::Error>> {
+        let page = PageNumber(self.newest.0);
+        let level = match self.keep_first_key(page) {
+            Ok(level) if level < self.height => level,
+            Ok(_) | Err(Fault::Corrupt { .. }) => return Ok(()),
+            Err(fault) => return Err(fault),
+        };
+        let mut path = Path::new();
+        let keys = core::mem::take(&mut self.separator);
+        let descended = self.descend(&mut path, keys.high(), level + 1, false);
+        self.separator = keys;
+        match descended {
+            Ok(()) => {}
+            Err(Fault::Corrupt { .. }) => return Ok(()),
+            Err(fault) => return Err(fault),
+        }
+        let parent = PageNumber(path.page(level + 1));
+        if self.space.read_raw(parent, 0)?.is_err() {
+            return Ok(());
+        }
+        let shape = self.level(level + 1).shape;
+        let area_bytes = self.space.layout().area_bytes();
+        for slot in 0..shape.capacity(area_bytes) {
+            let at = shape.at(slot) + shape.key_bytes();
+            let child = u32_at(self.space.frames.bytes(0), at);
+            if child < self.space.geometry().pages() {
+                self.space.blocks.set_reserved(self.block_of(child), true);
+            }
+        }
+        Ok(())
     }
 
     /// Where pages commit for themselves: keeps the blocks from being opened that hold pages of the index as it was
@@ -140,8 +214,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             let mut from = 0;
             loop {
-                if self.space.room() < self.kept() {
-                    self.gain_room(0)?;
+                if self.space.room() <= 2 * S::path_pages(self.height) {
+                    match self.gain_room(0) {
+                        Err(Fault::NoRoom { .. }) if !self.in_doubt => {}
+                        gained => gained?,
+                    }
+                    if self.space.room() <= S::path_pages(self.height) {
+                        return Err(self.space.no_room(self.budget.limit_pages));
+                    }
                 }
                 let Some((page, place)) = self.next_valid(block, from)? else { break };
                 match self.move_page(page, None) {
@@ -161,6 +241,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
         }
         self.space.settling = false;
+        if S::DESCRIPTION.appends {
+            self.free_held();
+            self.count_anew()?;
+        }
         // The first page of all that says so.
         self.space.begin_walk();
         let root = PageNumber(self.space.where_is(self.root));
@@ -175,12 +259,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// There is no room but in blocks that the tree before the last commit needs. They are free if `page`, which made
     /// that commit, reads the same time after time.
     fn look_again(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
-        for _ in 0..LOOKS {
-            if self.space.read_raw(PageNumber(page), 0)?.is_err() {
-                return Err(Fault::Corrupt { page: PageNumber(page), reason: Damage::Checksum });
-            }
+        if !self.is_steady(page)? {
+            return Err(Fault::Corrupt { page: PageNumber(page), reason: Damage::Checksum });
         }
-        self.space.blocks.release();
+        self.free_held();
         Ok(())
     }
 
