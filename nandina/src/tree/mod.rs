@@ -54,6 +54,7 @@ pub(crate) use settle::TRIES as MOUNT_TRIES;
 use batch::Batch;
 use descend::Path;
 use divide::Separator;
+use settle::TORN_MAX;
 
 use crate::error::{Damage, Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash};
@@ -84,6 +85,8 @@ pub struct Index<'b, F, S: Placement> {
     newest: (u32, u64),
     /// Pages with this sequence number or a higher one do not count: they turned out to be torn.
     torn_from: u64,
+    /// Pages that do not count because they could not be read each time.
+    torn: [u32; TORN_MAX],
     /// The sequence number from which on pages may be torn, where they are more than the root's.
     settle_from: u64,
     height: u8,

@@ -17,7 +17,7 @@
 
 use super::batch::{self, Batch};
 use super::divide::Separator;
-use super::settle::{NONE, TRIES};
+use super::settle::{NONE, TORN_MAX, TRIES};
 use super::survey::{Age, END, Newest, survey};
 use super::{HEIGHT_MAX, Index, Options};
 use crate::error::{Damage, Fault, OpenError};
@@ -231,6 +231,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             root: 0,
             newest: NONE,
             torn_from: u64::MAX,
+            torn: [u32::MAX; TORN_MAX],
             settle_from: 0,
             height: 1,
             records: 0,
@@ -312,13 +313,13 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             return Err(self.corrupt(Damage::NoPage));
         };
         if S::DESCRIPTION.appends {
-            self.decide_on_newest(newest.identity)?;
+            self.decide_on_torn(newest.identity)?;
             self.recover_appended(newest.identity)?;
             self.space.blocks.set_reserved(newest.block, true);
             return self.hold_told_before();
         }
         if S::DESCRIPTION.maps {
-            self.decide_on_newest(newest.identity)?;
+            self.decide_on_torn(newest.identity)?;
             self.hold_before_commit(newest.identity)?;
             return self.recover(newest.identity);
         }

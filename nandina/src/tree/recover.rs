@@ -104,7 +104,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 if header.height == 0 && header.records == SESSION_START {
                     found.start = found.start.max(header.sequence);
                 }
-                if header.sequence >= self.torn_from {
+                if !self.counts(page, header.sequence) {
                     continue;
                 }
                 if S::DESCRIPTION.appends || header.height > 0 {
@@ -143,7 +143,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     Ok(header) => header,
                 };
                 blank = 0;
-                if header.sequence >= self.torn_from {
+                if !self.counts(page, header.sequence) {
                     continue;
                 }
                 if header.identity != identity || header.lowest != level || header.height == 0 {

@@ -24,6 +24,9 @@ pub(crate) const TRIES: u32 = 2;
 /// Reads after which a page is taken to be steady where nothing else can be done.
 const LOOKS: u32 = 24;
 
+/// Pages that can turn out to be torn at one mount.
+pub(super) const TORN_MAX: usize = 4;
+
 /// No page.
 pub(super) const NONE: (u32, u64) = (u32::MAX, u64::MAX);
 
@@ -122,17 +125,34 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(start)
     }
 
-    /// Where pages commit for themselves: whether the newest one counts is decided before anything else is read. If it
-    /// cannot be read each time it is torn, and does not.
-    pub(super) fn decide_on_newest(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
-        for _ in 0..TRIES {
-            self.newest = NONE;
-            self.read_all(identity)?;
-            if self.newest == NONE || self.is_steady(self.newest.0)? {
-                break;
+    /// Whether a mount takes the page for one of the index.
+    pub(super) fn counts(&self, page: PageNumber, sequence: u64) -> bool {
+        sequence < self.torn_from && !self.torn.contains(&page.0)
+    }
+
+    /// Where pages commit for themselves: whether those that may be torn count is decided before anything else is read.
+    /// They are the last ones of the blocks that were written since all was settled. One that cannot be read each time
+    /// is torn, and does not count.
+    ///
+    /// Cost: two reads for each block and some for each that may hold a torn page.
+    pub(super) fn decide_on_torn(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
+        self.torn = [u32::MAX; TORN_MAX];
+        let found = self.read_all(identity)?;
+        let from = found.settled.1;
+        let mut torn = 0;
+        for block in self.space.blocks.all() {
+            if self.space.first_sequence(block)?.is_none_or(|first| first < from) {
+                continue;
             }
-            self.torn_from = self.newest.1;
+            let written = self.space.written(block, self.space.block_pages(), 1)?;
+            let Some(last) = written.checked_sub(1) else { continue };
+            let page = self.space.page_at(block, last);
+            if torn < TORN_MAX && !self.is_steady(page.0)? {
+                self.torn[torn] = page.0;
+                torn += 1;
+            }
         }
+        self.newest = NONE;
         Ok(())
     }
 
@@ -173,8 +193,22 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         for slot in 0..shape.capacity(area_bytes) {
             let at = shape.at(slot) + shape.key_bytes();
             let child = u32_at(self.space.frames.bytes(0), at);
-            if child < self.space.geometry().pages() {
-                self.space.blocks.set_reserved(self.block_of(child), true);
+            if child >= self.space.geometry().pages() {
+                continue;
+            }
+            self.space.blocks.set_reserved(self.block_of(child), true);
+            if level > 1 && self.space.read_raw(PageNumber(child), 0)?.is_ok() {
+                // It told of children in turn.
+                for slot in 0..shape.capacity(area_bytes) {
+                    let at = shape.at(slot) + shape.key_bytes();
+                    let child = u32_at(self.space.frames.bytes(0), at);
+                    if child < self.space.geometry().pages() {
+                        self.space.blocks.set_reserved(self.block_of(child), true);
+                    }
+                }
+            }
+            if level > 1 {
+                let _ = self.space.read_raw(parent, 0)?;
             }
         }
         Ok(())
