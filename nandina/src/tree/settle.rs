@@ -14,7 +14,7 @@ use super::survey::Newest;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::bytes::u32_at;
-use crate::node::{PageHeader, SESSION_START};
+use crate::node::{PageFault, PageHeader, SESSION_START};
 use crate::place::Placement;
 use crate::space::Kind;
 
@@ -139,17 +139,25 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.torn = [u32::MAX; TORN_MAX];
         let found = self.read_all(identity)?;
         let from = found.settled.1;
+        // What was not seen by now is not seen later either.
+        self.torn_from = found.sequence + 1;
         let mut torn = 0;
         for block in self.space.blocks.all() {
             if self.space.first_sequence(block)?.is_none_or(|first| first < from) {
                 continue;
             }
             let written = self.space.written(block, self.space.block_pages(), 1)?;
-            let Some(last) = written.checked_sub(1) else { continue };
-            let page = self.space.page_at(block, last);
-            if torn < TORN_MAX && !self.is_steady(page.0)? {
-                self.torn[torn] = page.0;
-                torn += 1;
+            for place in written.saturating_sub(1)..(written + 1).min(self.space.block_pages()) {
+                let page = self.space.page_at(block, place);
+                let is_steady = if place < written {
+                    self.is_steady(page.0)?
+                } else {
+                    self.is_steadily_blank(page)?
+                };
+                if torn < TORN_MAX && !is_steady {
+                    self.torn[torn] = page.0;
+                    torn += 1;
+                }
             }
         }
         self.newest = NONE;
@@ -160,6 +168,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn is_steady(&mut self, page: u32) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
             if self.space.read_raw(PageNumber(page), 0)?.is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether `page` reads as erased time after time.
+    fn is_steadily_blank(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            if self.space.read_raw(page, 0)? != Err(PageFault::Erased) {
                 return Ok(false);
             }
         }
