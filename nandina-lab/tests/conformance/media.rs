@@ -49,8 +49,8 @@ impl Under {
         chip.set_faults(self.faults);
         let mut device = wrap(chip);
         let mut model = Model::new();
-        let mut index =
-            Index::<_, S>::format(&mut device, &case.options, &mut ram).map_err(text)?;
+        let bus: &mut dyn Bus = &mut device;
+        let mut index = Index::<_, S>::format(bus, &case.options, &mut ram).map_err(text)?;
         for turn in 0..self.changes {
             let number = turn * 37 % 401;
             if turn % 5 == 4 {
@@ -73,7 +73,8 @@ impl Under {
         compare(&mut index, &model)?;
         let statistics = index.statistics();
         drop(index);
-        let mut index = Index::<_, S>::open(&mut device, &case.options, &mut ram).map_err(text)?;
+        let bus: &mut dyn Bus = &mut device;
+        let mut index = Index::<_, S>::open(bus, &case.options, &mut ram).map_err(text)?;
         compare(&mut index, &model).map_err(|what| format!("reopened: {what}"))?;
         if index.statistics().bad_blocks < self.factory_bad {
             return Err("a mount forgot blocks that are bad from the factory".into());
@@ -236,8 +237,9 @@ impl Check for OneDeadPage {
             index.insert(&key(number * 7 % 600), &value(number * 7 % 600, 0)).map_err(text)?;
         }
         drop(index);
-        let (mut dead, mut last_pages) = (0, 0);
-        for page in (0..case.profile.geometry.pages()).map(PageNumber) {
+        let (mut dead, mut last_pages) = (0u64, 0);
+        let share = Share::one_in(4);
+        for page in share.of((0..case.profile.geometry.pages()).map(PageNumber)) {
             let image = &chip;
             let mut chip = chip.clone();
             chip.corrupt_page(page, |main, _| main.reverse());
@@ -275,7 +277,7 @@ impl Check for OneDeadPage {
                     .map_err(|error| format!("{page}: change {turn}: {error:?}"))?;
             }
         }
-        if dead > 100 && last_pages <= 1 {
+        if dead > share.least(100) && last_pages <= 1 {
             Ok(())
         } else {
             Err(format!("{dead} dead records were met, {last_pages} pages were taken for torn"))

@@ -41,7 +41,7 @@ impl Check for CutAnywhere {
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        for (victims, spare_bytes) in choices::<S>() {
+        for (victims, spare_bytes) in Share::one_in(3).of(choices::<S>()) {
             for moves in [Moves::Together, Moves::Alone] {
                 let case = case(victims, spare_bytes, moves);
                 let at = |what| format!("{victims:?}, {spare_bytes}, {moves:?}: {what}");
