@@ -22,7 +22,8 @@ const INSERTS: u32 = 10_000;
 fn insert<S: Placement>(bencher: Bencher<'_, '_>) {
     let options = Options::new(4, 4);
     let mut ram = vec![0; ram_needed::<S>(&MLC.geometry, &options)];
-    let mut index = Index::<_, S>::format(Chip::new(MLC), &options, &mut ram).unwrap();
+    let mut chip = Chip::new(MLC);
+    let mut index = Index::<_, S>::format(&mut chip, &options, &mut ram).unwrap();
     // An odd factor spreads the numbers over all keys without a repetition.
     let mut number = 0u32;
     let mut put = move || {

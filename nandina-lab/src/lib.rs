@@ -5,6 +5,7 @@
 pub mod analysis;
 pub mod check;
 pub mod compare;
+pub mod effort;
 pub mod fit;
 pub mod hostile;
 pub mod input;

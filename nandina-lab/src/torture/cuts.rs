@@ -6,7 +6,7 @@ use nandina::{Index, Validity, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Tear};
 
 use super::oracle::{Change, Model, compare, key, text, value};
-use super::{CaseId, CutPoint, CutRun, Device, Mode, Report, in_parallel};
+use super::{Bus, CaseId, CutPoint, CutRun, Device, Mode, Report, Shares, in_parallel};
 
 /// Changes done after the last cut, to see that life goes on.
 const CHANGES_AFTER: usize = 12;
@@ -70,7 +70,8 @@ impl<D: Device> Runner<D> {
     fn new<S: Placement>(mut device: D, run: CutRun) -> Result<Self, String> {
         let options = run.options::<S>();
         let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
-        drop(Index::<_, S>::format(&mut device, &options, &mut ram).map_err(text)?);
+        let bus: &mut dyn Bus = &mut device;
+        drop(Index::<_, S>::format(bus, &options, &mut ram).map_err(text)?);
         let changes = run.changes();
         Ok(Self { device, run, ram, model: Model::new(), changes, done: Done::default() })
     }
@@ -78,8 +79,8 @@ impl<D: Device> Runner<D> {
     /// Opens the index once more and holds it against the model.
     fn compare<S: Placement>(&mut self) -> Result<(), String> {
         let options = self.run.options::<S>();
-        let mut index =
-            Index::<_, S>::open(&mut self.device, &options, &mut self.ram).map_err(text)?;
+        let bus: &mut dyn Bus = &mut self.device;
+        let mut index = Index::<_, S>::open(bus, &options, &mut self.ram).map_err(text)?;
         account(&index)?;
         compare(&mut index, &self.model)
     }
@@ -97,7 +98,8 @@ impl<D: Device> Runner<D> {
         }
         let mut session = Session { cut: None, chip_operations: 0, changes_done: 0 };
         let options = self.run.options::<S>();
-        let mut index = match Index::<_, S>::open(&mut self.device, &options, &mut self.ram) {
+        let bus: &mut dyn Bus = &mut self.device;
+        let mut index = match Index::<_, S>::open(bus, &options, &mut self.ram) {
             Ok(index) => index,
             Err(nandina::OpenError::Device(ChipError::PowerLost)) => {
                 session.cut = Some(self.model.clone());
@@ -147,14 +149,16 @@ impl<D: Device> Runner<D> {
             self.done.collected |= statistics.collected_blocks > 0;
             self.done.height = self.done.height.max(statistics.height);
         }
-        session.chip_operations = index.flash().chip().counters().operations() - start;
+        session.chip_operations = index.flash().simulated().counters().operations() - start;
         if session.cut.is_none() && point.is_none() {
             compare(&mut index, &self.model)?;
             let counted = index.statistics().valid_pages;
             drop(index);
             // What a mount counts by walking the tree is what the changes have kept account of.
             let options = self.run.options::<S>();
-            let index = Index::<_, S>::open(self.device.clone(), &options, &mut self.ram)
+            let mut device = self.device.clone();
+            let bus: &mut dyn Bus = &mut device;
+            let index = Index::<_, S>::open(bus, &options, &mut self.ram)
                 .map_err(|error| format!("opening once more: {error:?}"))?;
             account(&index)?;
             let found = index.statistics().valid_pages;
@@ -173,7 +177,8 @@ impl<D: Device> Runner<D> {
     fn recover<S: Placement>(&mut self, after: Model) -> Result<(), String> {
         let mut device = self.device.clone();
         let options = self.run.options::<S>();
-        let mut index = Index::<_, S>::open(&mut device, &options, &mut self.ram)
+        let bus: &mut dyn Bus = &mut device;
+        let mut index = Index::<_, S>::open(bus, &options, &mut self.ram)
             .map_err(|error| format!("opening after the cut: {error:?}"))?;
         account(&index)?;
         let Err(old) = compare(&mut index, &self.model) else {
@@ -238,6 +243,18 @@ pub fn cut_everywhere<S: Placement, D: Device>(
     seed: u64,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Report {
+    cut_shares::<S, D>(device, run, mode, seed, Shares::WHOLE, progress)
+}
+
+/// The same at a share of the chip operations.
+pub(super) fn cut_shares<S: Placement, D: Device>(
+    device: D,
+    run: CutRun,
+    mode: Mode,
+    seed: u64,
+    shares: Shares,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Report {
     let system = S::DESCRIPTION.key;
     let mut report = Report::new(system, mode, seed);
     let case = |cuts: &[CutPoint]| CaseId {
@@ -262,6 +279,9 @@ pub fn cut_everywhere<S: Placement, D: Device>(
         return report;
     }
     in_parallel(chip_operations, report, progress, |operation, report| {
+        if !shares.takes(operation) {
+            return;
+        }
         let attempt = |cuts: &[CutPoint], report: &mut Report| {
             report.runs += 1;
             match cut_once::<S, D>(device.clone(), run, cuts) {
@@ -281,7 +301,7 @@ pub fn cut_everywhere<S: Placement, D: Device>(
                 return;
             };
             if mode == Mode::Exhaustive {
-                for operation in 0..first.next_session {
+                for operation in shares.seconds(operation, first.next_session) {
                     for cut in CUTS {
                         let Some(second) = attempt(&[point, CutPoint { operation, cut }], report)
                         else {

@@ -44,6 +44,19 @@ pub fn fitted<S: Placement>(options: Options) -> Options {
     }
 }
 
+/// Whatever stands before a simulated chip, as one type: an index on `&mut dyn Bus` is compiled once for each system, not
+/// once more for each device.
+pub trait Bus: Flash<Error = ChipError> {
+    /// The chip behind it, to look at.
+    fn simulated(&self) -> &Chip;
+}
+
+impl<D: Device> Bus for D {
+    fn simulated(&self) -> &Chip {
+        self.chip()
+    }
+}
+
 /// A device with a simulated chip in it.
 pub trait Device: Flash<Error = ChipError> + Clone + Send + Sync {
     /// The chip, to look at.

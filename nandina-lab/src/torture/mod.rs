@@ -17,13 +17,15 @@ mod cuts;
 mod device;
 pub mod oracle;
 mod settings;
+mod shares;
 mod swarm;
 
 pub use case::{CaseId, CutPoint};
 pub use cut_run::CutRun;
 pub use cuts::{cut_everywhere, cut_once};
-pub use device::{Device, fitted, suited};
+pub use device::{Bus, Device, fitted, suited};
 pub use settings::chips;
+pub use shares::Shares;
 pub use swarm::{Episode, episode};
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -166,11 +168,23 @@ pub fn torture(
     torture: Torture,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Report, LabError> {
-    visit(system, Whole { torture, progress }).unwrap_or_else(|| Err(LabError::no_system(system)))
+    torture_shares(system, torture, Shares::WHOLE, progress)
+}
+
+/// The same at a share of the chip operations, or with a share of a swarm's episodes.
+pub fn torture_shares(
+    system: &str,
+    torture: Torture,
+    shares: Shares,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Report, LabError> {
+    visit(system, Whole { torture, shares, progress })
+        .unwrap_or_else(|| Err(LabError::no_system(system)))
 }
 
 struct Whole<'p> {
     torture: Torture,
+    shares: Shares,
     progress: &'p (dyn Fn(u64) + Sync),
 }
 
@@ -180,10 +194,11 @@ impl Visitor for Whole<'_> {
     fn visit<S: Placement + 'static>(self) -> Self::Output {
         let Torture { mode, seed, run, operations } = self.torture;
         if mode == Mode::Swarm {
-            return Ok(swarm::swarm::<S>(seed, operations, self.progress));
+            return Ok(swarm::swarm::<S>(seed, operations, self.shares, self.progress));
         }
         demand_possible::<S>(&run)?;
-        Ok(cuts::cut_everywhere::<S, _>(run.chip::<S>(seed), run, mode, seed, self.progress))
+        let chip = run.chip::<S>(seed);
+        Ok(cuts::cut_shares::<S, _>(chip, run, mode, seed, self.shares, self.progress))
     }
 }
 

@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::oracle::{Change, Model, Pending, compare, key, value};
 use super::settings::Settings;
-use super::{CaseId, Mode, Report, in_parallel};
+use super::{CaseId, Mode, Report, Shares, in_parallel};
 
 /// Changes and lookups of one episode, about.
 const EPISODE_OPERATIONS: u32 = 2_000;
@@ -37,11 +37,19 @@ pub struct Episode {
 }
 
 /// Episodes of system `S` until `operations` were done in all.
-pub fn swarm<S: Placement>(seed: u64, operations: u64, progress: &(dyn Fn(u64) + Sync)) -> Report {
+pub fn swarm<S: Placement>(
+    seed: u64,
+    operations: u64,
+    shares: Shares,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Report {
     let system = S::DESCRIPTION.key;
     let report = Report::new(system, Mode::Swarm, seed);
     let episodes = operations.div_ceil(EPISODE_OPERATIONS.into());
     in_parallel(episodes, report, progress, |part, report| {
+        if !shares.takes(part) {
+            return;
+        }
         let seed = seed.wrapping_add(part);
         let mut done = Episode::default();
         let outcome = episode::<S>(seed, &mut done);

@@ -147,8 +147,8 @@ impl Equal {
 
 impl Check for Equal {
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        for sizes in SIZES {
-            for moves in [Moves::Together, Moves::Alone] {
+        for sizes in Share::one_in(3).of(SIZES) {
+            for moves in Share::one_in(2).of([Moves::Together, Moves::Alone]) {
                 let mut case = case::<S>(SMALL, sizes);
                 case.options.moves = moves;
                 Self::life::<S>(&case, seed()).map_err(|what| format!("{sizes:?}: {what}"))?;
@@ -171,7 +171,8 @@ struct FullChip;
 
 impl Check for FullChip {
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        for (profile, sizes) in [(TINY, SIZES[1]), (SMALL, SIZES[2]), (SMALL, SIZES[4])] {
+        let cases = [(TINY, SIZES[1]), (SMALL, SIZES[2]), (SMALL, SIZES[4])];
+        for (profile, sizes) in Share::one_in(3).of(cases) {
             let case = case::<S>(profile, sizes);
             let waited_when_full = with_index::<S, _>(&case, |index| {
                 let mut random = ChaCha8Rng::seed_from_u64(seed());

@@ -18,7 +18,7 @@ impl Check for CutAnywhere {
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        for folds in FOLDS {
+        for folds in Share::one_in(4).of(FOLDS) {
             let mut case = case(Victims::Fewest, 64, Moves::Together);
             case.options.folds = folds;
             // Full before the chip is.

@@ -5,8 +5,9 @@ use nandina::place::{Description, Placement, SYSTEMS, Visitor, visit};
 use nandina::{Index, Options, ram_needed};
 use nandina_sim::{Chip, TINY};
 
+pub use nandina_lab::effort::Share;
 pub use nandina_lab::torture::oracle::{Model, compare, text};
-pub use nandina_lab::torture::{fitted, suited};
+pub use nandina_lab::torture::{Bus, fitted, suited};
 pub type Outcome = Result<(), String>;
 
 /// Something that must hold for every system.

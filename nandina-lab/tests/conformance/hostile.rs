@@ -31,7 +31,7 @@ impl Check for Damaged {
         drop(index);
         let layout = PageLayout::new(512, 64);
         let (mut opened, mut refused) = (0, 0);
-        for seed in 0..800 {
+        for seed in Share::one_in(4).of(0..800) {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
             let mut chip = image.clone();
             for _ in 0..random.random_range(1..40) {
@@ -100,7 +100,8 @@ fn the_fuzz_corpus_and_mutations_of_it_never_panic() {
     assert!(corpus.len() > 20, "the corpus is gone");
     let mut random = ChaCha8Rng::seed_from_u64(seed());
     let (mut used, mut refused) = (0, 0);
-    for turn in 0..30_000 {
+    let share = Share::one_in(2);
+    for turn in 0..share.length(30_000) as usize {
         let mut data = corpus[turn % corpus.len()].clone();
         if turn >= corpus.len() {
             for _ in 0..random.random_range(1..8) {
@@ -122,7 +123,8 @@ fn the_fuzz_corpus_and_mutations_of_it_never_panic() {
             nandina_lab::hostile::Outcome::Refused => refused += 1,
         }
     }
-    assert!(used > 1_000 && refused > 1_000, "{used} used, {refused} refused");
+    let least = share.least(1_000);
+    assert!(used > least && refused > least, "{used} used, {refused} refused");
 }
 
 #[test]

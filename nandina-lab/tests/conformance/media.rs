@@ -49,8 +49,8 @@ impl Under {
         chip.set_faults(self.faults);
         let mut device = wrap(chip);
         let mut model = Model::new();
-        let mut index =
-            Index::<_, S>::format(&mut device, &case.options, &mut ram).map_err(text)?;
+        let bus: &mut dyn Bus = &mut device;
+        let mut index = Index::<_, S>::format(bus, &case.options, &mut ram).map_err(text)?;
         for turn in 0..self.changes {
             let number = turn * 37 % 401;
             if turn % 5 == 4 {
@@ -73,7 +73,8 @@ impl Under {
         compare(&mut index, &model)?;
         let statistics = index.statistics();
         drop(index);
-        let mut index = Index::<_, S>::open(&mut device, &case.options, &mut ram).map_err(text)?;
+        let bus: &mut dyn Bus = &mut device;
+        let mut index = Index::<_, S>::open(bus, &case.options, &mut ram).map_err(text)?;
         compare(&mut index, &model).map_err(|what| format!("reopened: {what}"))?;
         if index.statistics().bad_blocks < self.factory_bad {
             return Err("a mount forgot blocks that are bad from the factory".into());

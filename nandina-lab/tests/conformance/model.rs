@@ -82,8 +82,8 @@ struct RandomSteps {
 
 impl Check for RandomSteps {
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        let config =
-            ProptestConfig { cases: self.cases, failure_persistence: None, ..Default::default() };
+        let cases = Share::one_in(6).length(self.cases);
+        let config = ProptestConfig { cases, failure_persistence: None, ..Default::default() };
         let seed = seed();
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());

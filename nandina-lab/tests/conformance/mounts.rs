@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::checkpoints::{case, recover};
-use crate::harness::{Case, Check, Model, Outcome, for_every_system, key, seed, text, value};
+use crate::harness::*;
 
 struct Reads;
 
@@ -78,7 +78,7 @@ impl Check for Compared {
         let (page_bytes, key_bytes, records) =
             if whole_path { (4096, 32, 20_000) } else { (512, 64, 2300) };
         let long = |number: u32| [&key(number)[..], &[7; 60]].concat()[..key_bytes].to_vec();
-        for buffers in [None, Some(2), Some(8)] {
+        for buffers in Share::one_in(3).of([None, Some(2), Some(8)]) {
             let mut case = case(180, 4, Moves::Together, buffers);
             case.profile.geometry.pages_per_block = 32;
             case.profile.geometry.page_bytes = page_bytes;

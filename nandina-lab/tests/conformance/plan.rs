@@ -58,6 +58,7 @@ impl Most {
 struct WorstChange {
     case: Case,
     cuts: bool,
+    sessions: Share,
 }
 
 impl Check for WorstChange {
@@ -68,7 +69,7 @@ impl Check for WorstChange {
         let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
         drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
         let mut most = Most::default();
-        for session in 0..120 {
+        for session in 0..self.sessions.length(120) {
             if self.cuts {
                 let cut = Cut::ALL[random.random_range(0..Cut::ALL.len())];
                 chip.cut_at(random.random_range(0..2_000), cut);
@@ -139,15 +140,17 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn no_change_costs_more_than_planned() {
-    for case in cases() {
-        for_every_system(&WorstChange { case, cuts: false });
+    let sessions = Share::one_in(3);
+    for case in Share::one_in(5).of(cases()) {
+        for_every_system(&WorstChange { case, cuts: false, sessions });
     }
 }
 
 #[test]
 fn no_change_after_cuts_costs_more_than_planned() {
-    for case in cases() {
-        for_every_system(&WorstChange { case, cuts: true });
+    let sessions = Share::one_in(3);
+    for case in Share::one_in(5).of(cases()) {
+        for_every_system(&WorstChange { case, cuts: true, sessions });
     }
 }
 
@@ -259,7 +262,7 @@ impl Check for IdleSteps {
             let mut random = ChaCha8Rng::seed_from_u64(seed());
             let mut model = Model::new();
             let mut steps = 0;
-            for turn in 0..8_000u32 {
+            for turn in 0..Share::one_in(4).length(8_000) {
                 let number = random.random_range(0..1_200);
                 index.insert(&key(number), &value(number, turn)).map_err(text)?;
                 model.insert(key(number).to_vec(), value(number, turn).to_vec());

@@ -4,7 +4,7 @@
 use nandina::flash::{Geometry, Profile};
 use nandina::place::{Description, Placement, SYSTEMS};
 use nandina::{Index, WriteError};
-use nandina_lab::torture::{CutRun, Mode, Torture, replay};
+use nandina_lab::torture::{CutRun, Mode, Shares, Torture, replay, torture_shares};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -76,19 +76,21 @@ fn mounting<S: Placement>(case: &Case, chip: &Chip) -> Result<u64, String> {
 }
 
 /// Tortures every system and demands that none loses anything and that enough was done.
-fn survive(torture: Torture, cuts_least: u64, refreshed_least: u64) {
-    survive_if(|_| true, torture, cuts_least, refreshed_least);
+fn survive(torture: Torture, shares: Shares, cuts_least: u64, refreshed_least: u64) {
+    survive_if(|_| true, torture, shares, cuts_least, refreshed_least);
 }
 
 /// The same for the systems that are `concerned`.
 fn survive_if(
     concerned: fn(&Description) -> bool,
     torture: Torture,
+    shares: Shares,
     cuts_least: u64,
     refreshed_least: u64,
 ) {
+    let (cuts_least, refreshed_least) = (shares.least(cuts_least), shares.least(refreshed_least));
     for system in SYSTEMS.iter().filter(|system| concerned(system)) {
-        let report = nandina_lab::torture::torture(system.key, torture, &|_| {}).unwrap();
+        let report = torture_shares(system.key, torture, shares, &|_| {}).unwrap();
         assert_eq!(report.violations, [], "{}", system.key);
         // What is replaced in place takes the fewest chip operations, and nothing is collected.
         let cuts_least = if system.in_place { cuts_least / 3 } else { cuts_least };
@@ -103,7 +105,8 @@ fn survive_if(
 #[test]
 fn two_cuts_at_every_operation_leave_the_old_or_the_new_state() {
     let run = CutRun::SMALL;
-    survive(Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 }, 80_000, 0);
+    let torture = Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 };
+    survive(torture, Shares::one_in(23, 5), 80_000, 0);
 }
 
 #[test]
@@ -112,6 +115,7 @@ fn two_cuts_at_every_operation_with_checkpoints_leave_the_old_or_the_new_state()
     survive_if(
         |system| system.writes_paths,
         Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 },
+        Shares::one_in(23, 5),
         80_000,
         0,
     );
@@ -121,14 +125,16 @@ fn two_cuts_at_every_operation_with_checkpoints_leave_the_old_or_the_new_state()
 fn a_cut_at_every_operation_of_a_larger_run_leaves_the_old_or_the_new_state() {
     for lean in [false, true] {
         let run = CutRun { lean, ..CutRun::LARGE };
-        survive(Torture { mode: Mode::Linear, seed: seed(), run, operations: 0 }, 3_000, 0);
+        let torture = Torture { mode: Mode::Linear, seed: seed(), run, operations: 0 };
+        survive(torture, Shares::one_in(41, 1), 3_000, 0);
     }
 }
 
 #[test]
 fn swarms_of_faults_lose_nothing_and_a_healed_chip_goes_on() {
     let run = CutRun::SMALL;
-    survive(Torture { mode: Mode::Swarm, seed: seed(), run, operations: 300_000 }, 5_000, 1);
+    let torture = Torture { mode: Mode::Swarm, seed: seed(), run, operations: 300_000 };
+    survive(torture, Shares::one_in(6, 1), 5_000, 1);
 }
 
 /// Each session is cut after a few operations, thousands of times in a row: the reserve must not run
@@ -136,6 +142,7 @@ fn swarms_of_faults_lose_nothing_and_a_healed_chip_goes_on() {
 struct CutsWithoutEnd {
     case: Case,
     records: u32,
+    sessions: Share,
 }
 
 impl Check for CutsWithoutEnd {
@@ -146,8 +153,8 @@ impl Check for CutsWithoutEnd {
         let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
         Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
         let mut model = Model::new();
-        let mut acknowledged = 0;
-        for session in 0..3_000 {
+        let mut acknowledged = 0u64;
+        for session in 0..self.sessions.length(3_000) {
             let steps: Vec<Step> = (0..40)
                 .map(|_| match (random.random_range(0..self.records), random.random_range(0..5)) {
                     (number, 0) => Step::Remove(number),
@@ -164,21 +171,26 @@ impl Check for CutsWithoutEnd {
             let at = |what| format!("session {session}: {what}");
             let records = model.clone();
             let after = run_until_cut(&mut index, &mut model, &steps).map_err(at)?;
-            acknowledged += usize::from(records != model);
+            acknowledged += u64::from(records != model);
             drop(index);
             chip.restore_power();
             let after = after.unwrap_or_else(|| model.clone());
             model = recover::<S>(case, &mut chip, model, after).map_err(at)?;
         }
-        if acknowledged > 500 { Ok(()) } else { Err(format!("{acknowledged} sessions got on")) }
+        if acknowledged > self.sessions.least(500) {
+            Ok(())
+        } else {
+            Err(format!("{acknowledged} sessions got on"))
+        }
     }
 }
 
 #[test]
 fn cuts_without_end_never_use_up_the_reserve() {
     // More records than fit: the chips are full most of the time.
-    for (profile, records) in [(TINY, 400), (SMALL, 5_000), (LONG, 6_000)] {
-        for_every_system(&CutsWithoutEnd { case: Case::new(profile), records });
+    let sessions = Share::one_in(8);
+    for (profile, records) in Share::one_in(3).of([(TINY, 400), (SMALL, 5_000), (LONG, 6_000)]) {
+        for_every_system(&CutsWithoutEnd { case: Case::new(profile), records, sessions });
     }
 }
 
@@ -189,10 +201,11 @@ fn a_checkpoint_that_a_mount_did_not_use_never_comes_back() {
     for case in ["swarm/mu/seed 34", "swarm/mu/seed 1718"] {
         assert_eq!(replay(case), Ok(nandina_lab::torture::Outcome::Survived), "{case}");
     }
-    for (blocks, records) in [(12, 400), (14, 400), (20, 600)] {
+    let sessions = Share::one_in(8);
+    for (blocks, records) in Share::one_in(3).of([(12, 400), (14, 400), (20, 600)]) {
         let profile = Profile { geometry: Geometry { blocks, ..TINY.geometry }, ..TINY };
         let mut case = Case::new(profile);
         case.options.checkpoints = Some(1);
-        for_every_system(&CutsWithoutEnd { case, records });
+        for_every_system(&CutsWithoutEnd { case, records, sessions });
     }
 }

@@ -41,7 +41,7 @@ impl Check for CutAnywhere {
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        for (victims, spare_bytes) in choices::<S>() {
+        for (victims, spare_bytes) in Share::one_in(3).of(choices::<S>()) {
             for moves in [Moves::Together, Moves::Alone] {
                 let case = case(victims, spare_bytes, moves);
                 let at = |what| format!("{victims:?}, {spare_bytes}, {moves:?}: {what}");
@@ -58,7 +58,8 @@ pub fn cut_anywhere<S: Placement>(case: &Case) -> Outcome {
     let mut ram = case.ram::<S>();
     drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
     let (mut model, mut collected) = (Model::new(), 0);
-    for session in 0..60u32 {
+    let share = Share::one_in(3);
+    for session in 0..share.length(60) {
         let mut cut = None;
         chip.cut_at(random.random_range(100..2500), Cut::ALL[session as usize % Cut::ALL.len()]);
         if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
@@ -93,7 +94,11 @@ pub fn cut_anywhere<S: Placement>(case: &Case) -> Outcome {
             model = next;
         }
     }
-    if collected > 20 { Ok(()) } else { Err(format!("only {collected} blocks were collected")) }
+    if collected > share.least(20) {
+        Ok(())
+    } else {
+        Err(format!("only {collected} blocks were collected"))
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What is programmed, by the level of its nodes: a chip in between reads the headers of the pages that go past, so
 //! the index counts nothing for it. Every record is looked for at the end; a wrong index gives an error, no figure.
 
+use std::cell::Cell;
+
 use nandina::flash::{Flash, PageNumber, Profile};
 use nandina::node::PageLayout;
 use nandina::place::{Placement, Visitor};
@@ -10,27 +12,38 @@ use nandina_sim::{Chip, ChipError, Counters};
 use super::case::Outcome;
 use crate::LabError;
 use crate::hand_on;
+use crate::torture::Bus;
 use crate::work::Work;
 
 /// A chip, and how many pages of leaves and of inner nodes were written to it.
-struct Watched {
+struct Watched<'w> {
     chip: Chip,
     layout: PageLayout,
-    leaves: u64,
-    parents: u64,
+    leaves: &'w Cell<u64>,
+    parents: &'w Cell<u64>,
 }
 
-impl Watched {
+fn add_one(count: &Cell<u64>) {
+    count.set(count.get() + 1);
+}
+
+impl Watched<'_> {
     fn count(&mut self, main: &[u8], spare: &[u8]) {
         match self.layout.open(&[main, spare].concat()) {
-            Ok(header) if header.lowest > 1 => self.parents += 1,
+            Ok(header) if header.lowest > 1 => add_one(self.parents),
             // What is no page by itself, some bytes of a leaf, counts as one.
-            _ => self.leaves += 1,
+            _ => add_one(self.leaves),
         }
     }
 }
 
-impl Flash for Watched {
+impl Bus for Watched<'_> {
+    fn simulated(&self) -> &Chip {
+        &self.chip
+    }
+}
+
+impl Flash for Watched<'_> {
     type Error = ChipError;
 
     hand_on!(chip: geometry, capabilities, read, erase, is_bad, mark_bad);
@@ -46,7 +59,7 @@ impl Flash for Watched {
     }
 
     fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
-        self.leaves += 1;
+        add_one(self.leaves);
         self.chip.overwrite(page, offset, bytes)
     }
 }
@@ -134,28 +147,30 @@ impl Visitor for Run<'_> {
         let options = Options { key_bytes, value_bytes, ..self.options };
         let geometry = profile.geometry;
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
-        let chip = Watched { chip: Chip::new(profile), layout, leaves: 0, parents: 0 };
+        let (leaves, parents) = (Cell::new(0), Cell::new(0));
+        let chip = Chip::new(profile);
+        let mut watched = Watched { chip, layout, leaves: &leaves, parents: &parents };
+        let bus: &mut dyn Bus = &mut watched;
         let mut ram = vec![0; ram_needed::<S>(&geometry, &options)];
-        let mut index = match Index::<_, S>::format(chip, &options, &mut ram) {
+        let mut index = match Index::<_, S>::format(bus, &options, &mut ram) {
             Ok(index) => index,
             Err(error) => return refused(error.to_string()),
         };
         let ram_bytes = ram_needed::<S>(&geometry, &options) + size_of_val(&index)
-            - size_of::<Watched>()
+            - size_of::<&mut dyn Bus>()
             + size_of::<&Chip>();
-        let at =
-            |chip: &Watched| (chip.chip.counters(), chip.leaves, chip.parents, chip.chip.now_ns());
+        let at = |chip: &Chip| (chip.counters(), leaves.get(), parents.get(), chip.now_ns());
         let rows: Vec<u32> = (0..work.rows() as u32).collect();
         let mut steps = Vec::new();
         for rows in rows.chunks(self.step) {
-            let before = at(index.flash());
+            let before = at(index.flash().simulated());
             for &row in rows {
                 if let Err(error) = index.insert(work.key(row), work.value(row)) {
                     return refused(format!("after {row} records, {error}"));
                 }
             }
             (self.progress)(rows.len() as u64);
-            let after = at(index.flash());
+            let after = at(index.flash().simulated());
             let statistics = index.statistics();
             steps.push(Step {
                 records: statistics.records,
@@ -169,7 +184,7 @@ impl Visitor for Run<'_> {
                 moved_pages: statistics.moved_pages,
             });
         }
-        let before = index.flash().chip.counters().reads;
+        let before = index.flash().simulated().counters().reads;
         for rows in rows.chunks(self.step) {
             for &row in rows {
                 let found = index
@@ -182,7 +197,7 @@ impl Visitor for Run<'_> {
             }
             (self.progress)(rows.len() as u64);
         }
-        let reads = index.flash().chip.counters().reads - before;
+        let reads = index.flash().simulated().counters().reads - before;
         let reads_per_lookup = reads as f64 / rows.len().max(1) as f64;
         Ok(Outcome::Ran(Steps { steps, reads_per_lookup, ram_bytes }))
     }
