@@ -7,8 +7,9 @@ use nandina_lab::LabError;
 use nandina_lab::reproduce::{Reproduction, mu_tree, vm_tree};
 
 use crate::drawing;
+use crate::output::{print, print_json};
 use crate::progress::Progress;
-use crate::tables::{print, print_json, table};
+use crate::tables::table;
 
 #[derive(Args)]
 pub struct Reproduce {
@@ -57,11 +58,11 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
     if arguments.json {
         return print_json(&reproduction);
     }
-    print(&text(&reproduction));
-    if let Some(folder) = &arguments.figures {
-        print(&format!("Drawings: {}", folder.display()));
+    print(&text(&reproduction))?;
+    match &arguments.figures {
+        Some(folder) => print(&format!("Drawings: {}", folder.display())),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn mu_tree(arguments: &Reproduce) -> Result<Reproduction, LabError> {
