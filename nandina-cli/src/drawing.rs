@@ -48,7 +48,14 @@ pub fn draw(folder: &Path, figure: &Figure) -> std::result::Result<(), LabError>
         .map_err(|error| failed(&path, error))?;
     let path = folder.join(format!("{}.png", figure.id));
     on(BitMapBackend::new(&path, (WIDTH, HEIGHT)).into_drawing_area(), figure)
-        .map_err(|error| failed(&path, error))
+        .map_err(|error| failed(&path, error))?;
+    // Whether its last bytes could be written is not reported.
+    let written = std::fs::read(&path).map_err(|error| failed(&path, error))?;
+    if written.ends_with(b"IEND\xAE\x42\x60\x82") {
+        Ok(())
+    } else {
+        Err(failed(&path, "its end is missing"))
+    }
 }
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -169,7 +176,13 @@ fn builder<'a, 'b, B: DrawingBackend>(
     below: i32,
 ) -> ChartBuilder<'a, 'b, B> {
     let mut builder = ChartBuilder::on(area);
-    builder.margin(16).margin_top(top).x_label_area_size(below).y_label_area_size(100);
+    // Half of the last number of a horizontal axis is on the right of it.
+    builder
+        .margin(16)
+        .margin_right(48)
+        .margin_top(top)
+        .x_label_area_size(below)
+        .y_label_area_size(100);
     builder
 }
 
@@ -195,8 +208,11 @@ fn color(index: usize) -> RGBColor {
     COLORS[index % COLORS.len()]
 }
 
-/// With commas between thousands, and without the crumbs of binary fractions.
+/// With commas between thousands, from a thousand million on with an exponent, and without the crumbs of binary fractions.
 fn short(value: &f64) -> String {
+    if *value >= 1e9 {
+        return format!("{value:e}");
+    }
     let text = format!("{}", (value * 1e6).round() / 1e6);
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut grouped = String::new();

@@ -51,7 +51,11 @@ fn no_text_of_a_drawing_is_cut_off() {
     let label = |turn: usize| format!("sd-2k minute-temperature L{} vm{turn}", turn / 2);
     let bars = (0..16).map(|turn| Bar { label: label(turn), parts: vec![151_668.0] }).collect();
     let bars = Content::Bars { parts: vec!["pages".into()], bars };
-    for content in [lines, bars] {
+    let heights = vec![Series { name: "height".into(), points: vec![(1.0, 1.0), (1e9, 5.0)] }];
+    let heights = Content::Lines { logarithmic: true, series: heights };
+    let records = vec![Series { name: "height".into(), points: vec![(1.0, 1.0), (1e8, 5.0)] }];
+    let records = Content::Lines { logarithmic: true, series: records };
+    for content in [lines, bars, heights, records] {
         let figure = Figure {
             id: "figure".into(),
             title: "A title that says all that a drawing shows ".repeat(3),
