@@ -160,6 +160,12 @@ fn different_decimals_never_become_one_key() {
         let said = refusal(&format!("t,v\n0.5,1\n{word},2\n"), "t");
         assert!(said.contains("is not a number: mend the cell"), "{said}");
     }
+    for cell in
+        ["00.0e9223372036854775807", "0.01e-9223372036854775808", "0.0e-99999999999999999999"]
+    {
+        let records = csv(&format!("t,v\n{cell},1\n0.5,2\n{cell},3\n"), "t").unwrap();
+        assert_eq!(records.distinct_keys, 2, "{cell}");
+    }
     // The same number, written in several ways, is one key; as a value it may be rounded.
     let records = csv("t,v\n0.5,0.1\n5e-1,0.10000000000000000001\n.50,1\n-0,1\n0,1\n", "t");
     assert_eq!(records.unwrap().distinct_keys, 2);

@@ -79,7 +79,8 @@ fn digits(cell: &str) -> (bool, String, i64) {
     let without_end = all.trim_end_matches('0');
     // An exponent of more digits is that of a decimal that is 0.
     let exponent = exponent.parse::<i64>().unwrap_or(i64::MIN / 2);
-    let last = exponent + (all.len() - without_end.len()) as i64 - fraction.len() as i64;
+    let zeros = (all.len() - without_end.len()) as i64;
+    let last = exponent.saturating_add(zeros - fraction.len() as i64);
     match without_end.trim_start_matches('0') {
         "" => (false, String::new(), 0),
         digits => (negative, digits.into(), last),
@@ -99,6 +100,7 @@ mod tests {
             ["-0.0", "0"],
             [".5", "5.e-1"],
             ["007", "7.0"],
+            ["0e9223372036854775807", "00e9223372036854775807"],
         ] {
             assert_eq!(digits(same[0]), digits(same[1]), "{same:?}");
         }
