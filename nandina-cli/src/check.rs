@@ -8,8 +8,7 @@ use nandina_lab::LabError;
 use nandina_lab::check::check;
 use nandina_lab::store::look;
 
-use crate::tables::print;
-use crate::tables::print_json;
+use crate::output::{print, print_json};
 
 #[derive(Args)]
 pub struct Check {
@@ -34,11 +33,11 @@ impl Check {
                 found.records.unwrap_or(0),
                 found.valid_pages.unwrap_or(0),
                 found.pages_read
-            ));
+            ))?;
         } else {
-            for violation in &found.violations {
-                print(&format!("{image}: {violation}"));
-            }
+            let lines: Vec<_> =
+                found.violations.iter().map(|violation| format!("{image}: {violation}")).collect();
+            print(&lines.join("\n"))?;
         }
         Ok(ExitCode::from(u8::from(!found.holds)))
     }

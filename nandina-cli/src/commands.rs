@@ -8,7 +8,7 @@ use nandina_lab::LabError;
 use serde_json::json;
 
 use crate::arguments::{Arguments, Command};
-use crate::tables::print_json;
+use crate::output::{print, print_json};
 use crate::{plan, reproduce, tables, torture};
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
@@ -29,12 +29,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
 }
 
 fn list(json: bool, object: serde_json::Value, table: String) -> Result<(), LabError> {
-    if json {
-        print_json(&object)
-    } else {
-        tables::print(&table);
-        Ok(())
-    }
+    if json { print_json(&object) } else { print(&table) }
 }
 
 fn systems_json() -> serde_json::Value {

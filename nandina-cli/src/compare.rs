@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use nandina::Options;
-use nandina_lab::compare::compare;
+use nandina_lab::compare::{compare, some_can_hold};
 use nandina_lab::run::Setup;
 use nandina_lab::work::Work;
 use nandina_lab::workload::by_name;
@@ -14,9 +14,10 @@ use nandina_lab::{LabError, input, trace};
 
 use crate::arguments::size;
 use crate::choose::{device, systems};
+use crate::output::{print, print_json};
 use crate::progress::Progress;
 use crate::settings::Settings;
-use crate::tables::{self, print_json};
+use crate::tables;
 use crate::workload::kernel;
 
 #[derive(Args)]
@@ -50,15 +51,15 @@ pub struct Compare {
     #[arg(long, conflicts_with_all = ["trace", "workload"])]
     input: Option<PathBuf>,
     /// Column of the file that is the key; sensor pages have key, v1, v2, v3 [default there: key]
-    #[arg(long, requires = "input")]
+    #[arg(long)]
     key: Option<String>,
     /// Column of the file that is the value [default: the first that is not the key]
-    #[arg(long, requires = "input")]
+    #[arg(long)]
     value: Option<String>,
-    /// What becomes of rows with the same key: all are kept, the row number being put behind each key;
-    /// or each replaces the one before
-    #[arg(long, requires = "input", default_value = "keep")]
-    duplicates: Duplicates,
+    /// How to treat rows of the file with equal keys: keep all, with the row number after each key; or let each replace
+    /// the one before [default: keep]
+    #[arg(long)]
+    duplicates: Option<Duplicates>,
     /// A trace instead: a text file of operations (docs/TRACES.md); may be compressed with zstd
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     trace: Option<PathBuf>,
@@ -66,11 +67,15 @@ pub struct Compare {
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
     /// For kernel-compile: a list of the tree's files, as for `nandina workload kernel-compile`
-    #[arg(long, value_name = "FILE", requires = "workload")]
+    #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
-    /// A twentieth of the workload
-    #[arg(long, requires = "workload")]
+    /// A twentieth of the default records or of the workload
+    #[arg(long)]
     quick: bool,
+    /// After each change let the index be idle for one step of garbage collection, `gc_step` with its least budget; the
+    /// step's chip operations are counted, its time is not part of any operation
+    #[arg(long)]
+    idle_steps: bool,
     #[command(flatten)]
     settings: Settings,
     /// Print JSON
@@ -84,42 +89,74 @@ enum Duplicates {
     Replace,
 }
 
+/// Refuses sizes of keys and values, and a number of records, that no system can hold.
+type Fits<'f> = &'f dyn Fn((usize, usize), u32) -> Result<(), LabError>;
+
 /// Said of the work that has scans of one length.
 const SCANS: &str = "a scan reads 100 records";
 
 impl Compare {
     pub fn run(&self) -> Result<(), LabError> {
+        self.check_options()?;
         let profile = device(&self.device)?;
         let systems = systems(&self.systems)?;
-        let (work, description) = self.work()?;
-        // A trace has nothing random.
-        let seed = self.trace.is_none().then_some(self.seed);
         let options = self.settings.of(Options::new(1, 0));
         let setup = Setup { profile, options, ram_bytes: self.ram };
+        // What is certain not to fit is refused before it is made.
+        let fits = |sizes, records| some_can_hold(&systems, &setup, sizes, records);
+        let (mut work, description) = self.work(&fits)?;
+        work.idle_steps = self.idle_steps;
+        // A trace has nothing random.
+        let seed = self.trace.is_none().then_some(self.seed);
         let progress = Progress::new(work.operations() * systems.len() as u64);
         let advance = |operations| progress.advance(operations);
         let result = compare(&systems, &setup, &work, description, seed, &advance);
         progress.finish();
         let comparison = result?;
-        if self.json {
-            print_json(&comparison)
-        } else {
-            tables::print(&tables::comparison(&comparison));
-            Ok(())
+        if self.json { print_json(&comparison) } else { print(&tables::comparison(&comparison)) }
+    }
+
+    /// Refuses options that the chosen work does not take: none is ignored.
+    fn check_options(&self) -> Result<(), LabError> {
+        let of_file = [
+            ("--key", self.key.is_some()),
+            ("--value", self.value.is_some()),
+            ("--duplicates", self.duplicates.is_some()),
+        ];
+        if let (None, Some((option, _))) = (&self.input, of_file.iter().find(|(_, given)| *given)) {
+            return Err(LabError(format!(
+                "{option} is for records of a file: add --input FILE or leave it out"
+            )));
+        }
+        if self.manifest.is_some() && self.workload.as_deref() != Some("kernel-compile") {
+            let what =
+                "--manifest is for one workload: add --workload kernel-compile or leave it out";
+            return Err(LabError(what.into()));
+        }
+        let whole = [
+            ("--records", self.records.is_some()),
+            ("--input", self.input.is_some()),
+            ("--trace", self.trace.is_some()),
+        ];
+        match whole.iter().find(|(_, given)| self.quick && *given) {
+            Some((option, _)) => Err(LabError(format!(
+                "--quick is a twentieth of the default records or of a --workload: leave out --quick or {option}"
+            ))),
+            None => Ok(()),
         }
     }
 
-    /// The work and what it is, in words.
-    fn work(&self) -> Result<(Work, String), LabError> {
+    /// The work and what it is, in words. `fits` refuses sizes and numbers of records that no system can hold.
+    fn work(&self, fits: Fits<'_>) -> Result<(Work, String), LabError> {
         if let Some(path) = &self.trace {
-            return traced(path);
+            return traced(path, fits);
         }
         if let Some(name) = &self.workload {
             return self.paper_work(name);
         }
         match &self.input {
-            Some(path) => self.records_of(path),
-            None => self.random_records(),
+            Some(path) => self.records_of(path, fits),
+            None => self.random_records(fits),
         }
     }
 
@@ -128,22 +165,18 @@ impl Compare {
             ("kernel-compile", Some(list)) => {
                 kernel(&Parameters::of(true, self.quick), Some(list), self.seed)?
             }
-            (_, Some(_)) => {
-                return Err(LabError(format!(
-                    "'{name}' takes no --manifest, only kernel-compile does: leave it out"
-                )));
-            }
-            (_, None) => by_name(name, self.quick, self.seed)?,
+            _ => by_name(name, self.quick, self.seed)?,
         };
         let part = if self.quick { ", a twentieth" } else { "" };
         let description = described(&format!("workload {name}{part}"), &made.work);
         Ok((made.work, description))
     }
 
-    fn random_records(&self) -> Result<(Work, String), LabError> {
+    fn random_records(&self, fits: Fits<'_>) -> Result<(Work, String), LabError> {
         let Compare { seed, key_size, value_size, .. } = *self;
-        let records = self.records.unwrap_or(100_000);
+        let records = self.records.unwrap_or(if self.quick { 5_000 } else { 100_000 });
         let (key_bytes, value_bytes) = (key_size.unwrap_or(4), value_size.unwrap_or(4));
+        fits((key_bytes, value_bytes), records)?;
         let work = Work::standard(records, key_bytes, value_bytes, seed)?;
         let description = format!(
             "{records} random records of {key_bytes}-byte keys and {value_bytes}-byte values; {SCANS}"
@@ -151,7 +184,7 @@ impl Compare {
         Ok((work, description))
     }
 
-    fn records_of(&self, path: &Path) -> Result<(Work, String), LabError> {
+    fn records_of(&self, path: &Path, fits: Fits<'_>) -> Result<(Work, String), LabError> {
         let Compare { seed, key_size, value_size, .. } = *self;
         let (key, value) = (self.key.as_deref(), self.value.as_deref());
         let mut records = input::read(path, key, value, key_size, value_size)
@@ -168,27 +201,31 @@ impl Compare {
             records.value_column
         );
         if repeated > 0 {
-            let fate = match self.duplicates {
+            let duplicates = self.duplicates.unwrap_or(Duplicates::Keep);
+            let fate = match duplicates {
                 Duplicates::Keep => {
                     "all are kept, with the row number as 4 more bytes behind each key"
                 }
                 Duplicates::Replace => "each replaces the row before it with the same key",
             };
             description += &format!("; {} distinct keys: {fate}", records.distinct_keys);
-            if self.duplicates == Duplicates::Keep {
+            if duplicates == Duplicates::Keep {
                 records = records.with_row_numbers();
             }
         }
         description += &format!("; {SCANS}");
+        // With row numbers every key is another.
+        fits((records.key_bytes, records.value_bytes), records.distinct_keys as u32)?;
         Ok((Work::from_records(&records, seed), description))
     }
 }
 
 /// Reads a trace.
-fn traced(path: &Path) -> Result<(Work, String), LabError> {
+fn traced(path: &Path, fits: Fits<'_>) -> Result<(Work, String), LabError> {
     let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
     let progress = Progress::of_bytes(bytes);
-    let result = trace::read(path, &|bytes| progress.advance(bytes));
+    let sizes = |key_bytes, value_bytes| fits((key_bytes, value_bytes), 1);
+    let result = trace::read_sized(path, &|bytes| progress.advance(bytes), &sizes);
     progress.finish();
     let work = result?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();

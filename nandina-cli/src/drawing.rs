@@ -16,12 +16,23 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 const FONT: &str = "sans-serif";
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 640;
+const MIDDLE: i32 = WIDTH as i32 / 2;
+/// What text may take of the width.
+const ROOM: i32 = WIDTH as i32 - 32;
 /// The height of a line of labels.
 const LINE: i32 = 20;
+/// The height of a row of the legend, the width of a coloured box with the gap after it, and the gap between entries.
+const LEGEND_LINE: i32 = 24;
+const BOX: i32 = 22;
+const BETWEEN: i32 = 28;
 
 /// Makes the folder and the font ready.
-pub fn prepare(folder: &Path) -> Result<(), LabError> {
+pub fn prepare(folder: &Path) -> std::result::Result<(), LabError> {
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    prepare_font()
+}
+
+fn prepare_font() -> std::result::Result<(), LabError> {
     let regular = plotters::style::register_font(FONT, FontStyle::Normal, dejavu::sans::regular());
     regular.map_err(|_| LabError("the font of the drawings cannot be read".into()))
 }
@@ -31,16 +42,24 @@ fn failed(path: &Path, error: impl Display) -> LabError {
 }
 
 /// Writes `folder/ID.svg` and `folder/ID.png`.
-pub fn draw(folder: &Path, figure: &Figure) -> Result<(), LabError> {
+pub fn draw(folder: &Path, figure: &Figure) -> std::result::Result<(), LabError> {
     let path = folder.join(format!("{}.svg", figure.id));
     on(SVGBackend::new(&path, (WIDTH, HEIGHT)).into_drawing_area(), figure)
         .map_err(|error| failed(&path, error))?;
     let path = folder.join(format!("{}.png", figure.id));
     on(BitMapBackend::new(&path, (WIDTH, HEIGHT)).into_drawing_area(), figure)
-        .map_err(|error| failed(&path, error))
+        .map_err(|error| failed(&path, error))?;
+    // Whether its last bytes could be written is not reported.
+    let written = std::fs::read(&path).map_err(|error| failed(&path, error))?;
+    if written.ends_with(b"IEND\xAE\x42\x60\x82") {
+        Ok(())
+    } else {
+        Err(failed(&path, "its end is missing"))
+    }
 }
 
-type Drawn = Result<(), Box<dyn std::error::Error>>;
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+type Drawn = Result<()>;
 
 fn on<B: DrawingBackend>(area: DrawingArea<B, Shift>, figure: &Figure) -> Drawn
 where
@@ -50,47 +69,99 @@ where
     match &figure.content {
         Content::Lines { logarithmic, series } => {
             let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
-            head(&area, &figure.title, &names)?;
+            let top = head(&area, &figure.title, &names)?;
             let points = || series.iter().flat_map(|series| &series.points);
             let x = span(points().map(|point| point.0));
             let y = 0.0..1.1 * span(points().map(|point| point.1)).end;
             if *logarithmic {
-                lines(&area, figure, series, x.log_scale(), y)?;
+                lines(&area, figure, series, top, x.log_scale(), y)?;
             } else {
-                lines(&area, figure, series, 0.0..1.02 * x.end, y)?;
+                let beside = 0.02 * (x.end - x.start);
+                lines(&area, figure, series, top, x.start - beside..x.end + beside, y)?;
             }
         }
         Content::Bars { parts, bars } => {
             let names: Vec<&str> = parts.iter().map(String::as_str).collect();
             // The vertical axis says what a bar of one part is.
-            head(&area, &figure.title, if names.len() > 1 { &names } else { &[] })?;
-            self::bars(&area, figure, parts.len(), bars)?;
+            let top = head(&area, &figure.title, if names.len() > 1 { &names } else { &[] })?;
+            self::bars(&area, figure, top, parts.len(), bars)?;
         }
     }
     area.present()?;
     Ok(())
 }
 
-/// The title, and below it, where no data can lie, what each colour is.
-fn head<B: DrawingBackend>(area: &DrawingArea<B, Shift>, title: &str, names: &[&str]) -> Drawn
+/// The title, and below it, where no data can lie, what each colour is. Returns where the rest begins.
+fn head<B: DrawingBackend>(area: &DrawingArea<B, Shift>, title: &str, names: &[&str]) -> Result<i32>
 where
     B::ErrorType: 'static,
 {
-    let middle = WIDTH as i32 / 2;
-    area.draw(&Text::new(title, (middle, 16), text(22, HPos::Center)))?;
-    let style = text(16, HPos::Left);
-    let (box_width, gap) = (22, 28);
-    let mut widths = Vec::new();
+    let (size, _) = fitted(area, title, 22, ROOM)?;
+    area.draw(&Text::new(title, (MIDDLE, 16), text(size, HPos::Center)))?;
+    let mut entries = Vec::new();
     for name in names {
-        widths.push(box_width + area.estimate_text_size(name, &style)?.0 as i32 + gap);
+        entries.push(fitted(area, name, 16, ROOM - BOX)?);
     }
-    let mut x = middle - (widths.iter().sum::<i32>() - gap) / 2;
-    for (index, (name, width)) in names.iter().zip(widths).enumerate() {
-        area.draw(&Rectangle::new([(x, 48), (x + 14, 62)], color(index).filled()))?;
-        area.draw(&Text::new(*name, (x + box_width, 50), style.clone()))?;
-        x += width;
+    let widths: Vec<_> = entries.iter().map(|(_, width)| BOX + width).collect();
+    let places = in_rows(&widths);
+    let mut bottom = 48;
+    for (index, ((name, (size, _)), (x, row))) in names.iter().zip(entries).zip(places).enumerate()
+    {
+        let y = 48 + LEGEND_LINE * row;
+        area.draw(&Rectangle::new([(x, y), (x + 14, y + 14)], color(index).filled()))?;
+        area.draw(&Text::new(*name, (x + BOX, y + 2), text(size, HPos::Left)))?;
+        bottom = y + LEGEND_LINE;
     }
-    Ok(())
+    Ok(bottom + 12)
+}
+
+/// The left end and the row of each entry of a legend: rows are as few as hold entries of these widths, about as many in
+/// each, and each row is in the middle.
+fn in_rows(widths: &[i32]) -> Vec<(i32, i32)> {
+    let mut rows: Vec<&[i32]> = Vec::new();
+    let (mut start, mut taken) = (0, 0);
+    for (index, &width) in widths.iter().enumerate() {
+        if index > start && taken + width > ROOM {
+            rows.push(&widths[start..index]);
+            (start, taken) = (index, 0);
+        }
+        taken += width + BETWEEN;
+    }
+    rows.extend((start < widths.len()).then(|| &widths[start..]));
+    let wide = |row: &[i32]| row.iter().map(|width| width + BETWEEN).sum::<i32>() - BETWEEN;
+    let even: Vec<&[i32]> =
+        widths.chunks(widths.len().div_ceil(rows.len().max(1)).max(1)).collect();
+    if even.iter().all(|row| wide(row) <= ROOM) {
+        rows = even;
+    }
+    let mut places = Vec::new();
+    for (row, number) in rows.into_iter().zip(0..) {
+        let mut x = MIDDLE - wide(row) / 2;
+        for width in row {
+            places.push((x, number));
+            x += width + BETWEEN;
+        }
+    }
+    places
+}
+
+/// The largest size of letters, at most `size`, in which `words` are no wider than `room`, and their width then.
+fn fitted<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    words: &str,
+    mut size: u32,
+    room: i32,
+) -> Result<(u32, i32)>
+where
+    B::ErrorType: 'static,
+{
+    loop {
+        let width = area.estimate_text_size(words, &text(size, HPos::Left))?.0 as i32;
+        if width <= room || size <= 8 {
+            return Ok((size, width));
+        }
+        size -= 1;
+    }
 }
 
 /// Black text whose upper edge is at its place.
@@ -101,10 +172,17 @@ fn text(size: u32, across: HPos) -> TextStyle<'static> {
 /// The part of the drawing below its head.
 fn builder<'a, 'b, B: DrawingBackend>(
     area: &'a DrawingArea<B, Shift>,
+    top: i32,
     below: i32,
 ) -> ChartBuilder<'a, 'b, B> {
     let mut builder = ChartBuilder::on(area);
-    builder.margin(16).margin_top(84).x_label_area_size(below).y_label_area_size(90);
+    // Half of the last number of a horizontal axis is on the right of it.
+    builder
+        .margin(16)
+        .margin_right(48)
+        .margin_top(top)
+        .x_label_area_size(below)
+        .y_label_area_size(100);
     builder
 }
 
@@ -130,9 +208,22 @@ fn color(index: usize) -> RGBColor {
     COLORS[index % COLORS.len()]
 }
 
-/// Large numbers as powers of ten, others without the crumbs of binary fractions.
+/// With commas between thousands, from a thousand million on with an exponent, and without the crumbs of binary fractions.
 fn short(value: &f64) -> String {
-    if *value >= 1e5 { format!("{value:e}") } else { format!("{}", (value * 1e6).round() / 1e6) }
+    if *value >= 1e9 {
+        return format!("{value:e}");
+    }
+    let text = format!("{}", (value * 1e6).round() / 1e6);
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::new();
+    for (index, digit) in whole.chars().enumerate() {
+        let left = whole.len() - index;
+        if index > 0 && left.is_multiple_of(3) && !grouped.ends_with('-') {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped + fraction
 }
 
 /// With three digits, or as a whole number if that has more.
@@ -145,6 +236,7 @@ fn lines<B: DrawingBackend, X>(
     area: &DrawingArea<B, Shift>,
     figure: &Figure,
     series: &[Series],
+    top: i32,
     x: X,
     y: Range<f64>,
 ) -> Drawn
@@ -153,7 +245,7 @@ where
     X: AsRangedCoord<Value = f64>,
     X::CoordDescType: ValueFormatter<f64>,
 {
-    let mut chart = builder(area, 60).build_cartesian_2d(x, y)?;
+    let mut chart = builder(area, top, 60).build_cartesian_2d(x, y)?;
     chart
         .configure_mesh()
         .light_line_style(WHITE)
@@ -204,11 +296,21 @@ fn groups(bars: &[Bar]) -> Vec<Group<'_>> {
     groups
 }
 
+/// The words of a name, each in the lines that it takes: a long one is broken at its hyphens.
+fn lines_of(name: &str) -> Vec<Vec<&str>> {
+    let lines = |word| match word {
+        word if str::len(word) > 12 => word.split_inclusive('-').collect(),
+        word => vec![word],
+    };
+    name.split(' ').map(lines).collect()
+}
+
 type BarChart<'a, B> = ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 fn bars<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
     figure: &Figure,
+    top: i32,
     parts: usize,
     bars: &[Bar],
 ) -> Drawn
@@ -219,9 +321,13 @@ where
     let end = groups.last().map_or(1.0, |group| group.start + group.bars.len() as f64 + GAP);
     let total = |bar: &Bar| bar.parts.iter().sum::<f64>();
     let highest = span(bars.iter().map(total)).end;
-    let words = groups.iter().map(|group| group.name.split(' ').count()).max().unwrap_or(0) as i32;
-    let below = 24 + LINE * (words + 2);
-    let mut chart = builder(area, below).build_cartesian_2d(0.0..end, 0.0..1.1 * highest)?;
+    let names: Vec<_> = groups.iter().map(|group| lines_of(group.name)).collect();
+    let words = names.iter().map(Vec::len).max().unwrap_or(0);
+    // Words of one place are in the same lines in all groups.
+    let height = |word: usize| names.iter().filter_map(|name| Some(name.get(word)?.len())).max();
+    let heights: Vec<_> = (0..words).map(|word| height(word).unwrap_or(1) as i32).collect();
+    let below = 24 + LINE * (heights.iter().sum::<i32>() + 2);
+    let mut chart = builder(area, top, below).build_cartesian_2d(0.0..end, 0.0..1.1 * highest)?;
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -233,23 +339,27 @@ where
         .label_style((FONT, 16))
         .axis_desc_style((FONT, 18))
         .draw()?;
-    for group in &groups {
+    for (group, name) in groups.iter().zip(&names) {
         for (index, (name, bar)) in group.bars.iter().enumerate() {
             let (left, mut bottom) = (group.start + index as f64, 0.0);
             for part in 0..parts {
-                let top = bottom + bar.parts[part];
-                let corners = [(left + 0.05, bottom), (left + 0.95, top)];
+                let above = bottom + bar.parts[part];
+                let corners = [(left + 0.05, bottom), (left + 0.95, above)];
                 chart.draw_series([Rectangle::new(corners, color(part).filled())])?;
-                bottom = top;
+                bottom = above;
             }
             label(area, &chart, (left + 0.5, 0.0), 6, 1.0, name)?;
             let height = short(&rounded(total(bar)));
             label(area, &chart, (left + 0.5, total(bar)), -LINE, 1.0, &height)?;
         }
         let width = group.bars.len() as f64;
-        for (line, word) in group.name.split(' ').enumerate() {
-            let down = 8 + LINE * (line as i32 + 1);
-            label(area, &chart, (group.start + width / 2.0, 0.0), down, width, word)?;
+        let mut below = 1;
+        for (lines, height) in name.iter().zip(&heights) {
+            for (line, part) in (below..).zip(lines) {
+                let at = (group.start + width / 2.0, 0.0);
+                label(area, &chart, at, 8 + LINE * line, width + GAP, part)?;
+            }
+            below += height;
         }
     }
     Ok(())
@@ -270,38 +380,11 @@ where
 {
     let at = |x: f64| chart.plotting_area().map_coordinate(&(x, place.1));
     let room = at(place.0 + width / 2.0).0 - at(place.0 - width / 2.0).0;
-    let mut size = 15;
-    while size > 8 && area.estimate_text_size(words, &text(size, HPos::Center))?.0 as i32 > room {
-        size -= 1;
-    }
+    let (size, _) = fitted(area, words, 15, room)?;
     let (x, y) = at(place.0);
     area.draw(&Text::new(words, (x, y + down), text(size, HPos::Center)))?;
     Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bars_stand_in_groups_with_a_gap_between_them() {
-        let labels = ["mp3 0KB wandering", "mp3 0KB mu", "postmark 0KB mu", "alone"];
-        let bars = labels.map(|label| Bar { label: label.into(), parts: vec![1.0] });
-        let groups = groups(&bars);
-        let names: Vec<_> = groups.iter().map(|group| (group.name, group.start)).collect();
-        assert_eq!(
-            names,
-            [("mp3 0KB", GAP), ("postmark 0KB", 2.0 + 2.0 * GAP), ("", 3.0 + 3.0 * GAP)]
-        );
-        let first: Vec<_> = groups[0].bars.iter().map(|(name, _)| *name).collect();
-        assert_eq!(first, ["wandering", "mu"]);
-    }
-
-    #[test]
-    fn numbers_are_written_short_and_never_as_nothing() {
-        let written =
-            [0.0, 0.0412, 0.7349, 45.0, 86.96, 1234.4].map(|value| short(&rounded(value)));
-        assert_eq!(written, ["0", "0.0412", "0.735", "45", "87", "1234"]);
-        assert_eq!((short(&(0.1 + 0.2)), short(&1e6)), ("0.3".into(), "1e6".into()));
-    }
-}
+mod tests;

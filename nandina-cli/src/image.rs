@@ -1,5 +1,5 @@
-//! `nandina image`: records in a file that is a simulated chip. A command that fails leaves the file as it was,
-//! and one that only reads does not write it.
+//! `nandina image`: records in a file that is a simulated chip. A command that fails leaves the file as it was, unless
+//! only its answer could not be printed; and one that only reads does not write it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,9 +12,8 @@ use nandina_lab::store::{Cell, Kind, Rows, ScanRange, Store, blocks_max};
 use serde_json::json;
 
 use crate::choose::device;
+use crate::output::{self, complain, print, print_json, written};
 use crate::progress::Progress;
-use crate::tables;
-use crate::tables::print_json;
 
 /// KIND is u32, i32, u64, i64, text:N (UTF-8, padded with zero bytes to N) or hex:N (just N bytes).
 #[derive(Subcommand)]
@@ -144,9 +143,15 @@ fn answer(json: bool, object: &serde_json::Value, text: &str) -> Result<ExitCode
     if json {
         print_json(object)?;
     } else {
-        tables::print(text);
+        print(text)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The same for an image that was changed, which an error must say.
+fn changed(json: bool, object: &serde_json::Value, text: &str) -> Result<ExitCode, LabError> {
+    answer(json, object, text)
+        .map_err(|error| LabError(format!("the image was changed as asked, but {error}")))
 }
 
 impl Create {
@@ -189,7 +194,7 @@ impl Create {
             self.system,
             profile.key,
         );
-        answer(self.json, &object, &text)
+        changed(self.json, &object, &text)
     }
 }
 
@@ -203,7 +208,7 @@ impl Put {
         let new = store.put(&self.key, &self.value)?;
         store.close()?;
         let text = if new { "put" } else { "replaced" };
-        answer(self.json, &json!({ "new": new }), text)
+        changed(self.json, &json!({ "new": new }), text)
     }
 }
 
@@ -221,14 +226,14 @@ impl One {
             return self.absent(&json!({ "removed": false }));
         }
         store.close()?;
-        answer(self.json, &json!({ "removed": true }), "removed")
+        changed(self.json, &json!({ "removed": true }), "removed")
     }
 
     fn absent(&self, object: &serde_json::Value) -> Result<ExitCode, LabError> {
         if self.json {
             print_json(object)?;
         } else {
-            eprintln!("nandina: {}: there is no key '{}'", shown(&self.image), self.key);
+            complain(&format!("{}: there is no key '{}'", shown(&self.image), self.key));
         }
         Ok(ExitCode::from(1))
     }
@@ -258,18 +263,28 @@ impl Scan {
             print_json(&records)?;
             return Ok(ExitCode::SUCCESS);
         }
-        // A reader that has seen enough ends the scan, and is no error.
-        let mut writer = csv::Writer::from_writer(std::io::stdout().lock());
+        let mut writer = csv::Writer::from_writer(output::standard()?);
         let header = ["key", "value"];
-        let mut begun = false;
+        let (mut begun, mut result) = (false, Ok(()));
+        // What cannot be written ends the scan.
         store.scan(&range, &mut |key, value| {
-            begun = begun || writer.write_record(header).is_ok();
-            begun && writer.write_record([key.to_string(), value.to_string()]).is_ok()
+            if !begun {
+                result = writer.write_record(header);
+                begun = true;
+            }
+            if result.is_ok() {
+                result = writer.write_record([key.to_string(), value.to_string()]);
+            }
+            result.is_ok()
         })?;
         if !begun {
-            let _ = writer.write_record(header);
+            result = writer.write_record(header);
         }
-        let _ = writer.flush();
+        let result = result.map_err(|error| match error.into_kind() {
+            csv::ErrorKind::Io(error) => error,
+            other => std::io::Error::other(format!("{other:?}")),
+        });
+        written(result.and_then(|()| writer.flush()))?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -296,6 +311,6 @@ impl Load {
             loaded.rows - loaded.new,
             loaded.records
         );
-        answer(self.json, &object, &text)
+        changed(self.json, &object, &text)
     }
 }

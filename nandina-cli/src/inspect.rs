@@ -8,8 +8,8 @@ use nandina_lab::LabError;
 use nandina_lab::inspect::{Inspection, State, TreeFacts, inspect};
 use nandina_lab::store::look;
 
-use crate::tables::print_json;
-use crate::tables::{print, table};
+use crate::output::{print, print_json};
+use crate::tables::table;
 use crate::wear::histogram;
 
 /// Losses of a tree that are printed; JSON has them all.
@@ -32,8 +32,7 @@ impl Inspect {
         if self.json {
             return print_json(&inspection);
         }
-        print(&format!("{}: {}", self.image.display(), text(&inspection)));
-        Ok(())
+        print(&format!("{}: {}", self.image.display(), text(&inspection)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The program `nandina`: reads the command line, shows progress, prints what the lab measured.
 //!
 //! Exit codes: 0 done; 1 what was asked for is not so (a key is absent, an invariant does not hold, a case was
-//! not survived); 2 the user's mistake, in one line on standard error that says what to do.
+//! not survived); 2 the user's mistake or output that cannot be written, in one line on standard error that says what to do.
 
 mod arguments;
 mod check;
@@ -11,6 +11,7 @@ mod compare;
 mod drawing;
 mod image;
 mod inspect;
+mod output;
 mod plan;
 mod progress;
 mod reproduce;
@@ -24,6 +25,7 @@ mod workload;
 use std::process::ExitCode;
 
 use clap::Parser;
+use nandina_lab::LabError;
 
 fn main() -> ExitCode {
     let arguments = match arguments::Arguments::try_parse() {
@@ -34,17 +36,21 @@ fn main() -> ExitCode {
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect();
             let Some(line) = usage::one_line(&error, &words) else {
-                error.exit();
+                if error.use_stderr() {
+                    error.exit();
+                }
+                return code(output::print_help(&error).map(|()| ExitCode::SUCCESS));
             };
-            eprintln!("nandina: {line}");
+            output::complain(&line);
             return ExitCode::from(2);
         }
     };
-    match commands::run(&arguments) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("nandina: {error}");
-            ExitCode::from(2)
-        }
-    }
+    code(commands::run(&arguments))
+}
+
+fn code(result: Result<ExitCode, LabError>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        output::complain(&error.to_string());
+        ExitCode::from(2)
+    })
 }

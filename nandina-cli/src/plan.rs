@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::arguments::size;
 use crate::choose::{device, systems};
+use crate::output::{print, print_json};
 use crate::settings::Settings;
 use crate::tables;
-use crate::tables::print_json;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -78,8 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
             "records": arguments.records, "plans": plans,
         }));
     }
-    tables::print(&table(&profile, arguments.records, &plans));
-    Ok(())
+    print(&table(&profile, arguments.records, &plans))
 }
 
 /// The plan for a system and why the records do not fit; or why it cannot run.

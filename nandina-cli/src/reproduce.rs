@@ -7,15 +7,17 @@ use nandina_lab::LabError;
 use nandina_lab::reproduce::{Reproduction, mu_tree, vm_tree};
 
 use crate::drawing;
+use crate::output::{print, print_json};
 use crate::progress::Progress;
-use crate::tables::{print, print_json, table};
+use crate::tables::table;
 
 #[derive(Args)]
 pub struct Reproduce {
     /// The paper
     #[arg(value_enum)]
     pub paper: Paper,
-    /// A scaled-down run, in seconds
+    /// A smaller run: a quarter of the records and less of the rest; about a minute of processor time for mu-tree, seconds
+    /// for vmtree
     #[arg(long)]
     pub quick: bool,
     /// Seed of everything random
@@ -24,9 +26,10 @@ pub struct Reproduce {
     /// Folder for drawings of the figures, each as SVG and PNG; it is made if it is not there
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
-    /// Folder of the sensor series of the VMTree paper; what needs them is skipped where they are not there
-    #[arg(long, value_name = "DIR", default_value = vm_tree::SENSORS)]
-    pub sensors: PathBuf,
+    /// For vmtree: a folder with the sensor series sea100K.bin and uwa500K_only_100K.bin of the folder `data` of EmbedDB
+    /// (https://github.com/ubco-db/EmbedDB), which may be compressed with zstd [default: what needs them is not run]
+    #[arg(long, value_name = "DIR")]
+    pub sensors: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -42,6 +45,9 @@ pub enum Paper {
 }
 
 pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
+    if let (Paper::MuTree, Some(_)) = (arguments.paper, &arguments.sensors) {
+        return Err(LabError("--sensors is for vmtree: leave it out".into()));
+    }
     // A folder that cannot be written is told before the minutes of work.
     if let Some(folder) = &arguments.figures {
         drawing::prepare(folder)?;
@@ -57,11 +63,11 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
     if arguments.json {
         return print_json(&reproduction);
     }
-    print(&text(&reproduction));
-    if let Some(folder) = &arguments.figures {
-        print(&format!("Drawings: {}", folder.display()));
+    print(&text(&reproduction))?;
+    match &arguments.figures {
+        Some(folder) => print(&format!("Drawings: {}", folder.display())),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn mu_tree(arguments: &Reproduce) -> Result<Reproduction, LabError> {

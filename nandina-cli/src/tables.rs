@@ -1,27 +1,12 @@
-//! Tables for people. No figure is computed here, only printed.
-
-use std::io::Write;
+//! Tables for people. No figure is computed here, only written down.
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
 use nandina::flash::Capabilities;
 use nandina::flash::profile::PROFILES;
 use nandina::place::SYSTEMS;
-use nandina_lab::LabError;
 use nandina_lab::compare::Comparison;
 use nandina_lab::run::SystemCost;
-
-/// Prints to standard output. A reader that has seen enough is no error.
-pub fn print(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
-}
-
-/// Prints an object for programs.
-pub fn print_json(object: &impl serde::Serialize) -> Result<(), LabError> {
-    let text = serde_json::to_string_pretty(object).map_err(|error| LabError(error.to_string()))?;
-    print(&text);
-    Ok(())
-}
 
 /// An empty table whose first columns are text and whose others are figures.
 pub fn table(header: &[&str], text_columns: usize) -> Table {

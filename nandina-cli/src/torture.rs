@@ -11,9 +11,9 @@ use nandina_lab::torture::{CutRun, Mode, Outcome, Report, Torture, replay, tortu
 use serde_json::json;
 
 use crate::choose::systems;
+use crate::output::{print, print_json};
 use crate::progress::Progress;
 use crate::tables;
-use crate::tables::print_json;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -97,7 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     if arguments.json {
         print_json(&reports)?;
     } else {
-        tables::print(&table(&reports));
+        print(&table(&reports))?;
     }
     let survived = reports.iter().all(|report| report.violations.is_empty());
     Ok(if survived { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -116,7 +116,7 @@ fn run_case(name: &str, json: bool) -> Result<ExitCode, LabError> {
     if json {
         print_json(&json!({ "case": name, "outcome": key, "what": what }))?;
     } else {
-        tables::print(&format!("{name}: {}", what.unwrap_or(key)));
+        print(&format!("{name}: {}", what.unwrap_or(key)))?;
     }
     Ok(ExitCode::from(u8::from(outcome != Outcome::Survived)))
 }

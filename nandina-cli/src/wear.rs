@@ -8,8 +8,8 @@ use nandina_lab::LabError;
 use nandina_lab::store::look;
 use nandina_lab::wear::{Observed, Spread, wear};
 
-use crate::tables::print_json;
-use crate::tables::{print, table};
+use crate::output::{print, print_json};
+use crate::tables::table;
 
 /// Blocks in a row of the table of erase counts.
 const ROW: usize = 16;
@@ -79,8 +79,7 @@ impl Wear {
             (None, Some(reason)) => format!("\n\nNo forecast: {reason}"),
             (None, None) => String::new(),
         };
-        print(&text);
-        Ok(())
+        print(&text)
     }
 }
 

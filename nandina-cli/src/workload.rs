@@ -7,7 +7,8 @@ use nandina_lab::workload::{Workload as Made, kernel_compile, manifest, mp3, pos
 use nandina_lab::{LabError, trace};
 use serde_json::{Value, json};
 
-use crate::tables::{print, print_json, table};
+use crate::output::{print, print_json};
+use crate::tables::table;
 
 /// Without options, as many tree operations as in the paper's Table 4.
 #[derive(Subcommand)]
@@ -136,8 +137,7 @@ impl Workload {
         if let Some(path) = &common.output {
             text += &format!("\nTrace: {}", path.display());
         }
-        print(&text);
-        Ok(())
+        print(&text)
     }
 }
 

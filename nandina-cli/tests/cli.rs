@@ -150,7 +150,7 @@ fn mistakes_get_one_line_and_exit_code_2() {
         ram.contains("4096 bytes of RAM are too few, it needs ") && ram.contains("raise --ram"),
         "{ram}"
     );
-    let full = mistake(&["compare", "--records", "200000", "--value-size", "500"]);
+    let full = mistake(&["compare", "--records", "50000", "--value-size", "500"]);
     assert!(full.contains("is full after") && full.contains("choose a larger --device"), "{full}");
     let short = mistake(&["compare", "--key-size", "1"]);
     assert!(short.contains("choose a larger --key-size"), "{short}");

@@ -46,6 +46,36 @@ fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
 }
 
 #[test]
+fn quick_and_other_options_of_compare_are_never_ignored() {
+    let file = "is for records of a file: add --input FILE or leave it out";
+    let manifest = "--manifest is for one workload: add --workload kernel-compile or leave it out";
+    let quick =
+        "--quick is a twentieth of the default records or of a --workload: leave out --quick or ";
+    for (line, expected) in [
+        ("--quick --input a.csv", format!("{quick}--input")),
+        ("--quick --input a.csv --key-size 4", format!("{quick}--input")),
+        ("--quick --records 50", format!("{quick}--records")),
+        ("--quick --trace a.csv", format!("{quick}--trace")),
+        ("--manifest a.tsv", manifest.into()),
+        ("--manifest a.tsv --records 1000", manifest.into()),
+        ("--manifest a.tsv --input a.csv", manifest.into()),
+        ("--manifest a.tsv --value-size 0", manifest.into()),
+        ("--manifest a.tsv --trace a.csv", manifest.into()),
+        ("--manifest a.tsv --workload mp3", manifest.into()),
+        // The options of a file stood in the same place as these.
+        ("--key a --trace a.csv", format!("--key {file}")),
+        ("--value a --workload mp3", format!("--value {file}")),
+        ("--duplicates keep", format!("--duplicates {file}")),
+    ] {
+        assert_eq!(mistake(&format!("compare {line}"), &[]), expected, "{line}");
+    }
+    for line in ["--quick", "--quick --key-size 8 --value-size 0"] {
+        let line = format!("compare --json --systems mu {line}");
+        assert_eq!(json(&line, &[])["records"], 5_000, "{line}");
+    }
+}
+
+#[test]
 fn a_workload_prints_its_counts_beside_the_papers_in_both_forms() {
     for name in ["postmark", "kernel-compile", "mp3"] {
         let object = json(&format!("workload {name} --quick --seed 2 --json"), &[]);
@@ -173,14 +203,6 @@ fn options_that_do_not_go_together_are_told() {
         let text = mistake(&format!("compare --workload mp3 {line}"), &[]);
         assert!(text.contains("cannot be used with"), "{text}");
     }
-    for line in ["--quick", "--manifest a.tsv"] {
-        let text = mistake(&format!("compare {line}"), &[]);
-        assert!(text.contains("--workload <NAME>"), "{text}");
-    }
-    assert_eq!(
-        mistake("compare --workload mp3 --manifest a.tsv", &[]),
-        "'mp3' takes no --manifest, only kernel-compile does: leave it out"
-    );
     assert_eq!(
         mistake("compare --workload fsync", &[]),
         "there is no workload 'fsync': choose from kernel-compile, postmark, mp3"

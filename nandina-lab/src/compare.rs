@@ -4,7 +4,7 @@ use nandina::{Options, Victims};
 use serde::Serialize;
 
 use crate::LabError;
-use crate::run::{Refusal, Setup, SystemCost, SystemRun, run};
+use crate::run::{Refusal, Setup, SystemCost, SystemRun, refusal, run};
 use crate::work::Work;
 
 /// The answer of `compare`, and its JSON form.
@@ -51,6 +51,24 @@ pub fn run_all(
     Ok(costs)
 }
 
+/// Refuses so many records of these sizes, of a key and of a value, if none of `systems` can hold them, whatever happens.
+/// So nothing is made that is certain to be refused.
+pub fn some_can_hold(
+    systems: &[&str],
+    setup: &Setup,
+    sizes: (usize, usize),
+    records: u32,
+) -> Result<(), LabError> {
+    let mut refused = Vec::new();
+    for system in systems {
+        match refusal(system, setup, sizes, records)? {
+            Some(reason) => refused.push(format!("{system}: {reason}")),
+            None => return Ok(()),
+        }
+    }
+    Err(LabError(refused.join("; ")))
+}
+
 /// Runs `work` on each of `systems` and says what it was, and from which seed if it had any.
 pub fn compare(
     systems: &[&str],
@@ -79,13 +97,13 @@ pub fn compare(
         seed,
         records: work.rows() as u64,
         work: description,
-        settings: settings(&setup.options),
+        settings: settings(&setup.options, work.idle_steps),
         systems: ran,
         refused,
     })
 }
 
-fn settings(options: &Options) -> String {
+fn settings(options: &Options, idle_steps: bool) -> String {
     let Options { read_cache, write_cache, write_buffer, checkpoints, victims, .. } = *options;
     let mut settings = Vec::new();
     if read_cache + write_cache > 0 {
@@ -101,6 +119,9 @@ fn settings(options: &Options) -> String {
         Victims::Fewest => {}
         Victims::CostBenefit => settings.push("victims by cost and benefit".into()),
         Victims::Tracked(blocks) => settings.push(format!("victims of {blocks} tracked blocks")),
+    }
+    if idle_steps {
+        settings.push("an idle step after each change".into());
     }
     settings.join(", ")
 }

@@ -85,13 +85,47 @@ pub fn always_too_high<S: Placement>(
     half_full_too_high::<S>(profile, options, records >> (height - 1))
 }
 
-/// Why `work` cannot be done whatever happens, if that is known.
-pub fn refusal<S: Placement>(profile: &Profile, options: &Options, work: &Work) -> Option<String> {
-    // There are never more records than rows; they are counted only if that matters.
-    always_too_high::<S>(profile, options, work.rows() as u32)?;
-    let records = most_at_once(work);
-    let misfit = always_too_high::<S>(profile, options, records)?;
+/// The misfit, if `records` records take more pages than may be valid even if leaves are filled to the last byte and
+/// inner nodes take none.
+pub fn always_full<S: Placement>(
+    profile: &Profile,
+    options: &Options,
+    records: u32,
+) -> Option<Misfit> {
+    let geometry = &profile.geometry;
+    // The limit is highest for the smallest tree.
+    let limits = [1, records].map(|records| {
+        let plan = plan::<S>(geometry, &profile.capabilities, options, records);
+        plan.map_or(0, |plan| plan.limit_pages)
+    });
+    let limit_pages = limits[0].max(limits[1]);
+    let record_bytes = (options.key_bytes + options.value_bytes) as u64;
+    let page_bytes = u64::from(geometry.page_bytes + geometry.spare_bytes);
+    let valid_pages = (u64::from(records) * record_bytes).div_ceil(page_bytes);
+    let valid_pages = u32::try_from(valid_pages).unwrap_or(u32::MAX);
+    (valid_pages > limit_pages).then_some(Misfit::Full { valid_pages, limit_pages })
+}
+
+/// Why system `S` cannot hold `records` records whatever happens, if that is known.
+pub fn refusal<S: Placement>(profile: &Profile, options: &Options, records: u32) -> Option<String> {
+    // What is refused for one record, such as a size, is refused for all.
+    if let Err(error) = plan::<S>(&profile.geometry, &profile.capabilities, options, 1) {
+        return Some(error.to_string());
+    }
+    let misfit = always_too_high::<S>(profile, options, records)
+        .or_else(|| always_full::<S>(profile, options, records))?;
     Some(format!("{records} records do not fit on {}: {misfit}", profile.key))
+}
+
+/// Why `work` cannot be done whatever happens, if that is known.
+pub fn refusal_of_work<S: Placement>(
+    profile: &Profile,
+    options: &Options,
+    work: &Work,
+) -> Option<String> {
+    // There are never more records than rows; they are counted only if that matters.
+    refusal::<S>(profile, options, work.rows() as u32)?;
+    refusal::<S>(profile, options, most_at_once(work))
 }
 
 /// The most records that there ever are.

@@ -28,6 +28,69 @@ pub struct Setup {
     pub ram_bytes: Option<usize>,
 }
 
+impl Setup {
+    /// The settings of system `S` for keys and values of these sizes; with a bound on RAM, as many page buffers as fit.
+    /// Or why it cannot run on the chip.
+    fn options_of<S: Placement>(
+        &self,
+        key_bytes: usize,
+        value_bytes: usize,
+    ) -> Result<Options, String> {
+        if let Some(missing) = S::DESCRIPTION.needs.missing(&self.profile.capabilities) {
+            return Err(missing.to_string());
+        }
+        let mut options = Options { key_bytes, value_bytes, ..self.options };
+        let Some(ram_bytes) = self.ram_bytes else {
+            return Ok(options);
+        };
+        let needed = |buffers| {
+            let options = Options { page_buffers: Some(buffers), ..options };
+            ram_needed::<S>(&self.profile.geometry, &options)
+        };
+        let least = S::DESCRIPTION.buffers_min;
+        let buffers = (least..=16).rev().find(|&buffers| needed(buffers) <= ram_bytes);
+        options.page_buffers = Some(buffers.ok_or_else(|| {
+            format!(
+                "{ram_bytes} bytes of RAM are too few, it needs {} on {}: raise --ram or choose a chip \
+                 with smaller pages",
+                needed(least),
+                self.profile.key,
+            )
+        })?);
+        Ok(options)
+    }
+}
+
+/// Why system `system` cannot hold so many records of these sizes whatever happens, if that is known before there is any
+/// work.
+pub fn refusal(
+    system: &str,
+    setup: &Setup,
+    (key_bytes, value_bytes): (usize, usize),
+    records: u32,
+) -> Result<Option<String>, LabError> {
+    nandina::place::visit(system, Fits { setup, key_bytes, value_bytes, records })
+        .ok_or_else(|| LabError::no_system(system))
+}
+
+struct Fits<'r> {
+    setup: &'r Setup,
+    key_bytes: usize,
+    value_bytes: usize,
+    records: u32,
+}
+
+impl Visitor for Fits<'_> {
+    type Output = Option<String>;
+
+    fn visit<S: Placement + 'static>(self) -> Self::Output {
+        match self.setup.options_of::<S>(self.key_bytes, self.value_bytes) {
+            Ok(options) => fit::refusal::<S>(&self.setup.profile, &options, self.records),
+            Err(reason) => Some(reason),
+        }
+    }
+}
+
 /// A system that cannot run on a chip, or not with the given settings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Refusal {
@@ -81,14 +144,11 @@ impl Visitor for Run<'_> {
     fn visit<S: Placement + 'static>(self) -> Self::Output {
         let system = S::DESCRIPTION.key;
         let refused = |reason| Ok(SystemRun::Refused(Refusal { system, reason }));
-        if let Some(missing) = S::DESCRIPTION.needs.missing(&self.setup.profile.capabilities) {
-            return refused(missing.to_string());
-        }
-        let options = match self.options::<S>() {
+        let options = match self.setup.options_of::<S>(self.work.key_bytes, self.work.value_bytes) {
             Ok(options) => options,
             Err(reason) => return refused(reason),
         };
-        if let Some(reason) = fit::refusal::<S>(&self.setup.profile, &options, self.work) {
+        if let Some(reason) = fit::refusal_of_work::<S>(&self.setup.profile, &options, self.work) {
             return refused(reason);
         }
         let ram_bytes = ram_needed::<S>(&self.setup.profile.geometry, &options);
@@ -130,6 +190,15 @@ impl Visitor for Run<'_> {
                     let time = index.flash().now_ns() - start;
                     times.add(time);
                     by_kind.add(operation, time);
+                    if self.work.idle_steps && is_change(&operation) {
+                        let least = index.gc_step_least();
+                        if let Err(error) = index.gc_step(least) {
+                            match self.stop(system, error, "idle step after", operation.row()) {
+                                Stop::Refused(reason) => return refused(reason),
+                                Stop::Failed(error) => return Err(error),
+                            }
+                        }
+                    }
                 }
                 height_most = height_most.max(index.statistics().height);
                 (self.progress)(chunk.len() as u64);
@@ -168,36 +237,9 @@ impl Visitor for Run<'_> {
 }
 
 impl<'r> Run<'r> {
-    /// The settings for this work; with a bound on RAM, as many page buffers as fit.
-    fn options<S: Placement>(&self) -> Result<Options, String> {
-        let mut options = self.setup.options;
-        (options.key_bytes, options.value_bytes) = (self.work.key_bytes, self.work.value_bytes);
-        let Some(ram_bytes) = self.setup.ram_bytes else {
-            return Ok(options);
-        };
-        let needed = |buffers| {
-            let options = Options { page_buffers: Some(buffers), ..options };
-            ram_needed::<S>(&self.setup.profile.geometry, &options)
-        };
-        let least = S::DESCRIPTION.buffers_min;
-        let buffers = (least..=16).rev().find(|&buffers| needed(buffers) <= ram_bytes);
-        options.page_buffers = Some(buffers.ok_or_else(|| {
-            format!(
-                "{ram_bytes} bytes of RAM are too few, it needs {} on {}: raise --ram or choose a chip \
-                 with smaller pages",
-                needed(least),
-                self.setup.profile.key,
-            )
-        })?);
-        Ok(options)
-    }
-
     /// With a write buffer, how many operations of a phase there are up to its last change, whose cost includes that of
     /// a flush: so each phase pays for its own changes. Else 0.
     fn operations_up_to_flush(&self, operations: &[Operation]) -> usize {
-        let is_change = |operation: &Operation| {
-            !matches!(operation, Operation::Lookup(_) | Operation::Scan { .. })
-        };
         match self.setup.options.write_buffer {
             0 => 0,
             _ => operations.iter().rposition(is_change).map_or(0, |last| last + 1),
@@ -278,6 +320,11 @@ impl<'r> Run<'r> {
             }
         }
     }
+}
+
+/// Whether an operation changes the index.
+const fn is_change(operation: &Operation) -> bool {
+    !matches!(operation, Operation::Lookup(_) | Operation::Scan { .. })
 }
 
 /// Why a run ends before its work does.

@@ -72,6 +72,9 @@ pub struct Work {
     pub value_bytes: usize,
     /// Phases in order.
     pub phases: Vec<Phase>,
+    /// After each change the index is idle for one `gc_step` of the least budget. Its chip operations are counted in the
+    /// phase, and its time in that of no operation.
+    pub idle_steps: bool,
     keys: Vec<u8>,
     values: Vec<u8>,
 }
@@ -116,7 +119,7 @@ impl Work {
         if u32::try_from(rows).is_err() {
             return Err(LabError(format!("{rows} rows are too many: there may be 2^32 - 1")));
         }
-        Ok(Self { key_bytes, value_bytes, phases: Vec::new(), keys, values })
+        Ok(Self { key_bytes, value_bytes, phases: Vec::new(), idle_steps: false, keys, values })
     }
 
     /// Rows with distinct random keys and random values, and no phase yet.
@@ -145,7 +148,7 @@ impl Work {
         }
         let mut values = vec![0; rows as usize * value_bytes];
         random.fill_bytes(&mut values);
-        Ok(Self { key_bytes, value_bytes, phases: Vec::new(), keys, values })
+        Ok(Self { key_bytes, value_bytes, phases: Vec::new(), idle_steps: false, keys, values })
     }
 
     /// The default work of `nandina compare`: all rows are inserted; then a tenth each is looked up,
@@ -169,6 +172,7 @@ impl Work {
             key_bytes: records.key_bytes,
             value_bytes: records.value_bytes,
             phases: Vec::new(),
+            idle_steps: false,
             keys: rows.clone().flat_map(|row| records.key(row)).copied().collect(),
             values: rows.clone().flat_map(|row| records.value(row)).copied().collect(),
         };

@@ -4,7 +4,7 @@ use nandina::flash::profile::PROFILES;
 use nandina::flash::{Flash, Profile};
 use nandina::place::{Placement, SYSTEMS, Visitor, visit};
 use nandina::{Index, OpenError, Options, WriteError, key, ram_needed};
-use nandina_lab::fit::{Misfit, always_too_high};
+use nandina_lab::fit::{Misfit, always_full, always_too_high};
 use nandina_lab::run::{Setup, SystemRun, run};
 use nandina_lab::work::Work;
 use nandina_sim::Chip;
@@ -40,11 +40,13 @@ impl Visitor for Fill {
                 Err(error) => {
                     assert!(matches!(error, WriteError::Full { .. }), "{error}");
                     assert_eq!(always_too_high::<S>(&profile, &options, index.len()), None);
+                    assert_eq!(always_full::<S>(&profile, &options, index.len()), None);
                     return false;
                 }
             }
         };
         assert_eq!(always_too_high::<S>(&profile, &options, index.len()), None);
+        assert_eq!(always_full::<S>(&profile, &options, index.len()), None);
         // Nodes were half full at least, so this is more than full ones hold.
         let certain = always_too_high::<S>(&profile, &options, index.len() << (2 * height));
         assert_eq!(certain, Some(Misfit::TooHigh { height }));

@@ -98,6 +98,84 @@ fn mistakes_in_csv_are_named() {
     );
 }
 
+#[test]
+fn different_whole_numbers_never_become_one_key() {
+    // Above 64 bits, and beside decimals, numbers were rounded.
+    for text in [
+        "t,v\n18446744073709551615,1\n18446744073709551616,2\n",
+        "t,v\n-9223372036854775809,1\n-9223372036854775808,2\n",
+        "t,v\n9223372036854775807,1\n9223372036854775808,2\n",
+        "t,v\n-170141183460469231731687303715884105728,1\n0,2\n170141183460469231731687303715884105727,3\n",
+    ] {
+        let records = csv(text, "t").unwrap();
+        assert_eq!(records.distinct_keys, records.len(), "{text}");
+        assert!((1..records.len()).all(|row| records.key(row - 1) < records.key(row)), "{text}");
+    }
+    let unsigned = csv("t,v\n18446744073709551615,1\n0,18446744073709551615\n", "t").unwrap();
+    assert_eq!((unsigned.key_bytes, unsigned.value_bytes), (8, 8));
+    assert_eq!(unsigned.value(1), u64::MAX.to_le_bytes());
+    let wide = csv("t,v\n18446744073709551616,-1\n0,18446744073709551616\n", "t").unwrap();
+    assert_eq!((wide.key_bytes, wide.value_bytes), (16, 16));
+    assert_eq!(wide.value(0), (-1i128).to_le_bytes());
+
+    let text = b"t\n1\n18446744073709551616\n";
+    for size in [4, 8] {
+        let small = refusal_or_records(text, Some("t"), None, Some(size)).unwrap_err();
+        let expected = format!(
+            "line 3, column t: 18446744073709551616 does not fit in {size} bytes: choose --key-size 16"
+        );
+        assert_eq!(small, expected);
+    }
+    let what = "loses digits as a decimal of 8 bytes: round it, or choose another column";
+    for (text, line, cell) in [
+        ("t,v\n9007199254740992,1\n1.5,2\n9007199254740993,3\n", 4, "9007199254740993"),
+        ("v,t\n9007199254740993,1\n1.5,2\n", 2, "9007199254740993"),
+        (
+            "t,v\n1,1\n170141183460469231731687303715884105728,2\n",
+            3,
+            "170141183460469231731687303715",
+        ),
+    ] {
+        let column = if text.starts_with('t') { "t" } else { "v" };
+        let expected = format!("line {line}, column {column}: '{cell}' {what}");
+        assert_eq!(refusal(text, "t"), expected);
+    }
+}
+
+#[test]
+fn different_decimals_never_become_one_key() {
+    assert_eq!(
+        refusal("t,v\n0.1,1\n0.3,2\n0.10000000000000000001,3\n", "t"),
+        "line 4, column t: '0.10000000000000000001' becomes the same decimal of 8 bytes as the other number in \
+         line 2: round both, or choose another column"
+    );
+    assert!(
+        refusal("t,v\n0.0,1\n1e-400,2\n", "t").starts_with("line 3, column t: '1e-400' becomes")
+    );
+    assert!(
+        refusal("t,v\n0.5,1\n1e400,2\n", "t")
+            .contains("'1e400' is too large for a decimal of 8 bytes: mend")
+    );
+    for word in ["inf", "NaN", "infinity", "-nan"] {
+        let said = refusal(&format!("t,v\n0.5,1\n{word},2\n"), "t");
+        assert!(said.contains("is not a number: mend the cell"), "{said}");
+    }
+    for cell in
+        ["00.0e9223372036854775807", "0.01e-9223372036854775808", "0.0e-99999999999999999999"]
+    {
+        let records = csv(&format!("t,v\n{cell},1\n0.5,2\n{cell},3\n"), "t").unwrap();
+        assert_eq!(records.distinct_keys, 2, "{cell}");
+    }
+    // The same number, written in several ways, is one key; as a value it may be rounded.
+    let records = csv("t,v\n0.5,0.1\n5e-1,0.10000000000000000001\n.50,1\n-0,1\n0,1\n", "t");
+    assert_eq!(records.unwrap().distinct_keys, 2);
+}
+
+#[test]
+fn two_columns_of_one_name_are_refused() {
+    assert_eq!(refusal("t,t\n1,2\n", "t"), "there are two columns 't': rename one");
+}
+
 fn sensor_page(records: &[(u32, [i32; 3])]) -> Vec<u8> {
     let mut page = vec![0xAD; 512];
     page[4..6].copy_from_slice(&(records.len() as u16).to_le_bytes());

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use nandina::flash::profile::SLC;
-use nandina::place::Mu;
-use nandina::{Index, Options, key, ram_needed};
+use nandina::place::{Mu, Vm};
+use nandina::{Index, OpenError, Options, key, ram_needed};
 use nandina_lab::store::{Kind, Rows, ScanRange, Store, look};
-use nandina_sim::{Chip, Faults, Image};
+use nandina_sim::{Chip, ChipError, Faults, Image, TINY};
 
 /// An image with the records 0 to 9 and these labels, as firmware could have left it.
 fn made_elsewhere(path: &Path, labels: &[(&str, &str)]) {
@@ -82,4 +82,21 @@ fn an_image_with_faults_is_gone_on_with_and_a_store_that_is_dropped_changes_noth
     assert!(store.remove("50").unwrap());
     store.close().unwrap();
     assert_eq!(look(&path).unwrap().1, Some(12));
+}
+
+#[test]
+fn a_wrong_system_is_named_and_not_numbered() {
+    let options = Options::new(4, 8);
+    let mut ram = vec![0; 1 << 16];
+    let mut chip = Chip::new(TINY);
+    Index::<_, Mu>::format(&mut chip, &options, &mut ram).unwrap();
+    let error = Index::<_, Vm>::open(&mut chip, &options, &mut ram).map(drop).unwrap_err();
+    let named = "the medium was made with system mu, not system vm";
+    assert_eq!(error.to_string(), named);
+    let OpenError::Mismatch { setting, expected, .. } = error else {
+        panic!("{error:?}");
+    };
+    let unknown = OpenError::<ChipError>::Mismatch { setting, found: 200, expected };
+    let numbered = "the medium was made with system number 200, which is not known, not system vm";
+    assert_eq!(unknown.to_string(), numbered);
 }

@@ -1,7 +1,8 @@
 //! Puts every system of the registry on an MTD device and holds it against a model: records put, replaced,
 //! removed, got, scanned both ways, reopened, checked. All that was on the device is lost; no other is touched.
 //!
-//! `mtd_trial DEVICE [WORD...]`; `mtd_trial systems` lists the systems. Exit code 1 if anything is wrong. Words:
+//! `mtd_trial DEVICE [WORD...]`; `mtd_trial systems` lists the systems. A system that needs what the device lacks is
+//! skipped, by name and with the reason. Exit code 1 if anything is wrong, 3 if no system could run. Words:
 //! `only=SYSTEM`; `spare`: with the spare area; `mark`: mark an erased block as bad half way; `worn`: blocks of
 //! the device are known to fail, and must be found and marked; `flips`: reads are known to flip bits, and some
 //! must be reported; `uncorrectable=PAGE`: no system, but a page that is known to be unreadable must say so.
@@ -18,7 +19,7 @@ use nandina::place::{Placement, SYSTEMS, Visitor, visit};
 use nandina::{Index, Options, ram_needed};
 use nandina_mtd::Mtd;
 
-use support::Counted;
+use support::{Counted, FAILED, Outcome, PASSED, SKIPPED};
 
 const KEY_BYTES: usize = 4;
 const VALUE_BYTES: usize = 12;
@@ -53,11 +54,14 @@ impl Trial<'_> {
 }
 
 impl Visitor for Trial<'_> {
-    type Output = Result<String, Box<dyn Error>>;
+    type Output = Result<Outcome, Box<dyn Error>>;
 
     fn visit<S: Placement + 'static>(self) -> Self::Output {
         let bad_before = self.bad_blocks()?;
         let mtd = Counted::new(self.open()?);
+        if let Some(missing) = S::DESCRIPTION.needs.missing(&mtd.capabilities()) {
+            return Ok(Outcome::Skipped(missing.to_string()));
+        }
         let geometry = mtd.geometry();
         let options = Options::new(KEY_BYTES, VALUE_BYTES);
         let mut ram = vec![0; ram_needed::<S>(&geometry, &options)];
@@ -94,7 +98,7 @@ impl Visitor for Trial<'_> {
         if self.has("flips") && counts.corrected == 0 {
             return Err("no read told of flipped bits".into());
         }
-        Ok(format!(
+        Ok(Outcome::Passed(format!(
             "{} records, height {}, pages of {} + {} bytes, {} blocks, {bad_before} bad before, {bad_after} \
              after; {counts}",
             statistics.records,
@@ -102,7 +106,7 @@ impl Visitor for Trial<'_> {
             geometry.page_bytes,
             geometry.spare_bytes,
             geometry.blocks,
-        ))
+        )))
     }
 }
 
@@ -162,14 +166,16 @@ fn compare<S: Placement>(
 }
 
 /// A page that the device is known not to read must answer so, and must not give bytes.
-fn unreadable(device: &str, page: &str) -> Result<String, Box<dyn Error>> {
+fn unreadable(device: &str, page: &str) -> Result<Outcome, Box<dyn Error>> {
     let (mut mtd, page) = (Mtd::open(device)?, PageNumber(page.parse()?));
     let geometry = mtd.geometry();
     let mut main = vec![0x5A; geometry.page_bytes as usize];
     mtd.erase(geometry.block_of(page))?;
     mtd.program(page, &main, &[])?;
     match mtd.read(page, &mut main, &mut []) {
-        Err(error) if error.kind() == ErrorKind::Uncorrectable => Ok(error.to_string()),
+        Err(error) if error.kind() == ErrorKind::Uncorrectable => {
+            Ok(Outcome::Passed(error.to_string()))
+        }
         other => Err(format!("{page} answered {other:?}").into()),
     }
 }
@@ -186,18 +192,20 @@ fn main() -> ExitCode {
     }
     let value = |name| words.iter().find_map(|word| word.strip_prefix(name));
     if let Some(page) = value("uncorrectable=") {
-        return support::tell(device, "uncorrectable", unreadable(device, page));
+        return ExitCode::from(support::tell(device, "uncorrectable", unreadable(device, page)));
     }
     let only = value("only=");
-    let mut code = ExitCode::SUCCESS;
-    let mut ran = 0;
+    let (mut named, mut codes) = (false, Vec::new());
     for system in SYSTEMS.iter().filter(|system| only.is_none_or(|only| only == system.key)) {
-        ran += 1;
+        named = true;
         let outcome = visit(system.key, Trial { device, words });
         let outcome = outcome.unwrap_or_else(|| Err("no such system".into()));
-        if support::tell(device, system.key, outcome) != ExitCode::SUCCESS {
-            code = ExitCode::FAILURE;
-        }
+        codes.push(support::tell(device, system.key, outcome));
     }
-    if ran == 0 { ExitCode::from(2) } else { code }
+    match named {
+        false => ExitCode::from(2),
+        true if codes.contains(&FAILED) => ExitCode::from(FAILED),
+        true if codes.contains(&PASSED) => ExitCode::from(PASSED),
+        true => ExitCode::from(SKIPPED),
+    }
 }

@@ -276,6 +276,24 @@ mod tests {
     }
 
     #[test]
+    fn systems_that_a_device_cannot_carry_are_known_before_they_run() {
+        let nand =
+            Info { kind: kernel::NAND, erase_bytes: 1 << 17, write_bytes: 2048, ..Info::default() };
+        let flags = kernel::BITS_WRITABLE;
+        let nor = Info { kind: kernel::NOR, flags, write_bytes: 1, erase_bytes: 4096, ..nand };
+        let lacking = |info| {
+            let capabilities = shape(&info, 1 << 28, 512).unwrap().1;
+            let lacks = |system: &&nandina::place::Description| {
+                system.needs.missing(&capabilities).is_some()
+            };
+            nandina::place::SYSTEMS.iter().filter(lacks).map(|system| system.key).collect()
+        };
+        let (on_nand, on_nor): (Vec<_>, Vec<_>) = (lacking(nand), lacking(nor));
+        assert_eq!(on_nand, ["btree", "vm-ow"]);
+        assert_eq!(on_nor, ["btree", "vm-ow"]);
+    }
+
+    #[test]
     fn large_devices_keep_their_size_and_too_large_ones_are_refused() {
         let nand =
             Info { kind: kernel::NAND, erase_bytes: 1 << 18, write_bytes: 4096, ..Info::default() };

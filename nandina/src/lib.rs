@@ -46,10 +46,10 @@ pub mod tree;
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-pub use error::{BadOption, Damage, OpenError, ReadError, WriteError};
+pub use error::{BadOption, Damage, OpenError, PairError, ReadError, WriteError};
 pub use plan::{Cost, Plan, plan};
 pub use space::{Moves, Validity, Victims, Wear};
 pub use tree::{
-    Folds, Idle, Index, KeyBounds, Options, Range, Records, Statistics, Violation, identify,
+    Folds, Idle, Index, KeyBounds, Options, Pairs, Range, Records, Statistics, Violation, identify,
     ram_needed, ram_to_identify,
 };

@@ -1,6 +1,7 @@
 //! CSV: the first line names the columns, the cells asked for are whole or decimal numbers.
 
-use super::{Cells, Column, Table, position};
+use super::number::numbers;
+use super::{Column, Table, position};
 
 /// The longest part of a cell that an error shows.
 const SHOWN: usize = 30;
@@ -30,38 +31,23 @@ pub fn read(text: &str, key: Option<&str>, value: Option<&str>) -> Result<Table,
         values.push(row[value_at].to_string());
         lines.push(line(text, row.position()));
     }
-    let column = |at: usize, cells: &[String]| {
-        let cells = parse(cells).map_err(|row| {
+    let column = |at: usize, cells: &[String], is_key| {
+        let cells = numbers(cells, is_key, &lines).map_err(|(row, what)| {
             let shown: String = cells[row].chars().take(SHOWN).collect();
             format!(
-                "line {}, column {}: '{shown}' is not a number: mend the cell, or choose another \
-                 column",
+                "line {}, column {}: '{shown}' {what}, or choose another column",
                 lines[row], columns[at]
             )
         })?;
         Ok::<_, String>(Column { name: columns[at].to_string(), cells })
     };
-    let (key, value) = (column(key_at, &keys)?, column(value_at, &values)?);
+    let (key, value) = (column(key_at, &keys, true)?, column(value_at, &values, false)?);
     Ok(Table {
         kind: "CSV",
         key,
         value,
         place: Box::new(move |row| format!("line {}", lines[row])),
     })
-}
-
-/// The numbers of all cells, or the row of the first that is none.
-fn parse(cells: &[String]) -> Result<Cells, usize> {
-    let whole: Option<Vec<i64>> = cells.iter().map(|cell| cell.parse().ok()).collect();
-    if let Some(whole) = whole {
-        return Ok(Cells::Whole(whole));
-    }
-    let decimal = |cell: &String| cell.parse().ok().filter(|number: &f64| number.is_finite());
-    let decimals: Vec<Option<f64>> = cells.iter().map(decimal).collect();
-    match decimals.iter().position(Option::is_none) {
-        Some(row) => Err(row),
-        None => Ok(Cells::Decimal(decimals.into_iter().flatten().collect())),
-    }
 }
 
 /// The line of a row. The reader's position is behind the row before: at an end of line, or at empty lines.

@@ -13,13 +13,11 @@ pub fn encode(
     size: Option<usize>,
     is_key: bool,
 ) -> Result<(usize, Vec<u8>), (usize, String)> {
-    let (natural, count) = match cells {
-        Cells::Whole(numbers) => {
-            let small = numbers.iter().all(|&number| fits_four(number));
-            (if small { 4 } else { 8 }, numbers.len())
-        }
-        Cells::Decimal(numbers) => (8, numbers.len()),
+    let (form, count) = match cells {
+        Cells::Whole(numbers) => (form_of(numbers), numbers.len()),
+        Cells::Decimal(numbers) => (Form::Eight, numbers.len()),
     };
+    let natural = form.bytes();
     let size = size.unwrap_or(natural);
     let option = if is_key { "--key-size" } else { "--value-size" };
     if size < 4 || (5..8).contains(&size) || size > SIZE_MAX {
@@ -34,13 +32,16 @@ pub fn encode(
         match cells {
             Cells::Whole(numbers) => {
                 let number = numbers[row];
-                if size == 4 && !fits_four(number) {
-                    return Err((
-                        row,
-                        format!("{number} does not fit in 4 bytes: choose {option} 8"),
-                    ));
+                // More bytes than 4, but fewer than the column needs, are too few for some number in it.
+                let too_few = (size < natural && size < 8 && !fits_four(number))
+                    || (size < natural && natural == 16 && i64::try_from(number).is_err());
+                if too_few {
+                    let what =
+                        format!("{number} does not fit in {size} bytes: choose {option} {natural}");
+                    return Err((row, what));
                 }
-                put_whole(&mut bytes, number, size, is_key);
+                let form = if size == 4 { Form::Four } else { form };
+                put_whole(&mut bytes, number, form, is_key);
             }
             Cells::Decimal(numbers) => {
                 if size == 4 {
@@ -54,16 +55,54 @@ pub fn encode(
     Ok((size, bytes))
 }
 
-fn fits_four(number: i64) -> bool {
+/// How the whole numbers of a column are stored.
+#[derive(Clone, Copy)]
+enum Form {
+    Four,
+    Eight,
+    /// No number is negative.
+    EightUnsigned,
+    Sixteen,
+}
+
+impl Form {
+    const fn bytes(self) -> usize {
+        match self {
+            Self::Four => 4,
+            Self::Eight | Self::EightUnsigned => 8,
+            Self::Sixteen => 16,
+        }
+    }
+}
+
+/// The smallest form that has room for all numbers.
+fn form_of(numbers: &[i128]) -> Form {
+    let all = |fits: fn(i128) -> bool| numbers.iter().all(|&number| fits(number));
+    if all(fits_four) {
+        Form::Four
+    } else if all(|number| i64::try_from(number).is_ok()) {
+        Form::Eight
+    } else if all(|number| u64::try_from(number).is_ok()) {
+        Form::EightUnsigned
+    } else {
+        Form::Sixteen
+    }
+}
+
+fn fits_four(number: i128) -> bool {
     i32::try_from(number).is_ok()
 }
 
-fn put_whole(bytes: &mut Vec<u8>, number: i64, size: usize, is_key: bool) {
-    match (is_key, size) {
-        (true, 4) => bytes.extend_from_slice(&key::from_i32(number as i32)),
-        (true, _) => bytes.extend_from_slice(&key::from_i64(number)),
-        (false, 4) => bytes.extend_from_slice(&(number as i32).to_le_bytes()),
-        (false, _) => bytes.extend_from_slice(&number.to_le_bytes()),
+/// Puts a number that fits in the form.
+fn put_whole(bytes: &mut Vec<u8>, number: i128, form: Form, is_key: bool) {
+    match (is_key, form) {
+        (true, Form::Four) => bytes.extend(key::from_i32(number as i32)),
+        (true, Form::Eight) => bytes.extend(key::from_i64(number as i64)),
+        (true, Form::EightUnsigned) => bytes.extend(key::from_u64(number as u64)),
+        (true, Form::Sixteen) => bytes.extend((number as u128 ^ 1 << 127).to_be_bytes()),
+        (false, Form::Sixteen) => bytes.extend(number.to_le_bytes()),
+        // Little-endian, the lowest bytes come first.
+        (false, form) => bytes.extend(&number.to_le_bytes()[..form.bytes()]),
     }
 }
 

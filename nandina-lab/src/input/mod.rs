@@ -3,6 +3,7 @@
 
 mod csv;
 mod encode;
+mod number;
 mod sensor;
 
 use std::collections::HashSet;
@@ -98,7 +99,7 @@ struct Column {
 
 /// The numbers of a column.
 enum Cells {
-    Whole(Vec<i64>),
+    Whole(Vec<i128>),
     Decimal(Vec<f64>),
 }
 
@@ -114,8 +115,10 @@ struct Table {
 /// Reads the records of `path`.
 ///
 /// `key` and `value` name columns. A CSV file needs `key`; sensor pages have `key`, `v1`, `v2` and `v3`, and
-/// `key` is the default there. The default value is the first other column, of sensor pages `v1` or `v2`. Sizes are in bytes; by default 4 where all whole numbers of the
-/// column fit, else 8.
+/// `key` is the default there. The default value is the first other column, of sensor pages `v1` or `v2`.
+///
+/// Sizes are in bytes; by default 4 where all whole numbers of the column fit, else 8, and 16 where they need it.
+/// Decimals take 8. Different keys stay different, and whole numbers exact: a file where they would not is refused.
 pub fn read(
     path: &Path,
     key: Option<&str>,
@@ -176,9 +179,11 @@ pub(crate) fn decompress(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
 }
 
 /// The position of the column called `name`, or what to do about it.
-fn position(columns: &[&str], name: &str) -> Result<usize, String> {
-    columns
-        .iter()
-        .position(|column| *column == name)
-        .ok_or_else(|| format!("there is no column '{name}': it has {}", columns.join(", ")))
+pub(crate) fn position(columns: &[&str], name: &str) -> Result<usize, String> {
+    let mut found = (0..columns.len()).filter(|&at| columns[at] == name);
+    match (found.next(), found.next()) {
+        (Some(at), None) => Ok(at),
+        (Some(_), Some(_)) => Err(format!("there are two columns '{name}': rename one")),
+        _ => Err(format!("there is no column '{name}': it has {}", columns.join(", "))),
+    }
 }

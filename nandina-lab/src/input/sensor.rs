@@ -40,7 +40,7 @@ pub fn read(bytes: &[u8], key: Option<&str>, value: Option<&str>) -> Result<Tabl
         }
         for index in 0..count {
             let record = &page[HEADER_BYTES + index * RECORD_BYTES..][..RECORD_BYTES];
-            let cell = |column: usize| -> i64 {
+            let cell = |column: usize| -> i128 {
                 let at = column * 4;
                 let raw = [record[at], record[at + 1], record[at + 2], record[at + 3]];
                 if column == 0 {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Kind;
 use crate::LabError;
-use crate::input::decompress;
+use crate::input::{decompress, position};
 
 /// The rows of a file, as bytes, in its order.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,11 +36,8 @@ impl Rows {
         if header.iter().all(String::is_empty) {
             return Err(fail("line 1: a header with the names of the columns was expected".into()));
         }
-        let position = |name: &str| {
-            header.iter().position(|column| column == name).ok_or_else(|| {
-                fail(format!("there is no column '{name}': it has {}", header.join(", ")))
-            })
-        };
+        let columns: Vec<&str> = header.iter().map(String::as_str).collect();
+        let position = |name: &str| position(&columns, name).map_err(fail);
         let value_at = value.map(position).transpose()?;
         let key_at = match key {
             Some(key) => position(key)?,

@@ -9,7 +9,7 @@ mod read;
 mod write;
 
 pub use line::Mistake;
-pub use read::{ReadProgress, parse, read};
+pub use read::{ReadProgress, parse, read, read_sized};
 pub use write::{save, write};
 
 /// The first field of a trace.

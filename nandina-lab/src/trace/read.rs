@@ -24,8 +24,20 @@ const PHASES_MAX: usize = 1000;
 /// Is told of how many more bytes were read.
 pub type ReadProgress<'p> = &'p dyn Fn(u64);
 
+/// Says why keys and values of so many bytes are refused, if they are.
+pub type Sizes<'s> = &'s dyn Fn(usize, usize) -> Result<(), LabError>;
+
 /// Reads the trace in a file, which may be compressed with zstd. `progress` is told of bytes of the file.
 pub fn read(path: &Path, progress: ReadProgress<'_>) -> Result<Work, LabError> {
+    read_sized(path, progress, &|_, _| Ok(()))
+}
+
+/// The same if `sizes` allows the sizes that the first line names: each row takes that much memory.
+pub fn read_sized(
+    path: &Path,
+    progress: ReadProgress<'_>,
+    sizes: Sizes<'_>,
+) -> Result<Work, LabError> {
     let fail = |what: String| LabError(format!("{}: {what}", path.display()));
     let unreadable = |error: std::io::Error| fail(format!("cannot be read: {error}"));
     let file = File::open(path).map_err(unreadable)?;
@@ -38,9 +50,9 @@ pub fn read(path: &Path, progress: ReadProgress<'_>) -> Result<Work, LabError> {
                 "its zstd compression is damaged ({error}): decompress it by hand and see"
             ))
         })?;
-        parse(BufReader::new(decoder))
+        parse_sized(BufReader::new(decoder), sizes)
     } else {
-        parse(&mut file)
+        parse_sized(&mut file, sizes)
     };
     let work = work.map_err(|Mistake { line, what }| fail(format!("line {line}: {what}")))?;
     if !file.fill_buf().map_err(unreadable)?.is_empty() {
@@ -67,9 +79,15 @@ impl Read for Counted<'_> {
 
 /// Reads a trace.
 pub fn parse(from: impl BufRead) -> Result<Work, Mistake> {
+    parse_sized(from, &|_, _| Ok(()))
+}
+
+fn parse_sized(from: impl BufRead, sizes: Sizes<'_>) -> Result<Work, Mistake> {
     let mut lines = Lines::new(from);
     let (number, header) = lines.next()?.unwrap_or((1, ""));
     let kinds = kinds(header).map_err(|what| Mistake::new(number, what))?;
+    let [key_bytes, value_bytes] = kinds.map(|kind| usize::from(kind.bytes()));
+    sizes(key_bytes, value_bytes).map_err(|error| Mistake::new(number, error.0))?;
     let mut reader = Reader::new(kinds);
     while let Some((number, line)) = lines.next()? {
         reader.line(line).map_err(|what| Mistake::new(number, what))?;

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
-use std::process::ExitCode;
 
 use nandina::flash::{
     BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber, Reading,
@@ -145,17 +144,36 @@ pub fn mark_an_erased_block(mtd: &mut Counted) -> Result<(), Box<dyn Error>> {
     Err("no block is erased: none can be marked".into())
 }
 
-/// Prints the one line of an outcome.
-pub fn tell(device: &str, what: &str, outcome: Result<String, Box<dyn Error>>) -> ExitCode {
+/// What came of a trial that found nothing wrong.
+pub enum Outcome {
+    /// It passed; what was seen.
+    Passed(String),
+    /// The device lacks something that the system needs: what.
+    Skipped(String),
+}
+
+/// The exit code of a trial that passed.
+pub const PASSED: u8 = 0;
+/// That of one that failed.
+pub const FAILED: u8 = 1;
+/// That of one that was skipped.
+pub const SKIPPED: u8 = 3;
+
+/// Prints the one line of an outcome and returns its exit code.
+pub fn tell(device: &str, what: &str, outcome: Result<Outcome, Box<dyn Error>>) -> u8 {
     let device = device.trim_start_matches("/dev/");
     match outcome {
-        Ok(outcome) => {
-            println!("PASS {device} {what}: {outcome}");
-            ExitCode::SUCCESS
+        Ok(Outcome::Passed(seen)) => {
+            println!("PASS {device} {what}: {seen}");
+            PASSED
+        }
+        Ok(Outcome::Skipped(reason)) => {
+            println!("SKIP {device} {what}: {reason}");
+            SKIPPED
         }
         Err(error) => {
             println!("FAIL {device} {what}: {error}");
-            ExitCode::FAILURE
+            FAILED
         }
     }
 }

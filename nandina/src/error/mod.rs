@@ -3,8 +3,10 @@
 //! Full is not "can never fit", corrupt is not "not a Nandina medium", and a device's own error is
 //! handed on unchanged. Bytes on the medium never cause a panic, only these.
 
+mod pair;
 mod reason;
 
+pub use pair::PairError;
 pub use reason::{BadOption, Damage};
 
 use core::fmt;
@@ -68,7 +70,8 @@ pub enum OpenError<E> {
     },
     /// The medium was made with another setting.
     Mismatch {
-        /// Which setting.
+        /// Which setting. The text of the error names systems by their keys; their numbers
+        /// ([`key_of`](crate::place::key_of)) are `found` and `expected`, and the setting is `"system number"`.
         setting: &'static str,
         /// Its value on the medium.
         found: u32,
@@ -190,6 +193,17 @@ impl<E> From<Fault<E>> for OpenError<E> {
     }
 }
 
+/// The setting of a [`OpenError::Mismatch`] of systems.
+pub(crate) const SYSTEM_NUMBER: &str = "system number";
+
+/// A system by its name, or by its number if this library has no such system.
+fn system(f: &mut fmt::Formatter<'_>, number: u32) -> fmt::Result {
+    match u8::try_from(number).ok().and_then(crate::place::key_of) {
+        Some(key) => write!(f, "system {key}"),
+        None => write!(f, "system number {number}, which is not known"),
+    }
+}
+
 fn worn_out(f: &mut fmt::Formatter<'_>, bad_blocks: u32) -> fmt::Result {
     write!(f, "the device is worn out: {bad_blocks} blocks are bad, more than were in reserve")
 }
@@ -218,6 +232,12 @@ impl<E: fmt::Display> fmt::Display for OpenError<E> {
                 "the medium has format version {found}, this library reads {}",
                 crate::node::VERSION
             ),
+            Self::Mismatch { setting: SYSTEM_NUMBER, found, expected } => {
+                f.write_str("the medium was made with ")?;
+                system(f, *found)?;
+                f.write_str(", not ")?;
+                system(f, *expected)
+            }
             Self::Mismatch { setting, found, expected } => {
                 write!(f, "the medium was made with {setting} {found}, not {expected}")
             }

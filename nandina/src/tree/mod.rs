@@ -47,7 +47,7 @@ pub use identify::{identify, ram_to_identify};
 pub use idle::Idle;
 pub(crate) use idle::move_cost;
 pub use options::{Options, ram_needed};
-pub use pairs::Records;
+pub use pairs::{Pairs, Records};
 pub use range::{KeyBounds, Range};
 pub(crate) use settle::TRIES as MOUNT_TRIES;
 

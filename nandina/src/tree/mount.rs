@@ -20,7 +20,7 @@ use super::divide::Separator;
 use super::settle::{NONE, TORN_MAX, TRIES};
 use super::survey::{Age, END, Newest, survey};
 use super::{HEIGHT_MAX, Index, Options};
-use crate::error::{Damage, Fault, OpenError};
+use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::{Medium, PageHeader};
 use crate::place::{Origin, Placement, relink};
@@ -255,7 +255,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     pub(super) fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
         let expected = &self.space.medium;
         let settings = [
-            ("system number", u32::from(found.system), u32::from(expected.system)),
+            (SYSTEM_NUMBER, u32::from(found.system), u32::from(expected.system)),
             ("key size", found.key_bytes.into(), expected.key_bytes.into()),
             ("value size", found.value_bytes.into(), expected.value_bytes.into()),
             ("block count", found.blocks, expected.blocks),

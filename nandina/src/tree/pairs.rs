@@ -6,11 +6,11 @@
 use core::ops::Bound;
 
 use super::{Index, KEY_BYTES_MAX, Range};
-use crate::error::{ReadError, WriteError};
+use crate::error::{PairError, ReadError, WriteError};
 use crate::flash::Flash;
 use crate::place::Placement;
 
-/// The records of one value, from the lowest up.
+/// What follows a prefix in the keys that begin with it, from the lowest key up: the records of a value.
 ///
 /// Cost: as that of a [`Range`].
 pub struct Records<'i, 'b, 'k, F, S: Placement> {
@@ -19,28 +19,59 @@ pub struct Records<'i, 'b, 'k, F, S: Placement> {
 }
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
-    /// Puts the pair of `value` and `record`; together they have as many bytes as a key, and the index was made with
-    /// values of 0 bytes. Answers as [`insert`](Self::insert), and costs as much.
+    /// Pairs of a value and a record in this index, whose values all have `value_bytes` bytes, and whose records have
+    /// the rest of a key. A value or a record of another length is refused, so that pairs of different values are
+    /// never mixed. The length is not stored on the medium: give the same one each time.
+    ///
+    /// Fails unless the index's own values have 0 bytes, and `value_bytes` is 1 to one less than the bytes of a key.
+    ///
+    /// Cost: none; nothing is read.
     ///
     /// ```
     /// use nandina::place::VmOw;
-    /// use nandina::{Index, Options, ram_needed};
+    /// use nandina::{Index, Options, PairError, ram_needed};
     /// use nandina_sim::Chip;
     ///
     /// let mut chip = Chip::new(nandina::flash::profile::DATAFLASH);
     /// let options = Options::new(4 + 2, 0);
     /// let mut ram = vec![0; ram_needed::<VmOw>(&chip.profile().geometry, &options)];
     /// let mut index = Index::<_, VmOw>::format(&mut chip, &options, &mut ram).unwrap();
+    /// let mut pairs = index.pairs(4).unwrap();
     /// let celsius = |tenths: u32| tenths.to_be_bytes();
     /// for (hour, tenths) in [(0u16, 183), (1, 179), (2, 183)] {
-    ///     index.insert_pair(&celsius(tenths), &hour.to_be_bytes()).unwrap();
+    ///     pairs.insert(&celsius(tenths), &hour.to_be_bytes()).unwrap();
     /// }
     /// let warm = celsius(183);
-    /// let mut hours = index.find_all(&warm).unwrap();
+    /// let mut hours = pairs.find_all(&warm).unwrap();
     /// assert_eq!(hours.next().unwrap(), Some(&[0, 0][..]));
     /// assert_eq!(hours.next().unwrap(), Some(&[0, 2][..]));
     /// assert_eq!(hours.next().unwrap(), None);
+    ///
+    /// let short = pairs.find_all(&warm[..2]).map(drop);
+    /// assert_eq!(short, Err(PairError::ValueSize { expected: 4, given: 2 }));
     /// ```
+    pub fn pairs(
+        &mut self,
+        value_bytes: usize,
+    ) -> Result<Pairs<'_, 'b, F, S>, PairError<ReadError<F::Error>>> {
+        let medium = &self.space.medium;
+        let key_bytes = usize::from(medium.key_bytes);
+        if medium.value_bytes > 0 || !(1..key_bytes).contains(&value_bytes) {
+            return Err(PairError::Unsuited {
+                pair_value_bytes: value_bytes,
+                key_bytes,
+                value_bytes: medium.value_bytes.into(),
+            });
+        }
+        Ok(Pairs { index: self, value_bytes })
+    }
+
+    /// Inserts the key that is `value` followed by `record`, as [`insert`](Self::insert) does, with the same result
+    /// and cost.
+    ///
+    /// Together they have as many bytes as a key, and the index has values of 0 bytes. Where the one ends and the other
+    /// begins is not stored: `ab` with `cd` is the same key as `abc` with `d`. [`pairs`](Self::pairs) fixes the length
+    /// of values.
     pub fn insert_pair(
         &mut self,
         value: &[u8],
@@ -50,7 +81,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.insert(&key[..value.len() + record.len()], &[])
     }
 
-    /// Takes the pair of `value` and `record` out. Answers as [`remove`](Self::remove), and costs as much.
+    /// Removes the key that is `value` followed by `record`, as [`remove`](Self::remove) does, with the same result and
+    /// cost.
     pub fn remove_pair(
         &mut self,
         value: &[u8],
@@ -60,8 +92,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.remove(&key[..value.len() + record.len()])
     }
 
-    /// `record`, which had the value `before`, has the value `after`. The new pair is put before the old one is taken
-    /// out: a cut in between leaves both, and never neither. To do it again is right in any case.
+    /// Inserts the key that is `after` followed by `record`, then removes the one that is `before` followed by `record`:
+    /// the record has another value. A cut in between leaves both keys, and never neither; repeating the call is safe.
     ///
     /// Cost: an insert and a remove; with a write buffer, a flush between them if `before` is below `after`.
     pub fn move_pair(
@@ -82,7 +114,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(())
     }
 
-    /// The records of `value`, from the lowest up: all of them, what waits in the write buffer included.
+    /// Finds every key that begins with the bytes of `value`, and returns the rest of each, from the lowest up; what waits
+    /// in the write buffer included.
+    ///
+    /// Any prefix of a key may be given. So where pairs were inserted with values of different lengths,
+    /// `find_all(b"ab")` returns keys inserted for the value `abc` too. [`pairs`](Self::pairs) refuses values of another
+    /// length.
     pub fn find_all<'i, 'k>(
         &'i mut self,
         value: &'k [u8],
@@ -107,6 +144,64 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         key[..value.len()].copy_from_slice(value);
         key[value.len()..given].copy_from_slice(record);
         Ok(key)
+    }
+}
+
+/// Pairs of values and records in an index, with one length of values and one of records: a secondary index. Made by
+/// [`Index::pairs`].
+pub struct Pairs<'i, 'b, F, S: Placement> {
+    index: &'i mut Index<'b, F, S>,
+    value_bytes: usize,
+}
+
+/// Why a change of a pair failed.
+type WriteFault<F> = PairError<WriteError<<F as Flash>::Error>>;
+
+impl<'b, F: Flash, S: Placement> Pairs<'_, 'b, F, S> {
+    /// Inserts the pair of `value` and `record`. Returns what [`Index::insert`] returns, at the same cost.
+    pub fn insert(&mut self, value: &[u8], record: &[u8]) -> Result<Option<bool>, WriteFault<F>> {
+        self.sized(value, Some(record))?;
+        Ok(self.index.insert_pair(value, record)?)
+    }
+
+    /// Removes the pair of `value` and `record`. Returns what [`Index::remove`] returns, at the same cost.
+    pub fn remove(&mut self, value: &[u8], record: &[u8]) -> Result<Option<bool>, WriteFault<F>> {
+        self.sized(value, Some(record))?;
+        Ok(self.index.remove_pair(value, record)?)
+    }
+
+    /// Gives `record`, which has the value `before`, the value `after`, as [`Index::move_pair`] does.
+    pub fn move_pair(
+        &mut self,
+        before: &[u8],
+        after: &[u8],
+        record: &[u8],
+    ) -> Result<(), WriteFault<F>> {
+        self.sized(before, Some(record))?;
+        self.sized(after, None)?;
+        Ok(self.index.move_pair(before, after, record)?)
+    }
+
+    /// Finds all records of `value` and of no other, from the lowest up; what waits in the write buffer included.
+    pub fn find_all<'r, 'k>(
+        &'r mut self,
+        value: &'k [u8],
+    ) -> Result<Records<'r, 'b, 'k, F, S>, PairError<ReadError<F::Error>>> {
+        self.sized(value, None)?;
+        Ok(self.index.find_all(value)?)
+    }
+
+    /// Checks the length of a value, and that of a record if there is one.
+    fn sized<E>(&self, value: &[u8], record: Option<&[u8]>) -> Result<(), PairError<E>> {
+        let (expected, given) = (self.value_bytes, value.len());
+        if given != expected {
+            return Err(PairError::ValueSize { expected, given });
+        }
+        let expected = usize::from(self.index.space.medium.key_bytes) - self.value_bytes;
+        match record.map(<[u8]>::len) {
+            Some(given) if given != expected => Err(PairError::RecordSize { expected, given }),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the first pages of all blocks say: where a mount begins, and what is known of wear. Nothing is written.
 
-use crate::error::{Fault, OpenError};
+use crate::error::{Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{BlockNumber, Flash};
 use crate::node::{Medium, PageFault};
 use crate::space::{Kind, Space};
@@ -51,7 +51,7 @@ impl Survey {
         Err(match (self.other_version, self.other_system) {
             (Some(found), _) => OpenError::Version { found },
             (None, Some((found, _))) => OpenError::Mismatch {
-                setting: "system number",
+                setting: SYSTEM_NUMBER,
                 found: found.into(),
                 expected: system.into(),
             },

@@ -19,6 +19,9 @@ const PAGES: u32 = 20_000;
 const PAGES_PER_BLOCK: u32 = 10;
 const TABLE_BYTES: usize = 1_024;
 
+/// A metric: all writes.
+pub const ALL_WRITES: &str = "writes";
+
 /// The C code's.
 const WRITES: f64 = 203_955.0;
 const PARENTS_PERCENT: f64 = 46.0;
@@ -52,7 +55,7 @@ fn steps(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Outcome<Steps>, LabError> {
     let records = RECORDS / scale.by;
-    let work = Kind::Random.rows(records, seed, "".as_ref()).map_err(LabError)?;
+    let work = Kind::Random.rows(records, seed, None).map_err(LabError)?;
     let mapping_bytes = TABLE_BYTES / scale.by as usize;
     let options = Options { page_buffers: Some(3), mapping_bytes, folds, ..Options::new(1, 0) };
     levels::run("vm", chip(scale), options, &work, records as usize / 10, progress)
@@ -84,7 +87,7 @@ pub fn experiment(
         let erases: u64 = steps.steps.iter().map(|step| step.counters.erases).sum();
         let moved = steps.steps.last().map_or(0, |step| step.moved_pages);
         let rows = &mut experiment.rows;
-        rows.push(Row::beside("vm", name, "writes", WRITES, leaves + parents, "pages"));
+        rows.push(Row::beside("vm", name, ALL_WRITES, WRITES, leaves + parents, "pages"));
         rows.push(Row::beside("vm", name, "of them parents", PARENTS_PERCENT, share, "%"));
         let mut row = |metric, value, unit| rows.push(Row::alone("vm", name, metric, value, unit));
         row("parents", parents, "pages");
@@ -114,7 +117,10 @@ pub fn experiment(
     }
     experiment.figures.push(Figure {
         id: "vmtree-folds".into(),
-        title: "Pages written for 100,000 random records, by when mappings are folded".into(),
+        title: format!(
+            "Pages written for {},000 random records, by when mappings are folded",
+            RECORDS / scale.by / 1000
+        ),
         x: "a parent is written when".into(),
         y: "pages".into(),
         content: Content::Bars { parts: ["leaves", "parents"].map(String::from).into(), bars },

@@ -1,5 +1,5 @@
-//! The data sets: random records, and sensor series as a secondary index over them sees them. Files that are not
-//! there give a reason, not an error.
+//! The data sets: random records, and sensor series as a secondary index over them sees them. The series are those of the
+//! folder `data` of EmbedDB (<https://github.com/ubco-db/EmbedDB>). Files that are not there give a reason, not an error.
 
 use std::path::Path;
 
@@ -47,9 +47,9 @@ impl Kind {
     const fn source(self) -> Option<Source> {
         let (file, column) = match self {
             Self::Random | Self::RandomSmall => return None,
-            Self::Temperature => ("sea100K.bin.zst", "v1"),
-            Self::MinuteTemperature => ("uwa500K_only_100K.bin.zst", "v1"),
-            Self::Wind => ("sea100K.bin.zst", "v3"),
+            Self::Temperature => ("sea100K.bin", "v1"),
+            Self::MinuteTemperature => ("uwa500K_only_100K.bin", "v1"),
+            Self::Wind => ("sea100K.bin", "v3"),
         };
         Some(Source { file, column })
     }
@@ -63,16 +63,21 @@ impl Kind {
     ///
     /// A sensor's records are entries of a secondary index: the value, four bytes, and the row number, four bytes,
     /// together are the key, and there is nothing else.
-    pub fn rows(self, rows: u32, seed: u64, sensors: &Path) -> Result<Work, String> {
+    pub fn rows(self, rows: u32, seed: u64, sensors: Option<&Path>) -> Result<Work, String> {
         let text = |error: LabError| error.0;
         let Some(Source { file, column }) = self.source() else {
             let value_bytes = if self == Self::Random { 12 } else { 4 };
             return Work::random_rows(rows, 4, value_bytes, seed).map_err(text);
         };
-        let path = sensors.join(file);
+        let name = self.name();
+        let Some(sensors) = sensors else {
+            return Err(format!("{name}: give --sensors DIR, a folder with {file}"));
+        };
+        // As it was published, or compressed.
+        let packed = sensors.join(format!("{file}.zst"));
+        let path = if packed.exists() { packed } else { sensors.join(file) };
         if !path.exists() {
-            let what = format!("{}: {} is not there: give --sensors", self.name(), path.display());
-            return Err(what);
+            return Err(format!("{name}: {} is not there: give another --sensors", path.display()));
         }
         let records = input::read(&path, Some(column), Some("key"), Some(4), None)
             .map_err(|error| error.to_string())?
@@ -93,7 +98,7 @@ pub struct Series {
 
 impl Series {
     /// The data set with so many records.
-    pub fn new(kind: Kind, rows: u32, seed: u64, sensors: &Path) -> Self {
+    pub fn new(kind: Kind, rows: u32, seed: u64, sensors: Option<&Path>) -> Self {
         let work = kind.rows(rows, seed, sensors).map(|mut work| {
             let rows = work.rows() as u32;
             let scan = |row| Operation::Scan { row, records: SCAN_RECORDS };

@@ -22,6 +22,8 @@ const RECORDS: u32 = 100_000;
 const PAGES: u32 = 5_000;
 const PAGES_PER_BLOCK: u32 = 10;
 const TABLE_BYTES: usize = 4_096;
+/// A metric: all writes.
+pub const WRITES: &str = "writes, all inserts";
 
 /// Series, storages in units of the paper's, and when mappings are folded.
 const RUNS: [(Kind, u32, Folds, &str); 8] = [
@@ -54,7 +56,7 @@ fn chip_of(system: &str, storages: u32, scale: Scale) -> Profile {
 pub fn experiment(
     scale: Scale,
     seed: u64,
-    sensors: &Path,
+    sensors: Option<&Path>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Experiment, LabError> {
     let title = "Section 5.4: 100,000 records, storage of 5,000 pages, M = 4, table of 4,096 bytes";
@@ -130,7 +132,7 @@ fn rows(system: &'static str, config: &str, steps: &Steps, storages: u32) -> Vec
             row("of the writes, pages moved by collection", last.moved_pages as f64, "pages");
         }
     }
-    let metric = "writes, all inserts";
+    let metric = WRITES;
     if system == "vm" {
         // The paper's count is of VMTree.
         rows.push(Row::beside(system, config, metric, 135_000.0, writes, "pages"));
