@@ -88,7 +88,7 @@ impl Faults {
 pub struct FaultCounters {
     /// Cuts of power.
     pub cuts: u64,
-    /// Programs, erases and rewrites torn by a cut.
+    /// Programs, erases and rewrites torn by a cut, or as the device gave them up.
     pub torn: u64,
     /// Programs reported as failed.
     pub program_failures: u64,

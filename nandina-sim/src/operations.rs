@@ -259,7 +259,10 @@ impl Flash for Chip {
             }
             Fate::Cut(Cut::Before) | Fate::GaveUp(Cut::Before) => {}
             Fate::Cut(Cut::Inside(tear)) => self.tear_page(page, main, spare, tear, true),
-            Fate::GaveUp(Cut::Inside(tear)) => self.tear_page(page, main, spare, tear, false),
+            Fate::GaveUp(Cut::Inside(tear)) => {
+                self.fault_counters.torn += 1;
+                self.tear_page(page, main, spare, tear, false);
+            }
             Fate::Failed => {
                 self.fault_counters.program_failures += 1;
                 self.tear_page(page, main, spare, Tear::Mixture, false);
@@ -286,11 +289,10 @@ impl Flash for Chip {
                 block.erase_count += 1;
             }
             Fate::Cut(Cut::Before) | Fate::GaveUp(Cut::Before) => {}
-            Fate::Cut(Cut::Inside(tear)) => {
+            Fate::Cut(Cut::Inside(tear)) | Fate::GaveUp(Cut::Inside(tear)) => {
                 self.fault_counters.torn += 1;
                 self.tear_block(block, tear);
             }
-            Fate::GaveUp(Cut::Inside(tear)) => self.tear_block(block, tear),
             Fate::Failed => {
                 self.fault_counters.erase_failures += 1;
                 self.tear_block(block, Tear::Mixture);
@@ -321,11 +323,8 @@ impl Flash for Chip {
                 Self::write(block, index, main, spare);
             }
             Fate::Cut(Cut::Before) | Fate::GaveUp(Cut::Before) => {}
-            Fate::Cut(Cut::Inside(tear)) => {
+            Fate::Cut(Cut::Inside(tear)) | Fate::GaveUp(Cut::Inside(tear)) => {
                 self.fault_counters.torn += 1;
-                self.tear_rewritten(page, main, spare, tear, false);
-            }
-            Fate::GaveUp(Cut::Inside(tear)) => {
                 self.tear_rewritten(page, main, spare, tear, false);
             }
             Fate::Failed => {

@@ -33,7 +33,10 @@ impl Chip {
                 self.fault_counters.torn += 1;
                 self.tear_bytes(page, range, bytes, tear, true);
             }
-            Fate::GaveUp(Cut::Inside(tear)) => self.tear_bytes(page, range, bytes, tear, false),
+            Fate::GaveUp(Cut::Inside(tear)) => {
+                self.fault_counters.torn += 1;
+                self.tear_bytes(page, range, bytes, tear, false);
+            }
             Fate::Failed => {
                 self.fault_counters.program_failures += 1;
                 self.tear_bytes(page, range, bytes, Tear::Mixture, false);

@@ -3,10 +3,10 @@
 use nandina::flash::{Geometry, Profile};
 use nandina::place::Placement;
 use nandina::{Index, Moves, OpenError, Options, Validity, ram_needed};
-use nandina_sim::{Chip, TINY};
+use nandina_sim::{Chip, Faults, TINY};
 
 use super::oracle::Change;
-use super::{fitted, suited};
+use super::{Hardships, fitted, suited};
 
 /// A run of changes that contains all that a tree does: splits, growth in height, replaced values, nodes
 /// that vanish, garbage collection, idle steps, and everything removed at its end.
@@ -20,18 +20,35 @@ pub struct CutRun {
     pub lean: bool,
     /// Blocks opened from one checkpoint to the next, 1 to 12, or no checkpoints.
     pub checkpoints: Option<u32>,
+    /// What else is done to it. A swarm draws from these, too.
+    pub hardships: Hardships,
 }
 
 /// Blocks that an index with checkpoints takes for them. One of the four is only needed where they move to
 /// another block: without it, garbage is collected as early as in a run without checkpoints.
 const CHECKPOINT_BLOCKS: u32 = 3;
 
+/// Blocks more for a write buffer, for options that lower what may be valid, and for what a mount writes.
+const HARDSHIP_BLOCKS: u32 = 2;
+
 impl CutRun {
     /// The smallest run that has all of it on the chip for exhaustive tests.
-    pub const SMALL: Self = Self { records: 36, value_bytes: 60, lean: false, checkpoints: None };
+    pub const SMALL: Self = Self {
+        records: 36,
+        value_bytes: 60,
+        lean: false,
+        checkpoints: None,
+        hardships: Hardships::NONE,
+    };
 
     /// A run with higher trees and more collections.
-    pub const LARGE: Self = Self { records: 168, value_bytes: 12, lean: false, checkpoints: None };
+    pub const LARGE: Self = Self {
+        records: 168,
+        value_bytes: 12,
+        lean: false,
+        checkpoints: None,
+        hardships: Hardships::NONE,
+    };
 
     pub(super) fn changes(&self) -> Vec<Change> {
         let spread = |turn: u32| turn * 37 % self.records.max(1);
@@ -43,7 +60,8 @@ impl CutRun {
 
     pub(super) fn options<S: Placement>(&self) -> Options {
         let checkpoints = self.checkpoints;
-        let options = Options { checkpoints, ..Options::new(4, self.value_bytes) };
+        let write_buffer = usize::from(self.hardships.buffered);
+        let options = Options { checkpoints, write_buffer, ..Options::new(4, self.value_bytes) };
         fitted::<S>(if self.lean {
             Options {
                 page_buffers: Some(2),
@@ -75,7 +93,11 @@ impl CutRun {
         let blocks = if self.lean { 9 } else { 10 };
         let blocks = if self.records > 50 { blocks } else { 8 };
         let blocks = blocks + if self.checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
+        let blocks = blocks + if self.hardships.any() { HARDSHIP_BLOCKS } else { 0 };
         let geometry = Geometry { blocks, ..TINY.geometry };
-        Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed)
+        let mut chip = Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed);
+        let unstable_pages = u32::from(self.hardships.unstable);
+        chip.set_faults(Faults { unstable_pages, ..Faults::NONE });
+        chip
     }
 }
