@@ -28,9 +28,6 @@ pub struct CutRun {
 /// another block: without it, garbage is collected as early as in a run without checkpoints.
 const CHECKPOINT_BLOCKS: u32 = 3;
 
-/// Blocks more for a write buffer, for options that lower what may be valid, and for what a mount writes.
-const HARDSHIP_BLOCKS: u32 = 2;
-
 impl CutRun {
     /// The smallest run that has all of it on the chip for exhaustive tests.
     pub const SMALL: Self = Self {
@@ -93,7 +90,8 @@ impl CutRun {
         let blocks = if self.lean { 9 } else { 10 };
         let blocks = if self.records > 50 { blocks } else { 8 };
         let blocks = blocks + if self.checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
-        let blocks = blocks + if self.hardships.any() { HARDSHIP_BLOCKS } else { 0 };
+        // Other options may let less be valid.
+        let blocks = blocks + u32::from(self.hardships.changed);
         let geometry = Geometry { blocks, ..TINY.geometry };
         let mut chip = Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed);
         let unstable_pages = u32::from(self.hardships.unstable);

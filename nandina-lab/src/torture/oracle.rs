@@ -73,9 +73,15 @@ impl Pending {
                 Some(states) if states.iter().any(|state| state.as_ref() == is) => {}
                 None if is == was => {}
                 Some(states) => {
-                    return Err(format!("{key:02x?} is {is:02x?}, which is none of {states:02x?}"));
+                    let states: Vec<_> =
+                        states.iter().map(|state| shown(state.as_deref())).collect();
+                    let is = shown(is.map(Vec::as_slice));
+                    return Err(format!("{key:02x?} is {is}, which is none of {states:?}"));
                 }
-                None => return Err(format!("{key:02x?} is {is:02x?}, it was {was:02x?}")),
+                None => {
+                    let (is, was) = (is.map(Vec::as_slice), was.map(Vec::as_slice));
+                    return Err(format!("{key:02x?} is {}, it was {}", shown(is), shown(was)));
+                }
             }
         }
         Ok(())
@@ -153,6 +159,11 @@ pub fn compare<F: Flash, S: Placement>(
         return Err("scan downwards goes on after the first record".into());
     }
     Ok(())
+}
+
+/// A value in a report, by its first bytes: they repeat.
+fn shown(value: Option<&[u8]>) -> String {
+    value.map_or("absent".into(), |value| format!("{:02x?}", &value[..value.len().min(8)]))
 }
 
 /// Why the contents of an index are not known.
