@@ -40,6 +40,9 @@ impl Change {
     }
 }
 
+/// Lookups that the device may give up before the index is closed.
+const TRIES_MAX: u32 = 3;
+
 /// What each key may hold after a cut that was changed since the last flush: what it held then, or any change of it
 /// since. With a write buffer changes come to the chip in the order of keys, each for itself.
 #[derive(Clone, Debug, Default)]
@@ -88,18 +91,20 @@ impl Pending {
     }
 
     /// Has `model` hold what the index does, as far as that may be; else says what is wrong. Answers whether power
-    /// lasted.
+    /// and the device's patience lasted.
     pub fn settle<S: Placement>(
         &self,
         index: &mut Index<'_, &mut Chip, S>,
         model: &mut Model,
     ) -> Result<bool, String> {
+        let mut tries = 0;
         for (key, states) in &self.0 {
             let found = loop {
                 match index.get(key) {
                     Ok(found) => break found.map(<[u8]>::to_vec),
                     Err(ReadError::Device(ChipError::PowerLost)) => return Ok(false),
-                    Err(ReadError::Device(ChipError::GaveUp)) => {}
+                    Err(ReadError::Device(ChipError::GaveUp)) if tries < TRIES_MAX => tries += 1,
+                    Err(ReadError::Device(ChipError::GaveUp)) => return Ok(false),
                     Err(error) => return Err(text(error)),
                 }
             };

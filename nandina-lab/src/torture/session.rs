@@ -148,7 +148,9 @@ impl Life {
                     // Refused before or given up half way: as after a cut, it is there or not.
                     let found = match index.get(&key(number)) {
                         Ok(found) => found.map(<[u8]>::to_vec),
-                        Err(nandina::ReadError::Device(ChipError::PowerLost)) => {
+                        Err(nandina::ReadError::Device(
+                            ChipError::PowerLost | ChipError::GaveUp,
+                        )) => {
                             return Ok(End::Cut);
                         }
                         Err(error) => return Err(format!("get after a refusal: {error:?}")),

@@ -83,7 +83,7 @@ impl Settings {
             (drawn(hard.unstable), drawn(hard.errors), drawn(hard.changed), drawn(hard.formats));
         let faults = Faults {
             unstable_pages: if unstable { 1 << harder.random_range(0..3) } else { 0 },
-            device_errors: if errors { 32 << harder.random_range(0..8) } else { 0 },
+            device_errors: if errors { 32 << harder.random_range(0..9) } else { 0 },
             program_failures: frequency(random) * 16,
             erase_failures: frequency(random) * 4,
             // Cells that were not erased, and read otherwise the next time, cannot be found out by reading them back.

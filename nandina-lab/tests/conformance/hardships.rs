@@ -47,7 +47,6 @@ fn a_cut_at_every_operation_of_a_format_leaves_the_old_index_or_none() {
 }
 
 #[test]
-#[ignore = "with checkpoints a mount in RAM after a device error loses what was acknowledged"]
 fn an_error_of_the_device_at_every_operation_is_the_old_or_the_new_state_for_good() {
     for run in runs(Hardships { errors: true, ..Hardships::NONE }) {
         survive(Mode::Linear, run, 0, 300);

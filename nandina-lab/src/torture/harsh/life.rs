@@ -218,7 +218,7 @@ impl Life {
                     self.pending.clear();
                     return Ok(false);
                 }
-                if self.first % FLUSH_TURNS == 0 { self.flush(index) } else { Ok(false) }
+                if self.first.is_multiple_of(FLUSH_TURNS) { self.flush(index) } else { Ok(false) }
             }
             Outcome::GaveUp => Ok(true),
             Outcome::Refused(what) if was_there && (!waits || removes) => {
@@ -260,7 +260,8 @@ impl Life {
         if turn / CHANGES_ALIKE % 2 == 1 {
             result = index.gc_step(index.gc_step_least()).map(drop);
         }
-        if result.is_ok() && self.run.checkpoints.is_some() && turn % CHECKPOINT_TURNS == 0 {
+        if result.is_ok() && self.run.checkpoints.is_some() && turn.is_multiple_of(CHECKPOINT_TURNS)
+        {
             result = index.checkpoint().map(drop);
         }
         self.done.idle_moves += index.statistics().moved_pages.saturating_sub(moved);

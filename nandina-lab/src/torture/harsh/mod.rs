@@ -111,7 +111,7 @@ impl<D: Device> Runner<D> {
         let mut cost = 0;
         for opening in 0..4 {
             if opening == 2 {
-                let point = u64::from(reading) * 7 + u64::from(self.device.chip().counters().reads);
+                let point = u64::from(reading) * 7 + self.device.chip().counters().reads;
                 let cut = Cut::ALL[(point % 5) as usize];
                 self.device.chip_mut().cut_at(point % (cost + 1), cut);
             }
