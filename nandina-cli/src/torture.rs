@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use nandina_lab::LabError;
-use nandina_lab::torture::{CutRun, Mode, Outcome, Report, Torture, replay, torture};
+use nandina_lab::torture::{CutRun, Hardships, Mode, Outcome, Report, Torture, replay, torture};
 use serde_json::json;
 
 use crate::choose::systems;
@@ -41,9 +41,25 @@ pub struct Arguments {
     /// itself [default: no checkpoints]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
     checkpoints: Option<u32>,
+    /// Torn pages are unstable: each read of one may find something else
+    #[arg(long)]
+    unstable: bool,
+    /// Changes wait in a write buffer, in the modes that cut at every operation
+    #[arg(long)]
+    buffered: bool,
+    /// Each opening has other options, as far as they are not written on the medium
+    #[arg(long)]
+    changed: bool,
+    /// The chip is formatted over the index now and then
+    #[arg(long)]
+    formats: bool,
+    /// The device gives operations up and keeps power; in the modes that cut at every operation, instead of the first cut
+    #[arg(long)]
+    errors: bool,
     /// Replay one case by the name that a failing run printed, and nothing else
     #[arg(long, value_name = "NAME", conflicts_with_all = [
-        "mode", "systems", "seed", "operations", "large", "lean", "checkpoints",
+        "mode", "systems", "seed", "operations", "large", "lean", "checkpoints", "unstable", "buffered", "changed",
+        "formats", "errors",
     ])]
     case: Option<String>,
     /// Print JSON
@@ -67,8 +83,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     if !swarm && arguments.operations.is_some() {
         return Err(LabError("--operations is for a swarm: add --mode swarm".into()));
     }
-    if swarm && (arguments.large || arguments.lean || arguments.checkpoints.is_some()) {
-        let what = "--large, --lean and --checkpoints are for cuts, and a swarm chooses itself: leave them out";
+    let Arguments { large, lean, unstable, buffered, changed, formats, errors, .. } = *arguments;
+    if swarm && (large || lean || buffered || arguments.checkpoints.is_some()) {
+        let what = "--large, --lean, --buffered and --checkpoints are for cuts, and a swarm chooses itself: leave \
+                    them out";
         return Err(LabError(what.into()));
     }
     let systems = systems(&arguments.systems)?;
@@ -81,9 +99,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         },
         seed: arguments.seed,
         run: CutRun {
-            lean: arguments.lean,
+            lean,
             checkpoints: arguments.checkpoints,
-            ..if arguments.large { CutRun::LARGE } else { CutRun::SMALL }
+            hardships: Hardships { unstable, buffered, changed, formats, errors },
+            ..if large { CutRun::LARGE } else { CutRun::SMALL }
         },
         operations: arguments.operations.unwrap_or(200_000),
     };

@@ -50,8 +50,16 @@ fn checksum(bencher: Bencher<'_, '_>) {
         appended: false,
     };
     let (identity, sequence) = (1, 1);
-    let header =
-        PageHeader { medium, identity, sequence, lowest: 1, height: 3, erase_count: 0, records: 1 };
+    let header = PageHeader {
+        medium,
+        identity,
+        sequence,
+        lowest: 1,
+        height: 3,
+        erase_count: 0,
+        records: 1,
+        settling: false,
+    };
     bencher
         .counter(BytesCount::new(PAGE))
         .bench_local(|| layout.seal(divan::black_box(&mut frame), &header));

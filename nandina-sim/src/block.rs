@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use nandina::flash::PageNumber;
 use serde::{Deserialize, Serialize};
 
+use crate::unstable::Unstable;
+
 /// What keeps a page from reading as it was programmed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +37,8 @@ pub struct Block {
     /// Every program and erase fails from now on.
     pub failing: bool,
     pub damage: BTreeMap<u32, Damage>,
+    /// Pages that read otherwise each time. They count as written.
+    pub unstable: BTreeMap<u32, Unstable>,
 }
 
 impl Block {
@@ -50,6 +54,7 @@ impl Block {
             bad: false,
             failing: false,
             damage: BTreeMap::new(),
+            unstable: BTreeMap::new(),
         }
     }
 
@@ -60,6 +65,7 @@ impl Block {
             && !self.bad
             && !self.failing
             && self.damage.is_empty()
+            && self.unstable.is_empty()
             && self.programs.iter().all(|&programs| programs == 0)
             && !self.written.contains(&true)
     }
@@ -97,6 +103,7 @@ impl Block {
         self.forget_programs();
         self.written.fill(false);
         self.damage.clear();
+        self.unstable.clear();
     }
 
     /// As after an erase, but the cells hold what they held.
@@ -120,6 +127,11 @@ impl Block {
     pub fn page_bytes(&self, page: PageNumber) -> Option<&[u8]> {
         let at = page.0 as usize * self.page_bytes;
         self.written[page.0 as usize].then(|| &self.bytes[at..at + self.page_bytes])
+    }
+
+    /// An erased page.
+    pub fn ones(&self) -> Vec<u8> {
+        vec![0xFF; self.page_bytes]
     }
 
     /// The bytes of a page to change. Those of an erased page are all ones.
@@ -153,6 +165,7 @@ impl Block {
         self.written[page.0 as usize] = false;
         self.programs[page.0 as usize] = 0;
         self.damage.remove(&page.0);
+        self.unstable.remove(&page.0);
     }
 
     pub fn damage_mut(&mut self, page: PageNumber) -> &mut Damage {

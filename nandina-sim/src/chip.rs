@@ -24,8 +24,10 @@ pub struct Chip {
     pub(crate) time: TimeSplit,
     pub(crate) faults: Faults,
     pub(crate) fault_counters: FaultCounters,
-    /// Ordinal of the operation that is cut, and where in it.
-    pub(crate) cut: Option<(u64, Cut)>,
+    /// The operation that is cut or given up.
+    pub(crate) stop: Option<Stop>,
+    /// Ordinal of the first operation that is one too many, and how many were allowed.
+    pub(crate) limit: Option<(u64, u64)>,
     pub(crate) powered: bool,
     /// The page behind the last one read, and behind the last one programmed.
     pub(crate) next_read: PageNumber,
@@ -33,9 +35,24 @@ pub struct Chip {
     pub(crate) rests: u64,
 }
 
+/// An operation that is not done as it should be.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop {
+    /// Its ordinal.
+    pub operation: u64,
+    /// Where in it.
+    pub cut: Cut,
+    /// The device gives it up; power stays.
+    pub keeps_power: bool,
+}
+
 /// Streams of random numbers that never meet those of operations.
 const FACTORY: u64 = u64::MAX;
 const RESTS: u64 = u64::MAX / 2;
+const READINGS: u64 = 1 << 62;
+const APART: u64 = 1 << 61;
+/// Chip operations stay below: what a rest adds to the stream of a reading is above them.
+const OPERATIONS_BITS: u32 = 44;
 
 impl Chip {
     /// A new chip of `profile`: all blocks good and erased, none ever by the user, no faults. Seed 0.
@@ -56,7 +73,8 @@ impl Chip {
             time: TimeSplit::default(),
             faults: Faults::default(),
             fault_counters: FaultCounters::default(),
-            cut: None,
+            stop: None,
+            limit: None,
             powered: true,
             next_read: PageNumber(0),
             next_program: PageNumber(0),
@@ -134,13 +152,30 @@ impl Chip {
     /// Cuts power at the chip operation that comes after `operation` others from now on; reads, programs,
     /// erases, rewrites and marks all count.
     pub const fn cut_at(&mut self, operation: u64, cut: Cut) {
-        self.cut = Some((self.counters.operations() + operation, cut));
+        let operation = self.counters.operations() + operation;
+        self.stop = Some(Stop { operation, cut, keeps_power: false });
+    }
+
+    /// The device gives up the chip operation that comes after `operation` others from now on, as
+    /// [`Faults::device_errors`] has it now and then: [`ChipError::GaveUp`](crate::ChipError::GaveUp). Takes the place
+    /// of a cut that is armed.
+    pub const fn give_up_at(&mut self, operation: u64, cut: Cut) {
+        let operation = self.counters.operations() + operation;
+        self.stop = Some(Stop { operation, cut, keeps_power: true });
+    }
+
+    /// From now on `allowed` operations are done, and each further one fails with
+    /// [`ChipError::TooMany`](crate::ChipError::TooMany) and is not counted: whoever drives the chip without end
+    /// is found out. `None`, as on a new chip, for no limit. An image does not keep it.
+    pub fn limit_operations(&mut self, allowed: Option<u64>) {
+        let now = self.counters.operations();
+        self.limit = allowed.map(|allowed| (now.saturating_add(allowed), allowed));
     }
 
     /// Power is back, and no cut is armed.
     pub const fn restore_power(&mut self) {
         self.powered = true;
-        self.cut = None;
+        self.stop = None;
     }
 
     /// The faults that the chip shows.
@@ -186,16 +221,21 @@ impl Chip {
         let main_bytes = self.profile.geometry.page_bytes as usize;
         let (block, page) = self.place(page);
         let block = self.blocks.change(block);
+        block.unstable.remove(&page.0);
         let (main, spare) = block.page_bytes_mut(page).split_at_mut(main_bytes);
         change(main, spare);
         block.count_program(page);
     }
 
-    /// The bytes that a page holds in its cells, without the cost of a read.
+    /// The bytes that a page holds in its cells, without the cost of a read; of an unstable page each bit that may
+    /// be 1.
     pub(crate) fn cells(&self, page: PageNumber) -> Vec<u8> {
         let (block, index) = self.place(page);
         let geometry = &self.profile.geometry;
         let main_bytes = geometry.page_bytes as usize;
+        if let Some(unstable) = self.blocks[block].unstable.get(&index.0) {
+            return unstable.union().take(main_bytes).collect();
+        }
         match self.blocks[block].page_bytes(index) {
             Some(bytes) => bytes[..main_bytes].to_vec(),
             None => vec![0xFF; main_bytes],
@@ -235,6 +275,16 @@ impl Chip {
     pub(crate) const fn place(&self, page: PageNumber) -> (usize, PageNumber) {
         let pages = self.profile.geometry.pages_per_block;
         ((page.0 / pages) as usize, PageNumber(page.0 % pages))
+    }
+
+    /// The random numbers of a reading of an unstable page: another one by each operation, and after a rest.
+    pub(crate) fn random_reading(&self) -> ChaCha8Rng {
+        self.random(READINGS ^ (self.rests << OPERATIONS_BITS) ^ self.counters.operations())
+    }
+
+    /// Random numbers of an operation beside those that say what it does to the chip.
+    pub(crate) fn random_apart(&self) -> ChaCha8Rng {
+        self.random(APART ^ self.counters.operations())
     }
 
     /// The random numbers of one stream: that of an operation is its ordinal.

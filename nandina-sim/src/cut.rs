@@ -116,7 +116,7 @@ pub fn tear_overwrite(old: &mut [u8], new: &[u8], tear: Tear, random: &mut ChaCh
 }
 
 /// Mixes `new` into `old`: each bit ends as one or the other.
-fn mix(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
+pub fn mix(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
     match Extent::choose(random, old.len()) {
         Extent::Nothing => {}
         Extent::All => old.copy_from_slice(new),

@@ -70,6 +70,13 @@ pub enum ChipError {
     ProgramFailed(PageNumber),
     /// Rule 11: the chip could not erase the block.
     EraseFailed(BlockNumber),
+    /// Rule 11: the device gave the operation up for a reason of its own.
+    GaveUp,
+    /// More operations were asked of the chip than [`Chip::limit_operations`](crate::Chip::limit_operations) allows.
+    TooMany {
+        /// Operations that were allowed.
+        allowed: u64,
+    },
     /// Rule 12: the page has more wrong bits than the ECC corrects.
     Uncorrectable(PageNumber),
 }
@@ -83,7 +90,9 @@ impl ChipError {
 impl FlashError for ChipError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Rule { .. } | Self::PowerLost => ErrorKind::Other,
+            Self::Rule { .. } | Self::PowerLost | Self::GaveUp | Self::TooMany { .. } => {
+                ErrorKind::Other
+            }
             Self::ProgramFailed(_) => ErrorKind::ProgramFailed,
             Self::EraseFailed(_) => ErrorKind::EraseFailed,
             Self::Uncorrectable(_) => ErrorKind::Uncorrectable,
@@ -100,6 +109,10 @@ impl fmt::Display for ChipError {
             Self::PowerLost => f.write_str("rule 9 (no life after a cut): power is lost"),
             Self::ProgramFailed(page) => write!(f, "the chip could not program {page}"),
             Self::EraseFailed(block) => write!(f, "the chip could not erase {block}"),
+            Self::GaveUp => f.write_str("the device gave the operation up"),
+            Self::TooMany { allowed } => {
+                write!(f, "more than {allowed} operations were asked of the chip")
+            }
             Self::Uncorrectable(page) => {
                 write!(f, "{page} has more wrong bits than the ECC corrects")
             }

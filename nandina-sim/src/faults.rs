@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::block::Block;
 use nandina::flash::profile::Ecc;
 
+/// Leaves out of an image what programs from before do not know.
+fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// The faults of a chip. A frequency is given as *one in so many*; 0 is never.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +32,14 @@ pub struct Faults {
     /// Rewrites that leave the page as after a cut and say that they are done.
     #[serde(default)]
     pub silent_rewrites: u32,
+    /// Pages torn by a cut, or by an operation that the chip reports as failed or gives up, that read otherwise each
+    /// time until they are erased or rewritten (rule 6). Each page of a torn block counts for itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unstable_pages: u32,
+    /// Operations that the device gives up for a reason of its own (rule 11): not begun, torn or done, and no block
+    /// fails for it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub device_errors: u32,
     /// Read disturb: reads that flip a bit in some page of the same block.
     pub disturbing_reads: u32,
     /// Retention: days that a programmed page rests, on average, before it loses a bit.
@@ -46,6 +59,8 @@ impl Faults {
         silent_erases: 0,
         rewrite_failures: 0,
         silent_rewrites: 0,
+        unstable_pages: 0,
+        device_errors: 0,
         disturbing_reads: 0,
         retention_days: 0,
         within_ecc: false,
@@ -60,6 +75,7 @@ impl Faults {
             | self.silent_erases
             | self.rewrite_failures
             | self.silent_rewrites
+            | self.device_errors
             | self.disturbing_reads
             > 0
             || self.wear_out
@@ -72,7 +88,7 @@ impl Faults {
 pub struct FaultCounters {
     /// Cuts of power.
     pub cuts: u64,
-    /// Programs, erases and rewrites torn by a cut.
+    /// Programs, erases and rewrites torn by a cut, or as the device gave them up.
     pub torn: u64,
     /// Programs reported as failed.
     pub program_failures: u64,
@@ -83,6 +99,12 @@ pub struct FaultCounters {
     pub rewrite_failures: u64,
     /// Programs, erases and rewrites that failed and did not say so.
     pub silent: u64,
+    /// Pages left unstable.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unstable: u64,
+    /// Operations given up by the device.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub device_errors: u64,
     /// Bits flipped by read disturb or retention.
     pub flips: u64,
     /// Reads that the ECC corrected so far that the page should be refreshed.
@@ -100,6 +122,7 @@ impl FaultCounters {
             + self.erase_failures
             + self.rewrite_failures
             + self.silent
+            + self.device_errors
             + self.flips
     }
 }
@@ -112,6 +135,8 @@ impl std::ops::AddAssign for FaultCounters {
         self.erase_failures += other.erase_failures;
         self.rewrite_failures += other.rewrite_failures;
         self.silent += other.silent;
+        self.unstable += other.unstable;
+        self.device_errors += other.device_errors;
         self.flips += other.flips;
         self.corrected += other.corrected;
         self.uncorrectable += other.uncorrectable;

@@ -4,8 +4,9 @@
 //! [`nandina::flash::Flash`]. A cut of power inside an operation tears it: a program leaves its page, and
 //! on chips whose pages share cells perhaps an earlier one, undefined; an erase its whole block. After a
 //! cut every operation fails until power is restored. Besides, [`Faults`] are switched on one by one:
-//! programs and erases that fail or silently do nothing, bits that flip as pages are read or rest, blocks
-//! that are bad from the factory or wear out. The bytes that were programmed are kept apart from the
+//! programs and erases that fail or silently do nothing, torn pages that read otherwise each time, operations
+//! that the device gives up, bits that flip as pages are read or rest, blocks that are bad from the factory or
+//! wear out. The bytes that were programmed are kept apart from the
 //! damage, and the ECC of the chip's profile decides what of it a read can see. Every damage comes from
 //! the chip's seed.
 //!
@@ -39,6 +40,8 @@ mod nor;
 mod operations;
 mod overwrite;
 mod rules;
+mod torn;
+mod unstable;
 
 pub use chip::Chip;
 pub use counters::{Counters, TimeSplit, Wear};

@@ -5,8 +5,8 @@ use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Rea
 use rand::Rng;
 
 use crate::block::Block;
-use crate::cut::{tear_erase, tear_partner, tear_program, tear_rewrite};
 use crate::faults::{strikes, worst_codeword};
+use crate::unstable::Sensed;
 use crate::{Chip, ChipError, Cut, Tear};
 
 /// What becomes of a program, an erase or a rewrite.
@@ -14,6 +14,8 @@ use crate::{Chip, ChipError, Cut, Tear};
 pub enum Fate {
     Done,
     Cut(Cut),
+    /// The device gives it up; power stays.
+    GaveUp(Cut),
     Failed,
     Silent,
 }
@@ -24,25 +26,52 @@ impl Fate {
         match self {
             Self::Done | Self::Silent => Ok(()),
             Self::Cut(_) => Err(ChipError::PowerLost),
+            Self::GaveUp(_) => Err(ChipError::GaveUp),
             Self::Failed => Err(failure),
         }
     }
 }
 
 impl Chip {
-    /// Whether the operation about to be done is cut, and where.
-    fn take_cut(&mut self) -> Option<Cut> {
-        let cut = self.cut.filter(|&(operation, _)| operation == self.counters.operations());
-        let (_, cut) = cut?;
+    /// Power is on, and the operation about to be done is not one too many.
+    #[inline]
+    pub(crate) fn demand_power(&self) -> Result<(), ChipError> {
+        if !self.powered {
+            return Err(ChipError::PowerLost);
+        }
+        match self.limit {
+            Some((end, allowed)) if self.counters.operations() >= end => {
+                Err(ChipError::TooMany { allowed })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the operation about to be done is cut or given up, and where.
+    fn take_stop(&mut self) -> Option<Fate> {
+        let stop = self.stop.filter(|stop| stop.operation == self.counters.operations())?;
+        if stop.keeps_power {
+            self.stop = None;
+            self.fault_counters.device_errors += 1;
+            return Some(Fate::GaveUp(stop.cut));
+        }
         self.powered = false;
         self.fault_counters.cuts += 1;
-        Some(cut)
+        Some(Fate::Cut(stop.cut))
+    }
+
+    /// Whether the device gives up the read or mark about to be done, of which there is nothing to be torn.
+    fn gives_up(&mut self) -> bool {
+        let often = self.faults.device_errors;
+        let gives_up = often > 0 && strikes(&mut self.random_apart(), often);
+        self.fault_counters.device_errors += u64::from(gives_up);
+        gives_up
     }
 
     /// What becomes of the program, erase or rewrite in `block` that is about to be done.
     #[inline]
     pub(crate) fn fate(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
-        if self.cut.is_some() || self.blocks[block].failing || self.faults.any() {
+        if self.stop.is_some() || self.blocks[block].failing || self.faults.any() {
             self.uncertain_fate(block, failures, silent)
         } else {
             Fate::Done
@@ -51,8 +80,8 @@ impl Chip {
 
     #[cold]
     fn uncertain_fate(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
-        if let Some(cut) = self.take_cut() {
-            return Fate::Cut(cut);
+        if let Some(fate) = self.take_stop() {
+            return fate;
         }
         if self.blocks[block].failing {
             return Fate::Failed;
@@ -66,44 +95,11 @@ impl Chip {
             self.blocks.change(block).failing = true;
             return Fate::Failed;
         }
-        if strikes(&mut random, silent) { Fate::Silent } else { Fate::Done }
-    }
-
-    fn tear_page(&mut self, page: PageNumber, main: &[u8], spare: &[u8], tear: Tear, by_cut: bool) {
-        let mut random = self.random(self.counters.operations());
-        let pages = self.profile.geometry.pages_per_block;
-        let (block, page) = self.place(page);
-        let block = self.blocks.change(block);
-        let mut new = block.page_bytes_mut(page).to_vec();
-        store(&mut new, main, spare, false);
-        tear_program(block, page, &new, tear, &mut random);
-        block.count_program(page);
-        if by_cut {
-            for partner in self.profile.capabilities.pairing.endangers(page.0, pages) {
-                tear_partner(block, PageNumber(partner), tear, &mut random);
-            }
+        if strikes(&mut random, self.faults.device_errors) {
+            self.fault_counters.device_errors += 1;
+            return Fate::GaveUp(Cut::ALL[random.random_range(0..Cut::ALL.len())]);
         }
-        self.fault_counters.torn += u64::from(by_cut);
-    }
-
-    fn tear_rewritten(&mut self, page: PageNumber, main: &[u8], spare: &[u8], tear: Tear) {
-        let mut random = self.random(self.counters.operations());
-        let geometry = &self.profile.geometry;
-        let mut new = vec![0xFF; (geometry.page_bytes + geometry.spare_bytes) as usize];
-        store(&mut new, main, spare, true);
-        let (block, page) = self.place(page);
-        let block = self.blocks.change(block);
-        tear_rewrite(block, page, &new, tear, &mut random);
-        block.count_program(page);
-    }
-
-    fn tear_block(&mut self, block: BlockNumber, tear: Tear) {
-        let mut random = self.random(self.counters.operations());
-        let pages = self.profile.geometry.pages_per_block;
-        let block = self.blocks.change(block.0 as usize);
-        tear_erase(block, pages, tear, &mut random);
-        block.exhaust();
-        block.erase_count += 1;
+        if strikes(&mut random, silent) { Fate::Silent } else { Fate::Done }
     }
 
     fn disturb(&mut self, page: PageNumber) {
@@ -123,44 +119,55 @@ impl Chip {
         spare: &mut [u8],
     ) -> Result<Reading, ChipError> {
         let (block, index) = self.place(page);
+        let mut reading = Reading::Clean;
         let block = &self.blocks[block];
         let Some(bytes) = block.page_bytes(index) else {
             main.fill(0xFF);
             spare.fill(0xFF);
             return Ok(Reading::Clean);
         };
+        let found;
+        let mut bytes = bytes;
+        if let Some(unstable) = block.unstable.get(&index.0) {
+            let (has_ecc, turn) = (self.profile.ecc.bits > 0, self.counters.operations());
+            let sensed;
+            (sensed, found) = unstable.sense(has_ecc, turn, &mut self.random_reading());
+            bytes = &found;
+            match sensed {
+                Sensed::Clean => {}
+                Sensed::Corrected => reading = Reading::Corrected,
+                Sensed::Uncorrectable => {
+                    self.fault_counters.uncorrectable += 1;
+                    return Err(ChipError::Uncorrectable(page));
+                }
+            }
+        }
         let (page_main, page_spare) = bytes.split_at(main.len());
         main.copy_from_slice(page_main);
         spare.copy_from_slice(&page_spare[..spare.len()]);
-        let Some(damage) = block.damage.get(&index.0) else {
-            return Ok(Reading::Clean);
-        };
-        let ecc = &self.profile.ecc;
-        let wrong = worst_codeword(&damage.flips, ecc);
-        if damage.unreadable || (ecc.bits > 0 && wrong > ecc.bits.into()) {
-            self.fault_counters.uncorrectable += 1;
-            return Err(ChipError::Uncorrectable(page));
-        }
-        if ecc.bits == 0 {
-            for &flip in &damage.flips {
-                let (byte, bit) = (flip as usize / 8, 1 << (flip % 8));
-                if byte < main.len() {
-                    main[byte] ^= bit;
-                } else if let Some(byte) = spare.get_mut(byte - main.len()) {
-                    *byte ^= bit;
-                }
+        if let Some(damage) = block.damage.get(&index.0) {
+            let ecc = &self.profile.ecc;
+            let wrong = worst_codeword(&damage.flips, ecc);
+            if damage.unreadable || (ecc.bits > 0 && wrong > ecc.bits.into()) {
+                self.fault_counters.uncorrectable += 1;
+                return Err(ChipError::Uncorrectable(page));
             }
-        } else if wrong >= ecc.refresh_bits.into() {
-            self.fault_counters.corrected += 1;
-            return Ok(Reading::Corrected);
+            if ecc.bits == 0 {
+                flip(&damage.flips, main, spare);
+            } else if wrong >= ecc.refresh_bits.into() {
+                reading = Reading::Corrected;
+            }
         }
-        Ok(Reading::Clean)
+        self.fault_counters.corrected += u64::from(reading == Reading::Corrected);
+        Ok(reading)
     }
 
     /// Programs the page in its cells, and counts the program.
     fn write(block: &mut Block, page: PageNumber, main: &[u8], spare: &[u8]) {
         let fresh = block.page_bytes(page).is_none();
         store(block.cells_mut(page), main, spare, fresh);
+        block.fall_unstable(page, 0, main);
+        block.fall_unstable(page, main.len(), spare);
         block.count_program(page);
     }
 
@@ -176,9 +183,21 @@ impl Chip {
     }
 }
 
+/// Changes the bits of these numbers, counted over main data and spare area.
+fn flip(flips: &[u32], main: &mut [u8], spare: &mut [u8]) {
+    for &flip in flips {
+        let (byte, bit) = (flip as usize / 8, 1 << (flip % 8));
+        if byte < main.len() {
+            main[byte] ^= bit;
+        } else if let Some(byte) = spare.get_mut(byte - main.len()) {
+            *byte ^= bit;
+        }
+    }
+}
+
 /// Stores `main` and the first bytes of the spare area. In a fresh page the rest of the spare area is set
 /// to ones; else it stays, and bits only fall.
-fn store(page: &mut [u8], main: &[u8], spare: &[u8], fresh: bool) {
+pub fn store(page: &mut [u8], main: &[u8], spare: &[u8], fresh: bool) {
     let (page_main, page_spare) = page.split_at_mut(main.len());
     if fresh {
         page_main.copy_from_slice(main);
@@ -207,11 +226,10 @@ impl Flash for Chip {
         main: &mut [u8],
         spare: &mut [u8],
     ) -> Result<Reading, ChipError> {
-        if !self.powered {
-            return Err(ChipError::PowerLost);
-        }
+        self.demand_power()?;
         self.check_page(page, main.len(), spare.len())?;
-        let cut = self.take_cut();
+        let stop = self.take_stop();
+        let gives_up = stop.is_none() && self.gives_up();
         if self.faults.disturbing_reads > 0 {
             self.disturb(page);
         }
@@ -222,24 +240,29 @@ impl Flash for Chip {
             self.time.read_ns += self.profile.timing.random_read_extra_ns;
         }
         self.next_read = PageNumber(page.0 + 1);
-        if cut.is_some() {
-            return Err(ChipError::PowerLost);
+        if gives_up {
+            return Err(ChipError::GaveUp);
+        }
+        if let Some(stop) = stop {
+            stop.result(ChipError::GaveUp)?;
         }
         self.sense(page, main, spare)
     }
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
-        if !self.powered {
-            return Err(ChipError::PowerLost);
-        }
+        self.demand_power()?;
         let (block, index) = self.check_program(page, main, spare)?;
         let fate = self.fate(block, self.faults.program_failures, self.faults.silent_programs);
         match fate {
-            Fate::Done | Fate::Cut(Cut::After) => {
+            Fate::Done | Fate::Cut(Cut::After) | Fate::GaveUp(Cut::After) => {
                 Self::write(self.blocks.change(block), index, main, spare);
             }
-            Fate::Cut(Cut::Before) => {}
+            Fate::Cut(Cut::Before) | Fate::GaveUp(Cut::Before) => {}
             Fate::Cut(Cut::Inside(tear)) => self.tear_page(page, main, spare, tear, true),
+            Fate::GaveUp(Cut::Inside(tear)) => {
+                self.fault_counters.torn += 1;
+                self.tear_page(page, main, spare, tear, false);
+            }
             Fate::Failed => {
                 self.fault_counters.program_failures += 1;
                 self.tear_page(page, main, spare, Tear::Mixture, false);
@@ -254,21 +277,19 @@ impl Flash for Chip {
     }
 
     fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        if !self.powered {
-            return Err(ChipError::PowerLost);
-        }
+        self.demand_power()?;
         self.check_block(block)?;
         self.check_good(block)?;
         let number = block.0 as usize;
         let fate = self.fate(number, self.faults.erase_failures, self.faults.silent_erases);
         match fate {
-            Fate::Done | Fate::Cut(Cut::After) => {
+            Fate::Done | Fate::Cut(Cut::After) | Fate::GaveUp(Cut::After) => {
                 let block = self.blocks.change(number);
                 block.erase();
                 block.erase_count += 1;
             }
-            Fate::Cut(Cut::Before) => {}
-            Fate::Cut(Cut::Inside(tear)) => {
+            Fate::Cut(Cut::Before) | Fate::GaveUp(Cut::Before) => {}
+            Fate::Cut(Cut::Inside(tear)) | Fate::GaveUp(Cut::Inside(tear)) => {
                 self.fault_counters.torn += 1;
                 self.tear_block(block, tear);
             }
@@ -289,32 +310,30 @@ impl Flash for Chip {
     }
 
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
-        if !self.powered {
-            return Err(ChipError::PowerLost);
-        }
+        self.demand_power()?;
         self.check_page(page, main.len(), spare.len())?;
         self.check_rewrite(page)?;
         self.check_good(self.profile.geometry.block_of(page))?;
         let (block, index) = self.place(page);
         let fate = self.fate(block, self.faults.rewrite_failures, self.faults.silent_rewrites);
         match fate {
-            Fate::Done | Fate::Cut(Cut::After) => {
+            Fate::Done | Fate::Cut(Cut::After) | Fate::GaveUp(Cut::After) => {
                 let block = self.blocks.change(block);
                 block.erase_page(index);
                 Self::write(block, index, main, spare);
             }
-            Fate::Cut(Cut::Before) => {}
-            Fate::Cut(Cut::Inside(tear)) => {
+            Fate::Cut(Cut::Before) | Fate::GaveUp(Cut::Before) => {}
+            Fate::Cut(Cut::Inside(tear)) | Fate::GaveUp(Cut::Inside(tear)) => {
                 self.fault_counters.torn += 1;
-                self.tear_rewritten(page, main, spare, tear);
+                self.tear_rewritten(page, main, spare, tear, false);
             }
             Fate::Failed => {
                 self.fault_counters.rewrite_failures += 1;
-                self.tear_rewritten(page, main, spare, Tear::Mixture);
+                self.tear_rewritten(page, main, spare, Tear::Mixture, false);
             }
             Fate::Silent => {
                 self.fault_counters.silent += 1;
-                self.tear_rewritten(page, main, spare, Tear::Mixture);
+                self.tear_rewritten(page, main, spare, Tear::Mixture, true);
             }
         }
         self.count_program(page, main.len() + spare.len());
@@ -325,9 +344,7 @@ impl Flash for Chip {
     }
 
     fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
-        if !self.powered {
-            return Err(ChipError::PowerLost);
-        }
+        self.demand_power()?;
         self.program_again(page, offset, bytes)
     }
 
@@ -340,22 +357,26 @@ impl Flash for Chip {
     }
 
     fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        if !self.powered {
-            return Err(ChipError::PowerLost);
-        }
+        self.demand_power()?;
         self.check_block(block)?;
-        let cut = self.take_cut();
+        let fate = match self.take_stop() {
+            Some(fate) => fate,
+            None if self.gives_up() => Fate::GaveUp(Cut::Inside(Tear::Mixture)),
+            None => Fate::Done,
+        };
         // A torn mark is there or not: one bit is enough to say it.
-        let marked = match cut {
-            Some(Cut::Before) => false,
-            Some(Cut::Inside(_)) => self.random(self.counters.operations()).random(),
-            Some(Cut::After) | None => true,
+        let marked = match fate {
+            Fate::Cut(Cut::Before) | Fate::GaveUp(Cut::Before) => false,
+            Fate::Cut(Cut::Inside(_)) | Fate::GaveUp(Cut::Inside(_)) => {
+                self.random(self.counters.operations()).random()
+            }
+            _ => true,
         };
         if marked {
             self.blocks.change(block.0 as usize).bad = true;
         }
         self.counters.programs += 1;
         self.time.program_ns += self.profile.page_program_ns();
-        if cut.is_some() { Err(ChipError::PowerLost) } else { Ok(()) }
+        fate.result(ChipError::GaveUp)
     }
 }

@@ -7,6 +7,7 @@ use nandina::flash::PageNumber;
 
 use crate::cut::{tear_overwrite, tear_partner};
 use crate::operations::Fate;
+use crate::unstable::Torn;
 use crate::{Chip, ChipError, Cut, Tear};
 
 impl Chip {
@@ -20,16 +21,21 @@ impl Chip {
         let (block, index, range) = self.check_overwrite(page, offset, bytes)?;
         let fate = self.fate(block, self.faults.program_failures, self.faults.silent_programs);
         match fate {
-            Fate::Done | Fate::Cut(Cut::After) => {
+            Fate::Done | Fate::Cut(Cut::After) | Fate::GaveUp(Cut::After) => {
                 let block = self.blocks.change(block);
+                block.fall_unstable(index, range.start, bytes);
                 let cells = &mut block.page_bytes_mut(index)[range];
                 cells.iter_mut().zip(bytes).for_each(|(old, new)| *old &= new);
                 block.count_program(index);
             }
-            Fate::Cut(Cut::Before) => {}
+            Fate::Cut(Cut::Before) | Fate::GaveUp(Cut::Before) => {}
             Fate::Cut(Cut::Inside(tear)) => {
                 self.fault_counters.torn += 1;
                 self.tear_bytes(page, range, bytes, tear, true);
+            }
+            Fate::GaveUp(Cut::Inside(tear)) => {
+                self.fault_counters.torn += 1;
+                self.tear_bytes(page, range, bytes, tear, false);
             }
             Fate::Failed => {
                 self.fault_counters.program_failures += 1;
@@ -58,12 +64,18 @@ impl Chip {
     ) {
         let mut random = self.random(self.counters.operations());
         let pages = self.profile.geometry.pages_per_block;
+        let unsettles = self.unsettles(page, &mut random);
         let (block, page) = self.place(page);
         let block = self.blocks.change(block);
+        let states = unsettles.then(|| block.states(page));
+        let start = range.start;
         let cells = &mut block.page_bytes_mut(page)[range];
         let new: Vec<u8> = cells.iter().zip(bytes).map(|(old, new)| old & new).collect();
         tear_overwrite(cells, &new, tear, &mut random);
         block.count_program(page);
+        if let Some(states) = states {
+            block.unsettle(page, states, &Torn::Overwritten(start, bytes), tear, &mut random);
+        }
         if by_cut {
             for partner in self.profile.capabilities.pairing.endangers(page.0, pages) {
                 tear_partner(block, PageNumber(partner), tear, &mut random);

@@ -71,7 +71,9 @@ impl Chip {
         let (number, index) = self.place(page);
         self.check_programs(page, number, index)?;
         let block = &self.blocks[number];
+        // Nobody can know which bits of an unstable page are 1: there they just fall.
         if block.programs(index) > 0
+            && !block.unstable.contains_key(&index.0)
             && let Some(old) = block.page_bytes(index)
         {
             let (old_main, old_spare) = old.split_at(main.len());
@@ -149,8 +151,9 @@ impl Chip {
             }));
         }
         let range = start..start + length;
-        // After a silent fault nobody can know what the cells hold: there the bits just fall.
+        // After a silent fault, or in an unstable page, nobody can know what the cells hold: the bits just fall.
         if self.fault_counters.silent == 0
+            && !block.unstable.contains_key(&index.0)
             && let Some(old) = block.page_bytes(index)
             && rises(&old[range.clone()], bytes)
         {

@@ -92,10 +92,7 @@ fn act(chip: &mut Chip, step: &Step) -> String {
                 })
                 .collect()
         }
-        Step::Rest(days) => {
-            chip.rest(days);
-            String::new()
-        }
+        Step::Rest(days) => format!("{:?}", chip.rest(days)),
     }
 }
 
@@ -121,6 +118,8 @@ proptest! {
                 silent_erases: 9,
                 rewrite_failures: 9,
                 silent_rewrites: 9,
+                unstable_pages: 2,
+                device_errors: 40,
                 disturbing_reads: 3,
                 retention_days: 20,
                 within_ecc: seed % 2 == 0,

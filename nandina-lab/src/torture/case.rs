@@ -3,7 +3,9 @@
 //! ```text
 //! exhaustive/mu/seed 1/30 x 40/412 ones/7 before      two cuts, each at a chip operation of its session
 //! linear/mu/seed 1/30 x 40 lean checkpoints 2/9 ones  one cut, in a run of other settings
+//! linear/mu/seed 1/30 x 40 unstable formats/2/9 ones  one cut, with hardships
 //! swarm/wandering/seed 77                             an episode, whose seed decides everything
+//! swarm/wandering/seed 77 unstable                    an episode with hardships
 //! ```
 
 use std::fmt;
@@ -11,7 +13,7 @@ use std::str::FromStr;
 
 use nandina_sim::{Cut, Tear};
 
-use super::{CutRun, Mode};
+use super::{CutRun, Hardships, Mode};
 use crate::LabError;
 
 /// A cut: how many chip operations of its session come before it, and what it does.
@@ -34,6 +36,8 @@ pub struct CaseId {
     pub seed: u64,
     /// The run that is cut; none in a swarm.
     pub run: Option<CutRun>,
+    /// What a swarm draws from; a run has its own.
+    pub hardships: Hardships,
     /// The cuts, in order.
     pub cuts: Vec<CutPoint>,
 }
@@ -49,8 +53,10 @@ const CUTS: [(&str, Cut); 5] = [
 impl fmt::Display for CaseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/seed {}", self.mode.key(), self.system, self.seed)?;
-        if let Some(CutRun { records, value_bytes, lean, checkpoints }) = self.run {
+        f.write_str(&self.hardships.words())?;
+        if let Some(CutRun { records, value_bytes, lean, checkpoints, hardships }) = self.run {
             write!(f, "/{records} x {value_bytes}{}", if lean { " lean" } else { "" })?;
+            f.write_str(&hardships.words())?;
             if let Some(every) = checkpoints {
                 write!(f, " checkpoints {every}")?;
             }
@@ -72,9 +78,12 @@ impl FromStr for CaseId {
             let mode = parts.next()?;
             let mode = Mode::ALL.into_iter().find(|known| known.key() == mode)?;
             let system = parts.next()?.to_string();
-            let seed = parts.next()?.strip_prefix("seed ")?.parse().ok()?;
-            let mut case = Self { mode, system, seed, run: None, cuts: Vec::new() };
+            let (seed, hardships) = behind_number(parts.next()?.strip_prefix("seed ")?)?;
+            let mut case = Self { mode, system, seed, run: None, hardships, cuts: Vec::new() };
             if mode != Mode::Swarm {
+                if hardships.any() {
+                    return None;
+                }
                 case.run = Some(run_of(parts.next()?)?);
             }
             let cuts_max = match mode {
@@ -90,7 +99,8 @@ impl FromStr for CaseId {
                 let (_, cut) = CUTS.iter().find(|(known, _)| *known == name)?;
                 case.cuts.push(CutPoint { operation: operation.parse().ok()?, cut: *cut });
             }
-            Some(case)
+            // One case has one name.
+            (case.to_string() == name).then_some(case)
         };
         parsed().ok_or_else(|| {
             LabError(format!(
@@ -109,11 +119,19 @@ fn run_of(name: &str) -> Option<CutRun> {
         Some((rest, every)) => (rest, Some(every.parse().ok()?)),
         None => (rest, None),
     };
-    let (value_bytes, lean) = match rest.strip_suffix(" lean") {
-        Some(value_bytes) => (value_bytes, true),
-        None => (rest, false),
+    let (lean, rest) = match rest.split_once(" lean") {
+        Some((value_bytes, words)) => (true, format!("{value_bytes}{words}")),
+        None => (false, rest.to_string()),
     };
-    Some(CutRun { records, value_bytes: value_bytes.parse().ok()?, lean, checkpoints })
+    let (value_bytes, hardships) = behind_number(&rest)?;
+    let value_bytes = usize::try_from(value_bytes).ok()?;
+    Some(CutRun { records, value_bytes, lean, checkpoints, hardships })
+}
+
+/// A number and the hardships behind it.
+fn behind_number(text: &str) -> Option<(u64, Hardships)> {
+    let digits = text.find(' ').unwrap_or(text.len());
+    Some((text[..digits].parse().ok()?, Hardships::of_words(&text[digits..])?))
 }
 
 #[cfg(test)]
@@ -130,6 +148,9 @@ mod tests {
             "exhaustive/mu/seed 1/30 x 40 lean/412 unreadable/7 after",
             "linear/mu/seed 1/30 x 40 checkpoints 1/412 unreadable",
             "none/mu/seed 1/30 x 40 lean checkpoints 12",
+            "swarm/mu/seed 77 unstable changed errors",
+            "linear/mu/seed 1/30 x 40 unstable/412 unreadable",
+            "exhaustive/mu/seed 1/30 x 40 lean unstable buffered changed formats errors checkpoints 3",
         ] {
             assert_eq!(name.parse::<CaseId>().unwrap().to_string(), name);
         }
@@ -143,6 +164,11 @@ mod tests {
             "linear/mu/seed 1/30 x 40 checkpoints",
             "linear/mu/seed 1/30 x 40 checkpoints lean",
             "linear/mu/seed 1/30 x 40 checkpoints 2 lean",
+            "swarm/mu/seed 77 harsh",
+            "swarm/mu/seed 77  unstable",
+            "linear/mu/seed 1 unstable/30 x 40",
+            "linear/mu/seed 1/30 x 40 changed unstable",
+            "linear/mu/seed 1/30 x 40 unstable lean",
             "swarm/mu/seed 77/9 ones",
             "swarm/mu/seed 77/",
             "none/mu/seed 0/30 x 40/9 ones",

@@ -3,10 +3,10 @@
 use nandina::flash::{Geometry, Profile};
 use nandina::place::Placement;
 use nandina::{Index, Moves, OpenError, Options, Validity, ram_needed};
-use nandina_sim::{Chip, TINY};
+use nandina_sim::{Chip, Faults, TINY};
 
 use super::oracle::Change;
-use super::{fitted, suited};
+use super::{Hardships, fitted, suited};
 
 /// A run of changes that contains all that a tree does: splits, growth in height, replaced values, nodes
 /// that vanish, garbage collection, idle steps, and everything removed at its end.
@@ -20,6 +20,8 @@ pub struct CutRun {
     pub lean: bool,
     /// Blocks opened from one checkpoint to the next, 1 to 12, or no checkpoints.
     pub checkpoints: Option<u32>,
+    /// What else is done to it. A swarm draws from these, too.
+    pub hardships: Hardships,
 }
 
 /// Blocks that an index with checkpoints takes for them. One of the four is only needed where they move to
@@ -28,22 +30,40 @@ const CHECKPOINT_BLOCKS: u32 = 3;
 
 impl CutRun {
     /// The smallest run that has all of it on the chip for exhaustive tests.
-    pub const SMALL: Self = Self { records: 36, value_bytes: 60, lean: false, checkpoints: None };
+    pub const SMALL: Self = Self {
+        records: 36,
+        value_bytes: 60,
+        lean: false,
+        checkpoints: None,
+        hardships: Hardships::NONE,
+    };
 
     /// A run with higher trees and more collections.
-    pub const LARGE: Self = Self { records: 168, value_bytes: 12, lean: false, checkpoints: None };
+    pub const LARGE: Self = Self {
+        records: 168,
+        value_bytes: 12,
+        lean: false,
+        checkpoints: None,
+        hardships: Hardships::NONE,
+    };
 
     pub(super) fn changes(&self) -> Vec<Change> {
         let spread = |turn: u32| turn * 37 % self.records.max(1);
         let puts = (0..self.records).map(|turn| Change::Put(spread(turn), 1));
-        let again = (0..self.records).step_by(3).map(|turn| Change::Put(spread(turn), 2));
+        // With a write buffer, and on a chip with a block more, garbage is collected later.
+        let Hardships { buffered, changed, .. } = self.hardships;
+        let rounds = if buffered || changed { 2 * self.records } else { self.records.div_ceil(3) };
+        let step = if buffered || changed { 1 } else { 3 };
+        let again =
+            (0..rounds).map(|turn| Change::Put(spread(turn * step), 2 + turn / self.records));
         let removals = (0..self.records).map(Change::Remove);
         puts.chain(again).chain(removals).collect()
     }
 
     pub(super) fn options<S: Placement>(&self) -> Options {
         let checkpoints = self.checkpoints;
-        let options = Options { checkpoints, ..Options::new(4, self.value_bytes) };
+        let write_buffer = usize::from(self.hardships.buffered);
+        let options = Options { checkpoints, write_buffer, ..Options::new(4, self.value_bytes) };
         fitted::<S>(if self.lean {
             Options {
                 page_buffers: Some(2),
@@ -75,7 +95,12 @@ impl CutRun {
         let blocks = if self.lean { 9 } else { 10 };
         let blocks = if self.records > 50 { blocks } else { 8 };
         let blocks = blocks + if self.checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
+        // Other options may let less be valid.
+        let blocks = blocks + u32::from(self.hardships.changed);
         let geometry = Geometry { blocks, ..TINY.geometry };
-        Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed)
+        let mut chip = Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed);
+        let unstable_pages = u32::from(self.hardships.unstable);
+        chip.set_faults(Faults { unstable_pages, ..Faults::NONE });
+        chip
     }
 }

@@ -6,7 +6,9 @@ use nandina::{Index, Validity, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Tear};
 
 use super::oracle::{Change, Model, compare, key, text, value};
-use super::{Bus, CaseId, CutPoint, CutRun, Device, Mode, Report, Shares, in_parallel};
+use super::{
+    Bus, CaseId, CutPoint, CutRun, Device, Hardships, Mode, Report, Shares, harsh, in_parallel,
+};
 
 /// Changes done after the last cut, to see that life goes on.
 const CHANGES_AFTER: usize = 12;
@@ -44,16 +46,16 @@ pub struct Done {
     /// The last cut was never reached.
     pub ended: bool,
     /// The last cut hit a program, an erase or a mark, and not a read.
-    tore: bool,
+    pub(super) tore: bool,
     /// Idle steps that moved a page.
-    idle_moves: u64,
-    faults: FaultCounters,
-    operations: u64,
-    chip_operations: u64,
+    pub(super) idle_moves: u64,
+    pub(super) faults: FaultCounters,
+    pub(super) operations: u64,
+    pub(super) chip_operations: u64,
     /// Chip operations after the last cut, in which a further one could come.
-    next_session: u64,
-    collected: bool,
-    height: u8,
+    pub(super) next_session: u64,
+    pub(super) collected: bool,
+    pub(super) height: u8,
 }
 
 struct Runner<D> {
@@ -262,9 +264,14 @@ pub(super) fn cut_shares<S: Placement, D: Device>(
         system: system.into(),
         seed,
         run: Some(run),
+        hardships: Hardships::NONE,
         cuts: cuts.to_vec(),
     };
-    let whole = uncut::<S, D>(device.clone(), run);
+    let harsh = run.hardships.any();
+    let whole = match harsh {
+        true => harsh::uncut::<S, D>(device.clone(), run),
+        false => uncut::<S, D>(device.clone(), run),
+    };
     let (operations, chip_operations) = match &whole {
         Ok(counts) => *counts,
         Err(what) => {
@@ -284,7 +291,11 @@ pub(super) fn cut_shares<S: Placement, D: Device>(
         }
         let attempt = |cuts: &[CutPoint], report: &mut Report| {
             report.runs += 1;
-            match cut_once::<S, D>(device.clone(), run, cuts) {
+            let done = match harsh {
+                true => harsh::cut_once::<S, D>(device.clone(), run, cuts),
+                false => cut_once::<S, D>(device.clone(), run, cuts),
+            };
+            match done {
                 Ok(done) => {
                     report.add(done.faults, done.operations, done.chip_operations);
                     Some(done)

@@ -65,6 +65,12 @@ pub trait Device: Flash<Error = ChipError> + Clone + Send + Sync {
     /// The chip, to tamper with.
     fn chip_mut(&mut self) -> &mut Chip;
 
+    /// An index is about to be opened or formatted.
+    fn opening(&self) {}
+
+    /// It was, and returned.
+    fn opened(&self) {}
+
     /// Power comes back: what was in RAM is lost.
     fn restore_power(&mut self) {
         self.chip_mut().restore_power();

@@ -8,6 +8,9 @@
 //! - `swarm`: random settings, random faults of random frequency, cuts at random times, for long; then
 //!   the chip is healed and progress is demanded.
 //!
+//! [`Hardships`] make a run or a swarm harder: unstable pages, other options at each opening, a format over the
+//! index, a write buffer, errors of the device.
+//!
 //! The rule after a cut: the old state or the new one, never a third. Everything is scanned and compared.
 //! A failing case has one name ([`CaseId`]) that replays it.
 
@@ -15,15 +18,20 @@ mod case;
 mod cut_run;
 mod cuts;
 mod device;
+mod hardships;
+mod harsh;
 pub mod oracle;
+mod session;
 mod settings;
 mod shares;
 mod swarm;
+mod variants;
 
 pub use case::{CaseId, CutPoint};
 pub use cut_run::CutRun;
 pub use cuts::{cut_everywhere, cut_once};
 pub use device::{Bus, Device, fitted, suited};
+pub use hardships::Hardships;
 pub use settings::chips;
 pub use shares::Shares;
 pub use swarm::{Episode, episode};
@@ -156,7 +164,7 @@ pub struct Torture {
     pub mode: Mode,
     /// Seed of everything random.
     pub seed: u64,
-    /// The run that is cut, in the first three modes.
+    /// The run that is cut, in the first three modes. Of it a swarm takes the hardships alone.
     pub run: CutRun,
     /// Operations asked of each system, in the last.
     pub operations: u64,
@@ -194,7 +202,8 @@ impl Visitor for Whole<'_> {
     fn visit<S: Placement + 'static>(self) -> Self::Output {
         let Torture { mode, seed, run, operations } = self.torture;
         if mode == Mode::Swarm {
-            return Ok(swarm::swarm::<S>(seed, operations, self.shares, self.progress));
+            let shares = self.shares;
+            return Ok(swarm::swarm::<S>(seed, run.hardships, operations, shares, self.progress));
         }
         demand_possible::<S>(&run)?;
         let chip = run.chip::<S>(seed);
@@ -235,14 +244,22 @@ impl Visitor for One<'_> {
     fn visit<S: Placement + 'static>(self) -> Self::Output {
         let case = self.case;
         let done = match case.run {
-            None => swarm::episode::<S>(case.seed, &mut Episode::default()).map(|()| false),
+            None => {
+                let mut done = Episode::default();
+                swarm::episode::<S>(case.seed, case.hardships, &mut done).map(|()| false)
+            }
             Some(run) => {
                 demand_possible::<S>(&run)?;
                 let chip: Chip = run.chip::<S>(case.seed);
-                if case.cuts.is_empty() {
-                    cuts::uncut::<S, _>(chip, run).map(|_| false)
-                } else {
-                    cut_once::<S, _>(chip, run, &case.cuts).map(|done| done.ended)
+                match (case.cuts.is_empty(), run.hardships.any()) {
+                    (true, false) => cuts::uncut::<S, _>(chip, run).map(|_| false),
+                    (true, true) => harsh::uncut::<S, _>(chip, run).map(|_| false),
+                    (false, false) => {
+                        cut_once::<S, _>(chip, run, &case.cuts).map(|done| done.ended)
+                    }
+                    (false, true) => {
+                        harsh::cut_once::<S, _>(chip, run, &case.cuts).map(|done| done.ended)
+                    }
                 }
             }
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nandina::flash::Flash;
 use nandina::place::Placement;
-use nandina::{Index, ReadError};
+use nandina::{Index, OpenError, ReadError};
 use nandina_sim::{Chip, ChipError};
 
 /// What an index must hold.
@@ -40,9 +40,12 @@ impl Change {
     }
 }
 
+/// Lookups that the device may give up before the index is closed.
+const TRIES_MAX: u32 = 3;
+
 /// What each key may hold after a cut that was changed since the last flush: what it held then, or any change of it
 /// since. With a write buffer changes come to the chip in the order of keys, each for itself.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Pending(BTreeMap<Vec<u8>, Vec<Option<Vec<u8>>>>);
 
 impl Pending {
@@ -65,18 +68,45 @@ impl Pending {
         self.0.is_empty()
     }
 
+    /// Whether `found`, all that an index holds, may be what it holds after a cut, where `model` is what it held before.
+    pub fn admits(&self, model: &Model, found: &Model) -> Result<(), String> {
+        for key in found.keys().chain(model.keys()) {
+            let (is, was) = (found.get(key), model.get(key));
+            match self.0.get(key) {
+                Some(states) if states.iter().any(|state| state.as_ref() == is) => {}
+                None if is == was => {}
+                Some(states) => {
+                    let states: Vec<_> =
+                        states.iter().map(|state| shown(state.as_deref())).collect();
+                    let is = shown(is.map(Vec::as_slice));
+                    return Err(format!("{key:02x?} is {is}, which is none of {states:?}"));
+                }
+                None => {
+                    let (is, was) = (is.map(Vec::as_slice), was.map(Vec::as_slice));
+                    return Err(format!("{key:02x?} is {}, it was {}", shown(is), shown(was)));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Has `model` hold what the index does, as far as that may be; else says what is wrong. Answers whether power
-    /// lasted.
+    /// and the device's patience lasted.
     pub fn settle<S: Placement>(
         &self,
         index: &mut Index<'_, &mut Chip, S>,
         model: &mut Model,
     ) -> Result<bool, String> {
+        let mut tries = 0;
         for (key, states) in &self.0 {
-            let found = match index.get(key) {
-                Ok(found) => found.map(<[u8]>::to_vec),
-                Err(ReadError::Device(ChipError::PowerLost)) => return Ok(false),
-                Err(error) => return Err(text(error)),
+            let found = loop {
+                match index.get(key) {
+                    Ok(found) => break found.map(<[u8]>::to_vec),
+                    Err(ReadError::Device(ChipError::PowerLost)) => return Ok(false),
+                    Err(ReadError::Device(ChipError::GaveUp)) if tries < TRIES_MAX => tries += 1,
+                    Err(ReadError::Device(ChipError::GaveUp)) => return Ok(false),
+                    Err(error) => return Err(text(error)),
+                }
             };
             if !states.contains(&found) {
                 return Err(format!("{key:02x?} is {found:02x?}, which is none of {states:02x?}"));
@@ -134,6 +164,58 @@ pub fn compare<F: Flash, S: Placement>(
         return Err("scan downwards goes on after the first record".into());
     }
     Ok(())
+}
+
+/// A value in a report, by its first bytes: they repeat.
+fn shown(value: Option<&[u8]>) -> String {
+    value.map_or("absent".into(), |value| format!("{:02x?}", &value[..value.len().min(8)]))
+}
+
+/// Why the contents of an index are not known.
+#[derive(Debug)]
+pub enum Unknown {
+    /// Power went, or the device gave a read up.
+    Stopped(ChipError),
+    /// The index is wrong.
+    Wrong(String),
+}
+
+impl From<ReadError<ChipError>> for Unknown {
+    fn from(error: ReadError<ChipError>) -> Self {
+        match error {
+            ReadError::Device(error @ (ChipError::PowerLost | ChipError::GaveUp)) => {
+                Self::Stopped(error)
+            }
+            error => Self::Wrong(text(error)),
+        }
+    }
+}
+
+/// All that an index holds, by a scan upwards.
+pub fn contents<F: Flash<Error = ChipError>, S: Placement>(
+    index: &mut Index<'_, F, S>,
+) -> Result<Model, Unknown> {
+    let mut found = Model::new();
+    let mut range = index.range(..)?;
+    while let Some((key, value)) = range.next()? {
+        if found.last_key_value().is_some_and(|(last, _)| &last[..] >= key) {
+            return Err(Unknown::Wrong(format!("scan upwards does not rise at {key:02x?}")));
+        }
+        found.insert(key.to_vec(), value.to_vec());
+    }
+    Ok(found)
+}
+
+/// Whether `open` says that there is no index, or none of the settings that are asked for.
+pub const fn says_none<E>(error: &OpenError<E>) -> bool {
+    matches!(
+        error,
+        OpenError::Blank
+            | OpenError::NotNandina
+            | OpenError::Corrupt { .. }
+            | OpenError::Version { .. }
+            | OpenError::Mismatch { .. }
+    )
 }
 
 /// An error in words for a report.

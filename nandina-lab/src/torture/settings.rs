@@ -11,6 +11,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::device::{fitted, suited};
+use super::hardships::Hardships;
 
 /// Blocks that an index with checkpoints takes for them.
 const CHECKPOINT_BLOCKS: u32 = 4;
@@ -34,6 +35,9 @@ pub fn chips() -> Vec<Profile> {
 /// Changes a seed into another, such that the episodes which tests and documents name have no write buffer.
 const APART: u64 = 0x0077_7269_7465_721D;
 
+/// The same for hardships: an episode without any is the one that its seed has always named.
+const HARD: u64 = 0x6861_7264_7368_6970;
+
 /// What is decided at the start of an episode.
 pub(super) struct Settings {
     pub chip: Chip,
@@ -42,6 +46,10 @@ pub(super) struct Settings {
     /// Chip operations of a session before its cut, at most; 0: no cuts.
     pub cut_within: u64,
     pub remove_percent: u32,
+    /// Each opening has other options.
+    pub changed: bool,
+    /// Changes from one format over the index to the next, about; 0: none.
+    pub format_within: u32,
 }
 
 /// A frequency: never, or one in 8 up to one in 20,000, small and large alike.
@@ -53,7 +61,7 @@ fn frequency(random: &mut ChaCha8Rng) -> u32 {
 }
 
 impl Settings {
-    pub fn choose<S: Placement>(random: &mut ChaCha8Rng, seed: u64) -> Self {
+    pub fn choose<S: Placement>(random: &mut ChaCha8Rng, seed: u64, hard: Hardships) -> Self {
         let needs = S::DESCRIPTION.needs;
         let can = |chip: &Profile| needs.missing(&chip.capabilities).is_none();
         let chips: Vec<_> = chips().into_iter().filter(can).collect();
@@ -69,11 +77,18 @@ impl Settings {
         let profile = suited::<S>(profile);
         let silent_programs = frequency(random);
         let silent_erases = frequency(random);
+        let mut harder = ChaCha8Rng::seed_from_u64(seed ^ HARD);
+        let mut drawn = |hardship| harder.random_bool(0.6) && hardship;
+        let (unstable, errors, changed, formats) =
+            (drawn(hard.unstable), drawn(hard.errors), drawn(hard.changed), drawn(hard.formats));
         let faults = Faults {
+            unstable_pages: if unstable { 1 << harder.random_range(0..3) } else { 0 },
+            device_errors: if errors { 32 << harder.random_range(0..9) } else { 0 },
             program_failures: frequency(random) * 16,
             erase_failures: frequency(random) * 4,
-            silent_programs: silent_programs * 16,
-            silent_erases: silent_erases * 4,
+            // Cells that were not erased, and read otherwise the next time, cannot be found out by reading them back.
+            silent_programs: if unstable { 0 } else { silent_programs * 16 },
+            silent_erases: if unstable { 0 } else { silent_erases * 4 },
             disturbing_reads: frequency(random),
             retention_days: frequency(random),
             within_ecc: true,
@@ -121,6 +136,8 @@ impl Settings {
                 16 << random.random_range(0..8)
             },
             remove_percent: random.random_range(0..60),
+            changed,
+            format_within: if formats { 64 << harder.random_range(0..4) } else { 0 },
         }
     }
 }

@@ -12,12 +12,18 @@ use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Faults};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::oracle::{Change, Model, Pending, compare, key, value};
+use super::oracle::{Model, Pending, compare, contents, key, says_none, value};
+use super::session::End;
 use super::settings::Settings;
-use super::{CaseId, Mode, Report, Shares, in_parallel};
+use super::variants::changed;
+use super::{CaseId, Hardships, Mode, Report, Shares, in_parallel};
 
 /// Changes and lookups of one episode, about.
 const EPISODE_OPERATIONS: u32 = 2_000;
+
+/// More chip operations than the calls between two cuts can need. Without the bound a call without end would not be
+/// found.
+const OPERATIONS_MAX: u64 = 10_000_000;
 
 /// What an episode did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +45,7 @@ pub struct Episode {
 /// Episodes of system `S` until `operations` were done in all.
 pub fn swarm<S: Placement>(
     seed: u64,
+    hardships: Hardships,
     operations: u64,
     shares: Shares,
     progress: &(dyn Fn(u64) + Sync),
@@ -52,7 +59,7 @@ pub fn swarm<S: Placement>(
         }
         let seed = seed.wrapping_add(part);
         let mut done = Episode::default();
-        let outcome = episode::<S>(seed, &mut done);
+        let outcome = episode::<S>(seed, hardships, &mut done);
         report.runs += 1;
         report.add(done.faults, done.operations, done.chip_operations);
         report.refreshed += done.refreshed;
@@ -63,6 +70,7 @@ pub fn swarm<S: Placement>(
                 system: system.into(),
                 seed,
                 run: None,
+                hardships,
                 cuts: Vec::new(),
             };
             report.violated(&case, what);
@@ -71,11 +79,17 @@ pub fn swarm<S: Placement>(
 }
 
 /// One episode, decided by `seed`. Answers what is wrong, if anything is.
-pub fn episode<S: Placement>(seed: u64, done: &mut Episode) -> Result<(), String> {
+pub fn episode<S: Placement>(
+    seed: u64,
+    hardships: Hardships,
+    done: &mut Episode,
+) -> Result<(), String> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let settings = Settings::choose::<S>(&mut random, seed);
+    let settings = Settings::choose::<S>(&mut random, seed, hardships);
     let mut ram = vec![0xA5; ram_needed::<S>(&settings.chip.geometry(), &settings.options)];
     let mut chip = settings.chip.clone();
+    // Formatting for the first time, and comparing, the device gives nothing up.
+    chip.set_faults(Faults { device_errors: 0, ..chip.faults() });
     let opened = Index::<_, S>::format(&mut chip, &settings.options, &mut ram).map(drop);
     let outcome = match opened {
         // A record of this size is too large for this system's leaves, or the chip too small for it.
@@ -85,7 +99,7 @@ pub fn episode<S: Placement>(seed: u64, done: &mut Episode) -> Result<(), String
             let mut life = Life {
                 settings,
                 chip,
-                ram: &mut ram,
+                ram,
                 model: Model::new(),
                 pending: Pending::default(),
                 random,
@@ -94,6 +108,7 @@ pub fn episode<S: Placement>(seed: u64, done: &mut Episode) -> Result<(), String
                 refreshed: 0,
                 from_checkpoints: 0,
                 mounting: 0,
+                formatting: false,
             };
             let outcome = life.live::<S>();
             done.worn_out = life.is_worn_out();
@@ -109,43 +124,27 @@ pub fn episode<S: Placement>(seed: u64, done: &mut Episode) -> Result<(), String
     outcome.map_err(|what| format!("on {}: {what}", chip.profile().key))
 }
 
-struct Life<'r> {
-    settings: Settings,
-    chip: Chip,
-    ram: &'r mut [u8],
-    model: Model,
+pub(super) struct Life {
+    pub settings: Settings,
+    pub chip: Chip,
+    pub ram: Vec<u8>,
+    pub model: Model,
     /// What may not be durable yet.
-    pending: Pending,
-    random: ChaCha8Rng,
-    version: u32,
-    operations: u64,
-    refreshed: u64,
+    pub pending: Pending,
+    pub random: ChaCha8Rng,
+    pub version: u32,
+    pub operations: u64,
+    pub refreshed: u64,
     from_checkpoints: u64,
     /// Chip operations of the last mount.
     mounting: u64,
+    /// A format was begun and did not end: there is the index of the model, an empty one, or none.
+    formatting: bool,
 }
 
-/// Why a session ended.
-enum End {
-    /// Power went.
-    Cut,
-    Done,
-}
-
-impl Life<'_> {
+impl Life {
     fn is_worn_out(&self) -> bool {
-        let capabilities = self.chip.capabilities();
-        // A program or erase that silently did nothing makes the index give up a good block.
-        let faults = self.chip.fault_counters();
-        let given_up = self.failing_blocks() + faults.silent as u32;
-        given_up > capabilities.bad_blocks_max(self.chip.geometry().blocks)
-    }
-
-    /// Blocks that can be written no more, whether they are marked or not.
-    fn failing_blocks(&self) -> u32 {
-        (0..self.chip.geometry().blocks)
-            .filter(|&block| self.chip.is_lost(BlockNumber(block)))
-            .count() as u32
+        is_worn_out(&self.chip)
     }
 
     fn live<S: Placement>(&mut self) -> Result<(), String> {
@@ -157,7 +156,13 @@ impl Life<'_> {
                 let cut = Cut::ALL[self.random.random_range(0..Cut::ALL.len())];
                 self.chip.cut_at(operation, cut);
             }
-            let end = self.session::<S>()?;
+            self.chip.limit_operations(Some(OPERATIONS_MAX));
+            self.chip.set_faults(self.settings.chip.faults());
+            let mut end = self.session::<S>()?;
+            if matches!(end, End::Format) {
+                end = self.format::<S>()?;
+            }
+            self.chip.set_faults(Faults { device_errors: 0, ..self.chip.faults() });
             self.chip.restore_power();
             // What waits in a write buffer is lost without a cut as well.
             if matches!(end, End::Cut) || !self.pending.is_empty() {
@@ -167,7 +172,8 @@ impl Life<'_> {
                 let days = self.random.random_range(0..400);
                 self.chip.rest(days);
             }
-            if self.random.random_range(0..6) == 0 {
+            let unstable = self.chip.faults().unstable_pages > 0;
+            if self.random.random_range(0..6) == 0 || unstable {
                 self.compare_all::<S>()?;
             }
         }
@@ -176,8 +182,24 @@ impl Life<'_> {
         self.demand_progress::<S>()
     }
 
+    /// The options of the next opening, and RAM for them.
+    pub fn choose_options<S: Placement>(&mut self) -> Options {
+        if self.settings.changed {
+            let before = Options {
+                write_cache: [0, 0, 1, 3, 20][self.random.random_range(0..5)],
+                write_buffer: self.random.random_range(0..=2),
+                ..self.settings.options
+            };
+            self.settings.options = changed::<S>(&before, &mut self.random);
+        }
+        self.ram.clear();
+        self.ram.resize(ram_needed::<S>(&self.chip.geometry(), &self.settings.options), 0xA5);
+        self.settings.options
+    }
+
     fn compare_all<S: Placement>(&mut self) -> Result<(), String> {
-        let mut index = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram)
+        let options = self.choose_options::<S>();
+        let mut index = Index::<_, S>::open(&mut self.chip, &options, &mut self.ram)
             .map_err(|error| format!("opening to compare: {error:?}"))?;
         compare(&mut index, &self.model)
     }
@@ -185,144 +207,74 @@ impl Life<'_> {
     /// Decides by the records that were changed since the last flush which of the changes are there.
     fn settle<S: Placement>(&mut self) -> Result<(), String> {
         let start = self.chip.counters().operations();
-        let mut index = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram)
-            .map_err(|error| format!("opening after a cut: {error:?}"))?;
+        let options = self.choose_options::<S>();
+        let opened = Index::<_, S>::open(&mut self.chip, &options, &mut self.ram);
+        if self.formatting && matches!(&opened, Err(error) if says_none(error)) {
+            drop(opened);
+            return self.format_again::<S>();
+        }
+        let mut index = opened.map_err(|error| format!("opening after a cut: {error:?}"))?;
         self.mounting = index.flash().counters().operations() - start;
         self.from_checkpoints += u64::from(index.statistics().from_checkpoint);
+        if std::mem::take(&mut self.formatting) {
+            let found = contents(&mut index).map_err(|error| format!("{error:?}"))?;
+            if !found.is_empty() {
+                let admitted = self.pending.admits(&self.model, &found);
+                admitted.map_err(|what| format!("after a format that was cut: {what}"))?;
+            }
+            self.model = found;
+            self.pending.clear();
+            return Ok(());
+        }
         let settled = self.pending.settle(&mut index, &mut self.model);
         self.pending.clear();
         settled.map(drop).map_err(|what| format!("after a cut: {what}"))
     }
 
-    /// Works until power goes or enough is done.
-    fn session<S: Placement>(&mut self) -> Result<End, String> {
-        let Options { value_bytes, write_buffer, write_cache, .. } = self.settings.options;
-        let capabilities = self.chip.capabilities();
-        let bad_blocks_max = capabilities.bad_blocks_max(self.chip.geometry().blocks);
-        self.operations += 1;
-        let opened = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram);
-        let mut index = match opened {
-            Ok(index) => index,
-            Err(OpenError::Device(ChipError::PowerLost)) => return Ok(End::Cut),
-            Err(error) => return Err(format!("opening: {error:?}")),
-        };
-        let mut refreshed = 0;
-        for _ in 0..self.random.random_range(1..400) {
-            self.operations += 1;
-            let so_far = index.statistics().refreshed_pages;
-            self.refreshed += so_far - refreshed;
-            refreshed = so_far;
-            let number = self.random.random_range(0..self.settings.records);
-            let change = match self.random.random_range(0..100) {
-                part @ 0..7 => {
-                    let done = if part < 5 {
-                        let budget = self.random.random_range(0..200);
-                        index.gc_step(budget).map(drop)
-                    } else {
-                        index.checkpoint().map(|_| self.pending.clear())
-                    };
-                    match done {
-                        Ok(()) => {}
-                        Err(WriteError::Device(ChipError::PowerLost)) => {
-                            return Ok(End::Cut);
-                        }
-                        Err(WriteError::Full { .. } | WriteError::WornOut { .. }) => {
-                            // What a write cache held may be lost in what was given up half way.
-                            if !self.pending.settle(&mut index, &mut self.model)? {
-                                return Ok(End::Cut);
-                            }
-                        }
-                        Err(error) => return Err(format!("idle: {error:?}")),
-                    }
-                    continue;
-                }
-                7..20 => {
-                    match index.get(&key(number)) {
-                        Ok(found) => {
-                            if found != self.model.get(&key(number)).map(|value| &value[..]) {
-                                return Err(format!("get of {number} answers {found:?}"));
-                            }
-                        }
-                        Err(nandina::ReadError::Device(ChipError::PowerLost)) => {
-                            return Ok(End::Cut);
-                        }
-                        Err(error) => return Err(format!("get of {number}: {error:?}")),
-                    }
-                    continue;
-                }
-                percent if percent - 20 < self.settings.remove_percent => Change::Remove(number),
-                _ => {
-                    self.version += 1;
-                    Change::Put(number, self.version)
-                }
-            };
-            self.pending.note(&self.model, change, value_bytes);
-            let was_there = self.model.contains_key(&key(number));
-            let (result, expected) = match change {
-                Change::Put(number, version) => {
-                    (index.insert(&key(number), &value(number, version, value_bytes)), !was_there)
-                }
-                Change::Remove(number) => (index.remove(&key(number)), was_there),
-            };
-            if matches!(result, Ok(Some(answer)) if answer != expected) {
-                return Err(format!("{change:?} answers {result:?}"));
-            }
-            // With a write cache or a write buffer a change is acknowledged by the flush.
-            let flushes = write_buffer == 0 || self.random.random_range(0..6) == 0;
-            let taken = result.is_ok();
-            let result = result.and_then(|_| match flushes {
-                true => index.flush(),
-                false if self.random.random_range(0..4) == 0 => index.tick(),
-                false => Ok(()),
-            });
-            let refused =
-                matches!(result, Err(WriteError::Full { .. } | WriteError::TooHigh { .. }));
-            if taken && refused && index.statistics().bad_blocks <= bad_blocks_max {
-                return Err(format!("what was taken in is refused: {result:?}"));
-            }
-            match result {
-                Ok(()) => {
-                    change.apply(&mut self.model, value_bytes);
-                    let waits = write_cache > 0 || index.statistics().waiting_changes > 0;
-                    if flushes || !waits {
-                        self.pending.clear();
-                    }
-                }
-                Err(WriteError::Device(ChipError::PowerLost)) => return Ok(End::Cut),
-                Err(
-                    WriteError::Full { .. }
-                    | WriteError::TooHigh { .. }
-                    | WriteError::WornOut { .. },
-                ) => {
-                    // Refused before or given up half way: as after a cut, it is there or not.
-                    let found = match index.get(&key(number)) {
-                        Ok(found) => found.map(<[u8]>::to_vec),
-                        Err(nandina::ReadError::Device(ChipError::PowerLost)) => {
-                            return Ok(End::Cut);
-                        }
-                        Err(error) => return Err(format!("get after a refusal: {error:?}")),
-                    };
-                    if write_buffer == 0 {
-                        self.pending.clear();
-                    } else if write_cache > 0 {
-                        if !self.pending.settle(&mut index, &mut self.model)? {
-                            return Ok(End::Cut);
-                        }
-                        continue;
-                    }
-                    settle_with(&mut self.model, change, found, value_bytes)?;
-                }
-                Err(error) => return Err(format!("{change:?}: {error:?}")),
-            }
+    /// Formats the chip over the index.
+    fn format<S: Placement>(&mut self) -> Result<End, String> {
+        if self.is_worn_out() {
+            return Ok(End::Done);
         }
-        Ok(End::Done)
+        let options = self.choose_options::<S>();
+        match Index::<_, S>::format(&mut self.chip, &options, &mut self.ram) {
+            Ok(_) => {
+                self.model.clear();
+                self.pending.clear();
+                Ok(End::Done)
+            }
+            Err(OpenError::Device(ChipError::PowerLost | ChipError::GaveUp)) => {
+                self.formatting = true;
+                Ok(End::Cut)
+            }
+            Err(error) => Err(format!("formatting over the index: {error:?}")),
+        }
+    }
+
+    /// After a format that was cut there was no index any more.
+    fn format_again<S: Placement>(&mut self) -> Result<(), String> {
+        let (options, worn_out) = (self.settings.options, self.is_worn_out());
+        match Index::<_, S>::format(&mut self.chip, &options, &mut self.ram) {
+            Ok(_) => {}
+            // Nothing can be kept on it.
+            Err(OpenError::WornOut { .. }) if worn_out => {
+                self.operations = EPISODE_OPERATIONS.into();
+                return Ok(());
+            }
+            Err(error) => return Err(format!("formatting after a format that was cut: {error:?}")),
+        }
+        self.formatting = false;
+        self.model.clear();
+        self.pending.clear();
+        Ok(())
     }
 
     /// On a chip that is not worn out everything can be removed, and put again.
     fn demand_progress<S: Placement>(&mut self) -> Result<(), String> {
         let worn_out = self.is_worn_out();
-        let value_bytes = self.settings.options.value_bytes;
-        let mut index = Index::<_, S>::open(&mut self.chip, &self.settings.options, self.ram)
+        let options = self.choose_options::<S>();
+        let value_bytes = options.value_bytes;
+        let mut index = Index::<_, S>::open(&mut self.chip, &options, &mut self.ram)
             .map_err(|error| format!("opening the healed chip: {error:?}"))?;
         for key in std::mem::take(&mut self.model).into_keys() {
             match index.remove(&key).and_then(|was_there| index.flush().map(|()| was_there)) {
@@ -350,20 +302,11 @@ impl Life<'_> {
     }
 }
 
-/// What was found for the number of a change that may or may not have been done decides the model.
-fn settle_with(
-    model: &mut Model,
-    change: Change,
-    found: Option<Vec<u8>>,
-    value_bytes: usize,
-) -> Result<(), String> {
-    let old = model.get(&key(change.number())).cloned();
-    if found == old {
-        return Ok(());
-    }
-    change.apply(model, value_bytes);
-    if found == model.get(&key(change.number())).cloned() {
-        return Ok(());
-    }
-    Err(format!("after a cut {change:?} left {found:02x?}, before it was {old:02x?}"))
+/// Whether more blocks can be written no more, marked or not, than the chip promises.
+pub(super) fn is_worn_out(chip: &Chip) -> bool {
+    let blocks = (0..chip.geometry().blocks).map(BlockNumber);
+    let failing = blocks.filter(|&block| chip.is_lost(block)).count() as u32;
+    // A program or erase that silently did nothing makes the index give up a good block.
+    let given_up = failing + chip.fault_counters().silent as u32;
+    given_up > chip.capabilities().bad_blocks_max(chip.geometry().blocks)
 }

@@ -7,6 +7,7 @@ use nandina::flash::{Geometry, PageNumber};
 use serde::{Deserialize, Serialize};
 
 use super::profile::ProfileFields;
+use super::unstable::UnstableFields;
 use super::{ImageErrorKind, Labels};
 use crate::block::{Block, Damage};
 use crate::{Chip, Counters, FaultCounters, Faults, TimeSplit};
@@ -46,6 +47,9 @@ struct BlockFields {
     /// Whether each page stands in the file, in runs of equal answers.
     written: Vec<Run<bool>>,
     damage: BTreeMap<u32, Damage>,
+    /// Left out where there is none: programs from before do not know it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    unstable: BTreeMap<u32, UnstableFields>,
 }
 
 /// So many pages, and what holds for each of them.
@@ -77,6 +81,7 @@ impl Description {
             programs: runs(block.programs_of_pages()),
             written: runs(block.written_pages()),
             damage: block.damage.clone(),
+            unstable: block.unstable.iter().map(|(&page, is)| (page, is.into())).collect(),
         });
         Self {
             labels: labels.clone(),
@@ -149,6 +154,8 @@ impl Description {
             faults.erase_failures,
             faults.rewrite_failures,
             faults.silent,
+            faults.unstable,
+            faults.device_errors,
             faults.flips,
             faults.corrected,
             faults.uncorrectable,
@@ -200,6 +207,16 @@ impl BlockFields {
         (block.erase_count, block.next_in_order) = (self.erase_count, self.next_in_order);
         (block.bad, block.failing) = (self.bad, self.failing);
         block.damage = self.damage;
+        for (page, fields) in self.unstable {
+            let is_written = written.get(page as usize) == Some(&true);
+            let unstable = fields.into_unstable(geometry).filter(|_| is_written);
+            let Some(unstable) = unstable else {
+                return Err(format!(
+                    "page {page} is unstable, and its states are not those of a page"
+                ));
+            };
+            block.unstable.insert(page, unstable);
+        }
         Ok(written)
     }
 }

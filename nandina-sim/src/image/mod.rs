@@ -7,6 +7,7 @@ mod error;
 mod format;
 mod lock;
 mod profile;
+mod unstable;
 
 pub use error::{ImageError, ImageErrorKind};
 

@@ -31,14 +31,19 @@ pub use profile::{Profile, Timing};
 ///    [`Geometry::spare_bytes`] of them. Spare bytes beyond those given are not programmed.
 /// 5. **Bounds.** Page and block numbers lie below [`Geometry::pages`] and [`Geometry::blocks`].
 /// 6. **A cut during a program** leaves any mixture of old and new bits in that page, or a page that
-///    cannot be read, and changes nothing else but what rule 13 says.
-/// 7. **A cut during an erase** leaves the whole block undefined, and changes nothing else.
+///    cannot be read, and changes nothing else but what rule 13 says. The bits of that page are *unstable*: each
+///    read may find the old bits, the new ones or another mixture, corrected or [`ErrorKind::Uncorrectable`],
+///    whether there is an ECC or not. So it stays until an erase of the block, or a rewrite of the page (rule 14),
+///    returns `Ok`. A bit that a later program of the page lets fall (rules 2 and 15) is 0 from then on.
+/// 7. **A cut during an erase** leaves the whole block undefined, and changes nothing else. Each of its pages is
+///    unstable (rule 6) between what it held and ones, until an erase of the block returns `Ok`.
 /// 8. **Durable on return.** A program or an erase that returned `Ok` survives any later cut.
 /// 9. **No life after a cut.** Once power is lost, every operation fails until it is restored.
 /// 10. **Bad blocks.** A block that [`is_bad`](Flash::is_bad) is neither programmed nor erased. What it
 ///     held before it was marked can still be read.
 /// 11. **Reported failure.** A program that fails ([`ErrorKind::ProgramFailed`]) leaves its page as
-///     rule 6 does, one erase ([`ErrorKind::EraseFailed`]) its block as rule 7 does; the chip lives on.
+///     rule 6 does, one erase ([`ErrorKind::EraseFailed`]) its block as rule 7 does: unstable. The chip lives on. What
+///     fails with [`ErrorKind::Other`] while power stays was done, was not done, or was torn in the same way.
 /// 12. **Flipped bits.** A read gives the bytes that were programmed and says whether the ECC had to
 ///     correct so many bits that the page should be refreshed ([`Reading`]); or it fails with
 ///     [`ErrorKind::Uncorrectable`], which concerns that page alone. This holds for the spare bytes too: a
@@ -46,14 +51,15 @@ pub use profile::{Profile, Timing};
 /// 13. **Shared cells.** A cut during a program may also damage the pages that [`Pairing::endangers`]
 ///     names.
 /// 14. **Rewrite.** Where [`Capabilities::rewrite`] is set, a page may be replaced whatever it holds. A
-///     cut leaves that page undefined, and so does a failure, reported as [`ErrorKind::ProgramFailed`];
-///     no other page changes. Elsewhere `rewrite` is never called.
+///     cut leaves that page undefined and unstable (rule 6), and so does a failure, reported as
+///     [`ErrorKind::ProgramFailed`]; no other page changes. Elsewhere `rewrite` is never called.
 /// 15. **Overwrite.** Where [`Capabilities::overwrite`] is set, some of the main data of a page may be
 ///     programmed again, if the page was programmed since its block was erased. That is one program of the
 ///     page: NOP (rule 1), falling bits (rule 2), order (rule 3: where pages rise, only the page programmed
 ///     last in its block) and bad blocks (rule 10) hold for it. A cut leaves any mixture of old and new bits
-///     in those bytes, and so does a failure, reported as [`ErrorKind::ProgramFailed`]. Nothing else changes
-///     but what rule 13 says: unlike after rule 6 the page can be read. Elsewhere `overwrite` is never called.
+///     in those bytes, and so does a failure, reported as [`ErrorKind::ProgramFailed`]. They are unstable (rule 6).
+///     Nothing else changes but what rule 13 says: unlike after rule 6 the page can be read; where the chip has an
+///     ECC a read may fail, but not when it is repeated at once. Elsewhere `overwrite` is never called.
 pub trait Flash {
     /// What went wrong in the device. It is handed to the caller of the index unchanged.
     type Error: FlashError;

@@ -1,0 +1,64 @@
+//! What is done to an index beside cuts and faults of its chip: which of it, and under which names. Nothing is run
+//! here.
+
+/// What makes a run or a swarm harder. All are off by default.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hardships {
+    /// Torn pages are unstable: each read of one may find something else.
+    pub unstable: bool,
+    /// Runs: changes wait in a write buffer of a page, and a flush acknowledges them. Swarms choose themselves.
+    pub buffered: bool,
+    /// Every opening has other options, as far as they are not written on the medium.
+    pub changed: bool,
+    /// The chip is formatted over the index now and then.
+    pub formats: bool,
+    /// The device gives operations up, and the same index is used on. In runs the first cut is such an error.
+    pub errors: bool,
+}
+
+impl Hardships {
+    /// None of them.
+    pub const NONE: Self =
+        Self { unstable: false, buffered: false, changed: false, formats: false, errors: false };
+
+    /// All of them.
+    pub const ALL: Self =
+        Self { unstable: true, buffered: true, changed: true, formats: true, errors: true };
+
+    /// Whether there is any.
+    pub fn any(self) -> bool {
+        self != Self::NONE
+    }
+
+    /// The names of those that are on, each behind a blank, as a case's name has them.
+    pub(super) fn words(self) -> String {
+        let Self { unstable, buffered, changed, formats, errors } = self;
+        [
+            ("unstable", unstable),
+            ("buffered", buffered),
+            ("changed", changed),
+            ("formats", formats),
+            ("errors", errors),
+        ]
+        .into_iter()
+        .filter(|&(_, on)| on)
+        .map(|(word, _)| format!(" {word}"))
+        .collect()
+    }
+
+    /// Those that `words` names, each once and in the order in which [`words`](Self::words) has them.
+    pub(super) fn of_words(words: &str) -> Option<Self> {
+        let mut all = Self::NONE;
+        for word in words.split(' ').filter(|word| !word.is_empty()) {
+            match word {
+                "unstable" => all.unstable = true,
+                "buffered" => all.buffered = true,
+                "changed" => all.changed = true,
+                "formats" => all.formats = true,
+                "errors" => all.errors = true,
+                _ => return None,
+            }
+        }
+        (all.words() == words).then_some(all)
+    }
+}

@@ -1,0 +1,309 @@
+//! What is done with an opened index in a run with hardships, and what it must hold. Nothing is opened here, and no
+//! power is cut.
+
+use nandina::place::Placement;
+use nandina::{Index, Options, WriteError};
+use nandina_sim::ChipError;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::torture::cuts::Done;
+use crate::torture::oracle::{Change, Model, Pending, Unknown, contents, key, text, value};
+use crate::torture::{CutPoint, CutRun, Device};
+
+/// Changes after a first cut that the second one may hit, and after an error of the device in the same session.
+pub const CHANGES_BETWEEN: usize = 2;
+
+/// So many changes are done without idle steps, and as many with one behind each, by turns.
+const CHANGES_ALIKE: usize = 20;
+
+/// Changes from one checkpoint that is asked for to the next.
+const CHECKPOINT_TURNS: usize = 4;
+
+/// Changes from one flush of the write buffer to the next.
+const FLUSH_TURNS: usize = 3;
+
+/// A step of the run.
+#[derive(Clone, Copy, Debug)]
+pub enum Act {
+    Change(Change),
+    Format,
+}
+
+/// What is on the chip, as far as it is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// The index of the model.
+    Whole,
+    /// That, or an empty one, or none: a format was begun.
+    Formatting,
+}
+
+/// Why a session ended, if not at its end.
+pub enum End {
+    /// Power went.
+    Cut,
+    /// Wrong.
+    Wrong(String),
+}
+
+impl From<String> for End {
+    fn from(what: String) -> Self {
+        Self::Wrong(what)
+    }
+}
+
+/// What came of an operation of the index.
+enum Outcome<T> {
+    Done(T),
+    /// The device gave it up: the same index is used on.
+    GaveUp,
+    Refused(String),
+}
+
+/// All of a run but its device.
+#[derive(Clone)]
+pub struct Life {
+    pub run: CutRun,
+    pub acts: Vec<Act>,
+    pub model: Model,
+    pending: Pending,
+    pub state: State,
+    pub options: Options,
+    pub random: ChaCha8Rng,
+    /// Options stay as the run has them until the first cut.
+    pub was_stopped: bool,
+    /// Acts that are done.
+    first: usize,
+    pub done: Done,
+}
+
+impl Life {
+    /// At the begin of `run`. The cuts decide which options the openings after the first one have.
+    pub fn new(run: CutRun, options: Options, cuts: &[CutPoint]) -> Self {
+        let mut acts: Vec<Act> = run.changes().into_iter().map(Act::Change).collect();
+        if run.hardships.formats {
+            // One over the fullest index, and one over what has grown since.
+            let puts = run.records as usize;
+            acts.insert(puts + puts / 3, Act::Format);
+            acts.insert(puts, Act::Format);
+        }
+        let seed = cuts.iter().fold(1, |seed: u64, cut| seed.wrapping_mul(31) + cut.operation);
+        Self {
+            run,
+            acts,
+            model: Model::new(),
+            pending: Pending::default(),
+            state: State::Whole,
+            options,
+            random: ChaCha8Rng::seed_from_u64(seed),
+            was_stopped: false,
+            first: 0,
+            done: Done::default(),
+        }
+    }
+
+    /// The chip was formatted.
+    pub fn was_formatted(&mut self) {
+        self.model.clear();
+        self.pending.clear();
+        self.state = State::Whole;
+    }
+
+    /// Holds `found` against what may be there; from then on it is what must be there.
+    fn settle(&mut self, found: Model) -> Result<(), String> {
+        let empty = self.state == State::Formatting && found.is_empty();
+        if !empty {
+            self.pending.admits(&self.model, &found)?;
+        }
+        self.model = found;
+        self.pending.clear();
+        self.state = State::Whole;
+        Ok(())
+    }
+
+    /// Works on the opened index. Answers whether the chip is to be formatted next, else nothing is left to do.
+    pub fn work<D: Device, S: Placement>(
+        &mut self,
+        index: &mut Index<'_, &mut D, S>,
+        left: &mut usize,
+    ) -> Result<bool, End> {
+        self.see(index)?;
+        while *left > 0 {
+            let Some(&act) = self.acts.get(self.first) else {
+                *left = 0;
+                break;
+            };
+            *left -= 1;
+            let gave_up = match act {
+                Act::Format => {
+                    self.first += 1;
+                    if self.flush(index)? {
+                        self.see(index)?;
+                    }
+                    self.state = State::Formatting;
+                    return Ok(true);
+                }
+                Act::Change(change) => self.change(index, change)?,
+            };
+            self.first += 1;
+            let idle = self.idle(index)?;
+            if gave_up || idle {
+                self.see_again(index)?;
+                *left = (*left).min(CHANGES_BETWEEN);
+            }
+            let statistics = index.statistics();
+            self.done.collected |= statistics.collected_blocks > 0;
+            self.done.height = self.done.height.max(statistics.height);
+        }
+        self.flush(index)?;
+        Ok(false)
+    }
+
+    /// Finds out what the index holds. If the device gives that up, it is done once more.
+    fn see<D: Device, S: Placement>(
+        &mut self,
+        index: &mut Index<'_, &mut D, S>,
+    ) -> Result<(), End> {
+        loop {
+            match contents(index) {
+                Ok(found) => return Ok(self.settle(found)?),
+                Err(Unknown::Stopped(ChipError::GaveUp)) => {}
+                Err(Unknown::Stopped(_)) => return Err(End::Cut),
+                Err(Unknown::Wrong(what)) => return Err(End::Wrong(what)),
+            }
+        }
+    }
+
+    /// After an error of the device: the same index holds the old or the new state, and goes on saying so.
+    fn see_again<D: Device, S: Placement>(
+        &mut self,
+        index: &mut Index<'_, &mut D, S>,
+    ) -> Result<(), End> {
+        self.was_stopped = true;
+        self.see(index).map_err(|end| at("after an error of the device", end))?;
+        self.flush(index)?;
+        let same = compare_in_parts(index, &self.model);
+        same.map_err(|end| at("after an error of the device, once more", end))
+    }
+
+    /// Does `change`. Answers whether the device gave it up.
+    fn change<D: Device, S: Placement>(
+        &mut self,
+        index: &mut Index<'_, &mut D, S>,
+        change: Change,
+    ) -> Result<bool, End> {
+        self.done.operations += 1;
+        let value_bytes = self.run.value_bytes;
+        let record = key(change.number());
+        let was_there = self.model.contains_key(&record);
+        let waits = index.statistics().waiting_changes > 0;
+        self.pending.note(&self.model, change, value_bytes);
+        let result = match change {
+            Change::Put(number, version) => {
+                index.insert(&record, &value(number, version, value_bytes))
+            }
+            Change::Remove(_) => index.remove(&record),
+        };
+        let removes = matches!(change, Change::Remove(_));
+        let expected = was_there == removes;
+        match outcome(result, change)? {
+            Outcome::Done(Some(answer)) if answer != expected => {
+                Err(End::Wrong(format!("{change:?} says {answer}")))
+            }
+            Outcome::Done(_) => {
+                change.apply(&mut self.model, value_bytes);
+                let waits = index.statistics().waiting_changes > 0;
+                if !waits {
+                    self.pending.clear();
+                    return Ok(false);
+                }
+                if self.first.is_multiple_of(FLUSH_TURNS) { self.flush(index) } else { Ok(false) }
+            }
+            Outcome::GaveUp => Ok(true),
+            Outcome::Refused(what) if was_there && (!waits || removes) => {
+                Err(End::Wrong(format!("{change:?} of a record that is there is refused: {what}")))
+            }
+            Outcome::Refused(_) => {
+                self.flush(index)?;
+                self.see(index)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Flushes what waits. Answers whether the device gave it up.
+    fn flush<D: Device, S: Placement>(
+        &mut self,
+        index: &mut Index<'_, &mut D, S>,
+    ) -> Result<bool, End> {
+        match outcome(index.flush(), "flush")? {
+            Outcome::Done(()) => {
+                self.pending.clear();
+                Ok(false)
+            }
+            Outcome::GaveUp => Ok(true),
+            Outcome::Refused(what) => {
+                Err(End::Wrong(format!("the write buffer refuses what it took: {what}")))
+            }
+        }
+    }
+
+    /// An idle step or a checkpoint, if it is their turn. Answers whether the device gave it up.
+    fn idle<D: Device, S: Placement>(
+        &mut self,
+        index: &mut Index<'_, &mut D, S>,
+    ) -> Result<bool, End> {
+        let turn = self.first;
+        let moved = index.statistics().moved_pages;
+        let mut result = Ok(());
+        if turn / CHANGES_ALIKE % 2 == 1 {
+            result = index.gc_step(index.gc_step_least()).map(drop);
+        }
+        if result.is_ok() && self.run.checkpoints.is_some() && turn.is_multiple_of(CHECKPOINT_TURNS)
+        {
+            result = index.checkpoint().map(drop);
+        }
+        self.done.idle_moves += index.statistics().moved_pages.saturating_sub(moved);
+        match outcome(result, "idle")? {
+            Outcome::Done(()) => Ok(false),
+            Outcome::GaveUp => Ok(true),
+            Outcome::Refused(what) => Err(End::Wrong(format!("idle: {what}"))),
+        }
+    }
+}
+
+fn at(when: &str, end: End) -> End {
+    match end {
+        End::Cut => End::Cut,
+        End::Wrong(what) => End::Wrong(format!("{when}: {what}")),
+    }
+}
+
+fn outcome<T>(
+    result: Result<T, WriteError<ChipError>>,
+    of: impl std::fmt::Debug,
+) -> Result<Outcome<T>, End> {
+    match result {
+        Ok(done) => Ok(Outcome::Done(done)),
+        Err(WriteError::Device(ChipError::PowerLost)) => Err(End::Cut),
+        Err(WriteError::Device(ChipError::GaveUp)) => Ok(Outcome::GaveUp),
+        Err(error @ (WriteError::Full { .. } | WriteError::TooHigh { .. })) => {
+            Ok(Outcome::Refused(text(error)))
+        }
+        Err(error) => Err(End::Wrong(format!("{of:?}: {error:?}"))),
+    }
+}
+
+/// Holds the opened index against the model.
+fn compare_in_parts<D: Device, S: Placement>(
+    index: &mut Index<'_, &mut D, S>,
+    model: &Model,
+) -> Result<(), End> {
+    match contents(index) {
+        Ok(found) => Ok(Pending::default().admits(model, &found)?),
+        Err(Unknown::Stopped(ChipError::GaveUp)) => Ok(()),
+        Err(Unknown::Stopped(_)) => Err(End::Cut),
+        Err(Unknown::Wrong(what)) => Err(End::Wrong(what)),
+    }
+}

@@ -1,0 +1,215 @@
+//! The run that is cut, with hardships: torn pages that read otherwise each time, other options at each opening, a
+//! format over the index, a write buffer, and errors of the device that leave power on.
+//!
+//! What was once seen stays. The first opening after a cut decides what of the change that was cut is there; a scan
+//! finds it out, and then every later opening, whatever it reads from torn pages and whatever is cut in it, must find
+//! the same. After a format that was cut there is the index from before, or an empty one, or none: then the chip can be
+//! formatted.
+
+mod life;
+
+use nandina::place::Placement;
+use nandina::{Index, OpenError, Options, ram_needed};
+use nandina_sim::{ChipError, Cut};
+
+use super::cuts::Done;
+use super::oracle::{compare, says_none, text};
+use super::variants::changed;
+use super::{CutPoint, CutRun, Device};
+use life::{CHANGES_BETWEEN, End, Life, State};
+
+/// Changes after the last cut, to see that life goes on.
+const CHANGES_AFTER: usize = 12;
+
+/// How often the torn pages after the last cut are read in another way.
+const READINGS: u32 = 3;
+
+/// More chip operations than a session can need. Without the bound a call without end would not be found.
+const OPERATIONS_MAX: u64 = 2_000_000;
+
+struct Runner<D> {
+    device: D,
+    ram: Vec<u8>,
+    life: Life,
+}
+
+impl<D: Device> Runner<D> {
+    /// Formats the device for the run.
+    fn new<S: Placement>(mut device: D, run: CutRun, cuts: &[CutPoint]) -> Result<Self, String> {
+        let options = run.options::<S>();
+        let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
+        drop(Index::<_, S>::format(&mut device, &options, &mut ram).map_err(text)?);
+        let life = Life::new(run, options, cuts);
+        Ok(Self { device, ram, life })
+    }
+
+    /// The options of the next opening, and RAM for them.
+    fn choose_options<S: Placement>(&mut self) -> Options {
+        let life = &mut self.life;
+        if life.run.hardships.changed && life.was_stopped {
+            life.options = changed::<S>(&life.options, &mut life.random);
+        }
+        self.ram.clear();
+        self.ram.resize(ram_needed::<S>(&self.device.geometry(), &life.options), 0xA5);
+        life.options
+    }
+
+    /// Opens the index, or formats the chip, and does at most `count` acts, until power goes.
+    fn session<S: Placement>(&mut self, count: usize) -> Result<(), End> {
+        self.device.chip_mut().limit_operations(Some(OPERATIONS_MAX));
+        let mut left = count;
+        let mut formats = false;
+        loop {
+            let options = self.choose_options::<S>();
+            let Self { device, ram, life } = self;
+            device.opening();
+            let opened = match formats {
+                true => Index::<_, S>::format(device, &options, ram),
+                false => Index::<_, S>::open(device, &options, ram),
+            };
+            let stay = match opened {
+                Ok(mut index) => {
+                    index.flash().opened();
+                    if formats {
+                        life.was_formatted();
+                    }
+                    life.work(&mut index, &mut left)
+                }
+                Err(OpenError::Device(ChipError::PowerLost)) => Err(End::Cut),
+                Err(OpenError::Device(ChipError::GaveUp)) => {
+                    life.was_stopped = true;
+                    left = left.min(CHANGES_BETWEEN);
+                    Ok(formats)
+                }
+                Err(error) if life.state == State::Formatting && !formats && says_none(&error) => {
+                    Ok(true)
+                }
+                Err(error) => Err(End::Wrong(format!("opening: {error:?}"))),
+            };
+            formats = match stay {
+                Ok(formats) if left > 0 || formats => formats,
+                other => return other.map(drop),
+            };
+        }
+    }
+
+    /// Holds the chip against what may be there, again and again, on clones whose torn pages read otherwise.
+    fn examine<S: Placement>(&self) -> Result<(), String> {
+        // Stable pages read the same each time.
+        let readings = if self.life.run.hardships.unstable { READINGS } else { 1 };
+        for reading in 0..readings {
+            let mut device = self.device.clone();
+            (0..reading).for_each(|_| device.chip_mut().rest(0));
+            let mut life = self.life.clone();
+            life.acts.clear();
+            let fresh = Self { device, ram: Vec::new(), life };
+            fresh.examine_one::<S>(reading).map_err(|what| format!("reading {reading}: {what}"))?;
+        }
+        Ok(())
+    }
+
+    fn examine_one<S: Placement>(mut self, reading: u32) -> Result<(), String> {
+        // Openings, the third of which is cut somewhere and done again.
+        let mut cost = 0;
+        for opening in 0..4 {
+            if opening == 2 {
+                let point = u64::from(reading) * 7 + self.device.chip().counters().reads;
+                let cut = Cut::ALL[(point % 5) as usize];
+                self.device.chip_mut().cut_at(point % (cost + 1), cut);
+            }
+            let start = self.device.chip().counters().operations();
+            let ended = self.session::<S>(0);
+            cost = self.device.chip().counters().operations() - start;
+            match ended {
+                Ok(()) => {}
+                Err(End::Cut) if opening == 2 => {}
+                Err(End::Cut) => return Err("power went without a cut".into()),
+                Err(End::Wrong(what)) => return Err(format!("opening {opening}: {what}")),
+            }
+            self.device.restore_power();
+        }
+        self.compare::<S>()
+    }
+
+    /// Opens the index once more and holds it against the model in every way.
+    fn compare<S: Placement>(&mut self) -> Result<(), String> {
+        let options = self.choose_options::<S>();
+        let mut index = Index::<_, S>::open(&mut self.device, &options, &mut self.ram)
+            .map_err(|error| format!("opening to compare: {error:?}"))?;
+        compare(&mut index, &self.life.model)
+    }
+}
+
+/// Does `run` with its hardships on a new chip, stopped at each of `cuts` in turn: by a cut of power, or, where the
+/// run has errors, the first time by an error of the device. Answers what is wrong, if anything is.
+pub fn cut_once<S: Placement, D: Device>(
+    device: D,
+    run: CutRun,
+    cuts: &[CutPoint],
+) -> Result<Done, String> {
+    let mut runner = Runner::new::<S>(device, run, cuts)?;
+    let whole = runner.life.acts.len();
+    for (number, &CutPoint { operation, cut }) in cuts.iter().enumerate() {
+        let before = runner.device.chip().fault_counters();
+        let chip = runner.device.chip_mut();
+        if run.hardships.errors && number == 0 {
+            chip.give_up_at(operation, cut);
+        } else {
+            chip.cut_at(operation, cut);
+        }
+        let ended = runner.session::<S>(whole);
+        runner.life.was_stopped = true;
+        let after = runner.device.chip().fault_counters();
+        runner.life.done.tore = after.torn > before.torn;
+        if after.cuts + after.device_errors == before.cuts + before.device_errors {
+            runner.life.done.ended = true;
+        }
+        runner.device.restore_power();
+        match ended {
+            Ok(()) | Err(End::Cut) => {}
+            Err(End::Wrong(what)) => return Err(what),
+        }
+        if runner.life.done.ended {
+            break;
+        }
+        if number + 1 == cuts.len() {
+            runner.examine::<S>()?;
+        }
+    }
+    let lives = |runner: &mut Runner<D>, count| match runner.session::<S>(count) {
+        Ok(()) => Ok(()),
+        Err(End::Cut) => Err("power went without a cut".to_string()),
+        Err(End::Wrong(what)) => Err(format!("afterwards: {what}")),
+    };
+    let start = runner.device.chip().counters().operations();
+    lives(&mut runner, CHANGES_BETWEEN)?;
+    runner.life.done.next_session = runner.device.chip().counters().operations() - start;
+    lives(&mut runner, CHANGES_AFTER)?;
+    runner.compare::<S>()?;
+    runner.life.done.faults = runner.device.chip().fault_counters();
+    runner.life.done.chip_operations = runner.device.chip().counters().operations();
+    Ok(runner.life.done)
+}
+
+/// Does the whole run without a cut and answers how many operations and chip operations it takes.
+pub fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u64), String> {
+    let mut runner = Runner::new::<S>(device, run, &[])?;
+    let start = runner.device.chip().counters().operations();
+    let whole = runner.life.acts.len();
+    match runner.session::<S>(whole) {
+        Ok(()) => {}
+        Err(End::Cut) => return Err("power went without a cut".into()),
+        Err(End::Wrong(what)) => return Err(what),
+    }
+    let chip_operations = runner.device.chip().counters().operations() - start;
+    let Done { collected, height, .. } = runner.life.done;
+    let collects = collected || S::DESCRIPTION.in_place || run.hardships.formats;
+    if !collects || height < 2 || !runner.life.model.is_empty() {
+        let left = runner.life.model.len();
+        return Err(format!(
+            "the run is too tame: collected {collected}, height {height}, {left} records left"
+        ));
+    }
+    runner.compare::<S>()?;
+    Ok((runner.life.done.operations, chip_operations))
+}

@@ -1,0 +1,191 @@
+//! One session of a swarm's episode: from an opening of the index until power goes, or enough is done.
+
+use nandina::flash::Flash;
+use nandina::place::Placement;
+use nandina::{Index, OpenError, Options, WriteError};
+use nandina_sim::ChipError;
+use rand::Rng;
+
+use super::oracle::{Change, Model, key, value};
+use super::swarm::{Life, is_worn_out};
+
+/// Why a session ended.
+pub(super) enum End {
+    /// Power went.
+    Cut,
+    Done,
+    /// The chip is to be formatted over the index.
+    Format,
+}
+
+impl Life {
+    /// Works until power goes or enough is done.
+    pub fn session<S: Placement>(&mut self) -> Result<End, String> {
+        let options = self.choose_options::<S>();
+        let Options { value_bytes, write_buffer, write_cache, .. } = options;
+        let capabilities = self.chip.capabilities();
+        let bad_blocks_max = capabilities.bad_blocks_max(self.chip.geometry().blocks);
+        self.operations += 1;
+        let opened = Index::<_, S>::open(&mut self.chip, &options, &mut self.ram);
+        let mut index = match opened {
+            Ok(index) => index,
+            Err(OpenError::Device(ChipError::PowerLost)) => return Ok(End::Cut),
+            Err(OpenError::Device(ChipError::GaveUp)) => return Ok(End::Done),
+            Err(error) => return Err(format!("opening: {error:?}")),
+        };
+        let mut refreshed = 0;
+        for _ in 0..self.random.random_range(1..400) {
+            self.operations += 1;
+            let so_far = index.statistics().refreshed_pages;
+            // An index that opens anew by itself counts anew.
+            self.refreshed += so_far.saturating_sub(refreshed);
+            refreshed = so_far;
+            let within = self.settings.format_within;
+            if within > 0 && self.random.random_range(0..within) == 0 {
+                return Ok(End::Format);
+            }
+            let number = self.random.random_range(0..self.settings.records);
+            let change = match self.random.random_range(0..100) {
+                part @ 0..7 => {
+                    let done = if part < 5 {
+                        let budget = self.random.random_range(0..200);
+                        index.gc_step(budget).map(drop)
+                    } else {
+                        index.checkpoint().map(|_| self.pending.clear())
+                    };
+                    match done {
+                        Ok(()) => {}
+                        Err(WriteError::Device(ChipError::PowerLost)) => {
+                            return Ok(End::Cut);
+                        }
+                        Err(
+                            WriteError::Full { .. }
+                            | WriteError::WornOut { .. }
+                            | WriteError::Device(ChipError::GaveUp),
+                        ) => {
+                            // What a write cache held may be lost in what was given up half way.
+                            if !self.pending.settle(&mut index, &mut self.model)? {
+                                return Ok(End::Cut);
+                            }
+                        }
+                        Err(error) => return Err(format!("idle: {error:?}")),
+                    }
+                    continue;
+                }
+                7..20 => {
+                    match index.get(&key(number)) {
+                        Ok(found) => {
+                            if found != self.model.get(&key(number)).map(|value| &value[..]) {
+                                return Err(format!("get of {number} answers {found:?}"));
+                            }
+                        }
+                        Err(nandina::ReadError::Device(ChipError::PowerLost)) => {
+                            return Ok(End::Cut);
+                        }
+                        Err(nandina::ReadError::Device(ChipError::GaveUp)) => {}
+                        Err(error) => return Err(format!("get of {number}: {error:?}")),
+                    }
+                    continue;
+                }
+                percent if percent - 20 < self.settings.remove_percent => Change::Remove(number),
+                _ => {
+                    self.version += 1;
+                    Change::Put(number, self.version)
+                }
+            };
+            self.pending.note(&self.model, change, value_bytes);
+            let was_there = self.model.contains_key(&key(number));
+            let waited = write_cache > 0 || index.statistics().waiting_changes > 0;
+            let (result, expected) = match change {
+                Change::Put(number, version) => {
+                    (index.insert(&key(number), &value(number, version, value_bytes)), !was_there)
+                }
+                Change::Remove(number) => (index.remove(&key(number)), was_there),
+            };
+            if matches!(result, Ok(Some(answer)) if answer != expected) {
+                return Err(format!("{change:?} answers {result:?}"));
+            }
+            // With a write cache or a write buffer a change is acknowledged by the flush.
+            let flushes = write_buffer == 0 || self.random.random_range(0..6) == 0;
+            let taken = result.is_ok();
+            let result = result.and_then(|_| match flushes {
+                true => index.flush(),
+                false if self.random.random_range(0..4) == 0 => index.tick(),
+                false => Ok(()),
+            });
+            let refused =
+                matches!(result, Err(WriteError::Full { .. } | WriteError::TooHigh { .. }));
+            if taken && refused && index.statistics().bad_blocks <= bad_blocks_max {
+                return Err(format!("what was taken in is refused: {result:?}"));
+            }
+            let removes = matches!(change, Change::Remove(_));
+            if refused && was_there && (removes || !waited) && !is_worn_out(index.flash()) {
+                return Err(format!("{change:?} of a record that is there is refused: {result:?}"));
+            }
+            match result {
+                Ok(()) => {
+                    change.apply(&mut self.model, value_bytes);
+                    let waits = write_cache > 0 || index.statistics().waiting_changes > 0;
+                    if flushes || !waits {
+                        self.pending.clear();
+                    }
+                }
+                Err(WriteError::Device(ChipError::PowerLost)) => return Ok(End::Cut),
+                Err(WriteError::Device(ChipError::GaveUp)) => {
+                    // As after a cut, but the same index says what is there, and goes on saying so.
+                    if !self.pending.settle(&mut index, &mut self.model)? {
+                        return Ok(End::Cut);
+                    }
+                    if write_buffer == 0 {
+                        self.pending.clear();
+                    }
+                }
+                Err(
+                    WriteError::Full { .. }
+                    | WriteError::TooHigh { .. }
+                    | WriteError::WornOut { .. },
+                ) => {
+                    // Refused before or given up half way: as after a cut, it is there or not.
+                    let found = match index.get(&key(number)) {
+                        Ok(found) => found.map(<[u8]>::to_vec),
+                        Err(nandina::ReadError::Device(
+                            ChipError::PowerLost | ChipError::GaveUp,
+                        )) => {
+                            return Ok(End::Cut);
+                        }
+                        Err(error) => return Err(format!("get after a refusal: {error:?}")),
+                    };
+                    if write_buffer == 0 {
+                        self.pending.clear();
+                    } else if write_cache > 0 {
+                        if !self.pending.settle(&mut index, &mut self.model)? {
+                            return Ok(End::Cut);
+                        }
+                        continue;
+                    }
+                    settle_with(&mut self.model, change, found, value_bytes)?;
+                }
+                Err(error) => return Err(format!("{change:?}: {error:?}")),
+            }
+        }
+        Ok(End::Done)
+    }
+}
+
+/// What was found for the number of a change that may or may not have been done decides the model.
+fn settle_with(
+    model: &mut Model,
+    change: Change,
+    found: Option<Vec<u8>>,
+    value_bytes: usize,
+) -> Result<(), String> {
+    let old = model.get(&key(change.number())).cloned();
+    if found == old {
+        return Ok(());
+    }
+    change.apply(model, value_bytes);
+    if found == model.get(&key(change.number())).cloned() {
+        return Ok(());
+    }
+    Err(format!("after a cut {change:?} left {found:02x?}, before it was {old:02x?}"))
+}

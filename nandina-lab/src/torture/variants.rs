@@ -1,0 +1,43 @@
+//! The options with which an index is opened once more: all that is not written on the medium may be another.
+
+use nandina::place::Placement;
+use nandina::space::{EVERY_MAX, TRACKED_MAX};
+use nandina::{Folds, Moves, Options, Validity, Victims, Wear};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+use super::device::fitted;
+
+/// Options for the next opening of an index that was opened with `options` before. A table of mappings only grows,
+/// what a chip cannot be trusted without (`verify`) stays; the pages of the write cache and the write buffer, which decide
+/// when a change is acknowledged, are left to the caller.
+pub(super) fn changed<S: Placement>(options: &Options, random: &mut ChaCha8Rng) -> Options {
+    let least = S::DESCRIPTION.buffers_min;
+    let Options { key_bytes, value_bytes, .. } = *options;
+    fitted::<S>(Options {
+        page_buffers: random.random::<bool>().then(|| random.random_range(least..least + 5)),
+        moves: [Moves::Together, Moves::Alone][random.random_range(0..2)],
+        victims: match random.random_range(0..4) {
+            0 => Victims::CostBenefit,
+            1 => Victims::Tracked(random.random_range(1..=TRACKED_MAX)),
+            _ => Victims::Fewest,
+        },
+        validity: [Validity::Marked, Validity::Searched][random.random_range(0..2)],
+        wear: [None, Some(Wear::Counted), Some(Wear::Circular)][random.random_range(0..3)],
+        read_cache: random.random_range(0..4),
+        write_cache: options.write_cache,
+        write_buffer: options.write_buffer,
+        write_buffer_changes: random.random_bool(0.3).then(|| random.random_range(1..40)),
+        write_buffer_ticks: random.random_bool(0.3).then(|| random.random_range(1..4)),
+        checkpoints: options.checkpoints.map(|_| random.random_range(1..=EVERY_MAX)),
+        mapping_bytes: options.mapping_bytes + [0, 0, 8, 64, 256][random.random_range(0..5)],
+        folds: match random.random_range(0..4) {
+            0 => Folds::Full,
+            1 => Folds::Children(random.random_range(0..4)),
+            _ => Folds::Share,
+        },
+        keep_pages: [None, Some(true), Some(false)][random.random_range(0..3)],
+        verify: options.verify || random.random_range(0..4) == 0,
+        ..Options::new(key_bytes, value_bytes)
+    })
+}

@@ -1,0 +1,94 @@
+//! What an operation leaves that stopped half way: by a cut, reported as failed, or given up by the device.
+
+use nandina::flash::{BlockNumber, PageNumber};
+use rand_chacha::ChaCha8Rng;
+
+use crate::cut::{tear_erase, tear_partner, tear_program, tear_rewrite};
+use crate::faults::strikes;
+use crate::operations::store;
+use crate::unstable::Torn;
+use crate::{Chip, Tear};
+
+impl Chip {
+    pub(crate) fn tear_page(
+        &mut self,
+        page: PageNumber,
+        main: &[u8],
+        spare: &[u8],
+        tear: Tear,
+        by_cut: bool,
+    ) {
+        let mut random = self.random(self.counters.operations());
+        let pages = self.profile.geometry.pages_per_block;
+        let unsettles = self.unsettles(page, &mut random);
+        let (block, page) = self.place(page);
+        let block = self.blocks.change(block);
+        let states = unsettles.then(|| block.states(page));
+        let mut new = block.page_bytes_mut(page).to_vec();
+        store(&mut new, main, spare, false);
+        tear_program(block, page, &new, tear, &mut random);
+        block.count_program(page);
+        if let Some(states) = states {
+            block.unsettle(page, states, &Torn::Programmed(&new), tear, &mut random);
+        }
+        if by_cut {
+            for partner in self.profile.capabilities.pairing.endangers(page.0, pages) {
+                tear_partner(block, PageNumber(partner), tear, &mut random);
+            }
+        }
+        self.fault_counters.torn += u64::from(by_cut);
+    }
+
+    pub(crate) fn tear_rewritten(
+        &mut self,
+        page: PageNumber,
+        main: &[u8],
+        spare: &[u8],
+        tear: Tear,
+        silent: bool,
+    ) {
+        let mut random = self.random(self.counters.operations());
+        let geometry = &self.profile.geometry;
+        let mut new = vec![0xFF; (geometry.page_bytes + geometry.spare_bytes) as usize];
+        store(&mut new, main, spare, true);
+        let unsettles = !silent && self.unsettles(page, &mut random);
+        let (block, page) = self.place(page);
+        let block = self.blocks.change(block);
+        let states = unsettles.then(|| block.states(page));
+        tear_rewrite(block, page, &new, tear, &mut random);
+        block.count_program(page);
+        if let Some(states) = states {
+            block.unsettle(page, states, &Torn::Rewritten(&new), tear, &mut random);
+        }
+    }
+
+    pub(crate) fn tear_block(&mut self, block: BlockNumber, tear: Tear) {
+        let mut random = self.random(self.counters.operations());
+        let geometry = self.profile.geometry;
+        let pages = geometry.pages_per_block;
+        // Whether a page is unstable is decided for itself; one that was erased before has nothing to lose.
+        let mut unsettled = Vec::new();
+        for page in (0..pages).map(PageNumber) {
+            let holds = self.blocks[block.0 as usize].page_bytes(page).is_some();
+            if holds && self.unsettles(geometry.page_in(block, page.0), &mut random) {
+                unsettled.push((page, self.blocks[block.0 as usize].states(page)));
+            }
+        }
+        let block = self.blocks.change(block.0 as usize);
+        tear_erase(block, pages, tear, &mut random);
+        for (page, states) in unsettled {
+            block.unsettle(page, states, &Torn::Erased, tear, &mut random);
+        }
+        block.exhaust();
+        block.erase_count += 1;
+    }
+
+    /// Whether `page`, which is torn now, is unstable from now on: it is one of those, or was before.
+    pub(crate) fn unsettles(&mut self, page: PageNumber, random: &mut ChaCha8Rng) -> bool {
+        let (block, index) = self.place(page);
+        let was = self.blocks[block].unstable.contains_key(&index.0);
+        let unsettles = was || strikes(random, self.faults.unstable_pages);
+        self.fault_counters.unstable += u64::from(unsettles);
+        unsettles
+    }
+}

@@ -1,0 +1,154 @@
+//! Pages whose bits are unstable: a program, rewrite, overwrite or erase stopped half way there, and each read
+//! finds something else (rule 6). Which pages these are is decided where they are torn; here is what they read as.
+
+use std::ops::Range;
+
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+use nandina::flash::PageNumber;
+
+use crate::block::Block;
+use crate::cut::{Tear, mix};
+
+/// A page that is between two states, until its block is erased or the page is rewritten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unstable {
+    /// Main data and spare area as they were.
+    pub old: Vec<u8>,
+    /// As they were to become.
+    pub new: Vec<u8>,
+    /// Half of the reads find more wrong bits than the ECC corrects, even where there is no ECC.
+    pub faint: bool,
+    /// Some bytes of a page that was readable were overwritten (rule 15): a read that
+    /// is repeated at once does not fail twice.
+    pub overwritten: bool,
+}
+
+/// What a read of an unstable page says of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sensed {
+    Clean,
+    Corrected,
+    Uncorrectable,
+}
+
+impl Unstable {
+    /// What the read that is operation `turn` of the chip finds: how well, and main data and spare area.
+    pub fn sense(&self, has_ecc: bool, turn: u64, random: &mut ChaCha8Rng) -> (Sensed, Vec<u8>) {
+        let mut page = self.old.clone();
+        let state = random.random_range(0..3);
+        match state {
+            0 => {}
+            1 => page.copy_from_slice(&self.new),
+            _ => {
+                let range = self.torn_bytes();
+                mix(&mut page[range.clone()], &self.new[range], random);
+            }
+        }
+        let mixed = has_ecc && state == 2;
+        let fails = if self.overwritten {
+            mixed && turn.is_multiple_of(2) && random.random()
+        } else {
+            (self.faint && random.random()) || (mixed && random.random_range(0..3) == 0)
+        };
+        let sensed = if fails {
+            Sensed::Uncorrectable
+        } else if has_ecc && random.random_range(0..4) == 0 {
+            Sensed::Corrected
+        } else {
+            Sensed::Clean
+        };
+        (sensed, page)
+    }
+
+    /// From the first byte in which the states differ to the last.
+    fn torn_bytes(&self) -> Range<usize> {
+        let differs = |at: &usize| self.old[*at] != self.new[*at];
+        let first = (0..self.old.len()).find(differs).unwrap_or(0);
+        first..(first..self.old.len()).rev().find(differs).map_or(first, |last| last + 1)
+    }
+
+    /// Each bit that is 1 in one of the two states.
+    pub fn union(&self) -> impl Iterator<Item = u8> {
+        self.old.iter().zip(&self.new).map(|(old, new)| old | new)
+    }
+}
+
+/// What a page was about to become when it was torn.
+pub enum Torn<'b> {
+    /// A program of these bytes, main data and spare area: bits fall.
+    Programmed(&'b [u8]),
+    /// An overwrite of bytes from this one on: bits fall.
+    Overwritten(usize, &'b [u8]),
+    /// A rewrite to these bytes.
+    Rewritten(&'b [u8]),
+    /// An erase.
+    Erased,
+}
+
+impl Block {
+    /// The two states of a page; of one that is not unstable they are the same.
+    pub fn states(&self, page: PageNumber) -> (Vec<u8>, Vec<u8>) {
+        if let Some(unstable) = self.unstable.get(&page.0) {
+            return (unstable.old.clone(), unstable.new.clone());
+        }
+        let cells = self.page_bytes(page).map_or_else(|| self.ones(), <[u8]>::to_vec);
+        (cells.clone(), cells)
+    }
+
+    /// Leaves `page`, which was in `states` and is torn now, unstable.
+    pub fn unsettle(
+        &mut self,
+        page: PageNumber,
+        states: (Vec<u8>, Vec<u8>),
+        torn: &Torn<'_>,
+        tear: Tear,
+        random: &mut ChaCha8Rng,
+    ) {
+        let was = self.unstable.remove(&page.0);
+        let (old, mut new) = states;
+        let (mut old, overwritten) = match torn {
+            Torn::Programmed(_) => (old, false),
+            Torn::Overwritten(..) => (old, was.as_ref().is_none_or(|was| was.overwritten)),
+            // What is replaced was one of the states, and nobody knows which.
+            Torn::Rewritten(_) | Torn::Erased => {
+                (if was.is_some() && random.random() { new.clone() } else { old }, false)
+            }
+        };
+        match *torn {
+            Torn::Programmed(bytes) => fall(&mut new, bytes),
+            Torn::Overwritten(at, bytes) => fall(&mut new[at..at + bytes.len()], bytes),
+            Torn::Rewritten(bytes) => {
+                // The chip erases the page first.
+                if tear == Tear::Ones {
+                    old.fill(0xFF);
+                }
+                new.copy_from_slice(bytes);
+            }
+            Torn::Erased => new.fill(0xFF),
+        }
+        let still = matches!(torn, Torn::Programmed(_) | Torn::Overwritten(..));
+        let was_faint = still && was.is_some_and(|was| was.faint);
+        let faint = was_faint || (tear == Tear::Unreadable && !overwritten);
+        if faint && let Some(damage) = self.damage.get_mut(&page.0) {
+            damage.unreadable = false;
+        }
+        // The page counts as written: its cells are what the tear left of it.
+        self.page_bytes_mut(page);
+        self.unstable.insert(page.0, Unstable { old, new, faint, overwritten });
+    }
+
+    /// Lets the bits of a page fall that are 0 in `bytes`, which begin at byte `at`, whichever state it is in.
+    #[inline]
+    pub fn fall_unstable(&mut self, page: PageNumber, at: usize, bytes: &[u8]) {
+        if let Some(unstable) = self.unstable.get_mut(&page.0) {
+            fall(&mut unstable.old[at..at + bytes.len()], bytes);
+            fall(&mut unstable.new[at..at + bytes.len()], bytes);
+        }
+    }
+}
+
+fn fall(old: &mut [u8], new: &[u8]) {
+    old.iter_mut().zip(new).for_each(|(old, new)| *old &= new);
+}
