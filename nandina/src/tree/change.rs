@@ -62,7 +62,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.make_room()?;
             // Room is made while nothing of the change is on the stack.
             match self.try_put(key, value)? {
-                Step::Done(new) => return Ok(Some(new)),
+                Step::Done(new) => {
+                    // What the tree refused before waits no more if it was of this key.
+                    self.batch.forget(key);
+                    return Ok(Some(new));
+                }
                 Step::Again => {}
                 Step::Refused(refusal) => self.reclaim_name(refusal)?,
             }
@@ -189,19 +193,35 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Err(Fault::TooHigh { height: self.height });
         }
         let height = self.height + u8::from(grows);
-        let more_pages = divided + S::path_pages(height) - S::path_pages(self.height);
+        let more_pages = divided + self.pages_to_grow(height);
         let inner_nodes = self.inner_nodes + divided - 1 + u32::from(grows);
-        let budget = if inner_nodes == self.inner_nodes {
-            self.budget
-        } else {
-            self.budget_for(height, inner_nodes)
-        };
-        let mapped =
-            if S::DESCRIPTION.maps { 1 + self.kept_for_parents(self.inner_nodes) } else { 0 };
-        let valid_pages = self.space.taken_pages() + more_pages + mapped;
-        if valid_pages <= budget.limit_pages {
+        let (limit_pages, beside) = self.limit_and_beside(height, inner_nodes);
+        if self.space.taken_pages() + more_pages + beside <= limit_pages {
             return Ok(());
         }
-        Err(self.space.no_room(budget.limit_pages))
+        Err(self.space.no_room(limit_pages))
+    }
+
+    /// Pages that a tree takes which grows to `height`, beside one for each node that is divided: a new root's, and
+    /// that of a root's lower half where the root's own page becomes the new root's.
+    pub(super) fn pages_to_grow(&self, height: u8) -> u32 {
+        if S::DESCRIPTION.in_place {
+            return u32::from(height - self.height);
+        }
+        S::path_pages(height) - S::path_pages(self.height)
+    }
+
+    /// Pages that may be valid in a tree that grows to `height` and `inner_nodes`, and pages that mappings may need
+    /// beside them at some step on the way. What may wait in the write buffer and what may be changed at once are
+    /// measured by it alike.
+    pub(super) fn limit_and_beside(&self, height: u8, inner_nodes: u32) -> (u32, u32) {
+        let limit_pages = if (height, inner_nodes) == (self.height, self.inner_nodes) {
+            self.budget.limit_pages
+        } else {
+            self.budget_for(height, inner_nodes).limit_pages
+        };
+        // A name that the change adds, and the places of all inner nodes.
+        let beside = if S::DESCRIPTION.maps { 1 + self.kept_until(inner_nodes) } else { 0 };
+        (limit_pages, beside)
     }
 }

@@ -70,8 +70,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.settle()?;
         if !self.batch.takes(key) || (value.is_some() && !self.may_wait(key)) {
             match self.apply_waiting() {
-                // Nothing that waits keeps a record from being removed.
-                Err(error) if value.is_none() && is_refusal(&error) => return Ok(false),
+                // Nothing that the tree refused keeps another record from being removed or replaced.
+                Err(error) if is_refusal(&error) => return Ok(false),
                 applied => applied?,
             }
             if value.is_some() && !self.may_wait(key) {
@@ -141,12 +141,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             added = divided;
             level += 1;
         }
-        pages += S::path_pages(height) - S::path_pages(self.height);
-        let limit_pages = self.budget_for(height, inner_nodes).limit_pages;
-        // Names are given up for it if need be, but for one that a change may add.
-        let pages =
-            pages + if S::DESCRIPTION.maps { 1 + self.kept_for_parents(inner_nodes) } else { 0 };
-        self.space.valid_pages().saturating_add(pages) <= limit_pages
+        pages += self.pages_to_grow(height);
+        // Names are given up for it if need be.
+        let (limit_pages, beside) = self.limit_and_beside(height, inner_nodes);
+        self.space.valid_pages().saturating_add(pages + beside) <= limit_pages
     }
 
     fn form_capacity(&self, level: u8, height: u8) -> usize {
