@@ -13,7 +13,7 @@ use crate::space::{
     Wear, checkpoint_cost, checkpoint_parts, room_to_fail,
 };
 use crate::tree::{
-    Form, HEIGHT_MAX, Options, SPARE_MOVES, move_cost, moved_path, ram_needed, waiting_max,
+    Form, MERGES_MAX, Options, SPARE_MOVES, Size, move_cost, moved_path, ram_needed, waiting_max,
 };
 
 /// Chip operations of one call, at most.
@@ -82,7 +82,7 @@ pub fn plan<S: Placement>(
     options.check::<S, _>(geometry, block_pages, usize::MAX)?;
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
     let medium = options.medium::<S>(geometry);
-    let tree = Tree::of::<S>(&Form::new(&layout, &medium), records);
+    let tree = Size::of::<S>(&Form::new(&layout, &medium), records);
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
     let area = if options.checkpoints.is_some() { AREA_BLOCKS } else { 0 };
     let extent = Extent { block_pages, blocks: (geometry.blocks - reserve).saturating_sub(area) };
@@ -92,26 +92,39 @@ pub fn plan<S: Placement>(
         Some(_) => checkpoint_parts(geometry, &layout, block_pages).unwrap_or(0),
         None => 0,
     };
-    let budget = if S::DESCRIPTION.in_place {
-        Budget::in_place(geometry.pages() / 2)
-    } else {
-        Budget::new(
-            &extent,
-            options.moves,
-            tree.height,
-            (path, moved_path::<S>(capacity, tree.height, tree.inner_nodes, block_pages)),
-            tree.inner_nodes,
-        )
+    let budget_for = |height: u8, inner_nodes: u32| {
+        if S::DESCRIPTION.in_place {
+            return Budget::in_place(geometry.pages() / 2);
+        }
+        let moved = moved_path::<S>(capacity, height, inner_nodes, block_pages);
+        Budget::new(&extent, options.moves, height, (S::path_pages(height), moved), inner_nodes)
     };
-    if budget.limit_pages < 3 {
-        return Err(OpenError::ChipTooSmall { limit_pages: budget.limit_pages });
+    let least = budget_for(2, 1);
+    if least.limit_pages < 3 {
+        return Err(OpenError::ChipTooSmall { limit_pages: least.limit_pages });
     }
-    // A system that puts a whole path in one page has as many pages as leaves.
-    let shares_pages = S::DESCRIPTION.writes_paths && path == 1;
-    let valid_pages = if shares_pages { tree.leaves } else { tree.leaves + tree.inner_nodes };
+    let budget = budget_for(tree.height, tree.inner_nodes);
+    let valid_pages = tree.leaves.saturating_add(tree.inner_nodes);
     let wear = options.wear::<S>();
     let (height, in_place) = (tree.height, S::DESCRIPTION.in_place);
-    let bounds = Bounds { extent, budget, path, height, parts, options, wear, in_place };
+    let few_buffers = options.buffers::<S>() <= 2;
+    // The nodes of a tree are searched for two to merge: the leaves once, and the inner nodes for each that is divided.
+    let (leaves, inner) = (u64::from(tree.leaves), u64::from(tree.inner_nodes));
+    let merges = if tree.height > 1 { MERGES_MAX } else { 0 };
+    let searched = if few_buffers { 2 } else { 1 } * leaves + 6 * u64::from(merges) * inner;
+    let bounds = Bounds {
+        extent,
+        budget,
+        path,
+        height,
+        parts,
+        options,
+        wear,
+        in_place,
+        trims: S::TRIMS,
+        merges,
+        searched,
+    };
     let shared = Frames::COUNT_MAX.min(options.buffers::<S>()) <= usize::from(tree.height);
     let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };
     let spanned = u64::from((budget.room_pages - budget.reserve_pages).div_ceil(block_pages));
@@ -171,39 +184,6 @@ pub fn plan<S: Placement>(
     })
 }
 
-/// A tree whose nodes are half full, as inserts in random order leave them at worst.
-struct Tree {
-    height: u8,
-    leaves: u32,
-    inner_nodes: u32,
-    /// The pages have no room for the levels that are missing.
-    too_high: bool,
-}
-
-impl Tree {
-    fn of<S: Placement>(form: &Form, records: u32) -> Self {
-        let mut tree = Self { height: 1, leaves: 1, inner_nodes: 0, too_high: false };
-        while tree.height < HEIGHT_MAX {
-            let fill = |level| {
-                let capacity = form.capacity::<S>(level, tree.height) as u32;
-                if level == tree.height { capacity.max(1) } else { capacity.div_ceil(2).max(1) }
-            };
-            let mut nodes = records.div_ceil(fill(1)).max(1);
-            (tree.leaves, tree.inner_nodes) = (nodes, 0);
-            for level in 2..=tree.height {
-                nodes = nodes.div_ceil(fill(level));
-                tree.inner_nodes += nodes;
-            }
-            tree.too_high = nodes > 1;
-            if nodes == 1 || !form.can_grow::<S>(tree.height) {
-                break;
-            }
-            tree.height += 1;
-        }
-        tree
-    }
-}
-
 struct Bounds<'p> {
     extent: Extent,
     budget: Budget,
@@ -214,26 +194,37 @@ struct Bounds<'p> {
     options: &'p Options,
     wear: Wear,
     in_place: bool,
+    /// Each level may be divided by itself.
+    trims: bool,
+    /// Merges of nodes before that.
+    merges: u32,
+    /// Reads to find such nodes.
+    searched: u64,
 }
 
 impl Bounds<'_> {
     /// A change that finds `short_pages` too few, and perhaps the reserve touched.
     fn change(&self, short_pages: u32, reserve_touched: bool) -> Cost {
-        let height = u64::from(self.height);
+        let (height, merges) = (u64::from(self.height), u64::from(self.merges));
+        // Ways down and up again: each level may be divided by itself, and nodes are merged. On the way up a node may
+        // have been displaced, and the one above that tells where it ends.
+        let ways = if self.trims { height + 1 } else { 1 } + merges;
+        let way_reads = ways * (3 * height + 2) + self.searched;
         if self.in_place {
-            // Nothing is collected. Each level may be divided by itself, which writes two pages, or three for a root,
-            // and goes down once; before a page is written the first time since a mount, its other page is read.
-            let programs = 3 * height + 3;
+            // Nothing is collected. A division writes two pages, or three for a root; before a page is written the first
+            // time since a mount, its other page is read.
+            let programs = 3 * height + 3 + 3 * merges;
             let verifies = if self.options.verify { programs } else { 0 };
-            let reads = (height + 1) * (2 * height + 1) + programs + verifies;
-            return Cost { reads, programs, erases: 0 };
+            return Cost { reads: way_reads + programs + verifies, programs, erases: 0 };
         }
         let path = u64::from(self.path);
         let gain = self.extent.gain();
-        let victims = u64::from((short_pages + self.path).div_ceil(gain));
+        // What each of them writes beside the halves of the nodes that are divided.
+        let ways_pages = (ways as u32).saturating_mul(self.path);
+        let victims = u64::from((short_pages + ways_pages).div_ceil(gain));
         let moved = victims * u64::from(self.extent.block_pages - gain);
         let spare_moves = 2 * u64::from(SPARE_MOVES) + WEAK_MAX as u64;
-        let operation = path + height + 1;
+        let operation = u64::from(ways_pages) + 2 * merges + height + 1;
         let staged = self.options.write_cache as u64;
         let programs = moved + spare_moves * path + operation + staged;
         let block_pages = u64::from(self.extent.block_pages);
@@ -262,7 +253,7 @@ impl Bounds<'_> {
             Victims::Fewest | Victims::CostBenefit => moved,
         };
         let verifies = if self.options.verify { programs } else { 0 };
-        let reads = (looked_at + spare_moves) * by_move + 3 * height + search + searched + verifies;
+        let reads = (looked_at + spare_moves) * by_move + way_reads + search + searched + verifies;
         let erases =
             programs.div_ceil(block_pages) + checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
         let reads = reads + erases * u64::from(self.wear.reads_by_erase());

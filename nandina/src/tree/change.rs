@@ -4,6 +4,7 @@
 use super::Index;
 use super::descend::Path;
 use super::divide::left_count;
+use super::merge::{Merges, Sparse};
 use super::rewrite::Edit;
 use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
@@ -19,6 +20,8 @@ enum Look<E> {
     Insert(usize),
     /// The node of this level is divided first.
     Divide(u8),
+    /// Nodes are merged first.
+    Merge(Sparse),
     /// There is no room for it.
     Refused(Fault<E>),
 }
@@ -29,6 +32,8 @@ enum Step<E> {
     Done(bool),
     /// Something else had to be written first. There may be less room than before.
     Again,
+    /// Nodes are merged first.
+    Merge(Sparse),
     /// There is no room for it.
     Refused(Fault<E>),
 }
@@ -58,10 +63,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if self.defer(key, Some(value))? {
             return Ok(None);
         }
+        let (mut merges, mut first) = (Merges::new(), true);
         loop {
-            self.make_room()?;
+            self.make_room(core::mem::take(&mut first))?;
             // Room is made while nothing of the change is on the stack.
-            match self.try_put(key, value)? {
+            match self.try_put(key, value, &merges)? {
+                Step::Merge(sparse) => self.merge(sparse, &mut merges)?,
                 Step::Done(new) => {
                     // What the tree refused before waits no more if it was of this key.
                     self.batch.forget(key);
@@ -75,15 +82,21 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Puts a record, or makes way for it.
     #[inline(never)]
-    fn try_put(&mut self, key: &[u8], value: &[u8]) -> Result<Step<F::Error>, Fault<F::Error>> {
+    fn try_put(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        merges: &Merges,
+    ) -> Result<Step<F::Error>, Fault<F::Error>> {
         let mut path = Path::new();
         self.descend_to_change(&mut path, key, 1)?;
         let height = self.height;
-        let (level, edit, new) = match self.look(&path, key, value)? {
+        let (level, edit, new) = match self.look(&path, key, value, merges)? {
             Look::Same => {
                 self.note_change(&path, height);
                 return Ok(Step::Done(false));
             }
+            Look::Merge(sparse) => return Ok(Step::Merge(sparse)),
             Look::Refused(refusal) => return Ok(Step::Refused(refusal)),
             Look::Replace(index) => (1, Edit::Replace { index, value }, Some(false)),
             Look::Insert(index) => (1, Edit::Insert { index, key, value }, Some(true)),
@@ -101,7 +114,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Nodes from the leaf up that are full.
-    fn full_levels(&self, path: &Path) -> u8 {
+    pub(super) fn full_levels(&self, path: &Path) -> u8 {
         let mut full = 0;
         while full < self.height && path.count(full + 1) >= self.capacity(full + 1) {
             full += 1;
@@ -131,6 +144,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         path: &Path,
         key: &[u8],
         value: &[u8],
+        merges: &Merges,
     ) -> Result<Look<F::Error>, Fault<F::Error>> {
         let node = self.node(self.working(1), 1)?;
         let index = match node.search(key) {
@@ -138,7 +152,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             Ok(index) => return Ok(Look::Replace(index)),
             Err(index) => index,
         };
-        Ok(match self.admit(path) {
+        let admitted = self.admit(path);
+        if let Some(sparse) = self.sparse(self.full_levels(path), admitted.is_err(), merges) {
+            return Ok(Look::Merge(sparse));
+        }
+        Ok(match admitted {
             Err(refusal) => Look::Refused(refusal),
             Ok(()) => self.to_divide(path, index).map_or(Look::Insert(index), Look::Divide),
         })
@@ -155,8 +173,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if self.defer(key, None)? {
             return Ok(None);
         }
+        let mut first = true;
         loop {
-            self.make_room()?;
+            self.make_room(core::mem::take(&mut first))?;
             if let Step::Done(found) = self.try_take_out(key)? {
                 return Ok(Some(found));
             }

@@ -13,8 +13,9 @@ pub struct Path {
     slots: [u16; HEIGHT_MAX as usize],
     counts: [u16; HEIGHT_MAX as usize],
     lowest: [u8; HEIGHT_MAX as usize],
-    /// The page buffer that holds the last node.
+    /// The page buffer that holds the last node, and its level.
     pub frame: usize,
+    stop: u8,
     /// Every step took the last child: the last node is at the right edge of the tree.
     pub right_edge: bool,
     /// Changes in the write buffer whose keys are below those of the nodes to the right of the path.
@@ -29,6 +30,7 @@ impl Path {
             counts: [0; HEIGHT_MAX as usize],
             lowest: [0; HEIGHT_MAX as usize],
             frame: 0,
+            stop: 1,
             right_edge: true,
             waiting: usize::MAX,
         }
@@ -37,6 +39,11 @@ impl Path {
     /// The page that holds the node of `level`.
     pub const fn page(&self, level: u8) -> u32 {
         self.pages[level as usize - 1]
+    }
+
+    /// The level at which the way down ended.
+    pub const fn stop(&self) -> u8 {
+        self.stop
     }
 
     /// Which child of the node of `level` was taken.
@@ -154,7 +161,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 self.place.take(&mut self.space, level, page);
             }
             if level == stop {
-                path.frame = frame;
+                (path.frame, path.stop) = (frame, stop);
                 return Ok(());
             }
             if path.slot(level) + 1 < path.count(level) {

@@ -3,7 +3,8 @@
 //! The tree knows keys, nodes and levels. It knows nothing of chips: pages come from and go to
 //! [`Space`], and where a changed node goes is the placement's answer. No recursion, no heap.
 //!
-//! Nodes that become empty vanish; nothing is merged or redistributed (μ-Tree paper, section 3.4).
+//! Nodes that become empty vanish, and removals merge nothing (μ-Tree paper, section 3.4). Only a tree that would grow
+//! beyond what is planned for its records merges nodes first (`merge.rs` beside this).
 
 #[cfg(feature = "write-buffer")]
 mod batch;
@@ -20,6 +21,7 @@ mod form;
 mod identify;
 mod idle;
 mod in_place;
+mod merge;
 mod mount;
 #[cfg(not(feature = "write-buffer"))]
 mod no_batch;
@@ -29,6 +31,7 @@ mod range;
 mod recover;
 mod rewrite;
 mod search;
+mod shrink;
 mod survey;
 mod trim;
 mod valid;
@@ -45,6 +48,7 @@ pub(crate) use form::Form;
 pub use identify::{identify, ram_to_identify};
 pub use idle::Idle;
 pub(crate) use idle::move_cost;
+pub(crate) use merge::{MERGES_MAX, Size};
 pub use options::{Options, ram_needed};
 pub use pairs::Records;
 pub use range::{KeyBounds, Range};

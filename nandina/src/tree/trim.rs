@@ -116,7 +116,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// The node in `frame` ends at `count`.
     #[inline(never)]
-    fn truncate(&mut self, frame: usize, level: u8, count: usize) {
+    pub(super) fn truncate(&mut self, frame: usize, level: u8, count: usize) {
         let level = self.level(level);
         let extent = S::extent(self.space.layout().area_bytes(), level.level, level.height);
         let bytes = &mut self.space.frames.bytes_mut(frame)[extent];
