@@ -43,13 +43,15 @@ impl Cost {
 pub struct Plan {
     /// Bytes of the buffer that the index needs.
     pub ram_bytes: usize,
-    /// Height of a tree of so many records whose nodes are half full.
+    /// Levels of the tree, at most, whatever was put and removed in whatever order.
     pub height: u8,
-    /// Pages that are valid then.
+    /// Pages that are valid, at most.
     pub valid_pages: u32,
-    /// Valid pages that are allowed then.
+    /// Valid pages that are allowed in a tree of that size; for a system with virtual mappings, without those that
+    /// mappings may keep.
     pub limit_pages: u32,
-    /// The records fit: their pages are allowed, and the pages have room for nodes of that many levels.
+    /// The records fit, whatever is put and removed in whatever order: their pages are allowed, and the pages have room
+    /// for nodes of that many levels. No insert is refused.
     pub fits: bool,
     /// Opening the index, after a cut or a clean end. For each block whose erase was cut and that was not
     /// written since, twice its pages come on top.
@@ -57,7 +59,8 @@ pub struct Plan {
     /// A lookup.
     pub get: Cost,
     /// An insert, a replacement or a remove, with the garbage collection and the flush that are due, as long as
-    /// power was not cut during garbage collection since it last caught up. With a write buffer, all that waits is
+    /// power was not cut during garbage collection since it last caught up. In a tree that was thinned out, an insert
+    /// that divides a node may first look through all nodes for some to merge; that is included. With a write buffer, all that waits is
     /// applied before it, each change to a leaf of its own. A flush and a tick cost no more.
     pub change: Cost,
     /// The same after any number of cuts during garbage collection.
@@ -68,10 +71,12 @@ pub struct Plan {
 
 /// Plans an index of system `S` on a chip of this geometry that never holds more than `records` records.
 ///
-/// It is the most that there ever are at once that counts: removals leave a tree as high as it was until it
-/// is empty.
+/// It is the most that there ever are at once that counts. Of the children of a node, each two neighbours hold more
+/// records than fit in one node: where removals have thinned them out more than that, an insert merges two before it
+/// makes the tree larger. So the plan holds for every order of inserts and removals.
 ///
-/// Fails as [`Index::format`](crate::Index::format) would.
+/// Fails as [`Index::format`](crate::Index::format) would. More records than fit are no error:
+/// see [`Plan::fits`].
 pub fn plan<S: Placement>(
     geometry: &Geometry,
     capabilities: &Capabilities,
@@ -105,6 +110,12 @@ pub fn plan<S: Placement>(
     }
     let budget = budget_for(tree.height, tree.inner_nodes);
     let valid_pages = tree.leaves.saturating_add(tree.inner_nodes);
+    // A name that a change adds, and the places of mappings that inner nodes may take.
+    let beside = match S::DESCRIPTION.maps && tree.height > 1 {
+        true => 1 + tree.inner_nodes.min((capacity / 2) as u32),
+        false => 0,
+    };
+    let limit_pages = budget.limit_pages.saturating_sub(beside);
     let wear = options.wear::<S>();
     let (height, in_place) = (tree.height, S::DESCRIPTION.in_place);
     let few_buffers = options.buffers::<S>() <= 2;
@@ -146,8 +157,8 @@ pub fn plan<S: Placement>(
         ram_bytes: ram_needed::<S>(geometry, options),
         height: tree.height,
         valid_pages,
-        limit_pages: budget.limit_pages,
-        fits: !tree.too_high && valid_pages <= budget.limit_pages,
+        limit_pages,
+        fits: !tree.too_high && valid_pages <= limit_pages,
         // Every block twice, and once more for each block that an operation which was cut may span; the
         // pages of those blocks; and the inner nodes.
         open: if !S::DESCRIPTION.writes_paths {

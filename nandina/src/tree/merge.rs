@@ -49,6 +49,11 @@ impl Size {
             size.height += 1;
             size.settle::<S>(form, records);
         }
+        if size.too_high {
+            // As few as there can be.
+            let full = form.capacity::<S>(1, size.height).clamp(1, u16::MAX.into()) as u32;
+            (size.leaves, size.inner_nodes) = (records.div_ceil(full), 1);
+        }
         size
     }
 
@@ -174,7 +179,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         due(Sparse::Height, grows && (higher || refused), merges.height)
             .or_else(|| due(Sparse::Leaves, more_leaves || refused, merges.leaves))
             .or_else(|| {
-                let more = inner_nodes > size.inner_nodes || refused;
+                let more = (divided > 1 && inner_nodes > size.inner_nodes) || refused;
                 due(Sparse::Inner, more && self.height > 2, merges.inner)
             })
             .filter(|_| !size.too_high || refused)
