@@ -108,14 +108,19 @@ pub fn plan<S: Placement>(
     if least.limit_pages < 3 {
         return Err(OpenError::ChipTooSmall { limit_pages: least.limit_pages });
     }
-    let budget = budget_for(tree.height, tree.inner_nodes);
+    let limit_pages = budget_for(tree.height, tree.inner_nodes).limit_pages;
     let valid_pages = tree.leaves.saturating_add(tree.inner_nodes);
     // A name that a change adds, and the places of mappings that inner nodes may take.
     let beside = match S::DESCRIPTION.maps && tree.height > 1 {
         true => 1 + tree.inner_nodes.min((capacity / 2) as u32),
         false => 0,
     };
-    let limit_pages = budget.limit_pages.saturating_sub(beside);
+    let limit_pages = limit_pages.saturating_sub(beside);
+    let fits = !tree.too_high && valid_pages <= limit_pages;
+    // What does not fit may be tried all the same: then only the chip bounds the tree.
+    let most = |nodes: u32| if fits { nodes } else { geometry.pages() };
+    let budget = budget_for(tree.height, if fits { tree.inner_nodes } else { 1 });
+    let tree = Size { leaves: most(tree.leaves), inner_nodes: most(tree.inner_nodes), ..tree };
     let wear = options.wear::<S>();
     let (height, in_place) = (tree.height, S::DESCRIPTION.in_place);
     let few_buffers = options.buffers::<S>() <= 2;
@@ -158,21 +163,21 @@ pub fn plan<S: Placement>(
         height: tree.height,
         valid_pages,
         limit_pages,
-        fits: !tree.too_high && valid_pages <= limit_pages,
+        fits,
         // Every block twice, and once more for each block that an operation which was cut may span; the
-        // pages of those blocks; and the inner nodes.
+        // pages of those blocks, the end of each of which is looked for first; and the inner nodes.
         open: if !S::DESCRIPTION.writes_paths {
             // Every page for each level and again for what moved, or every node thrice; each node twice at most
             // where buffers are few; and the first pages of all blocks.
             let pages = u64::from(geometry.pages());
             let reads = u64::from(geometry.blocks)
                 + 2 * u64::from(tree.height) * pages
-                + 5 * u64::from(tree.height) * u64::from(valid_pages);
+                + 5 * u64::from(tree.height) * (leaves + inner);
             Cost { reads, programs: 0, erases: 0 }
         } else {
             Cost {
                 reads: (2 + spanned) * u64::from(geometry.blocks)
-                    + (2 + spanned) * u64::from(block_pages)
+                    + (2 + spanned) * u64::from(block_pages + block_pages.ilog2() + 1)
                     + inner_reads
                     + in_vain
                     + u64::from(tree.height),

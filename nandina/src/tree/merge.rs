@@ -39,6 +39,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
+    #[inline(never)]
     pub fn of<S: Placement>(form: &Form, records: u32) -> Self {
         let mut size = Self { height: 1, leaves: 1, inner_nodes: 0, too_high: false };
         if records as usize <= form.capacity::<S>(1, 1) {
@@ -159,6 +160,7 @@ impl Merges {
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether nodes are to be merged before the `divided` lowest nodes of a path are divided, and which. If the
     /// change is `refused` any will do.
+    #[inline(never)]
     pub(super) fn sparse(&self, divided: u8, refused: bool, merges: &Merges) -> Option<Sparse> {
         if divided == 0 || self.height == 1 {
             return None;
@@ -175,7 +177,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             pages + 1 > size.leaves + self.inner_nodes
         };
         let higher = grows && self.height >= size.height;
-        let due = |sparse, due: bool, left: u8| Some(sparse).filter(|_| due && left > 0);
+        // There, a path without its leaves is a page more.
+        let none_free = shares_pages && pages >= self.budget.limit_pages;
+        let due = |sparse, due: bool, left: u8| {
+            let needs_page = sparse != Sparse::Leaves && self.height > 2;
+            Some(sparse).filter(|_| due && left > 0 && !(needs_page && none_free))
+        };
         due(Sparse::Height, grows && (higher || refused), merges.height)
             .or_else(|| due(Sparse::Leaves, more_leaves || refused, merges.leaves))
             .or_else(|| {
@@ -211,6 +218,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Merges the node of `level` to which the lower of the kept keys leads with the one above it.
+    #[inline(never)]
     fn merge_with(&mut self, level: u8, upper: Upper) -> Result<(), Fault<F::Error>> {
         let (mut path, before) = (Path::new(), self.height);
         let keys = core::mem::take(&mut self.separator);
@@ -224,6 +232,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Looks for two neighbours of `level` below one parent that fit in one node. Keeps the keys by which the parent
     /// knows them where those of a divided node would be.
+    #[inline(never)]
     fn find_pair(&mut self, level: u8) -> Result<Option<Upper>, Fault<F::Error>> {
         let capacity = self.capacity(level);
         self.space.begin_walk();

@@ -4,6 +4,7 @@
 //!
 //! When a node vanishes its range falls to a neighbour. To an upper neighbour it can fall at once. A lower neighbour
 //! is written anew before, at every level of its right edge, where it holds old copies: else they would come back.
+//! A node that takes in its upper neighbour is written anew in any case, and what is below keeps its bounds.
 
 use super::Index;
 use super::descend::Path;
