@@ -13,7 +13,7 @@ use crate::space::{
     Wear, checkpoint_cost, checkpoint_parts, room_to_fail,
 };
 use crate::tree::{
-    Form, MERGES_MAX, Options, SPARE_MOVES, Size, move_cost, moved_path, ram_needed, waiting_max,
+    Form, Options, SPARE_MOVES, Size, merges_max, move_cost, moved_path, ram_needed, waiting_max,
 };
 
 /// Chip operations of one call, at most.
@@ -124,10 +124,11 @@ pub fn plan<S: Placement>(
     let wear = options.wear::<S>();
     let (height, in_place) = (tree.height, S::DESCRIPTION.in_place);
     let few_buffers = options.buffers::<S>() <= 2;
-    // The nodes of a tree are searched for two to merge: the leaves once, and the inner nodes for each that is divided.
+    // The nodes of a tree are searched for two to merge, anew for each merge.
     let (leaves, inner) = (u64::from(tree.leaves), u64::from(tree.inner_nodes));
-    let merges = if tree.height > 1 { MERGES_MAX } else { 0 };
-    let searched = if few_buffers { 2 } else { 1 } * leaves + 6 * u64::from(merges) * inner;
+    let (leaf_merges, merges) = merges_max::<S>(tree.height);
+    let leaf_reads = u64::from(leaf_merges) * leaves * if few_buffers { 2 } else { 1 };
+    let searched = leaf_reads + 6 * u64::from(merges) * inner;
     let bounds = Bounds {
         extent,
         budget,
@@ -213,7 +214,7 @@ struct Bounds<'p> {
     /// Each level may be divided by itself.
     trims: bool,
     /// Merges of nodes before that.
-    merges: u32,
+    merges: u8,
     /// Reads to find such nodes.
     searched: u64,
 }

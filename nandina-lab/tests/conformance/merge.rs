@@ -178,7 +178,8 @@ impl CutMerges {
         }
         drop(index);
         let (mut cut_up, mut pages) = (0, 0);
-        for number in 0..INSERTS {
+        let room = records - records.div_ceil(keep);
+        for number in 0..INSERTS.min(room) {
             let (key, value) = (key(500 * records + number), value(number, 1));
             let mut after = model.clone();
             after.insert(key.to_vec(), value.to_vec());

@@ -64,7 +64,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if self.defer(key, Some(value))? {
             return Ok(None);
         }
-        let (mut merges, mut first) = (Merges::new(), true);
+        let (mut merges, mut first) = (Merges::default(), true);
         loop {
             self.make_room(core::mem::take(&mut first))?;
             // Room is made while nothing of the change is on the stack.

@@ -13,9 +13,8 @@ pub struct Path {
     slots: [u16; HEIGHT_MAX as usize],
     counts: [u16; HEIGHT_MAX as usize],
     lowest: [u8; HEIGHT_MAX as usize],
-    /// The page buffer that holds the last node, and its level.
+    /// The page buffer that holds the last node.
     pub frame: usize,
-    stop: u8,
     /// Every step took the last child: the last node is at the right edge of the tree.
     pub right_edge: bool,
     /// Changes in the write buffer whose keys are below those of the nodes to the right of the path.
@@ -30,7 +29,6 @@ impl Path {
             counts: [0; HEIGHT_MAX as usize],
             lowest: [0; HEIGHT_MAX as usize],
             frame: 0,
-            stop: 1,
             right_edge: true,
             waiting: usize::MAX,
         }
@@ -39,11 +37,6 @@ impl Path {
     /// The page that holds the node of `level`.
     pub const fn page(&self, level: u8) -> u32 {
         self.pages[level as usize - 1]
-    }
-
-    /// The level at which the way down ended.
-    pub const fn stop(&self) -> u8 {
-        self.stop
     }
 
     /// Which child of the node of `level` was taken.
@@ -161,7 +154,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 self.place.take(&mut self.space, level, page);
             }
             if level == stop {
-                (path.frame, path.stop) = (frame, stop);
+                path.frame = frame;
                 return Ok(());
             }
             if path.slot(level) + 1 < path.count(level) {

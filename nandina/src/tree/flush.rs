@@ -172,19 +172,19 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// goes on waiting, and the others do not wait for it.
     pub(super) fn apply_waiting(&mut self) -> Result<(), Fault<F::Error>> {
         let (mut from, mut refused) = (0, Ok(()));
-        let (mut merges, mut waiting) = (Merges::new(), 0);
+        let (mut merges, mut waiting) = (Merges::default(), 0);
         while from < self.batch.len() {
             // All that is applied since the last of them is one change.
             let first = self.batch.len() != core::mem::replace(&mut waiting, self.batch.len());
             self.make_room(first)?;
             match self.apply_to_leaf(from, &merges) {
                 Ok(Some(sparse)) => self.merge(sparse, &mut merges)?,
-                Ok(None) if self.batch.len() < waiting => merges = Merges::new(),
+                Ok(None) if self.batch.len() < waiting => merges = Merges::default(),
                 Ok(None) => {}
                 Err(error) if is_refusal(&error) && !self.in_doubt => {
                     from += 1;
                     refused = Err(error);
-                    merges = Merges::new();
+                    merges = Merges::default();
                 }
                 Err(error) => return Err(error),
             }

@@ -18,8 +18,23 @@ use crate::flash::Flash;
 use crate::node::{Node, NodeMut, SAME_PAGE};
 use crate::place::Placement;
 
-/// Merges in one change, at most.
-pub(crate) const MERGES_MAX: u32 = 4;
+/// Merges of inner nodes in one change, at most, beside the one that keeps the tree from growing higher.
+const INNER_MAX: u8 = 2;
+
+/// Merges in one change of a tree of `height`, at most: of leaves, and of all nodes.
+pub(crate) fn merges_max<S: Placement>(height: u8) -> (u8, u8) {
+    if height == 1 {
+        return (0, 0);
+    }
+    // Where a page holds a whole path, each node that is divided takes a page as a leaf does.
+    let leaves = if shares_pages::<S>(height) { height } else { 1 };
+    (leaves, leaves + 1 + INNER_MAX)
+}
+
+/// Whether a page holds all nodes of a path, so that most inner nodes have no page of their own.
+fn shares_pages<S: Placement>(height: u8) -> bool {
+    S::DESCRIPTION.writes_paths && S::path_pages(height) == 1
+}
 
 /// Rounds after which the numbers of nodes have settled, or never will.
 const ROUNDS: usize = 48;
@@ -128,27 +143,19 @@ pub enum Sparse {
     Inner,
 }
 
-/// What a change may still merge.
+/// How often a change has merged nodes for each cause, or [`NO_MORE`].
+#[derive(Default)]
 pub struct Merges {
     height: u8,
     leaves: u8,
     inner: u8,
 }
 
+/// There are none to merge.
+const NO_MORE: u8 = u8::MAX;
+
 impl Merges {
-    pub const fn new() -> Self {
-        Self { height: 1, leaves: 1, inner: MERGES_MAX as u8 - 2 }
-    }
-
-    /// Nodes were merged, or looked for in vain. Below a root of height two there is only one level.
-    const fn note(&mut self, sparse: Sparse, only_leaves: bool) {
-        *self.left(sparse) -= 1;
-        if only_leaves {
-            (self.height, self.leaves) = (0, 0);
-        }
-    }
-
-    const fn left(&mut self, sparse: Sparse) -> &mut u8 {
+    const fn count(&mut self, sparse: Sparse) -> &mut u8 {
         match sparse {
             Sparse::Height => &mut self.height,
             Sparse::Leaves => &mut self.leaves,
@@ -169,8 +176,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let grows = divided == self.height;
         let inner_nodes = self.inner_nodes + u32::from(divided) - 1 + u32::from(grows);
         let pages = self.space.valid_pages();
-        // Where a page holds a whole path, most inner nodes have no page of their own.
-        let shares_pages = S::DESCRIPTION.writes_paths && S::path_pages(self.height) == 1;
+        let shares_pages = shares_pages::<S>(self.height);
         let more_leaves = if shares_pages {
             pages + u32::from(divided) > size.leaves + size.inner_nodes
         } else {
@@ -179,15 +185,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let higher = grows && self.height >= size.height;
         // There, a path without its leaves is a page more.
         let none_free = shares_pages && pages >= self.budget.limit_pages;
-        let due = |sparse, due: bool, left: u8| {
+        let due = |sparse, due: bool, is_left: bool| {
             let needs_page = sparse != Sparse::Leaves && self.height > 2;
-            Some(sparse).filter(|_| due && left > 0 && !(needs_page && none_free))
+            Some(sparse).filter(|_| due && is_left && !(needs_page && none_free))
         };
-        due(Sparse::Height, grows && (higher || refused), merges.height)
-            .or_else(|| due(Sparse::Leaves, more_leaves || refused, merges.leaves))
+        let more_pages = if shares_pages { divided } else { 1 };
+        due(Sparse::Height, grows && (higher || refused), merges.height == 0)
+            .or_else(|| due(Sparse::Leaves, more_leaves || refused, merges.leaves < more_pages))
             .or_else(|| {
                 let more = (divided > 1 && inner_nodes > size.inner_nodes) || refused;
-                due(Sparse::Inner, more && self.height > 2, merges.inner)
+                due(Sparse::Inner, more && self.height > 2, merges.inner < INNER_MAX)
             })
             .filter(|_| !size.too_high || refused)
     }
@@ -206,13 +213,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         };
         for level in from..=to {
             if let Some(upper) = self.find_pair(level)? {
-                merges.note(sparse, self.height == 2);
+                // Below a root of height two there are only leaves.
+                if self.height == 2 {
+                    merges.leaves =
+                        merges.leaves.saturating_add(u8::from(sparse == Sparse::Height));
+                }
+                *merges.count(sparse) += 1;
                 return self.merge_with(level, upper);
             }
         }
-        // None now, and none before the change is made.
-        while *merges.left(sparse) > 0 {
-            merges.note(sparse, self.height == 2);
+        *merges.count(sparse) = NO_MORE;
+        if from == 1 {
+            merges.leaves = NO_MORE;
         }
         Ok(())
     }

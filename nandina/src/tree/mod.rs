@@ -48,7 +48,7 @@ pub(crate) use form::Form;
 pub use identify::{identify, ram_to_identify};
 pub use idle::Idle;
 pub(crate) use idle::move_cost;
-pub(crate) use merge::{MERGES_MAX, Size};
+pub(crate) use merge::{Size, merges_max};
 pub use options::{Options, ram_needed};
 pub use pairs::Records;
 pub use range::{KeyBounds, Range};

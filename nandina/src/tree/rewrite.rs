@@ -113,7 +113,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 child = Some(Child::Divided { left, right });
             } else {
-                child = self.put_node(path, level, edit, emptying, records)?;
+                let upper = match edit {
+                    Edit::Merge(upper) if level == start => Some(upper),
+                    _ => None,
+                };
+                child = self.put_node(path, level, upper.is_some(), emptying, records)?;
+                if let Some(upper) = upper {
+                    child = Some(self.drop_upper(path.page(level), level, child, upper));
+                }
                 if child.is_none() {
                     break;
                 }
@@ -154,17 +161,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         &mut self,
         path: &Path,
         level: u8,
-        edit: &Edit<'_>,
+        merged: bool,
         emptying: Option<Emptying>,
         records: u32,
     ) -> Result<Option<Child>, Fault<F::Error>> {
         let (name, is_root) = (path.page(level), level == self.height);
         let mut leave = emptying.is_some_and(|it| self.block_of(name) == it.block);
-        // The first node of a path that is merged.
-        let upper = match edit {
-            Edit::Merge(upper) if level == path.stop() => Some(upper.page(level)),
-            _ => None,
-        };
         if is_root {
             self.shrink()?;
         } else if self.node(self.working(level), level)?.count() == 0 {
@@ -176,28 +178,34 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             return Ok(Some(Child::Gone));
         } else {
-            leave = leave || upper.is_some() || self.folds(path, level + 1)?;
+            leave = leave || merged || self.folds(path, level + 1)?;
         }
         // A root that has shrunk is of another level than it was.
         let node = self.level(if is_root { self.height } else { level });
         let origin = Origin { name: Some(name), leave };
-        let put = self.place.put(&mut self.space, node, origin, records)?;
-        if let Some((page, retires)) = upper {
-            self.inner_nodes -= u32::from(level > 1);
-            if retires {
-                self.space.retire(PageNumber(page));
-            }
-            self.space.unname(page);
-        }
-        Ok(match put {
-            Put::Stays if upper.is_some() => Some(Child::Merged(name)),
+        Ok(match self.place.put(&mut self.space, node, origin, records)? {
             Put::Stays => None,
             Put::At(page) if is_root => {
                 self.root = page;
                 None
             }
-            Put::At(pointer) if upper.is_some() => Some(Child::Merged(pointer)),
             Put::At(pointer) => Some(Child::Moved(pointer)),
+        })
+    }
+
+    /// The node that its parent knows as `name` was put with the records of `upper`, which is not needed any more once
+    /// the parent is told.
+    #[inline(never)]
+    fn drop_upper(&mut self, name: u32, level: u8, put: Option<Child>, upper: &Upper) -> Child {
+        self.inner_nodes -= u32::from(level > 1);
+        let (page, is_lowest) = upper.page(level);
+        if is_lowest {
+            self.space.retire(PageNumber(page));
+        }
+        self.space.unname(page);
+        Child::Merged(match put {
+            Some(Child::Moved(pointer)) => pointer,
+            _ => name,
         })
     }
 
