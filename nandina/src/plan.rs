@@ -13,8 +13,8 @@ use crate::space::{
     Wear, checkpoint_cost, checkpoint_parts, room_to_fail,
 };
 use crate::tree::{
-    Form, HEIGHT_MAX, MOUNT_TRIES, Options, SPARE_MOVES, move_cost, moved_path, ram_needed,
-    waiting_max,
+    Form, MOUNT_LOOKS, MOUNT_TRIES, Options, SPARE_MOVES, Size, merges_max, move_cost, moved_path,
+    ram_needed, waiting_max,
 };
 
 /// Chip operations of one call, at most.
@@ -44,13 +44,15 @@ impl Cost {
 pub struct Plan {
     /// Bytes of the buffer that the index needs.
     pub ram_bytes: usize,
-    /// Height of a tree of so many records whose nodes are half full.
+    /// Levels of the tree, at most, whatever was put and removed in whatever order.
     pub height: u8,
-    /// Pages that are valid then.
+    /// Pages that are valid, at most.
     pub valid_pages: u32,
-    /// Valid pages that are allowed then.
+    /// Valid pages that are allowed in a tree of that size; for a system with virtual mappings, without those that
+    /// mappings may keep.
     pub limit_pages: u32,
-    /// The records fit: their pages are allowed, and the pages have room for nodes of that many levels.
+    /// The records fit, whatever is put and removed in whatever order: their pages are allowed, and the pages have room
+    /// for nodes of that many levels. No insert is refused.
     pub fits: bool,
     /// Opening the index, after a cut or a clean end. For each block whose erase was cut and that was not
     /// written since, twice its pages come on top.
@@ -58,7 +60,8 @@ pub struct Plan {
     /// A lookup.
     pub get: Cost,
     /// An insert, a replacement or a remove, with the garbage collection and the flush that are due, as long as
-    /// power was not cut during garbage collection since it last caught up. With a write buffer, all that waits is
+    /// power was not cut during garbage collection since it last caught up. In a tree that was thinned out, an insert
+    /// that divides a node may first look through all nodes for some to merge; that is included. With a write buffer, all that waits is
     /// applied before it, each change to a leaf of its own. A flush and a tick cost no more.
     pub change: Cost,
     /// The same after any number of cuts during garbage collection.
@@ -69,10 +72,12 @@ pub struct Plan {
 
 /// Plans an index of system `S` on a chip of this geometry that never holds more than `records` records.
 ///
-/// It is the most that there ever are at once that counts: removals leave a tree as high as it was until it
-/// is empty.
+/// It is the most that there ever are at once that counts. Of the children of a node, each two neighbours hold more
+/// records than fit in one node: where removals have thinned them out more than that, an insert merges two before it
+/// makes the tree larger. So the plan holds for every order of inserts and removals.
 ///
-/// Fails as [`Index::format`](crate::Index::format) would.
+/// Fails as [`Index::format`](crate::Index::format) would. More records than fit are no error:
+/// see [`Plan::fits`].
 pub fn plan<S: Placement>(
     geometry: &Geometry,
     capabilities: &Capabilities,
@@ -83,7 +88,7 @@ pub fn plan<S: Placement>(
     options.check::<S, _>(geometry, block_pages, usize::MAX)?;
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
     let medium = options.medium::<S>(geometry);
-    let tree = Tree::of::<S>(&Form::new(&layout, &medium), records);
+    let tree = Size::of::<S>(&Form::new(&layout, &medium), records);
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
     let area = if options.checkpoints.is_some() { AREA_BLOCKS } else { 0 };
     let extent = Extent { block_pages, blocks: (geometry.blocks - reserve).saturating_sub(area) };
@@ -93,26 +98,51 @@ pub fn plan<S: Placement>(
         Some(_) => checkpoint_parts(geometry, &layout, block_pages).unwrap_or(0),
         None => 0,
     };
-    let budget = if S::DESCRIPTION.in_place {
-        Budget::in_place(geometry.pages() / 2)
-    } else {
-        Budget::new(
-            &extent,
-            options.moves,
-            tree.height,
-            (path, moved_path::<S>(capacity, tree.height, tree.inner_nodes, block_pages)),
-            tree.inner_nodes,
-        )
+    let budget_for = |height: u8, inner_nodes: u32| {
+        if S::DESCRIPTION.in_place {
+            return Budget::in_place(geometry.pages() / 2);
+        }
+        let moved = moved_path::<S>(capacity, height, inner_nodes, block_pages);
+        Budget::new(&extent, options.moves, height, (S::path_pages(height), moved), inner_nodes)
     };
-    if budget.limit_pages < 3 {
-        return Err(OpenError::ChipTooSmall { limit_pages: budget.limit_pages });
+    let least = budget_for(2, 1);
+    if least.limit_pages < 3 {
+        return Err(OpenError::ChipTooSmall { limit_pages: least.limit_pages });
     }
-    // A system that puts a whole path in one page has as many pages as leaves.
-    let shares_pages = S::DESCRIPTION.writes_paths && path == 1;
-    let valid_pages = if shares_pages { tree.leaves } else { tree.leaves + tree.inner_nodes };
+    let limit_pages = budget_for(tree.height, tree.inner_nodes).limit_pages;
+    let valid_pages = tree.leaves.saturating_add(tree.inner_nodes);
+    // A name that a change adds, and the places of mappings that inner nodes may take.
+    let beside = match S::DESCRIPTION.maps && tree.height > 1 {
+        true => 1 + tree.inner_nodes.min((capacity / 2) as u32),
+        false => 0,
+    };
+    let limit_pages = limit_pages.saturating_sub(beside);
+    let fits = !tree.too_high && valid_pages <= limit_pages;
+    // What does not fit may be tried all the same: then only the chip bounds the tree.
+    let most = |nodes: u32| if fits { nodes } else { geometry.pages() };
+    let budget = budget_for(tree.height, if fits { tree.inner_nodes } else { 1 });
+    let tree = Size { leaves: most(tree.leaves), inner_nodes: most(tree.inner_nodes), ..tree };
     let wear = options.wear::<S>();
     let (height, in_place) = (tree.height, S::DESCRIPTION.in_place);
-    let bounds = Bounds { extent, budget, path, height, parts, options, wear, in_place };
+    let few_buffers = options.buffers::<S>() <= 2;
+    // The nodes of a tree are searched for two to merge, anew for each merge.
+    let (leaves, inner) = (u64::from(tree.leaves), u64::from(tree.inner_nodes));
+    let (leaf_merges, merges) = merges_max::<S>(tree.height);
+    let leaf_reads = u64::from(leaf_merges) * leaves * if few_buffers { 2 } else { 1 };
+    let searched = leaf_reads + 6 * u64::from(merges) * inner;
+    let bounds = Bounds {
+        extent,
+        budget,
+        path,
+        height,
+        parts,
+        options,
+        wear,
+        in_place,
+        trims: S::TRIMS,
+        merges,
+        searched,
+    };
     let shared = Frames::COUNT_MAX.min(options.buffers::<S>()) <= usize::from(tree.height);
     let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };
     let spanned = u64::from((budget.room_pages - budget.reserve_pages).div_ceil(block_pages));
@@ -138,23 +168,34 @@ pub fn plan<S: Placement>(
         ram_bytes: ram_needed::<S>(geometry, options),
         height: tree.height,
         valid_pages,
-        limit_pages: budget.limit_pages,
-        fits: !tree.too_high && valid_pages <= budget.limit_pages,
+        limit_pages,
+        fits,
         // Every block twice, and once more for each block that an operation which was cut may span; the
-        // pages of those blocks; and the inner nodes.
+        // pages of those blocks, the end of each of which is looked for first; and the inner nodes.
         open: if !S::DESCRIPTION.writes_paths {
             // Every page for each level and again for what moved, or every node thrice; each node twice at most
             // where buffers are few; and the first pages of all blocks.
             let pages = u64::from(geometry.pages());
             let reads = u64::from(geometry.blocks)
                 + 2 * u64::from(tree.height) * pages
-                + 5 * u64::from(tree.height) * u64::from(valid_pages);
-            opened(reads)
+                + 5 * u64::from(tree.height) * (leaves + inner);
+            // Twice, for the index before the last commit as well; and every page to see which may be torn, and those.
+            let reads = 2 * reads + 3 * pages + (2 * MOUNT_LOOKS + 4) * u64::from(geometry.blocks);
+            let opened = opened(reads);
+            // All that was programmed since the last mount may be written anew.
+            let (moves, path) = (leaves + inner, u64::from(path));
+            Cost {
+                reads: opened.reads + moves * (4 + 4 * u64::from(tree.height)),
+                programs: opened.programs + moves * (path + 1),
+                erases: opened.erases
+                    + moves * (path + 1) / u64::from(block_pages)
+                    + u64::from(geometry.blocks),
+            }
         } else {
-            // Twice that, for the tree before the last commit as well; and again for each page that turns out to be torn.
+            // Twice that, for the tree before the last commit as well.
             let others = u64::from(1 + (path + u32::from(tree.height) + 1) / block_pages);
             let reads = 2 * (2 + spanned + others) * u64::from(geometry.blocks)
-                + 2 * (2 + spanned + others) * u64::from(block_pages)
+                + 2 * (2 + spanned + others) * u64::from(block_pages + block_pages.ilog2() + 1)
                 + 2 * inner_reads
                 + in_vain
                 + 2 * u64::from(tree.height);
@@ -175,39 +216,6 @@ pub fn plan<S: Placement>(
     })
 }
 
-/// A tree whose nodes are half full, as inserts in random order leave them at worst.
-struct Tree {
-    height: u8,
-    leaves: u32,
-    inner_nodes: u32,
-    /// The pages have no room for the levels that are missing.
-    too_high: bool,
-}
-
-impl Tree {
-    fn of<S: Placement>(form: &Form, records: u32) -> Self {
-        let mut tree = Self { height: 1, leaves: 1, inner_nodes: 0, too_high: false };
-        while tree.height < HEIGHT_MAX {
-            let fill = |level| {
-                let capacity = form.capacity::<S>(level, tree.height) as u32;
-                if level == tree.height { capacity.max(1) } else { capacity.div_ceil(2).max(1) }
-            };
-            let mut nodes = records.div_ceil(fill(1)).max(1);
-            (tree.leaves, tree.inner_nodes) = (nodes, 0);
-            for level in 2..=tree.height {
-                nodes = nodes.div_ceil(fill(level));
-                tree.inner_nodes += nodes;
-            }
-            tree.too_high = nodes > 1;
-            if nodes == 1 || !form.can_grow::<S>(tree.height) {
-                break;
-            }
-            tree.height += 1;
-        }
-        tree
-    }
-}
-
 struct Bounds<'p> {
     extent: Extent,
     budget: Budget,
@@ -218,26 +226,37 @@ struct Bounds<'p> {
     options: &'p Options,
     wear: Wear,
     in_place: bool,
+    /// Each level may be divided by itself.
+    trims: bool,
+    /// Merges of nodes before that.
+    merges: u8,
+    /// Reads to find such nodes.
+    searched: u64,
 }
 
 impl Bounds<'_> {
     /// A change that finds `short_pages` too few, and perhaps the reserve touched.
     fn change(&self, short_pages: u32, reserve_touched: bool) -> Cost {
-        let height = u64::from(self.height);
+        let (height, merges) = (u64::from(self.height), u64::from(self.merges));
+        // Ways down and up again: each level may be divided by itself, and nodes are merged. On the way up a node may
+        // have been displaced, and the one above that tells where it ends.
+        let ways = if self.trims { height + 1 } else { 1 } + merges;
+        let way_reads = ways * (3 * height + 2) + self.searched;
         if self.in_place {
-            // Nothing is collected. Each level may be divided by itself, which writes two pages, or three for a root,
-            // and goes down once; before a page is written the first time since a mount, its other page is read.
-            let programs = 3 * height + 3;
+            // Nothing is collected. A division writes two pages, or three for a root; before a page is written the first
+            // time since a mount, its other page is read.
+            let programs = 3 * height + 3 + 3 * merges;
             let verifies = if self.options.verify { programs } else { 0 };
-            let reads = (height + 1) * (2 * height + 1) + programs + verifies;
-            return Cost { reads, programs, erases: 0 };
+            return Cost { reads: way_reads + programs + verifies, programs, erases: 0 };
         }
         let path = u64::from(self.path);
         let gain = self.extent.gain();
-        let victims = u64::from((short_pages + self.path).div_ceil(gain));
+        // What each of them writes beside the halves of the nodes that are divided.
+        let ways_pages = (ways as u32).saturating_mul(self.path);
+        let victims = u64::from((short_pages + ways_pages).div_ceil(gain));
         let moved = victims * u64::from(self.extent.block_pages - gain);
         let spare_moves = 2 * u64::from(SPARE_MOVES) + WEAK_MAX as u64;
-        let operation = path + height + 1;
+        let operation = u64::from(ways_pages) + 2 * merges + height + 1;
         let staged = self.options.write_cache as u64;
         let programs = moved + spare_moves * path + operation + staged;
         let block_pages = u64::from(self.extent.block_pages);
@@ -266,7 +285,7 @@ impl Bounds<'_> {
             Victims::Fewest | Victims::CostBenefit => moved,
         };
         let verifies = if self.options.verify { programs } else { 0 };
-        let reads = (looked_at + spare_moves) * by_move + 3 * height + search + searched + verifies;
+        let reads = (looked_at + spare_moves) * by_move + way_reads + search + searched + verifies;
         let erases =
             programs.div_ceil(block_pages) + checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
         let reads = reads + erases * u64::from(self.wear.reads_by_erase());

@@ -284,6 +284,15 @@ impl<'a> NodeMut<'a> {
         tags::make_whole(self.bytes, &self.shape);
     }
 
+    /// Puts all records of `upper`, a node of the same shape, behind the last. There is room for them.
+    pub fn append(&mut self, upper: &Node<'_>) {
+        let (at, from) = (self.shape.at(self.count), upper.shape.at(0));
+        let records = &upper.bytes[from..upper.shape.at(upper.count)];
+        self.bytes[at..at + records.len()].copy_from_slice(records);
+        self.set_count(self.count + upper.count);
+        tags::make_whole(self.bytes, &self.shape);
+    }
+
     /// Puts a record at `index` of a full node by dividing it: the first `left` of all records stay,
     /// the others go to `right`, which is overwritten.
     pub fn divide(

@@ -292,13 +292,14 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
 
     /// Pages that belong to the tree, on the chip or not yet.
     pub(crate) fn valid_pages(&self) -> u32 {
-        self.taken_pages() - if K::MAPS { self.mappings.len() as u32 } else { 0 }
+        // After an operation that failed half way the account is not true before the next one has mounted again.
+        self.taken_pages().saturating_sub(if K::MAPS { self.mappings.len() as u32 } else { 0 })
     }
 
     /// The same, and the pages that are kept because their numbers are names.
     pub(crate) fn taken_pages(&self) -> u32 {
         let (staged, superseded) = self.staged();
-        self.blocks.valid_pages() - superseded + staged
+        (self.blocks.valid_pages() + staged).saturating_sub(superseded)
     }
 
     /// Pages that can be programmed before anything is collected.

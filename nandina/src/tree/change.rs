@@ -4,6 +4,7 @@
 use super::Index;
 use super::descend::Path;
 use super::divide::left_count;
+use super::merge::{Merges, Sparse};
 use super::rewrite::Edit;
 use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
@@ -19,6 +20,8 @@ enum Look<E> {
     Insert(usize),
     /// The node of this level is divided first.
     Divide(u8),
+    /// Nodes are merged first.
+    Merge(Sparse),
     /// There is no room for it.
     Refused(Fault<E>),
 }
@@ -29,6 +32,8 @@ enum Step<E> {
     Done(bool),
     /// Something else had to be written first. There may be less room than before.
     Again,
+    /// Nodes are merged first.
+    Merge(Sparse),
     /// There is no room for it.
     Refused(Fault<E>),
 }
@@ -38,7 +43,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// took it, for then the tree was not asked.
     ///
     /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for each
-    /// split. A value that is already there costs no program. Nothing if the write buffer takes it; the cost of a
+    /// split. In a tree that was thinned out a split may merge nodes first: at most four times that, and one or two
+    /// reads for each node. A value that is already there costs no program. Nothing if the write buffer takes it; the cost of a
     /// [`flush`](Self::flush) more if it is full. If that flush fails, the change is refused as well; but if it was due
     /// to [`Options::write_buffer_changes`](super::Options::write_buffer_changes), the change waits with the others.
     pub fn insert(
@@ -58,11 +64,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if self.defer(key, Some(value))? {
             return Ok(None);
         }
+        let (mut merges, mut first) = (Merges::default(), true);
         loop {
-            self.make_room()?;
+            self.make_room(core::mem::take(&mut first))?;
             // Room is made while nothing of the change is on the stack.
-            match self.try_put(key, value)? {
-                Step::Done(new) => return Ok(Some(new)),
+            match self.try_put(key, value, &merges)? {
+                Step::Merge(sparse) => self.merge(sparse, &mut merges)?,
+                Step::Done(new) => {
+                    // What the tree refused before waits no more if it was of this key.
+                    self.batch.forget(key);
+                    return Ok(Some(new));
+                }
                 Step::Again => {}
                 Step::Refused(refusal) => self.reclaim_name(refusal)?,
             }
@@ -71,15 +83,21 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Puts a record, or makes way for it.
     #[inline(never)]
-    fn try_put(&mut self, key: &[u8], value: &[u8]) -> Result<Step<F::Error>, Fault<F::Error>> {
+    fn try_put(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        merges: &Merges,
+    ) -> Result<Step<F::Error>, Fault<F::Error>> {
         let mut path = Path::new();
         self.descend_to_change(&mut path, key, 1)?;
         let height = self.height;
-        let (level, edit, new) = match self.look(&path, key, value)? {
+        let (level, edit, new) = match self.look(&path, key, value, merges)? {
             Look::Same => {
                 self.note_change(&path, height);
                 return Ok(Step::Done(false));
             }
+            Look::Merge(sparse) => return Ok(Step::Merge(sparse)),
             Look::Refused(refusal) => return Ok(Step::Refused(refusal)),
             Look::Replace(index) => (1, Edit::Replace { index, value }, Some(false)),
             Look::Insert(index) => (1, Edit::Insert { index, key, value }, Some(true)),
@@ -97,7 +115,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Nodes from the leaf up that are full.
-    fn full_levels(&self, path: &Path) -> u8 {
+    pub(super) fn full_levels(&self, path: &Path) -> u8 {
         let mut full = 0;
         while full < self.height && path.count(full + 1) >= self.capacity(full + 1) {
             full += 1;
@@ -127,6 +145,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         path: &Path,
         key: &[u8],
         value: &[u8],
+        merges: &Merges,
     ) -> Result<Look<F::Error>, Fault<F::Error>> {
         let node = self.node(self.working(1), 1)?;
         let index = match node.search(key) {
@@ -134,7 +153,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             Ok(index) => return Ok(Look::Replace(index)),
             Err(index) => index,
         };
-        Ok(match self.admit(path) {
+        let admitted = self.admit(path);
+        if let Some(sparse) = self.sparse(self.full_levels(path), admitted.is_err(), merges) {
+            return Ok(Look::Merge(sparse));
+        }
+        Ok(match admitted {
             Err(refusal) => Look::Refused(refusal),
             Ok(()) => self.to_divide(path, index).map_or(Look::Insert(index), Look::Divide),
         })
@@ -151,8 +174,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if self.defer(key, None)? {
             return Ok(None);
         }
+        let mut first = true;
         loop {
-            self.make_room()?;
+            self.make_room(core::mem::take(&mut first))?;
             if let Step::Done(found) = self.try_take_out(key)? {
                 return Ok(Some(found));
             }
@@ -189,19 +213,35 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Err(Fault::TooHigh { height: self.height });
         }
         let height = self.height + u8::from(grows);
-        let more_pages = divided + S::path_pages(height) - S::path_pages(self.height);
+        let more_pages = divided + self.pages_to_grow(height);
         let inner_nodes = self.inner_nodes + divided - 1 + u32::from(grows);
-        let budget = if inner_nodes == self.inner_nodes {
-            self.budget
-        } else {
-            self.budget_for(height, inner_nodes)
-        };
-        let mapped =
-            if S::DESCRIPTION.maps { 1 + self.kept_for_parents(self.inner_nodes) } else { 0 };
-        let valid_pages = self.space.taken_pages() + more_pages + mapped;
-        if valid_pages <= budget.limit_pages {
+        let (limit_pages, beside) = self.limit_and_beside(height, inner_nodes);
+        if self.space.taken_pages() + more_pages + beside <= limit_pages {
             return Ok(());
         }
-        Err(self.space.no_room(budget.limit_pages))
+        Err(self.space.no_room(limit_pages))
+    }
+
+    /// Pages that a tree takes which grows to `height`, beside one for each node that is divided: a new root's, and
+    /// that of a root's lower half where the root's own page becomes the new root's.
+    pub(super) fn pages_to_grow(&self, height: u8) -> u32 {
+        if S::DESCRIPTION.in_place {
+            return u32::from(height - self.height);
+        }
+        S::path_pages(height) - S::path_pages(self.height)
+    }
+
+    /// Pages that may be valid in a tree that grows to `height` and `inner_nodes`, and pages that mappings may need
+    /// beside them at some step on the way. What may wait in the write buffer and what may be changed at once are
+    /// measured by it alike.
+    pub(super) fn limit_and_beside(&self, height: u8, inner_nodes: u32) -> (u32, u32) {
+        let limit_pages = if (height, inner_nodes) == (self.height, self.inner_nodes) {
+            self.budget.limit_pages
+        } else {
+            self.budget_for(height, inner_nodes).limit_pages
+        };
+        // A name that the change adds, and the places of all inner nodes.
+        let beside = if S::DESCRIPTION.maps { 1 + self.kept_until(inner_nodes) } else { 0 };
+        (limit_pages, beside)
     }
 }

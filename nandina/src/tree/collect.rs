@@ -21,15 +21,18 @@ use crate::space::{Moves, RETIRED_MAX, RIDERS};
 pub(crate) const SPARE_MOVES: u32 = 4;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Collects garbage until the longest operation fits and the reserve is whole.
-    pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
+    /// Collects garbage until the longest operation fits and the reserve is whole. Where a change takes several
+    /// operations, the other work that is due is done before the first.
+    pub(super) fn make_room(&mut self, first: bool) -> Result<(), Fault<F::Error>> {
         self.settle()?;
         self.keep_checkpoint()?;
-        if self.space.room() < self.kept() {
-            self.gain_room(0)?;
-            self.level_wear()?;
+        if first {
+            if self.space.room() < self.kept() {
+                self.gain_room(0)?;
+                self.level_wear()?;
+            }
+            self.tend()?;
         }
-        self.tend()?;
         self.gain_room(0)?;
         let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
         if !self.space.can_stage(operation) || !self.keeps_path() {

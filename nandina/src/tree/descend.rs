@@ -144,9 +144,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         change: bool,
     ) -> Result<(), Fault<F::Error>> {
         let mut level = from;
+        let mut bounded = S::TRIMS && self.find_bound(path, level)?;
         loop {
             let reading = S::reading(level, self.height, self.space.frames.count());
-            let frame = self.enter(path, level, change.then_some(reading))?;
+            let frame = self.enter_bounded(path, level, change.then_some(reading), bounded)?;
             let child = self.choose_child(path, level, frame, toward, change && level > stop)?;
             if change {
                 let (level, page) = (self.level(level), path.page(level));
@@ -156,7 +157,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 path.frame = frame;
                 return Ok(());
             }
-            path.right_edge &= path.slot(level) + 1 == path.count(level);
+            if path.slot(level) + 1 < path.count(level) {
+                path.right_edge = false;
+                if S::TRIMS {
+                    self.keep_bound(frame, level, path.slot(level) + 1)?;
+                    bounded = true;
+                }
+            }
             level -= 1;
             path.set_page(level, child);
         }

@@ -10,6 +10,7 @@ use core::cell::Cell;
 use super::batch::Batch;
 use super::descend::Path;
 use super::divide::{Record, Separator};
+use super::merge::{Merges, Sparse};
 use super::rewrite::Edit;
 use super::{Index, KEY_BYTES_MAX};
 use crate::error::{Fault, WriteError};
@@ -70,8 +71,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.settle()?;
         if !self.batch.takes(key) || (value.is_some() && !self.may_wait(key)) {
             match self.apply_waiting() {
-                // Nothing that waits keeps a record from being removed.
-                Err(error) if value.is_none() && is_refusal(&error) => return Ok(false),
+                // Nothing that the tree refused keeps another record from being removed or replaced.
+                Err(error) if is_refusal(&error) => return Ok(false),
                 applied => applied?,
             }
             if value.is_some() && !self.may_wait(key) {
@@ -141,12 +142,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             added = divided;
             level += 1;
         }
-        pages += S::path_pages(height) - S::path_pages(self.height);
-        let limit_pages = self.budget_for(height, inner_nodes).limit_pages;
-        // Names are given up for it if need be, but for one that a change may add.
-        let pages =
-            pages + if S::DESCRIPTION.maps { 1 + self.kept_for_parents(inner_nodes) } else { 0 };
-        self.space.valid_pages().saturating_add(pages) <= limit_pages
+        pages += self.pages_to_grow(height);
+        // Names are given up for it if need be.
+        let (limit_pages, beside) = self.limit_and_beside(height, inner_nodes);
+        self.space.valid_pages().saturating_add(pages + beside) <= limit_pages
     }
 
     fn form_capacity(&self, level: u8, height: u8) -> usize {
@@ -173,22 +172,33 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// goes on waiting, and the others do not wait for it.
     pub(super) fn apply_waiting(&mut self) -> Result<(), Fault<F::Error>> {
         let (mut from, mut refused) = (0, Ok(()));
+        let (mut merges, mut waiting) = (Merges::default(), 0);
         while from < self.batch.len() {
-            self.make_room()?;
-            match self.apply_to_leaf(from) {
+            // All that is applied since the last of them is one change.
+            let first = self.batch.len() != core::mem::replace(&mut waiting, self.batch.len());
+            self.make_room(first)?;
+            match self.apply_to_leaf(from, &merges) {
+                Ok(Some(sparse)) => self.merge(sparse, &mut merges)?,
+                Ok(None) if self.batch.len() < waiting => merges = Merges::default(),
+                Ok(None) => {}
                 Err(error) if is_refusal(&error) && !self.in_doubt => {
                     from += 1;
                     refused = Err(error);
+                    merges = Merges::default();
                 }
-                applied => applied?,
+                Err(error) => return Err(error),
             }
         }
         refused
     }
 
     /// Applies the waiting change at `from` and those behind it that belong to the same leaf: all that one write of
-    /// the leaf can take, but at least one.
-    fn apply_to_leaf(&mut self, from: usize) -> Result<(), Fault<F::Error>> {
+    /// the leaf can take, but at least one; unless nodes are to be merged first.
+    fn apply_to_leaf(
+        &mut self,
+        from: usize,
+        merges: &Merges,
+    ) -> Result<Option<Sparse>, Fault<F::Error>> {
         let mut key = [0; KEY_BYTES_MAX];
         let key = &mut key[..usize::from(self.space.medium.key_bytes)];
         key.copy_from_slice(self.batch.key(from));
@@ -200,13 +210,19 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let (mut from, mut upper) = (from, false);
         if let Some(at) = divides {
             path.set_count(1, self.capacity(1));
-            if let Err(error) = self.admit(&path) {
+            let admitted = self.admit(&path);
+            let sparse = self.sparse(self.full_levels(&path), admitted.is_err(), merges);
+            if sparse.is_some() {
+                return Ok(sparse);
+            }
+            if let Err(error) = admitted {
                 if at == from {
-                    return self.reclaim_name(error);
+                    return self.reclaim_name(error).map(|()| None);
                 }
                 end = at;
             } else if let Some(level) = self.to_divide(&path, 0).filter(|&level| level > 1) {
-                return self.rewrite(&mut path, level, &Edit::Divide, self.records, None);
+                self.rewrite(&mut path, level, &Edit::Divide, self.records, None)?;
+                return Ok(None);
             } else if S::LEFT_STAYS {
                 // The upper half is new, and takes what is its own; the lower one is written when its turn comes.
                 let node = self.node(self.working(1), 1)?;
@@ -222,7 +238,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
             }
         } else if self.empties(from, end)? && self.clear_the_way(&mut path, key)? {
-            return Ok(());
+            return Ok(None);
         }
         let mut applied = end;
         if first < end {
@@ -243,7 +259,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.note_change(&path, before);
         }
         self.batch.drop_between(from, applied);
-        Ok(())
+        Ok(None)
     }
 
     /// Which of the waiting changes from `from` to `end` is the first that changes the leaf of the descent, or `end`;

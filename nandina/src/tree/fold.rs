@@ -69,6 +69,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         moved_path::<S>(self.space.mappings.capacity(), self.height, self.inner_nodes, block_pages)
     }
 
+    /// The most places that are kept for parents while the tree grows to `inner_nodes`.
+    pub(super) fn kept_until(&self, inner_nodes: u32) -> u32 {
+        let most = (self.space.mappings.capacity() / 2) as u32;
+        if self.inner_nodes > most { 0 } else { inner_nodes.min(most) }
+    }
+
     /// Places of the table that only so many inner nodes may take.
     pub(super) fn kept_for_parents(&self, inner_nodes: u32) -> u32 {
         kept_for_parents(self.space.mappings.capacity(), inner_nodes)

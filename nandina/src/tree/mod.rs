@@ -3,7 +3,8 @@
 //! The tree knows keys, nodes and levels. It knows nothing of chips: pages come from and go to
 //! [`Space`], and where a changed node goes is the placement's answer. No recursion, no heap.
 //!
-//! Nodes that become empty vanish; nothing is merged or redistributed (μ-Tree paper, section 3.4).
+//! Nodes that become empty vanish, and removals merge nothing (μ-Tree paper, section 3.4). Only a tree that would grow
+//! beyond what is planned for its records merges nodes first (`merge.rs` beside this).
 
 #[cfg(feature = "write-buffer")]
 mod batch;
@@ -20,6 +21,7 @@ mod form;
 mod identify;
 mod idle;
 mod in_place;
+mod merge;
 mod mount;
 #[cfg(not(feature = "write-buffer"))]
 mod no_batch;
@@ -30,6 +32,7 @@ mod recover;
 mod rewrite;
 mod search;
 mod settle;
+mod shrink;
 mod survey;
 mod trim;
 mod valid;
@@ -46,10 +49,11 @@ pub(crate) use form::Form;
 pub use identify::{identify, ram_to_identify};
 pub use idle::Idle;
 pub(crate) use idle::move_cost;
+pub(crate) use merge::{Size, merges_max};
 pub use options::{Options, ram_needed};
 pub use pairs::{Pairs, Records};
 pub use range::{KeyBounds, Range};
-pub(crate) use settle::TRIES as MOUNT_TRIES;
+pub(crate) use settle::{LOOKS as MOUNT_LOOKS, TRIES as MOUNT_TRIES};
 
 use batch::Batch;
 use descend::Path;

@@ -50,8 +50,9 @@ pub struct Options {
     /// no write cache. After a cut each change since the last flush is there wholly or not at all, each for itself,
     /// and for no key anything older than what that flush held. Source: VMTree paper, section 4.1.
     ///
-    /// A change waits only if there is room for all that wait; else it is made at once, after those that wait, or
-    /// refused. It cannot be told then whether its key was there. The processor shifts half of the buffer for each
+    /// A put waits only if the pages are allowed that all waiting puts can take; else it is made at once, after those
+    /// that wait. Then only a new key can be refused, never another value for one that is there. A change that waits is
+    /// refused only if the device has worn out since. Of a change that waits it is not known whether its key was there. The processor shifts half of the buffer for each
     /// change.
     pub write_buffer: usize,
     /// Changes in the write buffer that are too many to wait: as soon as there are so many, they are flushed. At least

@@ -6,10 +6,11 @@
 use super::descend::Path;
 use super::divide::{Record, Separator};
 use super::flush::Changes;
+use super::merge::Upper;
 use super::{Index, KEY_BYTES_MAX, batch};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::node::{NodeMut, SAME_PAGE};
+use crate::node::NodeMut;
 use crate::place::{Halves, Level, Origin, Placement, Put, node_mut_in};
 
 /// What changes in the first node.
@@ -31,6 +32,8 @@ pub enum Edit<'k> {
     },
     /// The node is full and is divided, for what is to come.
     Divide,
+    /// The node takes in its upper neighbour.
+    Merge(Upper),
     /// All changes of a leaf that wait in the write buffer.
     Batch(&'k Changes<'k>),
 }
@@ -47,7 +50,12 @@ pub struct Emptying {
 #[derive(Clone, Copy)]
 enum Child {
     Moved(u32),
-    Divided { left: u32, right: u32 },
+    Divided {
+        left: u32,
+        right: u32,
+    },
+    /// It is found here and has taken in its upper neighbour.
+    Merged(u32),
     Gone,
 }
 
@@ -105,7 +113,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 child = Some(Child::Divided { left, right });
             } else {
-                child = self.put_node(path, level, emptying, records)?;
+                let upper = match edit {
+                    Edit::Merge(upper) if level == start => Some(upper),
+                    _ => None,
+                };
+                child = self.put_node(path, level, upper.is_some(), emptying, records)?;
+                if let Some(upper) = upper {
+                    child = Some(self.drop_upper(path.page(level), level, child, upper));
+                }
                 if child.is_none() {
                     break;
                 }
@@ -146,6 +161,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         &mut self,
         path: &Path,
         level: u8,
+        merged: bool,
         emptying: Option<Emptying>,
         records: u32,
     ) -> Result<Option<Child>, Fault<F::Error>> {
@@ -162,7 +178,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             return Ok(Some(Child::Gone));
         } else {
-            leave = leave || self.folds(path, level + 1)?;
+            leave = leave || merged || self.folds(path, level + 1)?;
         }
         // A root that has shrunk is of another level than it was.
         let node = self.level(if is_root { self.height } else { level });
@@ -174,6 +190,22 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 None
             }
             Put::At(pointer) => Some(Child::Moved(pointer)),
+        })
+    }
+
+    /// The node that its parent knows as `name` was put with the records of `upper`, which is not needed any more once
+    /// the parent is told.
+    #[inline(never)]
+    fn drop_upper(&mut self, name: u32, level: u8, put: Option<Child>, upper: &Upper) -> Child {
+        self.inner_nodes -= u32::from(level > 1);
+        let (page, is_lowest) = upper.page(level);
+        if is_lowest {
+            self.space.retire(PageNumber(page));
+        }
+        self.space.unname(page);
+        Child::Merged(match put {
+            Some(Child::Moved(pointer)) => pointer,
+            _ => name,
         })
     }
 
@@ -213,6 +245,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 let count = self.count_to_divide(level)?;
                 return self.divide(level, count, None, false, separator);
             }
+            Edit::Merge(upper) => self.take_in(level, upper, separator.high())?,
             Edit::Batch(changes) if batch::IS_BUILT => {
                 return self.edit_leaf(changes, right_edge, separator);
             }
@@ -259,6 +292,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 node.remove(slot);
             }
             Child::Moved(pointer) => node.set_payload(slot, &pointer.to_le_bytes()),
+            Child::Merged(_) if slot + 1 >= node.count() => return Err(fault),
+            Child::Merged(pointer) => {
+                node.set_payload(slot, &pointer.to_le_bytes());
+                node.remove(slot + 1);
+                // Both in one program.
+                node.make_whole();
+            }
             Child::Divided { left, right } => {
                 node.set_payload(slot, &left.to_le_bytes());
                 if S::TRIMS && separator.high() <= node.as_node().key(0) {
@@ -325,51 +365,5 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let extent = S::extent(self.space.layout().area_bytes(), level.level, level.height);
         self.space.frames.forget(working);
         NodeMut::empty(&mut self.space.frames.bytes_mut(working)[extent], level.shape)
-    }
-
-    /// While the root has a single child, the child becomes the root (Algorithm 5, lines 3 to 10).
-    #[inline(never)]
-    fn shrink(&mut self) -> Result<(), Fault<F::Error>> {
-        while self.height > 1 {
-            let node = self.working_node(self.height)?;
-            let node = node.as_node();
-            if node.count() != 1 || node.pointer(0) == SAME_PAGE {
-                break;
-            }
-            let page = node.pointer(0);
-            let frame = self.space.load(page, self.spare(self.height))?;
-            let lowest = self.space.lowest(frame);
-            if lowest == self.height - 1 {
-                self.space.retire(PageNumber(page));
-                self.space.unname(page);
-            }
-            let area_bytes = self.space.layout().area_bytes();
-            let from = S::extent(area_bytes, self.height - 1, self.height);
-            let used = self.node(frame, self.height - 1)?.used().len();
-            self.height -= 1;
-            self.inner_nodes -= 1;
-            let (level, working) = (self.level(self.height), self.working(self.height));
-            let to = S::extent(area_bytes, self.height, self.height);
-            self.place.begin(&mut self.space, self.height);
-            self.space.frames.forget(working);
-            if working == frame {
-                self.space
-                    .frames
-                    .bytes_mut(frame)
-                    .copy_within(from.start..from.start + used, to.start);
-            } else {
-                let (stage, read) = self.space.frames.pair(working, frame);
-                stage[to][..used].copy_from_slice(&read[from][..used]);
-            }
-            let mut root = self.working_node(level.level)?;
-            // It takes another page than the one that it came from.
-            root.make_whole();
-            if level.level > 1
-                && let Some(slot) = root.as_node().slot_of(SAME_PAGE)
-            {
-                root.set_payload(slot, &page.to_le_bytes());
-            }
-        }
-        Ok(())
     }
 }

@@ -22,7 +22,7 @@ use crate::space::Kind;
 pub(crate) const TRIES: u32 = 2;
 
 /// Reads after which a page is taken to be steady where nothing else can be done.
-const LOOKS: u32 = 24;
+pub(crate) const LOOKS: u64 = 24;
 
 /// Pages that can turn out to be torn at one mount.
 pub(super) const TORN_MAX: usize = 4;

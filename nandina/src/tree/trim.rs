@@ -4,6 +4,7 @@
 //!
 //! When a node vanishes its range falls to a neighbour. To an upper neighbour it can fall at once. A lower neighbour
 //! is written anew before, at every level of its right edge, where it holds old copies: else they would come back.
+//! A node that takes in its upper neighbour is written anew in any case, and what is below keeps its bounds.
 
 use super::Index;
 use super::descend::Path;
@@ -20,21 +21,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         level: u8,
         into: Option<usize>,
     ) -> Result<usize, Fault<F::Error>> {
-        let bound = core::mem::take(&mut self.bound);
-        let entered = self.enter_before(path, level, into, bound);
-        self.bound = bound;
-        entered
+        let bounded = S::TRIMS && self.find_bound(path, level)?;
+        self.enter_bounded(path, level, into, bounded)
     }
 
-    /// The same, with room for the key before which the node ends.
-    fn enter_before(
+    /// The same, where the key before which the node ends is known, if there is one.
+    pub(super) fn enter_bounded(
         &mut self,
         path: &mut Path,
         level: u8,
         into: Option<usize>,
-        bound: &mut [u8],
+        bounded: bool,
     ) -> Result<usize, Fault<F::Error>> {
-        let bounded = S::TRIMS && self.bound(path, level, bound)?;
         let page = path.page(level);
         let frame = match into {
             Some(frame) => {
@@ -43,16 +41,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             None => self.space.load(page, self.visiting(level))?,
         };
-        let count = self.cut(frame, level, Some(&*bound).filter(|_| bounded))?;
-        path.set_count(level, count);
+        let bound = core::mem::take(&mut self.bound);
+        let count = self.cut(frame, level, Some(&*bound).filter(|_| bounded));
+        self.bound = bound;
+        path.set_count(level, count?);
         path.set_lowest(level, self.space.lowest(frame));
         Ok(frame)
     }
 
-    /// The first key that is not the node's of `level` any more: that of its upper neighbour. Answers whether there
-    /// is one. Cost: nothing, unless the ancestors were displaced from their page buffers.
+    /// Finds the first key that is not the node's of `level` any more: that of its upper neighbour. Answers whether
+    /// there is one. Cost: nothing, unless the ancestors were displaced from their page buffers.
     #[inline(never)]
-    fn bound(&mut self, path: &Path, level: u8, bound: &mut [u8]) -> Result<bool, Fault<F::Error>> {
+    pub(super) fn find_bound(&mut self, path: &Path, level: u8) -> Result<bool, Fault<F::Error>> {
         let mut above = level + 1;
         while above <= self.height && path.slot(above) + 1 >= path.count(above) {
             above += 1;
@@ -61,12 +61,26 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(false);
         }
         let frame = self.space.load(path.page(above), self.visiting(above))?;
-        self.copy_key(frame, above, path.slot(above) + 1, bound)?;
+        self.keep_bound(frame, above, path.slot(above) + 1)?;
         Ok(true)
     }
 
-    /// Copies the key at `slot` of the node of `level` in `frame`.
+    /// The key at `slot` of the node of `level` in `frame` is the bound of what is read next. A descent keeps the
+    /// nearest, so it needs no ancestor again that was displaced from its page buffer.
     #[inline(never)]
+    pub(super) fn keep_bound(
+        &mut self,
+        frame: usize,
+        level: u8,
+        slot: usize,
+    ) -> Result<(), Fault<F::Error>> {
+        let bound = core::mem::take(&mut self.bound);
+        let kept = self.copy_key(frame, level, slot, bound);
+        self.bound = bound;
+        kept
+    }
+
+    /// Copies the key at `slot` of the node of `level` in `frame`.
     fn copy_key(
         &self,
         frame: usize,
@@ -103,7 +117,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// The node in `frame` ends at `count`.
     #[inline(never)]
-    fn truncate(&mut self, frame: usize, level: u8, count: usize) {
+    pub(super) fn truncate(&mut self, frame: usize, level: u8, count: usize) {
         let level = self.level(level);
         let extent = S::extent(self.space.layout().area_bytes(), level.level, level.height);
         let bytes = &mut self.space.frames.bytes_mut(frame)[extent];

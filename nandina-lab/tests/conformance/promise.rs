@@ -1,0 +1,188 @@
+//! Promises of single calls that were broken: what the write buffer took is applied, replacing needs no page, a lookup
+//! reads no more pages than the tree is high, and what `format` refuses `plan` refuses.
+
+use nandina::place::Placement;
+use nandina::{Index, OpenError, Options, WriteError, plan, ram_needed};
+use nandina_sim::{Chip, TINY};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::*;
+
+/// A key of `key_bytes` that begins with those of `number`.
+fn long_key(number: u32, key_bytes: usize) -> Vec<u8> {
+    let mut bytes = vec![0; key_bytes];
+    bytes[..4].copy_from_slice(&key(number));
+    bytes
+}
+
+/// A chip of so many pages for records of these sizes.
+fn case<S: Placement>(
+    (page_bytes, pages_per_block, blocks): (u32, u32, u32),
+    (key_bytes, value_bytes): (usize, usize),
+) -> Case {
+    let mut case = Case::new(TINY);
+    case.profile.geometry.page_bytes = page_bytes;
+    case.profile.geometry.spare_bytes = 40;
+    case.profile.geometry.pages_per_block = pages_per_block;
+    case.profile.geometry.blocks = blocks;
+    case.options = Options { write_buffer: 1, ..Options::new(key_bytes, value_bytes) };
+    case.suited::<S>()
+}
+
+/// Fills an index with a write buffer, again and again after some of it was removed: only a new record may be
+/// refused.
+struct TakenIsApplied;
+
+impl TakenIsApplied {
+    fn life<S: Placement>(case: &Case, seed: u64) -> Result<u32, String> {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let (key_bytes, value_bytes) = (case.options.key_bytes, case.options.value_bytes);
+        with_index::<S, _>(case, |index| {
+            let (mut model, mut refused) = (Model::new(), 0);
+            for turn in 0..3_000u32 {
+                let key = long_key(random.random_range(0..1_200), key_bytes);
+                let value = vec![turn as u8; value_bytes];
+                if random.random_range(0..100) < 15 {
+                    index.remove(&key).map_err(text)?;
+                    model.remove(&key);
+                    continue;
+                }
+                match index.insert(&key, &value) {
+                    Ok(_) => drop(model.insert(key, value)),
+                    Err(WriteError::Full { .. } | WriteError::TooHigh { .. })
+                        if !model.contains_key(&key) =>
+                    {
+                        refused += 1;
+                    }
+                    Err(error) => {
+                        return Err(format!("turn {turn}, replacing: {error}"));
+                    }
+                }
+                if turn % 16 == 0 {
+                    index.flush().map_err(|error| {
+                        format!("turn {turn}, flush: {error}, {:?}", index.statistics())
+                    })?;
+                    compare(index, &model)?;
+                }
+            }
+            index.flush().map_err(text)?;
+            compare(index, &model)?;
+            Ok(refused)
+        })
+    }
+}
+
+impl Check for TakenIsApplied {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut refused = 0;
+        for (chip, records) in
+            [((256, 4, 10), (32, 3)), ((264, 8, 12), (8, 16)), ((512, 4, 16), (4, 12))]
+        {
+            for (buffers, mapping_bytes) in [(None, 16), (Some(4), 64)] {
+                let mut case = case::<S>(chip, records);
+                case.options.page_buffers = buffers;
+                if S::DESCRIPTION.maps {
+                    case.options.mapping_bytes = mapping_bytes;
+                }
+                for seed in 0..4 {
+                    refused += Self::life::<S>(&case, seed).map_err(|what| {
+                        format!("{:?}, seed {seed}: {what}", case.profile.geometry)
+                    })?;
+                }
+            }
+        }
+        if refused > 0 { Ok(()) } else { Err("no chip was ever full".into()) }
+    }
+}
+
+#[test]
+fn what_the_write_buffer_took_is_applied_and_replacing_is_not_refused() {
+    for_every_system(&TakenIsApplied);
+}
+
+/// A high tree and few page buffers: the key before which a node ends is in one that was displaced.
+struct LookupsOfHighTrees;
+
+impl Check for LookupsOfHighTrees {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = case::<S>((256, 16, 128), (58, 4));
+        case.options.write_buffer = 0;
+        let mut random = ChaCha8Rng::seed_from_u64(seed());
+        with_index::<S, _>(&case, |index| {
+            for _ in 0..700 {
+                let key = long_key(random.random_range(0..1_000_000), 58);
+                match index.insert(&key, &[1; 4]) {
+                    Ok(_) => {}
+                    Err(WriteError::Full { .. } | WriteError::TooHigh { .. }) => break,
+                    Err(error) => return Err(text(error)),
+                }
+                let height = index.statistics().height;
+                for _ in 0..4 {
+                    let before = index.flash().counters().reads;
+                    let key = long_key(random.random_range(0..1_000_000), 58);
+                    index.get(&key).map_err(text)?;
+                    let reads = index.flash().counters().reads - before;
+                    if reads > height.into() {
+                        return Err(format!("{reads} reads in a tree of height {height}"));
+                    }
+                }
+            }
+            let height = index.statistics().height;
+            // Where a page holds a whole path, such records have no room in it.
+            if height >= 6 || (S::DESCRIPTION.writes_paths && S::path_pages(9) == 1) {
+                Ok(())
+            } else {
+                Err(format!("the tree has only a height of {height}"))
+            }
+        })
+    }
+}
+
+#[test]
+fn a_lookup_reads_no_more_pages_than_the_tree_is_high() {
+    for_every_system(&LookupsOfHighTrees);
+}
+
+/// Chips from two blocks up.
+struct TooSmall;
+
+impl Check for TooSmall {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut refused = 0;
+        for blocks in 2..14 {
+            for (pages_per_block, bad) in [(4, 0), (8, 100), (4, 250)] {
+                let mut case = case::<S>((512, pages_per_block, blocks), (4, 12));
+                case.profile.capabilities.bad_blocks_per_mille = bad;
+                let case = case.suited::<S>();
+                let (geometry, capabilities) = (case.profile.geometry, case.profile.capabilities);
+                let mut ram = vec![0; ram_needed::<S>(&geometry, &case.options)];
+                let mut chip = Chip::new(case.profile);
+                let formatted = Index::<_, S>::format(&mut chip, &case.options, &mut ram);
+                let formats = match formatted {
+                    Ok(_) => true,
+                    Err(OpenError::ChipTooSmall { .. }) => false,
+                    Err(error) => return Err(text(error)),
+                };
+                refused += u32::from(!formats);
+                for records in [1, 10, 1_000_000] {
+                    let planned = plan::<S>(&geometry, &capabilities, &case.options, records);
+                    match planned {
+                        Ok(_) if formats => {}
+                        Err(OpenError::ChipTooSmall { .. }) if !formats => {}
+                        other => {
+                            return Err(format!("{records} records on {geometry:?}: {other:?}"));
+                        }
+                    }
+                }
+            }
+        }
+        // In place, the smallest of these is large enough.
+        if refused > 0 || S::DESCRIPTION.in_place { Ok(()) } else { Err("none too small".into()) }
+    }
+}
+
+#[test]
+fn plan_refuses_the_chips_that_format_refuses() {
+    for_every_system(&TooSmall);
+}

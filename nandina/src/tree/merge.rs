@@ -1,0 +1,335 @@
+//! Nodes that were thinned out become one, where a division would make the tree larger than planned. Removals merge
+//! nothing: they cost what they cost, and most trees are never sparse. A change that divides a node of a tree that is as
+//! large as [`Size`] allows looks for two neighbours below one parent whose records fit in one node, and merges them
+//! first. Where there are none, the tree is no larger than that for its records.
+//!
+//! The lower node takes the upper one's records in and is written; then its parent, which drops the upper one and
+//! commits. Where a node is replaced in place before its parent, it is trimmed until the parent is written as well: a
+//! cut leaves the two nodes as they were.
+//!
+//! Cost of a search: at most four reads for each node of the tree. So it is made once for each level in a change, and
+//! nothing of it is kept.
+
+use super::descend::Path;
+use super::rewrite::Edit;
+use super::{Form, HEIGHT_MAX, Index};
+use crate::error::Fault;
+use crate::flash::Flash;
+use crate::node::{Node, NodeMut, SAME_PAGE};
+use crate::place::Placement;
+
+/// Merges of inner nodes in one change, at most, beside the one that keeps the tree from growing higher.
+const INNER_MAX: u8 = 2;
+
+/// Merges in one change of a tree of `height`, at most: of leaves, and of all nodes.
+pub(crate) fn merges_max<S: Placement>(height: u8) -> (u8, u8) {
+    if height == 1 {
+        return (0, 0);
+    }
+    // Where a page holds a whole path, each node that is divided takes a page as a leaf does.
+    let leaves = if shares_pages::<S>(height) { height } else { 1 };
+    (leaves, leaves + 1 + INNER_MAX)
+}
+
+/// Whether a page holds all nodes of a path, so that most inner nodes have no page of their own.
+fn shares_pages<S: Placement>(height: u8) -> bool {
+    S::DESCRIPTION.writes_paths && S::path_pages(height) == 1
+}
+
+/// Rounds after which the numbers of nodes have settled, or never will.
+const ROUNDS: usize = 48;
+
+/// The largest tree of so many records whose underfull neighbours are merged when it is about to grow.
+///
+/// Let no two neighbours below one parent fit in one node of *c* records. Of the children of a parent each two hold
+/// *c* + 1 records at least, and one may be left over: so a level of nodes with *r* records has at most
+/// 2 *r* / (*c* + 1) nodes, and one more for each parent. One more is about to be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Size {
+    pub height: u8,
+    pub leaves: u32,
+    pub inner_nodes: u32,
+    /// There is no such tree: its pages have no room for the levels that are missing.
+    pub too_high: bool,
+}
+
+impl Size {
+    #[inline(never)]
+    pub fn of<S: Placement>(form: &Form, records: u32) -> Self {
+        let mut size = Self { height: 1, leaves: 1, inner_nodes: 0, too_high: false };
+        if records as usize <= form.capacity::<S>(1, 1) {
+            return size;
+        }
+        size.too_high = true;
+        while size.too_high && form.can_grow::<S>(size.height) && size.height < HEIGHT_MAX {
+            size.height += 1;
+            size.settle::<S>(form, records);
+        }
+        if size.too_high {
+            // As few as there can be.
+            let full = form.capacity::<S>(1, size.height).clamp(1, u16::MAX.into()) as u32;
+            (size.leaves, size.inner_nodes) = (records.div_ceil(full), 1);
+        }
+        size
+    }
+
+    /// Finds out how many nodes there may be on each level of a tree of this height.
+    fn settle<S: Placement>(&mut self, form: &Form, records: u32) {
+        let height = usize::from(self.height);
+        let capacity =
+            |level: usize| form.capacity::<S>(level as u8, self.height).min(u16::MAX.into()) as u32;
+        let most = |below: u32, level: usize, above: u32| {
+            let pairs = below.saturating_sub(1) / (capacity(level) + 1);
+            pairs.saturating_mul(2).saturating_add(above).saturating_add(1)
+        };
+        // Nodes of each level from the leaves up.
+        let mut nodes = [1u32; HEIGHT_MAX as usize + 1];
+        let mut settled = false;
+        for _ in 0..ROUNDS {
+            let before = nodes;
+            let inner = sum(&nodes[2..=height]);
+            // Of the inner nodes, those that are no parents of leaves: the root, and two on each level between.
+            let others = if height > 2 { 1 + 2 * (height as u32 - 3) } else { 0 };
+            nodes[1] = most(records, 1, inner - others.min(inner - 1));
+            for level in 2..height {
+                nodes[level] = most(nodes[level - 1], level, nodes[level + 1]);
+            }
+            settled = nodes == before;
+            if settled || nodes[1] > u32::MAX / 8 {
+                break;
+            }
+        }
+        self.leaves = nodes[1];
+        self.inner_nodes = sum(&nodes[2..=height]);
+        // Which of the inner levels have them is not known.
+        let below = match height {
+            2 => records,
+            3 => self.leaves,
+            _ => self.inner_nodes,
+        };
+        let children = if height == 2 { nodes[1] } else { most(below, height - 1, 1) };
+        self.too_high = !settled || children > capacity(height);
+    }
+}
+
+fn sum(nodes: &[u32]) -> u32 {
+    nodes.iter().fold(0, |sum, &nodes| sum.saturating_add(nodes))
+}
+
+/// The upper one of two nodes that are merged.
+#[derive(Clone, Copy)]
+pub struct Upper {
+    page: u32,
+    count: u16,
+    /// Lowest level of the nodes in its page.
+    lowest: u8,
+}
+
+impl Upper {
+    /// The pointer by which the parent knows the node, and whether its page holds nothing else that is needed.
+    pub const fn page(&self, level: u8) -> (u32, bool) {
+        (self.page, self.lowest == level)
+    }
+}
+
+/// Why nodes are to be merged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Sparse {
+    /// The tree would become higher.
+    Height,
+    /// There would be more leaves.
+    Leaves,
+    /// There would be more inner nodes.
+    Inner,
+}
+
+/// How often a change has merged nodes for each cause, or [`NO_MORE`].
+#[derive(Default)]
+pub struct Merges {
+    height: u8,
+    leaves: u8,
+    inner: u8,
+}
+
+/// There are none to merge.
+const NO_MORE: u8 = u8::MAX;
+
+impl Merges {
+    const fn count(&mut self, sparse: Sparse) -> &mut u8 {
+        match sparse {
+            Sparse::Height => &mut self.height,
+            Sparse::Leaves => &mut self.leaves,
+            Sparse::Inner => &mut self.inner,
+        }
+    }
+}
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Whether nodes are to be merged before the `divided` lowest nodes of a path are divided, and which. If the
+    /// change is `refused` any will do.
+    #[inline(never)]
+    pub(super) fn sparse(&self, divided: u8, refused: bool, merges: &Merges) -> Option<Sparse> {
+        if divided == 0 || self.height == 1 {
+            return None;
+        }
+        let size = Size::of::<S>(&self.form(), self.records.saturating_add(1));
+        let grows = divided == self.height;
+        let inner_nodes = self.inner_nodes + u32::from(divided) - 1 + u32::from(grows);
+        let pages = self.space.valid_pages();
+        let shares_pages = shares_pages::<S>(self.height);
+        let more_leaves = if shares_pages {
+            pages + u32::from(divided) > size.leaves + size.inner_nodes
+        } else {
+            pages + 1 > size.leaves + self.inner_nodes
+        };
+        let higher = grows && self.height >= size.height;
+        // There, a path without its leaves is a page more.
+        let none_free = shares_pages && pages >= self.budget.limit_pages;
+        let due = |sparse, due: bool, is_left: bool| {
+            let needs_page = sparse != Sparse::Leaves && self.height > 2;
+            Some(sparse).filter(|_| due && is_left && !(needs_page && none_free))
+        };
+        let more_pages = if shares_pages { divided } else { 1 };
+        due(Sparse::Height, grows && (higher || refused), merges.height == 0)
+            .or_else(|| due(Sparse::Leaves, more_leaves || refused, merges.leaves < more_pages))
+            .or_else(|| {
+                let more = (divided > 1 && inner_nodes > size.inner_nodes) || refused;
+                due(Sparse::Inner, more && self.height > 2, merges.inner < INNER_MAX)
+            })
+            .filter(|_| !size.too_high || refused)
+    }
+
+    /// Merges two neighbours, if there are two that fit in one node.
+    #[inline(never)]
+    pub(super) fn merge(
+        &mut self,
+        sparse: Sparse,
+        merges: &mut Merges,
+    ) -> Result<(), Fault<F::Error>> {
+        let (from, to) = match sparse {
+            Sparse::Height => (self.height - 1, self.height - 1),
+            Sparse::Leaves => (1, 1),
+            Sparse::Inner => (2, self.height - 1),
+        };
+        for level in from..=to {
+            if let Some(upper) = self.find_pair(level)? {
+                // Below a root of height two there are only leaves.
+                if self.height == 2 {
+                    merges.leaves =
+                        merges.leaves.saturating_add(u8::from(sparse == Sparse::Height));
+                }
+                *merges.count(sparse) += 1;
+                return self.merge_with(level, upper);
+            }
+        }
+        *merges.count(sparse) = NO_MORE;
+        if from == 1 {
+            merges.leaves = NO_MORE;
+        }
+        Ok(())
+    }
+
+    /// Merges the node of `level` to which the lower of the kept keys leads with the one above it.
+    #[inline(never)]
+    fn merge_with(&mut self, level: u8, upper: Upper) -> Result<(), Fault<F::Error>> {
+        let (mut path, before) = (Path::new(), self.height);
+        let keys = core::mem::take(&mut self.separator);
+        let descended = self.descend_to_change(&mut path, keys.low(), level);
+        self.separator = keys;
+        descended?;
+        self.rewrite(&mut path, level, &Edit::Merge(upper), self.records, None)?;
+        self.note_change(&path, before);
+        Ok(())
+    }
+
+    /// Looks for two neighbours of `level` below one parent that fit in one node. Keeps the keys by which the parent
+    /// knows them where those of a divided node would be.
+    #[inline(never)]
+    fn find_pair(&mut self, level: u8) -> Result<Option<Upper>, Fault<F::Error>> {
+        let capacity = self.capacity(level);
+        self.space.begin_walk();
+        let (mut path, mut at, mut lower) = (Path::new(), self.height, usize::MAX);
+        path.set_page(at, self.root);
+        loop {
+            let frame = match self.visit(&mut path, at) {
+                // A damaged page keeps no change from being made elsewhere.
+                Err(Fault::Corrupt { .. }) if at < self.height => None,
+                frame => Some(frame?),
+            };
+            let slot = path.slot(at);
+            if let Some(frame) = frame
+                && at > level
+                && slot < path.count(at)
+            {
+                let child = self.child(path.page(at), frame, at, slot)?;
+                at -= 1;
+                path.set_page(at, child);
+                path.set_slot(at, 0);
+                continue;
+            }
+            if at == level {
+                let above = path.slot(level + 1);
+                let count = if frame.is_some() { path.count(level) } else { usize::MAX };
+                if above > 0 && lower.saturating_add(count) <= capacity {
+                    self.keep_keys(&mut path, level + 1)?;
+                    let (page, lowest) = (path.page(level), path.lowest(level));
+                    return Ok(Some(Upper { page, count: count as u16, lowest }));
+                }
+                lower = count;
+            }
+            if at == self.height {
+                return Ok(None);
+            }
+            at += 1;
+            path.set_slot(at, path.slot(at) + 1);
+        }
+    }
+
+    /// Keeps the key at the slot of the node of `level` on `path`, and the one before.
+    fn keep_keys(&mut self, path: &mut Path, level: u8) -> Result<(), Fault<F::Error>> {
+        let (frame, slot) = (self.visit(path, level)?, path.slot(level));
+        let mut keys = core::mem::take(&mut self.separator);
+        let kept = self.node(frame, level).map(|node| keys.set(node.key(slot - 1), node.key(slot)));
+        self.separator = keys;
+        kept
+    }
+
+    /// The node of `level` in its working buffer takes in the records of its upper neighbour, whose range begins at
+    /// `bound`.
+    #[inline(never)]
+    pub(super) fn take_in(
+        &mut self,
+        level: u8,
+        upper: Upper,
+        bound: &[u8],
+    ) -> Result<(), Fault<F::Error>> {
+        let fault = self.corrupt(crate::error::Damage::NodeTooFull);
+        let (working, spare) = (self.working(level), self.spare(level));
+        self.space.load_into(upper.page, spare)?;
+        self.truncate(spare, level, upper.count.into());
+        let (capacity, at) = (self.capacity(level), self.level(level));
+        let extent = S::extent(self.space.layout().area_bytes(), level, self.height);
+        self.space.frames.forget(working);
+        self.space.frames.release(spare);
+        let (into, from) = self.space.frames.pair(working, spare);
+        let node = NodeMut::parse(&mut into[extent.clone()], at.shape);
+        let (Some(mut node), Some(from)) = (node, Node::parse(&from[extent], at.shape)) else {
+            return Err(fault);
+        };
+        let first = node.count();
+        if first == 0 || from.count() == 0 || first + from.count() > capacity {
+            return Err(fault);
+        }
+        node.append(&from);
+        if level > 1 {
+            // Its first child owns what is above the bound.
+            if bound < node.as_node().key(first) {
+                node.set_key(first, bound);
+            }
+            if let Some(slot) = node.as_node().slot_of(SAME_PAGE) {
+                node.set_payload(slot, &upper.page.to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+}

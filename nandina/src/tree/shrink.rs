@@ -1,0 +1,72 @@
+//! A root with a single child gives its place to it. Nothing is put here.
+
+use super::Index;
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::node::SAME_PAGE;
+use crate::place::Placement;
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// The only child of the root stands in its page and becomes the root.
+    fn shrink_in_page(&mut self) -> Result<(), Fault<F::Error>> {
+        let (area_bytes, level) = (self.space.layout().area_bytes(), self.height - 1);
+        let from = S::extent(area_bytes, level, self.height).start;
+        let to = S::extent(area_bytes, level, level).start;
+        let working = self.working(self.height);
+        let used = self.node(working, level)?.used().len();
+        self.space.frames.bytes_mut(working).copy_within(from..from + used, to);
+        self.height -= 1;
+        self.inner_nodes -= 1;
+        Ok(())
+    }
+
+    /// While the root has a single child, the child becomes the root (Algorithm 5, lines 3 to 10).
+    #[inline(never)]
+    pub(super) fn shrink(&mut self) -> Result<(), Fault<F::Error>> {
+        while self.height > 1 {
+            let node = self.working_node(self.height)?;
+            let node = node.as_node();
+            if node.count() != 1 {
+                break;
+            }
+            let page = node.pointer(0);
+            if page == SAME_PAGE {
+                self.shrink_in_page()?;
+                continue;
+            }
+            let frame = self.space.load(page, self.spare(self.height))?;
+            let lowest = self.space.lowest(frame);
+            if lowest == self.height - 1 {
+                self.space.retire(PageNumber(page));
+                self.space.unname(page);
+            }
+            let area_bytes = self.space.layout().area_bytes();
+            let from = S::extent(area_bytes, self.height - 1, self.height);
+            let used = self.node(frame, self.height - 1)?.used().len();
+            self.height -= 1;
+            self.inner_nodes -= 1;
+            let (level, working) = (self.level(self.height), self.working(self.height));
+            let to = S::extent(area_bytes, self.height, self.height);
+            self.place.begin(&mut self.space, self.height);
+            self.space.frames.forget(working);
+            if working == frame {
+                self.space
+                    .frames
+                    .bytes_mut(frame)
+                    .copy_within(from.start..from.start + used, to.start);
+            } else {
+                let (stage, read) = self.space.frames.pair(working, frame);
+                stage[to][..used].copy_from_slice(&read[from][..used]);
+            }
+            let mut root = self.working_node(level.level)?;
+            // It takes another page than the one that it came from.
+            root.make_whole();
+            if level.level > 1
+                && let Some(slot) = root.as_node().slot_of(SAME_PAGE)
+            {
+                root.set_payload(slot, &page.to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+}
