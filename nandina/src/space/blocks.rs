@@ -300,6 +300,13 @@ impl<'b> Blocks<'b> {
         }
     }
 
+    /// The block is not free before the next operation commits.
+    pub fn hold(&mut self, block: BlockNumber) {
+        self.empty_blocks -= u32::from(self.is_empty(block));
+        self.holds = true;
+        self.set_mark(block, Mark::Held, true);
+    }
+
     /// No block is reserved any more.
     pub fn unreserve_all(&mut self) {
         for block in self.all() {

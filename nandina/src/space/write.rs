@@ -227,11 +227,17 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// then.
     pub(crate) fn begin_where_roots_are_replaced(&mut self) -> Result<(), Fault<F::Error>> {
         let first = BlockNumber(0);
-        if !K::IN_PLACE && self.capabilities().rewrite && !self.medium.checkpoints {
+        if self.begins_in(first) {
             let is_erased = self.blocks.is_empty(first) && self.erase(first)?;
             self.ready = if is_erased { first } else { NO_BLOCK };
         }
         Ok(())
+    }
+
+    /// Whether an index that replaces one whose root was replaced in place begins in `block`.
+    pub(crate) fn begins_in(&self, block: BlockNumber) -> bool {
+        let is_first = block == BlockNumber(0);
+        is_first && !K::IN_PLACE && self.capabilities().rewrite && !self.medium.checkpoints
     }
 
     #[inline(never)]

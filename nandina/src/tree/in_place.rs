@@ -8,6 +8,7 @@
 //! Cost: in place, three reads for each node; else one read for each written page and each node.
 
 use super::descend::Path;
+use super::recover::Found;
 use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
@@ -23,8 +24,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Finds every node of an index whose records are appended.
-    pub(super) fn recover_appended(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
-        let found = self.read_all(identity)?;
+    pub(super) fn recover_appended(
+        &mut self,
+        identity: u32,
+        found: &Found,
+    ) -> Result<(), Fault<F::Error>> {
         // What was programmed since the last mount that settled all may have been appended to.
         self.settle_from = if found.start <= found.settled.0 {
             found.start

@@ -18,6 +18,7 @@ mod flush;
 mod fold;
 mod follow;
 mod form;
+mod format;
 mod identify;
 mod idle;
 mod in_place;
@@ -34,6 +35,7 @@ mod search;
 mod settle;
 mod shrink;
 mod survey;
+mod torn;
 mod trim;
 mod valid;
 

@@ -23,8 +23,8 @@ use super::{HEIGHT_MAX, Index, Options};
 use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::{Medium, PageHeader};
-use crate::place::{Origin, Placement, relink};
-use crate::space::{Budget, Kind, Space, block_pages};
+use crate::place::{Placement, relink};
+use crate::space::{Budget, Space, block_pages};
 
 /// What was written last into a block.
 pub(super) struct Last {
@@ -34,113 +34,6 @@ pub(super) struct Last {
 }
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
-    /// Makes an empty index on the chip. An older index on it is gone once this returns `Ok`; after a cut during it the
-    /// older one is there as it was, or none is. (Over an index of another system or of other sizes, on a chip that has no
-    /// block which was never written or is left from before that one, a cut may also leave it as it was earlier.)
-    ///
-    /// Cost: that of [`open`](Self::open) if an index of these settings is there, else one read for each block; one or two
-    /// erases and programs; with checkpoints, or over an index with them, two erases more.
-    pub fn format(
-        flash: F,
-        options: &Options,
-        ram: &'b mut [u8],
-    ) -> Result<Self, OpenError<F::Error>> {
-        Self::check_options(&flash, options, ram)?;
-        let mut index = Self::new(flash, options, ram);
-        // A root and two leaves are the least that can grow.
-        let limit_pages = index.budget_for(2, 1).limit_pages;
-        if limit_pages < 3 {
-            return Err(OpenError::ChipTooSmall { limit_pages });
-        }
-        // What is there stays whole until the new root takes its place: only what it does not need is erased.
-        let (sequence, is_blank) = match index.find_as_seen() {
-            Ok(()) => {
-                if index.space.medium.checkpoints {
-                    index.space.clear_anchors()?;
-                }
-                (index.space.sequence(), false)
-            }
-            Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
-            Err(_) => index.survey_to_replace()?,
-        };
-        index.space.restart((sequence as u32).wrapping_add(1), sequence, sequence);
-        if is_blank {
-            index.space.begin_at_once();
-        }
-        index.space.begin_where_roots_are_replaced()?;
-        index.in_doubt = true;
-        index.height = 1;
-        index.place.begin(&mut index.space, 1);
-        let root = index.level(1);
-        index.empty_node(root);
-        index.space.begin_operation(true);
-        index.put_root(Origin::NEW, 0)?;
-        index.own_root_alone();
-        Ok(index)
-    }
-
-    /// The index holds nothing but its root, which was just written.
-    fn own_root_alone(&mut self) {
-        let root = PageNumber(self.space.where_is(self.root));
-        self.space.mappings.clear();
-        self.space.blocks.release();
-        self.space.blocks.forget_valid();
-        self.space.blocks.set_valid(root, true);
-        self.space.leave_checkpoints();
-        (self.records, self.inner_nodes, self.unexplained_pages) = (0, 0, 0);
-        self.from_checkpoint = false;
-        self.set_budget();
-        self.in_doubt = false;
-    }
-
-    /// What a chip holds whose index, if it has one, cannot be opened: the highest sequence number, and whether that is
-    /// nothing at all. Of the blocks only those are free that such an index does not need, if there are any.
-    fn survey_to_replace(&mut self) -> Result<(u64, bool), OpenError<F::Error>> {
-        self.torn_from = u64::MAX;
-        let survey = survey(&mut self.space, END)?;
-        let sequence = match survey.newest {
-            Some(newest) if S::Kind::PATHS || S::Kind::IN_PLACE => {
-                let last = self.last_root(newest.block, None, 0, u64::MAX)?;
-                last.sequence.max(newest.sequence)
-            }
-            // No page of its block has a number that is higher by more than the block has pages.
-            Some(newest) => newest.sequence + u64::from(self.space.block_pages()),
-            None => 0,
-        };
-        let sequence = survey.unread_sequence().max(sequence);
-        if S::DESCRIPTION.in_place {
-            self.root_in_place()?;
-        } else if let Some(newest) = survey.newest {
-            self.hold_blocks_of(newest.identity)?;
-        }
-        if survey.checkpoints {
-            self.space.clear_anchors()?;
-        }
-        Ok((sequence, survey.is_blank()))
-    }
-
-    /// Keeps the blocks from being opened that hold pages of the index `identity`, unless that are all.
-    fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
-        let mut others = false;
-        for block in self.space.blocks.all() {
-            let first = self.space.read_raw(self.space.page_at(block, 0), 0)?;
-            let is_other = match first {
-                Ok(header) => header.identity != identity,
-                Err(fault) => fault == crate::node::PageFault::Erased,
-            };
-            if !is_other {
-                self.space.blocks.set_valid(self.space.page_at(block, 0), true);
-            }
-            others |= is_other && !self.space.blocks.is_bad(block);
-        }
-        if others {
-            self.space.blocks.hold_valid();
-        } else {
-            self.space.blocks.forget_valid();
-        }
-        Ok(())
-    }
-
     /// Opens the index on the chip, after a clean end or a cut alike.
     ///
     /// Cost: one read for each block, a few, and one read for each inner node; with checkpoints a few, and one for
@@ -177,7 +70,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     }
 
     /// Finds the index on the chip. What may be torn is left as it is.
-    fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
+    pub(super) fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
         if S::DESCRIPTION.in_place
             && let Some(root) = self.root_in_place()?
         {
@@ -200,7 +93,11 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(survey.newest)
     }
 
-    fn check_options(flash: &F, options: &Options, ram: &[u8]) -> Result<(), OpenError<F::Error>> {
+    pub(super) fn check_options(
+        flash: &F,
+        options: &Options,
+        ram: &[u8],
+    ) -> Result<(), OpenError<F::Error>> {
         if let Some(missing) = S::DESCRIPTION.needs.missing(&flash.capabilities()) {
             return Err(OpenError::Unsuited(missing));
         }
@@ -208,7 +105,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     }
 
     /// An index of which nothing is known, with options that were checked.
-    fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Self {
+    pub(super) fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Self {
         let geometry = flash.geometry();
         let medium = options.medium::<S>(&geometry);
         let batch_bytes = batch::ram_needed(geometry.page_bytes as usize, options.write_buffer);
@@ -313,15 +210,15 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             return Err(self.corrupt(Damage::NoPage));
         };
         if S::DESCRIPTION.appends {
-            self.decide_on_torn(newest.identity)?;
-            self.recover_appended(newest.identity)?;
+            let found = self.decide_on_torn(newest.identity)?;
+            self.recover_appended(newest.identity, &found)?;
             self.space.blocks.set_reserved(newest.block, true);
             return self.hold_told_before();
         }
         if S::DESCRIPTION.maps {
-            self.decide_on_torn(newest.identity)?;
-            self.hold_before_commit(newest.identity)?;
-            return self.recover(newest.identity);
+            let found = self.decide_on_torn(newest.identity)?;
+            self.recover(newest.identity, &found)?;
+            return self.hold_before_commit(newest.identity, &found);
         }
         let identity = newest.identity;
         let mut sequence = newest.sequence;

@@ -19,8 +19,10 @@ use crate::space::LOST_MAX;
 /// What the pages of one formatting say.
 pub(super) struct Found {
     pub sequence: u64,
-    commit: Option<PageHeader>,
+    pub commit: Option<PageHeader>,
     pub root: Option<(PageNumber, PageHeader)>,
+    /// The newest root but that one.
+    pub root_before: Option<(PageNumber, PageHeader)>,
     /// The newest page that was not programmed by a mount while it settled what may be torn, and the first page of its
     /// block.
     pub settled: (u64, u64),
@@ -30,8 +32,8 @@ pub(super) struct Found {
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Finds root, mappings and valid pages of the index with this identity.
-    pub(super) fn recover(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
-        self.take_newest_root(identity)?;
+    pub(super) fn recover(&mut self, identity: u32, found: &Found) -> Result<(), Fault<F::Error>> {
+        self.take_newest_root(identity, found)?;
         self.space.mappings.clear();
         for level in (1..self.height).rev() {
             self.space.blocks.forget_valid();
@@ -47,10 +49,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Reads every written page and begins with the newest root.
+    /// Begins with the newest root.
     #[inline(never)]
-    fn take_newest_root(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
-        let found = self.read_all(identity)?;
+    fn take_newest_root(&mut self, identity: u32, found: &Found) -> Result<(), Fault<F::Error>> {
         self.settle_from = found.settled.1;
         let (Some((page, root)), Some(commit)) = (found.root, found.commit) else {
             return Err(self.corrupt(Damage::NoRoot));
@@ -71,7 +72,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Reads every written page, and marks the blocks in which one is damaged that was not the last.
     pub(super) fn read_all(&mut self, identity: u32) -> Result<Found, Fault<F::Error>> {
-        let mut found = Found { sequence: 0, commit: None, root: None, settled: (0, 0), start: 0 };
+        let mut found = Found {
+            sequence: 0,
+            commit: None,
+            root: None,
+            root_before: None,
+            settled: (0, 0),
+            start: 0,
+        };
         for block in self.space.blocks.all() {
             let (mut damaged, mut blank, mut first) = (false, 0, None);
             for place in 0..self.space.block_pages() {
@@ -119,7 +127,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 if header.lowest == header.height
                     && found.root.is_none_or(|(_, root)| root.sequence < header.sequence)
                 {
+                    found.root_before = found.root;
                     found.root = Some((page, header));
+                } else if header.lowest == header.height
+                    && found.root_before.is_none_or(|(_, root)| root.sequence < header.sequence)
+                {
+                    found.root_before = Some((page, header));
                 }
             }
         }

@@ -9,12 +9,10 @@
 //! Cost of a mount that writes: what the systems write, as their sections below say.
 
 use super::Index;
-use super::descend::Path;
 use super::survey::Newest;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::node::bytes::u32_at;
-use crate::node::{PageFault, PageHeader, SESSION_START};
+use crate::node::{PageHeader, SESSION_START};
 use crate::place::Placement;
 use crate::space::Kind;
 
@@ -123,131 +121,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
         }
         Ok(start)
-    }
-
-    /// Whether a mount takes the page for one of the index.
-    pub(super) fn counts(&self, page: PageNumber, sequence: u64) -> bool {
-        sequence < self.torn_from && !self.torn.contains(&page.0)
-    }
-
-    /// Where pages commit for themselves: whether those that may be torn count is decided before anything else is read.
-    /// They are the last ones of the blocks that were written since all was settled. One that cannot be read each time
-    /// is torn, and does not count.
-    ///
-    /// Cost: two reads for each block and some for each that may hold a torn page.
-    pub(super) fn decide_on_torn(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
-        self.torn = [u32::MAX; TORN_MAX];
-        let found = self.read_all(identity)?;
-        let from = found.settled.1;
-        // What was not seen by now is not seen later either.
-        self.torn_from = found.sequence + 1;
-        let mut torn = 0;
-        for block in self.space.blocks.all() {
-            if self.space.first_sequence(block)?.is_none_or(|first| first < from) {
-                continue;
-            }
-            let written = self.space.written(block, self.space.block_pages(), 1)?;
-            for place in written.saturating_sub(1)..(written + 1).min(self.space.block_pages()) {
-                let page = self.space.page_at(block, place);
-                let is_steady = if place < written {
-                    self.is_steady(page.0)?
-                } else {
-                    self.is_steadily_blank(page)?
-                };
-                if torn < TORN_MAX && !is_steady {
-                    self.torn[torn] = page.0;
-                    torn += 1;
-                }
-            }
-        }
-        self.newest = NONE;
-        Ok(())
-    }
-
-    /// Whether `page` can be read time after time.
-    fn is_steady(&mut self, page: u32) -> Result<bool, Fault<F::Error>> {
-        for _ in 0..LOOKS {
-            if self.space.read_raw(PageNumber(page), 0)?.is_err() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Whether `page` reads as erased time after time.
-    fn is_steadily_blank(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
-        for _ in 0..LOOKS {
-            if self.space.read_raw(page, 0)? != Err(PageFault::Erased) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Where records are appended: a parent may have been told of its child's new page, or not. Until all is settled no
-    /// block is opened that one of the pages is in of which that parent was ever told.
-    pub(super) fn hold_told_before(&mut self) -> Result<(), Fault<F::Error>> {
-        let page = PageNumber(self.newest.0);
-        let level = match self.keep_first_key(page) {
-            Ok(level) if level < self.height => level,
-            Ok(_) | Err(Fault::Corrupt { .. }) => return Ok(()),
-            Err(fault) => return Err(fault),
-        };
-        let mut path = Path::new();
-        let keys = core::mem::take(&mut self.separator);
-        let descended = self.descend(&mut path, keys.high(), level + 1, false);
-        self.separator = keys;
-        match descended {
-            Ok(()) => {}
-            Err(Fault::Corrupt { .. }) => return Ok(()),
-            Err(fault) => return Err(fault),
-        }
-        let parent = PageNumber(path.page(level + 1));
-        if self.space.read_raw(parent, 0)?.is_err() {
-            return Ok(());
-        }
-        let shape = self.level(level + 1).shape;
-        let area_bytes = self.space.layout().area_bytes();
-        for slot in 0..shape.capacity(area_bytes) {
-            let at = shape.at(slot) + shape.key_bytes();
-            let child = u32_at(self.space.frames.bytes(0), at);
-            if child >= self.space.geometry().pages() {
-                continue;
-            }
-            self.space.blocks.set_reserved(self.block_of(child), true);
-            if level > 1 && self.space.read_raw(PageNumber(child), 0)?.is_ok() {
-                // It told of children in turn.
-                for slot in 0..shape.capacity(area_bytes) {
-                    let at = shape.at(slot) + shape.key_bytes();
-                    let child = u32_at(self.space.frames.bytes(0), at);
-                    if child < self.space.geometry().pages() {
-                        self.space.blocks.set_reserved(self.block_of(child), true);
-                    }
-                }
-            }
-            if level > 1 {
-                let _ = self.space.read_raw(parent, 0)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Where pages commit for themselves: keeps the blocks from being opened that hold pages of the index as it was
-    /// before the newest commit.
-    pub(super) fn hold_before_commit(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
-        let torn_from = self.torn_from;
-        self.newest = NONE;
-        self.read_all(identity)?;
-        self.torn_from = torn_from.min(self.newest.1);
-        let recovered = self.recover(identity);
-        self.torn_from = torn_from;
-        self.newest = NONE;
-        match recovered {
-            Ok(()) => self.space.blocks.hold_valid(),
-            Err(Fault::Corrupt { .. }) => self.space.blocks.forget_valid(),
-            Err(fault) => return Err(fault),
-        }
-        Ok(())
     }
 
     /// Where pages commit for themselves: writes anew what stands in blocks that may hold a torn page.

@@ -1,0 +1,125 @@
+//! Formatting a chip, over whatever it holds. An index that is there stays whole until the new root takes its place in
+//! one program: nothing that it needs is erased before.
+
+use super::Index;
+use super::options::Options;
+use super::survey::{END, survey};
+use crate::error::{Fault, OpenError};
+use crate::flash::{Flash, PageNumber};
+
+use crate::place::{Origin, Placement};
+use crate::space::Kind;
+
+impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
+    /// Makes an empty index on the chip. An older index on it is gone once this returns `Ok`; after a cut during it the
+    /// older one is there as it was, or none is. (Over an index of another system or of other sizes, on a chip that has no
+    /// block which was never written or is left from before that one, a cut may also leave it as it was earlier.)
+    ///
+    /// Cost: that of [`open`](Self::open) if an index of these settings is there, else one read for each block; one or two
+    /// erases and programs; with checkpoints, or over an index with them, two erases more.
+    pub fn format(
+        flash: F,
+        options: &Options,
+        ram: &'b mut [u8],
+    ) -> Result<Self, OpenError<F::Error>> {
+        Self::check_options(&flash, options, ram)?;
+        let mut index = Self::new(flash, options, ram);
+        // A root and two leaves are the least that can grow.
+        let limit_pages = index.budget_for(2, 1).limit_pages;
+        if limit_pages < 3 {
+            return Err(OpenError::ChipTooSmall { limit_pages });
+        }
+        // What is there stays whole until the new root takes its place: only what it does not need is erased.
+        let (sequence, is_blank) = match index.find_as_seen() {
+            Ok(()) => {
+                if index.space.medium.checkpoints {
+                    index.space.clear_anchors()?;
+                }
+                (index.space.sequence(), false)
+            }
+            Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
+            Err(OpenError::Blank) => (0, true),
+            Err(_) => index.survey_to_replace()?,
+        };
+        index.space.restart((sequence as u32).wrapping_add(1), sequence, sequence);
+        if is_blank {
+            index.space.begin_at_once();
+        }
+        index.space.begin_where_roots_are_replaced()?;
+        index.in_doubt = true;
+        index.height = 1;
+        index.place.begin(&mut index.space, 1);
+        let root = index.level(1);
+        index.empty_node(root);
+        index.space.begin_operation(true);
+        index.put_root(Origin::NEW, 0)?;
+        index.own_root_alone();
+        Ok(index)
+    }
+
+    /// The index holds nothing but its root, which was just written.
+    fn own_root_alone(&mut self) {
+        let root = PageNumber(self.space.where_is(self.root));
+        self.space.mappings.clear();
+        self.space.blocks.release();
+        self.space.blocks.forget_valid();
+        self.space.blocks.set_valid(root, true);
+        self.space.leave_checkpoints();
+        (self.records, self.inner_nodes, self.unexplained_pages) = (0, 0, 0);
+        self.from_checkpoint = false;
+        self.set_budget();
+        self.in_doubt = false;
+    }
+
+    /// What a chip holds whose index, if it has one, cannot be opened: the highest sequence number, and whether that is
+    /// nothing at all. Of the blocks only those are free that such an index does not need, if there are any.
+    fn survey_to_replace(&mut self) -> Result<(u64, bool), OpenError<F::Error>> {
+        self.torn_from = u64::MAX;
+        let survey = survey(&mut self.space, END)?;
+        let sequence = match survey.newest {
+            Some(newest) if S::Kind::PATHS || S::Kind::IN_PLACE => {
+                let last = self.last_root(newest.block, None, 0, u64::MAX)?;
+                last.sequence.max(newest.sequence)
+            }
+            // No page of its block has a number that is higher by more than the block has pages.
+            Some(newest) => newest.sequence + u64::from(self.space.block_pages()),
+            None => 0,
+        };
+        let sequence = survey.unread_sequence().max(sequence);
+        if S::DESCRIPTION.in_place {
+            self.root_in_place()?;
+        } else if let Some(newest) = survey.newest {
+            self.hold_blocks_of(newest.identity)?;
+        }
+        if survey.checkpoints {
+            self.space.clear_anchors()?;
+        }
+        Ok((sequence, survey.is_blank()))
+    }
+
+    /// Keeps the blocks from being opened that hold pages of the index `identity`, unless that are all.
+    fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
+        let mut others = false;
+        for block in self.space.blocks.all() {
+            let first = self.space.read_raw(self.space.page_at(block, 0), 0)?;
+            let is_other = match first {
+                Ok(header) => header.identity != identity,
+                Err(fault) => fault == crate::node::PageFault::Erased,
+            };
+            if !is_other {
+                self.space.blocks.set_valid(self.space.page_at(block, 0), true);
+            }
+            others |= is_other && !self.space.blocks.is_bad(block);
+            if is_other || !self.space.begins_in(block) {
+                continue;
+            }
+            self.space.blocks.set_valid(self.space.page_at(block, 0), false);
+        }
+        if others {
+            self.space.blocks.hold_valid();
+        } else {
+            self.space.blocks.forget_valid();
+        }
+        Ok(())
+    }
+}
