@@ -38,7 +38,10 @@ impl Check for RoomAfterCuts {
             let before = index.statistics();
             moved += before.moved_pages;
             let number = session * 31 % records;
-            index.insert(&key(number * 7919), &value(number, session)).map_err(text)?;
+            let changed = index.insert(&key(number * 7919), &value(number, session));
+            changed.map_err(|error| {
+                format!("session {session}: {error:?}, {:?}, before {before:?}", index.statistics())
+            })?;
             // Where the easiest victim must be searched for, that is left to the change.
             if !idle.left_to_change {
                 done += 1;

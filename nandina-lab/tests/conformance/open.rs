@@ -126,7 +126,7 @@ fn a_medium_of_another_system_is_refused() {
     let error = Index::<_, Mu>::open(&mut chip, &case.options, &mut ram).map(|_| ()).unwrap_err();
     let setting = "system number";
     assert_eq!(error, OpenError::<ChipError>::Mismatch { setting, found: 1, expected: 2 });
-    assert_eq!(error.to_string(), "the medium was made with system number 1, not 2");
+    assert_eq!(error.to_string(), "the medium was made with system wandering, not system mu");
 }
 
 #[test]

@@ -52,6 +52,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         let root = index.level(1);
         index.empty_node(root);
         index.space.begin_operation(true);
+        if index.space.room() < 2 {
+            index.free_held();
+        }
         index.put_root(Origin::NEW, 0)?;
         index.own_root_alone();
         Ok(index)

@@ -75,7 +75,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Writes anew what may be torn. Where there is no room for that, the index can be read all the same.
     pub(super) fn settle_torn(&mut self) -> Result<(), Fault<F::Error>> {
         let settled = match S::Kind::PATHS {
-            true => self.settle_root(),
+            // Else mounts alone would open all blocks that the checkpoint names.
+            true => self.settle_root().and_then(|()| self.keep_checkpoint()),
             false if S::DESCRIPTION.in_place => Ok(()),
             false => self.settle_blocks(),
         };
@@ -93,7 +94,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Blocks that were kept from being opened are free, but those of checkpoints.
-    fn free_held(&mut self) {
+    pub(super) fn free_held(&mut self) {
         self.space.blocks.release();
         if S::DESCRIPTION.appends {
             self.space.blocks.unreserve_all();
@@ -139,15 +140,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             let mut from = 0;
             loop {
-                if self.space.room() <= 2 * S::path_pages(self.height) {
-                    match self.gain_room(0) {
-                        Err(Fault::NoRoom { .. }) if !self.in_doubt => {}
-                        gained => gained?,
-                    }
-                    if self.space.room() <= S::path_pages(self.height) {
-                        return Err(self.space.no_room(self.budget.limit_pages));
-                    }
-                }
+                self.keep_room_to_settle()?;
                 let Some((page, place)) = self.next_valid(block, from)? else { break };
                 match self.move_page(page, None) {
                     Err(Fault::Corrupt { page, .. })
@@ -179,6 +172,29 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.in_doubt = false;
         }
         Ok(())
+    }
+
+    /// Collects garbage where less room is left than a collection may need. Where that does not suffice, blocks that were
+    /// kept from being opened are free after all.
+    fn keep_room_to_settle(&mut self) -> Result<(), Fault<F::Error>> {
+        let least = self.space.block_pages() + 2 * S::path_pages(self.height);
+        for _ in 0..2 {
+            if self.space.room() >= least {
+                return Ok(());
+            }
+            match self.gain_room(0) {
+                Err(Fault::NoRoom { .. }) if !self.in_doubt => {}
+                gained => gained?,
+            }
+            if self.space.room() < least {
+                self.free_held();
+            }
+        }
+        if self.space.room() < least {
+            Err(self.space.no_room(self.budget.limit_pages))
+        } else {
+            Ok(())
+        }
     }
 
     /// There is no room but in blocks that the tree before the last commit needs. They are free if `page`, which made

@@ -203,7 +203,9 @@ pub fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u6
     }
     let chip_operations = runner.device.chip().counters().operations() - start;
     let Done { collected, height, .. } = runner.life.done;
-    let collects = collected || S::DESCRIPTION.in_place || run.hardships.formats;
+    // Where each opening has other options, some of them leave room enough.
+    let roomy = run.hardships.formats || run.hardships.changed;
+    let collects = collected || S::DESCRIPTION.in_place || roomy;
     if !collects || height < 2 || !runner.life.model.is_empty() {
         let left = runner.life.model.len();
         return Err(format!(
