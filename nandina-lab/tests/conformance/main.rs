@@ -21,6 +21,7 @@ mod harness;
 mod hostile;
 mod idle;
 mod media;
+mod mended;
 mod merge;
 mod model;
 mod mounts;
