@@ -33,6 +33,9 @@ pub(super) struct Last {
     pub root: Option<(PageNumber, PageHeader)>,
 }
 
+/// A page with a root, its header, and its block.
+pub(super) type Rooted = (PageNumber, PageHeader, Newest);
+
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Opens the index on the chip, after a clean end or a cut alike.
     ///
@@ -245,7 +248,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         identity: u32,
         (below, mut others): (u64, u32),
         highest: &mut u64,
-    ) -> Result<Option<(PageNumber, PageHeader, Newest)>, Fault<F::Error>> {
+    ) -> Result<Option<Rooted>, Fault<F::Error>> {
         let mut candidate = Some(block);
         // One operation spans a few blocks, but the order of the blocks ends the search in any case.
         while let Some(newest) = candidate {
