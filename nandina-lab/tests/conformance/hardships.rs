@@ -52,7 +52,7 @@ fn an_error_of_the_device_at_every_operation_is_the_old_or_the_new_state_for_goo
 }
 
 #[test]
-#[ignore = "a mount trusts the last page of the log, which reads otherwise the next time"]
+#[ignore = "btree, vm and vm-ow are not right yet in every case where torn pages are unstable"]
 fn a_cut_at_every_operation_with_unstable_pages_leaves_what_was_seen() {
     for run in runs(UNSTABLE) {
         survive(Mode::Linear, run, 0, 300);
@@ -64,7 +64,7 @@ fn a_cut_at_every_operation_with_unstable_pages_leaves_what_was_seen() {
 }
 
 #[test]
-#[ignore = "a mount trusts the last page of the log, which reads otherwise the next time"]
+#[ignore = "btree, vm and vm-ow are not right yet in every case where torn pages are unstable"]
 fn two_cuts_at_every_operation_with_unstable_pages_leave_what_was_seen() {
     for run in runs(UNSTABLE) {
         survive(Mode::Exhaustive, run, 0, 10_000);
@@ -72,7 +72,7 @@ fn two_cuts_at_every_operation_with_unstable_pages_leave_what_was_seen() {
 }
 
 #[test]
-#[ignore = "unstable pages, formats and, in vm, statistics after a device error find defects"]
+#[ignore = "btree, vm and vm-ow are not right yet in every case where torn pages are unstable"]
 fn swarms_with_every_hardship_lose_nothing() {
     let run = CutRun { hardships: Hardships::ALL, ..CutRun::SMALL };
     survive(Mode::Swarm, run, 300_000, 100);
