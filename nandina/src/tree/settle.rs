@@ -11,7 +11,7 @@
 use super::Index;
 use super::survey::Newest;
 use crate::error::{Damage, Fault};
-use crate::flash::{Flash, PageNumber};
+use crate::flash::{ErrorKind, Flash, FlashError, PageNumber};
 use crate::node::{PageHeader, SESSION_START};
 use crate::place::Placement;
 use crate::space::Kind;
@@ -85,6 +85,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 if self.in_doubt {
                     self.mount_as_seen()?;
                 }
+                self.space.settling = false;
+                self.free_held();
+                Ok(())
+            }
+            // Nothing can be written now, and all can be read.
+            Err(Fault::Device(error)) if error.kind() != ErrorKind::Other => {
+                self.mount_as_seen()?;
                 self.space.settling = false;
                 self.free_held();
                 Ok(())
