@@ -10,6 +10,10 @@ use crate::node::{PageFault, PageHeader};
 /// Pages one behind the other that may read as erased though they were programmed, so that those behind them are found.
 pub(crate) const LOST_MAX: u32 = 2;
 
+/// Reads of one page, where records are appended, before it counts as unreadable. An append that was cut may make a
+/// page fail that holds records of before, and the next read of it may succeed (rule 6 of the media contract).
+const PATIENCE: u32 = 13;
+
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// How many of the first `count` strides of `block` were programmed.
     pub(crate) fn written(
@@ -80,18 +84,22 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         frame: usize,
     ) -> Result<Result<(), PageFault>, Fault<F::Error>> {
         self.frames.release(frame);
-        self.operations += 1;
         let layout = self.layout();
-        let (main, spare) = self.frames.bytes_mut(frame).split_at_mut(layout.page_bytes());
-        match self.flash.read(page, main, spare) {
-            Ok(Reading::Clean) => {}
-            Ok(Reading::Corrected) => self.note_weak(page),
-            Err(error) if error.kind() == ErrorKind::Uncorrectable => {
-                return Ok(Err(PageFault::Unreadable));
+        for _ in 0..if K::APPENDS { PATIENCE } else { 1 } {
+            self.operations += 1;
+            let (main, spare) = self.frames.bytes_mut(frame).split_at_mut(layout.page_bytes());
+            match self.flash.read(page, main, spare) {
+                Ok(reading) => {
+                    if reading == Reading::Corrected {
+                        self.note_weak(page);
+                    }
+                    return Ok(layout.check_as(self.frames.bytes(frame), K::READS_APPENDED));
+                }
+                Err(error) if error.kind() == ErrorKind::Uncorrectable => {}
+                Err(error) => return Err(Fault::Device(error)),
             }
-            Err(error) => return Err(Fault::Device(error)),
         }
-        Ok(layout.check_as(self.frames.bytes(frame), K::READS_APPENDED))
+        Ok(Err(PageFault::Unreadable))
     }
 
     /// Whether page buffers keep their pages from one operation to the next.

@@ -138,7 +138,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let torn = self.settle_from..self.space.sequence();
         if self.space.room() < 2 + S::path_pages(self.height) && self.space.blocks.held_blocks() > 0
         {
-            self.look_again(self.newest.0)?;
+            self.expect_steady(self.newest.0)?;
+            self.free_held();
         }
         self.space.settling = true;
         for block in self.space.blocks.all() {
@@ -161,8 +162,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 from = place;
             }
-            if S::DESCRIPTION.maps {
-                self.space.clear_block(block)?;
+        }
+        // All that counts is in other blocks now, the newest commit as well: no state before it is needed.
+        self.space.blocks.release();
+        if S::DESCRIPTION.maps {
+            for block in self.space.blocks.all() {
+                if self.space.first_sequence(block)?.is_some_and(|first| torn.contains(&first)) {
+                    self.space.clear_block(block)?;
+                }
             }
         }
         self.space.settling = false;
@@ -204,14 +211,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// There is no room but in blocks that the tree before the last commit needs. They are free if `page`, which made
-    /// that commit, reads the same time after time.
-    fn look_again(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
-        if !self.is_steady(page)? {
-            return Err(Fault::Corrupt { page: PageNumber(page), reason: Damage::Checksum });
+    /// Goes on only if `page`, which made the last commit, reads the same time after time: there is no room to write it
+    /// anew before something is built on it. The tree before it needs no block then.
+    fn expect_steady(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
+        if self.is_steady(page)? {
+            Ok(())
+        } else {
+            Err(Fault::Corrupt { page: PageNumber(page), reason: Damage::Checksum })
         }
-        self.free_held();
-        Ok(())
     }
 
     /// Where the root commits: writes the page that holds it anew. Cost: one read, two programs, and an erase.
@@ -219,12 +226,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let root = self.root;
         // The first page that is programmed, and the longest way up.
         let least = 1 + S::path_pages(self.height);
-        if self.space.room() < least && self.space.blocks.held_blocks() > 0 {
-            self.look_again(root)?;
-        }
         let held_pages = self.space.blocks.held_blocks() * self.space.block_pages();
-        if self.space.room() + held_pages < self.kept() {
-            // Collection is due, and writes the root anew with the first page that it moves.
+        let (has_room, must_collect) =
+            (self.space.room() >= least, self.space.room() + held_pages < self.kept());
+        if must_collect || (!has_room && held_pages > 0) {
+            self.expect_steady(root)?;
+        }
+        if !has_room && held_pages > 0 {
+            self.free_held();
+        }
+        if must_collect {
+            // The first page that is moved makes a new root. The other nodes of the page that may be torn may stay.
             match self.gain_room(0) {
                 Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
                 gained => gained?,

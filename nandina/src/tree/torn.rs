@@ -31,6 +31,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         // What was not seen by now is not seen later either.
         self.torn_from = found.sequence + 1;
         let mut torn = 0;
+        // Its block may look as if nothing had ever been written to it when it is read next.
+        let newest = self.newest.0;
+        if newest != NONE.0 && !self.is_steady(newest)? {
+            self.torn[torn] = newest;
+            torn += 1;
+        }
         for block in self.space.blocks.all() {
             if self.space.first_sequence(block)?.is_none_or(|first| first < from) {
                 continue;
@@ -38,6 +44,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let written = self.space.written(block, self.space.block_pages(), 1)?;
             for place in written.saturating_sub(1)..(written + 1).min(self.space.block_pages()) {
                 let page = self.space.page_at(block, place);
+                if page.0 == newest {
+                    continue;
+                }
                 let is_steady = if place < written {
                     self.is_steady(page.0)?
                 } else {
