@@ -62,6 +62,8 @@ impl<J: Job> Visitor for Open<'_, J> {
         let mut ram = vec![0; ram_needed::<S>(&self.chip.profile().geometry, &options)];
         let mut index = Index::<_, S>::open(self.chip, &options, &mut ram)
             .map_err(|error| LabError(error.to_string()))?;
-        Ok(self.job.run(&mut index))
+        let done = self.job.run(&mut index);
+        index.close();
+        Ok(done)
     }
 }

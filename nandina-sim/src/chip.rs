@@ -172,6 +172,11 @@ impl Chip {
         self.limit = allowed.map(|allowed| (now.saturating_add(allowed), allowed));
     }
 
+    /// Whether the chip takes operations: it does not after a cut, until [`restore_power`](Self::restore_power).
+    pub const fn has_power(&self) -> bool {
+        self.powered
+    }
+
     /// Power is back, and no cut is armed.
     pub const fn restore_power(&mut self) {
         self.powered = true;

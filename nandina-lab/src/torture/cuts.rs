@@ -73,7 +73,8 @@ impl<D: Device> Runner<D> {
         let options = run.options::<S>();
         let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
         let bus: &mut dyn Bus = &mut device;
-        drop(Index::<_, S>::format(bus, &options, &mut ram).map_err(text)?);
+        // The first opening follows an end, the one after a cut does not.
+        Index::<_, S>::format(bus, &options, &mut ram).map_err(text)?.close();
         let changes = run.changes();
         Ok(Self { device, run, ram, model: Model::new(), changes, done: Done::default() })
     }
@@ -151,11 +152,17 @@ impl<D: Device> Runner<D> {
             self.done.collected |= statistics.collected_blocks > 0;
             self.done.height = self.done.height.max(statistics.height);
         }
-        session.chip_operations = index.flash().simulated().counters().operations() - start;
-        if session.cut.is_none() && point.is_none() {
+        let at_end = session.cut.is_none();
+        if at_end && point.is_none() {
             compare(&mut index, &self.model)?;
-            let counted = index.statistics().valid_pages;
-            drop(index);
+        }
+        let counted = index.statistics().valid_pages;
+        let bus = if at_end { index.close() } else { return Ok(session) };
+        session.chip_operations = bus.simulated().counters().operations() - start;
+        if !bus.simulated().has_power() {
+            session.cut = Some(self.model.clone());
+        }
+        if point.is_none() {
             // What a mount counts by walking the tree is what the changes have kept account of.
             let options = self.run.options::<S>();
             let mut device = self.device.clone();
@@ -171,9 +178,7 @@ impl<D: Device> Runner<D> {
                     "{counted} pages were counted as valid, a mount finds {found}"
                 ));
             }
-            return Ok(session);
         }
-        drop(index);
         Ok(session)
     }
 

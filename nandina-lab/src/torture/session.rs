@@ -168,6 +168,10 @@ impl Life {
                 Err(error) => return Err(format!("{change:?}: {error:?}")),
             }
         }
+        // The chip says that nothing is torn, or it does not. Power may go in that as well.
+        if self.random.random() {
+            index.close();
+        }
         Ok(End::Done)
     }
 }

@@ -1,5 +1,5 @@
 //! Runs and swarms with hardships: unstable pages, a write buffer, other options at each opening, a format over the
-//! index, errors of the device. What the library does not survive yet is ignored, with the reason.
+//! index, errors of the device.
 
 use nandina::place::SYSTEMS;
 use nandina_lab::torture::{CutRun, Hardships, Mode, Torture, torture};
@@ -52,7 +52,6 @@ fn an_error_of_the_device_at_every_operation_is_the_old_or_the_new_state_for_goo
 }
 
 #[test]
-#[ignore = "btree, vm and vm-ow are not right yet in every case where torn pages are unstable"]
 fn a_cut_at_every_operation_with_unstable_pages_leaves_what_was_seen() {
     for run in runs(UNSTABLE) {
         survive(Mode::Linear, run, 0, 300);
@@ -64,7 +63,6 @@ fn a_cut_at_every_operation_with_unstable_pages_leaves_what_was_seen() {
 }
 
 #[test]
-#[ignore = "btree, vm and vm-ow are not right yet in every case where torn pages are unstable"]
 fn two_cuts_at_every_operation_with_unstable_pages_leave_what_was_seen() {
     for run in runs(UNSTABLE) {
         survive(Mode::Exhaustive, run, 0, 10_000);
@@ -72,7 +70,6 @@ fn two_cuts_at_every_operation_with_unstable_pages_leave_what_was_seen() {
 }
 
 #[test]
-#[ignore = "btree, vm and vm-ow are not right yet in every case where torn pages are unstable"]
 fn swarms_with_every_hardship_lose_nothing() {
     let run = CutRun { hardships: Hardships::ALL, ..CutRun::SMALL };
     survive(Mode::Swarm, run, 300_000, 100);

@@ -10,6 +10,7 @@ mod buffer_power;
 mod caches;
 mod canary;
 mod checkpoints;
+mod close;
 mod deaf;
 mod faults;
 mod folds;

@@ -133,7 +133,6 @@ fn unstable_pages_catch_who_trusts_the_last_page() {
 }
 
 #[test]
-#[ignore = "btree, vm and vm-ow are not right yet in every case where torn pages are unstable"]
 fn unstable_pages_do_not_catch_who_does_not() {
     assert_eq!(violations_unstable::<Wandering, _>(|chip| chip), 0);
     assert_eq!(violations_unstable::<Mu, _>(|chip| chip), 0);

@@ -7,8 +7,8 @@ mod page;
 mod sorted;
 mod tags;
 
-pub(crate) use page::SESSION_START;
 pub use page::{HEADER_BYTES, Medium, PageFault, PageHeader, PageLayout, VERSION};
+pub(crate) use page::{SESSION_END, SESSION_START};
 pub use sorted::{Node, NodeMut, Shape};
 
 /// The pointer of an inner node to a child that stands in the same page.

@@ -24,6 +24,10 @@ pub const HEADER_BYTES: usize = 40;
 /// Records that the first page tells of which is programmed after a mount: it commits nothing, and no node leads to it.
 pub(crate) const SESSION_START: u32 = u32::MAX;
 
+/// Records that the last page tells of which a session programmed, if it ended by
+/// [`Index::close`](crate::Index::close): all before it is whole. No node leads to it either.
+pub(crate) const SESSION_END: u32 = u32::MAX - 1;
+
 /// Version of the format on the medium. Media of another version are refused.
 pub const VERSION: u8 = 1;
 

@@ -285,6 +285,11 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.sequence
     }
 
+    /// Whether a page was programmed since the mount.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.begun
+    }
+
     /// Nothing was ever programmed that is still there: the next page may commit.
     pub(crate) const fn begin_at_once(&mut self) {
         self.begun = true;

@@ -51,9 +51,13 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(page)
     }
 
-    /// Programs the page in `frame` once more, as one that no node leads to.
-    pub(crate) fn program_mark(&mut self, frame: usize) -> Result<(), Fault<F::Error>> {
-        let label = Label { lowest: self.lowest(frame), height: 0, records: 0 };
+    /// Programs the page in `frame` once more, as one that no node leads to and that tells of so many `records`.
+    pub(crate) fn program_mark(
+        &mut self,
+        frame: usize,
+        records: u32,
+    ) -> Result<(), Fault<F::Error>> {
+        let label = Label { lowest: self.lowest(frame), height: 0, records };
         self.frames.forget(frame);
         let page = self.write(Source::Frame(frame), label)?;
         self.frames.release(frame);

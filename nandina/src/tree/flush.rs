@@ -5,44 +5,14 @@
 //! whatever nodes they divide. A change leaves the buffer when its leaf has been written; if a device fails in
 //! between it is applied again, which changes nothing the second time.
 
-use core::cell::Cell;
-
-use super::batch::Batch;
 use super::descend::Path;
-use super::divide::{Record, Separator};
+use super::leaf_changes::Changes;
 use super::merge::{Merges, Sparse};
 use super::rewrite::Edit;
 use super::{Index, KEY_BYTES_MAX};
 use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
-use crate::node::NodeMut;
 use crate::place::Placement;
-
-/// The waiting changes of one leaf, and what came of them.
-pub struct Changes<'k> {
-    batch: &'k Batch<'k>,
-    from: usize,
-    end: usize,
-    /// The leaf is divided first; all of them belong to its upper half.
-    divides: bool,
-    /// Where those begin that were not applied, because the leaf would have to be divided twice.
-    applied: Cell<usize>,
-    /// Records in the index afterwards.
-    records: Cell<u32>,
-    /// The lowest change that put a new key.
-    lowest: Cell<Option<usize>>,
-}
-
-impl<'k> Changes<'k> {
-    pub fn records(&self) -> u32 {
-        self.records.get()
-    }
-
-    /// The lowest key that is new in the leaf.
-    pub fn lowest_key(&self) -> Option<&'k [u8]> {
-        self.lowest.get().map(|at| self.batch.key(at))
-    }
-}
 
 /// Whether nothing was changed because there is no room, now or ever.
 const fn is_refusal<E>(fault: &Fault<E>) -> bool {
@@ -148,7 +118,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.valid_pages().saturating_add(pages + beside) <= limit_pages
     }
 
-    fn form_capacity(&self, level: u8, height: u8) -> usize {
+    pub(super) fn form_capacity(&self, level: u8, height: u8) -> usize {
         self.form().capacity::<S>(level, height)
     }
 
@@ -243,17 +213,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut applied = end;
         if first < end {
             let (before, batch) = (self.height, core::mem::take(&mut self.batch));
-            let changes = Changes {
-                batch: &batch,
-                from,
-                end,
-                divides: upper,
-                applied: Cell::new(end),
-                records: Cell::new(self.records),
-                lowest: Cell::new(None),
-            };
+            let changes =
+                Changes::of(&batch, (from, end), (upper, divides.is_none()), self.records);
             let written = self.rewrite(&mut path, 1, &Edit::Batch(&changes), self.records, None);
-            applied = changes.applied.get();
+            applied = changes.applied();
             self.batch = batch;
             written?;
             self.note_change(&path, before);
@@ -263,7 +226,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Which of the waiting changes from `from` to `end` is the first that changes the leaf of the descent, or `end`;
-    /// and which is the first, if any, that divides it.
+    /// and, if the leaf has no room for all of them, which is the first that divides it.
     fn look_ahead(
         &self,
         from: usize,
@@ -271,7 +234,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ) -> Result<(usize, Option<usize>), Fault<F::Error>> {
         let node = self.node(self.working(1), 1)?;
         let (mut count, capacity) = (node.count(), self.capacity(1));
-        let mut first = end;
+        let (mut first, mut divides) = (end, None);
         for at in from..end {
             let changes = match (node.search(self.batch.key(at)), self.batch.value(at)) {
                 (Ok(index), Some(value)) => node.payload(index) != value,
@@ -280,8 +243,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     true
                 }
                 (Err(_), Some(_)) => {
-                    if count >= capacity {
-                        return Ok((first.min(at), Some(at)));
+                    if count >= capacity && divides.is_none() {
+                        divides = Some(at);
                     }
                     count += 1;
                     true
@@ -292,7 +255,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 first = first.min(at);
             }
         }
-        Ok((first, None))
+        Ok((first, divides.filter(|_| count > capacity)))
     }
 
     /// Whether the changes from `from` to `end` remove every record of the leaf of the descent and put none.
@@ -302,96 +265,5 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let gone =
             (from..end).filter(removed).filter(|&at| node.search(self.batch.key(at)).is_ok());
         Ok(S::TRIMS && (from..end).all(|at| removed(&at)) && gone.count() == node.count())
-    }
-
-    /// Applies `changes` to the leaf in its working buffer. Answers whether it was divided, as
-    /// [`insert_or_divide`](Self::insert_or_divide) does.
-    pub(super) fn edit_leaf(
-        &mut self,
-        changes: &Changes<'_>,
-        right_edge: bool,
-        separator: &mut Separator<'_>,
-    ) -> Result<bool, Fault<F::Error>> {
-        let batch = changes.batch;
-        let mut records = self.records;
-        if changes.divides {
-            let count = self.count_to_divide(1)?;
-            self.divide(1, count, None, false, separator)?;
-            let applied = self.edit_halves(changes, changes.from, separator.high(), &mut records);
-            changes.applied.set(applied);
-            changes.records.set(records);
-            return Ok(true);
-        }
-        for at in changes.from..changes.end {
-            let key = batch.key(at);
-            let mut node = self.working_node(1)?;
-            match (node.as_node().search(key), batch.value(at)) {
-                (Ok(index), Some(value)) => node.set_payload(index, value),
-                (Ok(index), None) => {
-                    node.remove(index);
-                    records = records.saturating_sub(1);
-                }
-                (Err(_), None) => {}
-                (Err(index), Some(value)) => {
-                    records += 1;
-                    if changes.lowest.get().is_none() {
-                        changes.lowest.set(Some(at));
-                    }
-                    let record = Record { index, key: Some(key), payload: value };
-                    if self.insert_or_divide(1, &record, right_edge, separator)? {
-                        let from = at + 1;
-                        let applied =
-                            self.edit_halves(changes, from, separator.high(), &mut records);
-                        changes.applied.set(applied);
-                        changes.records.set(records);
-                        return Ok(true);
-                    }
-                }
-            }
-        }
-        changes.records.set(records);
-        Ok(false)
-    }
-
-    /// Applies the changes from `from` on to the halves of the leaf, as long as none is divided and none empties one.
-    /// Answers where the others begin.
-    fn edit_halves(
-        &mut self,
-        changes: &Changes<'_>,
-        from: usize,
-        separator: &[u8],
-        records: &mut u32,
-    ) -> usize {
-        let height = self.height.max(2);
-        let shape = self.form().level::<S>(1, height).shape;
-        let capacity = self.form_capacity(1, height);
-        let extent = S::extent(self.space.layout().area_bytes(), 1, height);
-        let (working, last) = (self.working(1), self.spare(1));
-        let (working, last) = self.space.frames.pair(working, last);
-        let (Some(mut left), Some(mut right)) = (
-            NodeMut::parse(&mut working[extent.clone()], shape),
-            NodeMut::parse(&mut last[extent], shape),
-        ) else {
-            return from;
-        };
-        for at in from..changes.end {
-            let key = changes.batch.key(at);
-            let half = if key < separator { &mut left } else { &mut right };
-            match (half.as_node().search(key), changes.batch.value(at)) {
-                (Ok(index), Some(value)) => half.set_payload(index, value),
-                (Ok(_), None) if half.count() == 1 => return at,
-                (Ok(index), None) => {
-                    half.remove(index);
-                    *records = records.saturating_sub(1);
-                }
-                (Err(_), Some(_)) if half.count() >= capacity => return at,
-                (Err(index), Some(value)) => {
-                    half.insert(index, key, value);
-                    *records += 1;
-                }
-                (Err(_), None) => {}
-            }
-        }
-        changes.end
     }
 }

@@ -70,6 +70,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.space.leave_checkpoints();
         (self.records, self.inner_nodes, self.unexplained_pages) = (0, 0, 0);
         self.from_checkpoint = false;
+        self.settled = true;
         self.set_budget();
         self.in_doubt = false;
     }

@@ -74,6 +74,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     /// Finds the index on the chip. What may be torn is left as it is.
     pub(super) fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
+        self.ended = 0;
         if S::DESCRIPTION.in_place
             && let Some(root) = self.root_in_place()?
         {
@@ -133,6 +134,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             torn_from: u64::MAX,
             torn: [u32::MAX; TORN_MAX],
             settle_from: 0,
+            ended: 0,
+            settled: false,
             height: 1,
             records: 0,
             inner_nodes: 0,
@@ -186,6 +189,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     }
 
     pub(super) fn mount_as_seen(&mut self) -> Result<(), Fault<F::Error>> {
+        self.ended = 0;
         if S::DESCRIPTION.in_place {
             self.recover_in_place()?;
         } else if !self.mount_from_checkpoint()? {
@@ -215,12 +219,18 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         if S::DESCRIPTION.appends {
             let found = self.decide_on_torn(newest.identity)?;
             self.recover_appended(newest.identity, &found)?;
+            if self.ended_well() {
+                return Ok(());
+            }
             self.space.blocks.set_reserved(newest.block, true);
             return self.hold_told_before();
         }
         if S::DESCRIPTION.maps {
             let found = self.decide_on_torn(newest.identity)?;
             self.recover(newest.identity, &found)?;
+            if self.ended_well() {
+                return Ok(());
+            }
             return self.hold_before_commit(newest.identity, &found);
         }
         let identity = newest.identity;
@@ -229,9 +239,11 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         let Some((page, root, block)) = found else {
             return Err(self.corrupt(Damage::NoRoot));
         };
-        let unexplained = self.unexplained_pages;
-        self.hold_before(block, &root, sequence)?;
-        self.unexplained_pages = unexplained;
+        if self.ended != sequence {
+            let unexplained = self.unexplained_pages;
+            self.hold_before(block, &root, sequence)?;
+            self.unexplained_pages = unexplained;
+        }
         self.newest = (page.0, root.sequence);
         self.take_root(page, &root)?;
         self.space.restart(identity, root.sequence, sequence);
@@ -309,6 +321,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             let page = self.space.page_at(block, place);
             match self.space.read_raw(page, 0)? {
                 Ok(header) if identity.is_none_or(|identity| header.identity == identity) => {
+                    self.note_end(&header);
                     last.sequence = last.sequence.max(header.sequence);
                     if header.lowest > 0 && header.height > 0 && header.sequence < below {
                         last.root = Some((page, header));

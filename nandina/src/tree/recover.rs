@@ -106,6 +106,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 let first = *first.get_or_insert(header.sequence);
                 found.sequence = found.sequence.max(header.sequence);
+                self.note_end(&header);
                 if !header.settling {
                     found.settled = found.settled.max((header.sequence, first));
                 }

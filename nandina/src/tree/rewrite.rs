@@ -5,7 +5,7 @@
 
 use super::descend::Path;
 use super::divide::{Record, Separator};
-use super::flush::Changes;
+use super::leaf_changes::Changes;
 use super::merge::Upper;
 use super::{Index, KEY_BYTES_MAX, batch};
 use crate::error::{Damage, Fault};

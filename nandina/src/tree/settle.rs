@@ -12,9 +12,9 @@ use super::Index;
 use super::survey::Newest;
 use crate::error::{Damage, Fault};
 use crate::flash::{ErrorKind, Flash, FlashError, PageNumber};
-use crate::node::{PageHeader, SESSION_START};
+use crate::node::{PageHeader, SESSION_END, SESSION_START};
 use crate::place::Placement;
-use crate::space::Kind;
+use crate::space::{GAP, Kind};
 
 /// Times that a mount begins again, each time without one more page that turned out to be torn.
 pub(crate) const TRIES: u32 = 2;
@@ -74,6 +74,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Writes anew what may be torn. Where there is no room for that, the index can be read all the same.
     pub(super) fn settle_torn(&mut self) -> Result<(), Fault<F::Error>> {
+        self.settled = true;
+        if self.ended_well() {
+            return Ok(());
+        }
         let settled = match S::Kind::PATHS {
             // Else mounts alone would open all blocks that the checkpoint names.
             true => self.settle_root().and_then(|()| self.keep_checkpoint()),
@@ -81,23 +85,24 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             false => self.settle_blocks(),
         };
         match settled {
-            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => {
-                if self.in_doubt {
-                    self.mount_as_seen()?;
-                }
-                self.space.settling = false;
-                self.free_held();
-                Ok(())
-            }
+            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
+            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => self.mount_as_seen()?,
             // Nothing can be written now, and all can be read.
             Err(Fault::Device(error)) if error.kind() != ErrorKind::Other => {
-                self.mount_as_seen()?;
-                self.space.settling = false;
-                self.free_held();
-                Ok(())
+                self.mount_as_seen()?
             }
-            settled => settled,
+            settled => return settled,
         }
+        self.settled = false;
+        self.space.settling = false;
+        self.free_held();
+        Ok(())
+    }
+
+    /// Whether the newest page on the chip is the end of a session. Then nothing can be torn but a page that commits
+    /// nothing, or a block that held nothing.
+    pub(super) fn ended_well(&self) -> bool {
+        self.ended > 0 && self.ended + GAP == self.space.sequence()
     }
 
     /// Blocks that were kept from being opened are free, but those of checkpoints.
@@ -178,14 +183,36 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.count_anew()?;
         }
         // The first page of all that says so.
+        self.mark(0)
+    }
+
+    /// Programs a page that no node leads to and that tells of so many `records`. Cost: one read and one program.
+    fn mark(&mut self, records: u32) -> Result<(), Fault<F::Error>> {
         self.space.begin_walk();
         let root = PageNumber(self.space.where_is(self.root));
         if self.space.read_raw(root, 0)?.is_ok() {
             self.in_doubt = true;
-            self.space.program_mark(0)?;
+            self.space.program_mark(0, records)?;
             self.in_doubt = false;
         }
         Ok(())
+    }
+
+    /// Says on the chip that the session ends here and everything before is whole, so that the next mount has nothing
+    /// to settle. Without room for that page, or if nothing was programmed, nothing is written.
+    pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
+        let can_end = self.settled && !self.in_doubt && self.space.has_begun();
+        if can_end && !S::DESCRIPTION.in_place && self.space.room() > self.kept() {
+            self.mark(SESSION_END)?;
+        }
+        Ok(())
+    }
+
+    /// Notes where a session ended, if the page with this header says so.
+    pub(super) fn note_end(&mut self, header: &PageHeader) {
+        if header.height == 0 && header.records == SESSION_END {
+            self.ended = self.ended.max(header.sequence);
+        }
     }
 
     /// Collects garbage where less room is left than a collection may need. Where that does not suffice, blocks that were

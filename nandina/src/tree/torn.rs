@@ -27,6 +27,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.torn_from = u64::MAX;
         self.newest = NONE;
         let found = self.read_all(identity)?;
+        if self.ended == found.sequence {
+            return Ok(found);
+        }
         let from = found.settled.1;
         // What was not seen by now is not seen later either.
         self.torn_from = found.sequence + 1;

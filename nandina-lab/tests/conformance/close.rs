@@ -1,0 +1,77 @@
+//! What the end of a session spares the next mount.
+
+use nandina::Index;
+use nandina::place::{Description, Placement};
+use nandina_sim::Chip;
+
+use crate::harness::*;
+
+const RECORDS: u32 = 60;
+
+/// Programs and erases so far.
+const fn written(chip: &Chip) -> u64 {
+    let counters = chip.counters();
+    counters.programs + counters.overwrites + counters.rewrites + counters.erases
+}
+
+struct Closed;
+
+impl Check for Closed {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        for checkpoints in
+            [None, Some(2)].into_iter().filter(|c| c.is_none() || S::DESCRIPTION.writes_paths)
+        {
+            let mut case = Case::new(LONG).suited::<S>();
+            case.options.checkpoints = checkpoints;
+            let mut ram = case.ram::<S>();
+            let mut chip = Chip::new(case.profile);
+            let mut model = Model::new();
+            let mut index =
+                Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+            for number in 0..RECORDS {
+                index.insert(&key(number), &value(number, 0)).map_err(text)?;
+                model.insert(key(number).to_vec(), value(number, 0).to_vec());
+            }
+            let before = written(index.flash());
+            index.close();
+            let cost = written(&chip) - before;
+            if cost == 0 || cost > 2 {
+                return Err(format!("closing programs and erases {cost} times"));
+            }
+            // Reading alone, and closing again, writes nothing.
+            for _ in 0..2 {
+                let before = written(&chip);
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                compare(&mut index, &model)?;
+                index.close();
+                if written(&chip) != before {
+                    return Err("a mount after an end wrote".into());
+                }
+            }
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            index.insert(&key(RECORDS), &value(RECORDS, 0)).map_err(text)?;
+            model.insert(key(RECORDS).to_vec(), value(RECORDS, 0).to_vec());
+            drop(index);
+            // Nothing says that this session has ended.
+            let before = written(&chip);
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            compare(&mut index, &model)?;
+            if written(index.flash()) == before {
+                return Err("a mount that may follow a cut wrote nothing".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_mount_after_an_end_of_the_session_only_reads() {
+    for_every_system(&Closed);
+}

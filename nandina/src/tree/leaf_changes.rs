@@ -1,0 +1,158 @@
+//! The waiting changes of one leaf, applied to it or to its halves in page buffers. Nothing is programmed here.
+
+use core::cell::Cell;
+
+use super::Index;
+use super::batch::Batch;
+use super::divide::{Record, Separator};
+use crate::error::Fault;
+use crate::flash::Flash;
+use crate::node::NodeMut;
+use crate::place::Placement;
+
+/// The waiting changes of one leaf, and what came of them.
+pub struct Changes<'k> {
+    batch: &'k Batch<'k>,
+    from: usize,
+    end: usize,
+    /// The leaf is divided first; all of them belong to its upper half.
+    divides: bool,
+    /// The leaf has room for all of them once those have gone that are removed, so these go first.
+    fits: bool,
+    /// Where those begin that were not applied, because the leaf would have to be divided twice.
+    applied: Cell<usize>,
+    /// Records in the index afterwards.
+    records: Cell<u32>,
+    /// The lowest change that put a new key.
+    lowest: Cell<Option<usize>>,
+}
+
+impl<'k> Changes<'k> {
+    /// The changes `from` up to `end` of `batch`, to an index of so many records; whether they go into the upper half, and
+    /// whether the leaf has room for all of them.
+    pub const fn of(
+        batch: &'k Batch<'k>,
+        (from, end): (usize, usize),
+        (divides, fits): (bool, bool),
+        records: u32,
+    ) -> Self {
+        let (applied, records) = (Cell::new(end), Cell::new(records));
+        Self { batch, from, end, divides, fits, applied, records, lowest: Cell::new(None) }
+    }
+
+    /// Where those begin that were not applied.
+    pub const fn applied(&self) -> usize {
+        self.applied.get()
+    }
+
+    pub fn records(&self) -> u32 {
+        self.records.get()
+    }
+
+    /// The lowest key that is new in the leaf.
+    pub fn lowest_key(&self) -> Option<&'k [u8]> {
+        self.lowest.get().map(|at| self.batch.key(at))
+    }
+}
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Applies `changes` to the leaf in its working buffer. Answers whether it was divided, as
+    /// [`insert_or_divide`](Self::insert_or_divide) does.
+    pub(super) fn edit_leaf(
+        &mut self,
+        changes: &Changes<'_>,
+        right_edge: bool,
+        separator: &mut Separator<'_>,
+    ) -> Result<bool, Fault<F::Error>> {
+        let batch = changes.batch;
+        let mut records = self.records;
+        if changes.divides {
+            let count = self.count_to_divide(1)?;
+            self.divide(1, count, None, false, separator)?;
+            let applied = self.edit_halves(changes, changes.from, separator.high(), &mut records);
+            changes.applied.set(applied);
+            changes.records.set(records);
+            return Ok(true);
+        }
+        if changes.fits {
+            let mut node = self.working_node(1)?;
+            for at in (changes.from..changes.end).filter(|&at| batch.value(at).is_none()) {
+                if let Ok(index) = node.as_node().search(batch.key(at)) {
+                    node.remove(index);
+                    records = records.saturating_sub(1);
+                }
+            }
+        }
+        for at in changes.from..changes.end {
+            let key = batch.key(at);
+            let mut node = self.working_node(1)?;
+            match (node.as_node().search(key), batch.value(at)) {
+                (Ok(index), Some(value)) => node.set_payload(index, value),
+                (Ok(index), None) => {
+                    node.remove(index);
+                    records = records.saturating_sub(1);
+                }
+                (Err(_), None) => {}
+                (Err(index), Some(value)) => {
+                    records += 1;
+                    if changes.lowest.get().is_none() {
+                        changes.lowest.set(Some(at));
+                    }
+                    let record = Record { index, key: Some(key), payload: value };
+                    if self.insert_or_divide(1, &record, right_edge, separator)? {
+                        let from = at + 1;
+                        let applied =
+                            self.edit_halves(changes, from, separator.high(), &mut records);
+                        changes.applied.set(applied);
+                        changes.records.set(records);
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        changes.records.set(records);
+        Ok(false)
+    }
+
+    /// Applies the changes from `from` on to the halves of the leaf, as long as none is divided and none empties one.
+    /// Answers where the others begin.
+    fn edit_halves(
+        &mut self,
+        changes: &Changes<'_>,
+        from: usize,
+        separator: &[u8],
+        records: &mut u32,
+    ) -> usize {
+        let height = self.height.max(2);
+        let shape = self.form().level::<S>(1, height).shape;
+        let capacity = self.form_capacity(1, height);
+        let extent = S::extent(self.space.layout().area_bytes(), 1, height);
+        let (working, last) = (self.working(1), self.spare(1));
+        let (working, last) = self.space.frames.pair(working, last);
+        let (Some(mut left), Some(mut right)) = (
+            NodeMut::parse(&mut working[extent.clone()], shape),
+            NodeMut::parse(&mut last[extent], shape),
+        ) else {
+            return from;
+        };
+        for at in from..changes.end {
+            let key = changes.batch.key(at);
+            let half = if key < separator { &mut left } else { &mut right };
+            match (half.as_node().search(key), changes.batch.value(at)) {
+                (Ok(index), Some(value)) => half.set_payload(index, value),
+                (Ok(_), None) if half.count() == 1 => return at,
+                (Ok(index), None) => {
+                    half.remove(index);
+                    *records = records.saturating_sub(1);
+                }
+                (Err(_), Some(_)) if half.count() >= capacity => return at,
+                (Err(index), Some(value)) => {
+                    half.insert(index, key, value);
+                    *records += 1;
+                }
+                (Err(_), None) => {}
+            }
+        }
+        changes.end
+    }
+}
