@@ -73,8 +73,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Does part of the work that is due anyway, with at most `budget` chip operations: saves pages that
     /// the ECC found weak and pages on bad blocks, collects garbage until the next block's worth of
-    /// changes need none, erases the block that is opened next, and reads on through the valid pages to see how well
-    /// they can be read.
+    /// changes need none, erases the block that is opened next, and, where the chip can
+    /// [tell](Flash::reports_corrections), reads on through the valid pages to see how well they can be read.
     ///
     /// What waits in the write buffer goes on waiting.
     ///
@@ -194,8 +194,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(self.next_valid(block, 0)?.map(|(page, _)| page))
     }
 
-    /// Reads at most `reads` valid pages, going on where the last call ended.
+    /// Reads at most `reads` valid pages, going on where the last call ended. Without an ECC that reports what it
+    /// corrects there is nothing to find.
     fn patrol(&mut self, mut reads: u32) -> Result<(), Fault<F::Error>> {
+        if !self.space.reports_corrections() {
+            return Ok(());
+        }
         let pages = self.space.geometry().pages();
         for _ in 0..pages {
             if reads == 0 {
