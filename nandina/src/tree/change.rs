@@ -45,8 +45,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for each
     /// split. In a tree that was thinned out a split may merge nodes first: at most four times that, and one or two
     /// reads for each node. A value that is already there costs no program. Nothing if the write buffer takes it; the cost of a
-    /// [`flush`](Self::flush) more if it is full. If that flush fails, the change is refused as well; but if it was due
-    /// to [`Options::write_buffer_changes`](super::Options::write_buffer_changes), the change waits with the others.
+    /// [`flush`](Self::flush) more if it is full. If that flush fails, the change is refused as well and does not wait;
+    /// the changes that waited before still do.
     pub fn insert(
         &mut self,
         key: &[u8],

@@ -79,9 +79,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 return Ok(false);
             }
         }
+        let is_new = !self.waits(key);
         self.batch.take(key, value);
-        if self.batch.is_due() {
-            self.write_all()?;
+        if is_new
+            && self.batch.is_due()
+            && let Err(error) = self.write_all()
+        {
+            // What is refused does not wait. A change that was applied all the same is made; the next flush tells of the
+            // others.
+            let waited = self.batch.forget(key).is_some();
+            if waited || !is_refusal(&error) {
+                return Err(error);
+            }
         }
         Ok(true)
     }
