@@ -222,6 +222,22 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Err(self.space.no_room(limit_pages))
     }
 
+    /// The tree was changed along `path`, when it had a height of `before`.
+    pub(super) fn note_change(&mut self, path: &Path, before: u8) {
+        self.batch.grant(0);
+        self.batch.set_root_records(match self.height {
+            height if height == before => path.count(height) as u32 + 1,
+            height if height > before => 2,
+            _ => u32::MAX,
+        });
+    }
+
+    /// The tree may be another one than it was.
+    pub(super) const fn forget_root(&mut self) {
+        self.batch.grant(0);
+        self.batch.set_root_records(u32::MAX);
+    }
+
     /// Pages that a tree takes which grows to `height`, beside one for each node that is divided: a new root's, and
     /// that of a root's lower half where the root's own page becomes the new root's.
     pub(super) fn pages_to_grow(&self, height: u8) -> u32 {

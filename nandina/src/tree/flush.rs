@@ -161,22 +161,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.form().capacity::<S>(level, height)
     }
 
-    /// The tree was changed along `path`, when it had a height of `before`.
-    pub(super) fn note_change(&mut self, path: &Path, before: u8) {
-        self.batch.grant(0);
-        self.batch.set_root_records(match self.height {
-            height if height == before => path.count(height) as u32 + 1,
-            height if height > before => 2,
-            _ => u32::MAX,
-        });
-    }
-
-    /// The tree may be another one than it was.
-    pub(super) const fn forget_root(&mut self) {
-        self.batch.grant(0);
-        self.batch.set_root_records(u32::MAX);
-    }
-
     /// Applies everything that waits. What the tree refuses, because the device has worn out since it was taken in,
     /// goes on waiting, and the others do not wait for it.
     pub(super) fn apply_waiting(&mut self) -> Result<(), Fault<F::Error>> {
