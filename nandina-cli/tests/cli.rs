@@ -1,19 +1,12 @@
 //! The program as a user meets it: its tables, its JSON, and one line for each mistake.
 
+mod program;
+
 use std::collections::BTreeSet;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn nandina(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_nandina")).args(arguments).output().unwrap()
-}
-
-fn json(arguments: &[&str]) -> Value {
-    let output = nandina(arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
+use program::{json, nandina};
 
 /// The one line on standard error, with exit code 2.
 fn mistake(arguments: &[&str]) -> String {
@@ -221,6 +214,7 @@ fn plan_tells_ram_and_bounds_and_what_does_not_fit() {
         ),
         "{text}"
     );
+    // Not of `mu`: before its pages are too many, its tree is too high.
     let full = json(&[
         "plan",
         "--device",

@@ -1,18 +1,12 @@
 //! What `compare` refuses before it makes any work, and what idle steps do.
 
-use std::process::{Command, Output};
+mod program;
+
+use std::process::Command;
 
 use serde_json::Value;
 
-fn nandina(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_nandina")).args(arguments).output().unwrap()
-}
-
-fn json(arguments: &[&str]) -> Value {
-    let output = nandina(arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
+use program::{json, nandina};
 
 #[test]
 fn records_that_cannot_fit_are_refused_before_they_are_made() {

@@ -1,14 +1,10 @@
 //! The VMTree paper's experiments as a user runs them, without the sensor series.
 
-use std::process::Command;
+mod program;
 
 use serde_json::Value;
 
-fn json(arguments: &[&str]) -> Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_nandina")).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
+use program::{json, nandina};
 
 #[test]
 fn reproduce_runs_vmtree_beside_the_paper_and_the_published_code() {
@@ -69,11 +65,9 @@ fn reproduce_runs_vmtree_beside_the_paper_and_the_published_code() {
 
 #[test]
 fn series_that_are_not_given_are_said_and_not_looked_for_outside_the_project() {
-    let help = Command::new(env!("CARGO_BIN_EXE_nandina")).args(["reproduce", "--help"]).output();
-    let help = String::from_utf8(help.unwrap().stdout).unwrap();
+    let help = String::from_utf8(nandina(&["reproduce", "--help"]).stdout).unwrap();
     assert!(help.contains("github.com/ubco-db/EmbedDB") && !help.contains("../"), "{help}");
-    let ignored = ["reproduce", "mu-tree", "--sensors", "x"];
-    let ignored = Command::new(env!("CARGO_BIN_EXE_nandina")).args(ignored).output().unwrap();
+    let ignored = nandina(&["reproduce", "mu-tree", "--sensors", "x"]);
     assert_eq!(ignored.status.code(), Some(2));
     assert_eq!(
         String::from_utf8(ignored.stderr).unwrap(),

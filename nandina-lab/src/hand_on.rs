@@ -39,6 +39,10 @@ macro_rules! hand_on {
         fn capabilities(&self) -> ::nandina::flash::Capabilities {
             self.$inner.capabilities()
         }
+
+        fn reports_corrections(&self) -> bool {
+            self.$inner.reports_corrections()
+        }
     };
     (@read $inner:tt) => {
         fn read(

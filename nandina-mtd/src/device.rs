@@ -181,6 +181,10 @@ impl Flash for Mtd {
         self.capabilities
     }
 
+    fn reports_corrections(&self) -> bool {
+        self.is_nand
+    }
+
     fn read(
         &mut self,
         page: PageNumber,

@@ -220,6 +220,10 @@ impl Flash for Chip {
         self.profile.capabilities
     }
 
+    fn reports_corrections(&self) -> bool {
+        self.profile.ecc.bits > 0
+    }
+
     fn read(
         &mut self,
         page: PageNumber,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use nandina::flash::PageNumber;
 
-use crate::cut::{tear_overwrite, tear_partner};
+use crate::cut::tear_overwrite;
 use crate::operations::Fate;
 use crate::unstable::Torn;
 use crate::{Chip, ChipError, Cut, Tear};
@@ -62,24 +62,11 @@ impl Chip {
         tear: Tear,
         by_cut: bool,
     ) {
-        let mut random = self.random(self.counters.operations());
-        let pages = self.profile.geometry.pages_per_block;
-        let unsettles = self.unsettles(page, &mut random);
-        let (block, page) = self.place(page);
-        let block = self.blocks.change(block);
-        let states = unsettles.then(|| block.states(page));
-        let start = range.start;
-        let cells = &mut block.page_bytes_mut(page)[range];
-        let new: Vec<u8> = cells.iter().zip(bytes).map(|(old, new)| old & new).collect();
-        tear_overwrite(cells, &new, tear, &mut random);
-        block.count_program(page);
-        if let Some(states) = states {
-            block.unsettle(page, states, &Torn::Overwritten(start, bytes), tear, &mut random);
-        }
-        if by_cut {
-            for partner in self.profile.capabilities.pairing.endangers(page.0, pages) {
-                tear_partner(block, PageNumber(partner), tear, &mut random);
-            }
-        }
+        let torn = Torn::Overwritten(range.start, bytes);
+        self.tear_cells(page, &torn, tear, by_cut, |block, page, random| {
+            let cells = &mut block.page_bytes_mut(page)[range];
+            let new: Vec<u8> = cells.iter().zip(bytes).map(|(old, new)| old & new).collect();
+            tear_overwrite(cells, &new, tear, random);
+        });
     }
 }

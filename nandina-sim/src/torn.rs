@@ -3,6 +3,7 @@
 use nandina::flash::{BlockNumber, PageNumber};
 use rand_chacha::ChaCha8Rng;
 
+use crate::block::Block;
 use crate::cut::{tear_erase, tear_partner, tear_program, tear_rewrite};
 use crate::faults::strikes;
 use crate::operations::store;
@@ -18,25 +19,41 @@ impl Chip {
         tear: Tear,
         by_cut: bool,
     ) {
+        let (block, index) = self.place(page);
+        let mut new = self.blocks.change(block).page_bytes_mut(index).to_vec();
+        store(&mut new, main, spare, false);
+        self.tear_cells(page, &Torn::Programmed(&new), tear, by_cut, |block, page, random| {
+            tear_program(block, page, &new, tear, random);
+        });
+        self.fault_counters.torn += u64::from(by_cut);
+    }
+
+    /// Has `damage` tear a page of which `torn` was to be programmed; and, if power was cut, the pages that share its
+    /// cells.
+    pub(crate) fn tear_cells(
+        &mut self,
+        page: PageNumber,
+        torn: &Torn<'_>,
+        tear: Tear,
+        by_cut: bool,
+        damage: impl FnOnce(&mut Block, PageNumber, &mut ChaCha8Rng),
+    ) {
         let mut random = self.random(self.counters.operations());
         let pages = self.profile.geometry.pages_per_block;
         let unsettles = self.unsettles(page, &mut random);
         let (block, page) = self.place(page);
         let block = self.blocks.change(block);
         let states = unsettles.then(|| block.states(page));
-        let mut new = block.page_bytes_mut(page).to_vec();
-        store(&mut new, main, spare, false);
-        tear_program(block, page, &new, tear, &mut random);
+        damage(block, page, &mut random);
         block.count_program(page);
         if let Some(states) = states {
-            block.unsettle(page, states, &Torn::Programmed(&new), tear, &mut random);
+            block.unsettle(page, states, torn, tear, &mut random);
         }
         if by_cut {
             for partner in self.profile.capabilities.pairing.endangers(page.0, pages) {
                 tear_partner(block, PageNumber(partner), tear, &mut random);
             }
         }
-        self.fault_counters.torn += u64::from(by_cut);
     }
 
     pub(crate) fn tear_rewritten(

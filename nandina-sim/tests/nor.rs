@@ -53,7 +53,7 @@ fn an_index_survives_cuts<S: Placement>() {
     drop(Index::<_, S>::format(&mut pages, &options, &mut ram).unwrap());
     let mut acknowledged = 0u32;
     for session in 0..60 {
-        nor.chip_mut().cut_at(800 + 37 * session, Cut::Inside(Tear::Mixture));
+        nor.chip_mut().cut_at(400 + 37 * session, Cut::Inside(Tear::Mixture));
         let pages = NorPages::new(&mut nor, 1024).unwrap();
         let mut next = acknowledged;
         // A mount writes, too, and may be cut.

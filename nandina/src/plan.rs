@@ -86,7 +86,7 @@ pub fn plan<S: Placement>(
 ) -> Result<Plan, OpenError<core::convert::Infallible>> {
     let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
     options.check::<S, _>(geometry, block_pages, usize::MAX)?;
-    let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
+    let layout = PageLayout::of(geometry);
     let medium = options.medium::<S>(geometry);
     let tree = Size::of::<S>(&Form::new(&layout, &medium), records);
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
@@ -288,7 +288,9 @@ impl Bounds<'_> {
         let reads = (looked_at + spare_moves) * by_move + way_reads + search + searched + verifies;
         let erases =
             programs.div_ceil(block_pages) + checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
-        let reads = reads + erases * u64::from(self.wear.reads_by_erase());
+        // And the count of a block whose data may have rested.
+        let looks = u64::from(self.wear == Wear::Circular);
+        let reads = reads + looks + erases * u64::from(self.wear.reads_by_erase());
         Cost { reads, programs, erases }
     }
 }

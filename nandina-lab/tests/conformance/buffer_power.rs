@@ -4,8 +4,8 @@
 
 use core::cell::Cell;
 
-use nandina::flash::{Flash, PageNumber};
-use nandina::place::Placement;
+use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::place::{Description, Placement};
 use nandina::{Index, Options, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torture::oracle::{Change, Pending, value as value_of};
@@ -241,4 +241,82 @@ impl Check for FailingFlush {
 #[test]
 fn a_flush_that_fails_keeps_what_was_not_applied() {
     for_every_system(&FailingFlush);
+}
+
+/// A chip of which most blocks fail when they are erased, once it is worn.
+struct Wears<'c> {
+    chip: &'c mut Chip,
+    worn: &'c Cell<bool>,
+    erases: u32,
+}
+
+impl Bus for Wears<'_> {
+    fn simulated(&self) -> &Chip {
+        self.chip
+    }
+}
+
+impl Flash for Wears<'_> {
+    type Error = ChipError;
+
+    hand_on!(chip: geometry, capabilities, read, program, rewrite, overwrite, is_bad, mark_bad);
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.erases += 1;
+        if self.worn.get() && !self.erases.is_multiple_of(4) {
+            return Err(ChipError::EraseFailed(block));
+        }
+        self.chip.erase(block)
+    }
+}
+
+/// Changes of which every fourth is due to be flushed, until the device has worn out.
+struct RefusedWithItsFlush;
+
+impl Check for RefusedWithItsFlush {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut refused_when_due = 0;
+        for first in 0..8 {
+            let mut case = case((1, 0, 0));
+            case.profile.capabilities.bad_blocks_per_mille = 60;
+            case.options.write_buffer_changes = Some(4);
+            let case = case.suited::<S>();
+            let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
+            let worn = Cell::new(false);
+            let device: &mut dyn Bus = &mut Wears { chip: &mut chip, worn: &worn, erases: 0 };
+            let mut index = Index::<_, S>::format(device, &case.options, &mut ram).map_err(text)?;
+            let mut model = Model::new();
+            for turn in 0..4_000u32 {
+                // New keys fill the chip; then they are replaced.
+                let number = (turn + first) * 37 % 3_001;
+                let waiting = index.statistics().waiting_changes;
+                worn.set(turn > 3_000 && waiting == 3);
+                match index.insert(&key(number), &value(number, turn)) {
+                    Ok(_) => drop(model.insert(key(number).to_vec(), value(number, turn).to_vec())),
+                    Err(WriteError::Full { .. } | WriteError::WornOut { .. }) => {
+                        refused_when_due += u32::from(waiting == 3);
+                        let found = index.get(&key(number)).map_err(text)?.map(<[u8]>::to_vec);
+                        if found.as_ref() != model.get(&key(number)[..]) {
+                            return Err(format!("turn {turn}: what was refused is there"));
+                        }
+                    }
+                    Err(error) => return Err(format!("turn {turn}: {error:?}")),
+                }
+            }
+            // What is told of now was taken in before.
+            let _ = index.flush();
+            compare(&mut index, &model)?;
+        }
+        println!("{}: {refused_when_due} refused when due", S::DESCRIPTION.key);
+        if refused_when_due > 0 { Ok(()) } else { Err("no due flush was refused".into()) }
+    }
+}
+
+#[test]
+fn a_change_that_is_refused_with_its_own_flush_does_not_wait() {
+    for_every_system(&RefusedWithItsFlush);
 }

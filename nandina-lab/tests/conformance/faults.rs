@@ -87,7 +87,10 @@ impl Check for FaultAnywhere {
         let case = Case::new(SMALL);
         let mut met = 0u64;
         let share = Share::one_in(5);
-        for until_fault in share.of((80..2_000).step_by(3)) {
+        // The first fault comes after the format, which takes as many operations as it takes.
+        let formatting =
+            with_index::<S, _>(&case, |index| Ok(index.flash().counters().operations()))?;
+        for until_fault in share.of((formatting as u32..2_000).step_by(3)) {
             let at = |what| format!("fault {until_fault} operations on: {what}");
             let mut ram = case.ram::<S>();
             let mut flaky = Flaky {

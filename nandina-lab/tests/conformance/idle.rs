@@ -1,5 +1,6 @@
 //! Idle steps after cuts: where collection was cut and the next change has no room, idle steps make it.
 
+use nandina::flash::profile::Ecc;
 use nandina::place::{Description, Placement};
 use nandina::{Index, Moves, WriteError};
 use nandina_sim::{Chip, Cut, Tear};
@@ -156,6 +157,37 @@ impl Check for ErasedAhead {
 #[test]
 fn idle_steps_erase_the_block_that_is_opened_next() {
     for_every_system(&ErasedAhead);
+}
+
+/// Reads of idle steps that have nothing else to do, on a chip with an ECC and on one without.
+struct Patrols;
+
+impl Check for Patrols {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let reads = |ecc| {
+            let mut case = Case::new(LONG);
+            case.profile.ecc = ecc;
+            with_index::<S, _>(&case, |index| {
+                for number in 0..100 {
+                    index.insert(&key(number), &value(number, 0)).map_err(text)?;
+                }
+                while index.gc_step(2_000).map_err(text)?.more {}
+                let before = index.flash().counters().reads;
+                for _ in 0..20 {
+                    index.gc_step(50).map_err(text)?;
+                }
+                Ok(index.flash().counters().reads - before)
+            })
+        };
+        let (with, without) = (reads(LONG.ecc)?, reads(Ecc::NONE)?);
+        println!("{}: {with} reads with an ECC, {without} without", S::DESCRIPTION.key);
+        if with > 20 && without == 0 { Ok(()) } else { Err(format!("{with}, {without} reads")) }
+    }
+}
+
+#[test]
+fn idle_steps_read_no_page_to_see_what_only_an_ecc_can_tell() {
+    for_every_system(&Patrols);
 }
 
 /// The SPI NOR of the profile, 10,000 records of 16 bytes, each durable when its insert returns.

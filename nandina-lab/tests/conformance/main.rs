@@ -4,6 +4,7 @@
 //! the suite must catch each of them.
 
 mod analysis;
+mod blamed;
 mod buffer;
 mod buffer_costs;
 mod buffer_power;

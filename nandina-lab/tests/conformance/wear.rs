@@ -82,6 +82,52 @@ fn without_erase_counts_two_hundred_device_fills_wear_blocks_evenly_too() {
     for_every_system(&DeviceFills(Wear::Circular));
 }
 
+/// Random updates on a chip with much room, each followed by an idle step. Blocks become free of themselves, so no change
+/// is ever short of room: only idle steps, or changes that look for it, put blocks into circulation whose data rests.
+struct RoomAndIdleSteps;
+
+impl Check for RoomAndIdleSteps {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let geometry =
+            Geometry { page_bytes: 512, spare_bytes: 0, pages_per_block: 8, blocks: 128 };
+        let case = Case::new(Profile { geometry, ..nandina::flash::profile::NOR });
+        for idle in [false, true] {
+            let wear = with_index::<S, _>(&case, |index| {
+                let records = 3_000;
+                for number in 0..records {
+                    index.insert(&key(number * 7 % records), &value(number, 0)).map_err(text)?;
+                }
+                let mut random = ChaCha8Rng::seed_from_u64(9);
+                for turn in 0..200_000 {
+                    let number = random.random_range(0..records);
+                    index.insert(&key(number), &value(number, turn)).map_err(text)?;
+                    if idle {
+                        index.gc_step(4 * index.gc_step_least()).map_err(text)?;
+                    }
+                    if turn % 500 == 0 && index.flash().wear().mean >= 20.0 {
+                        break;
+                    }
+                }
+                Ok(index.flash().wear())
+            })?;
+            println!("{}, idle steps {idle}: {wear:?}", S::DESCRIPTION.key);
+            if wear.mean < 20.0 || f64::from(wear.most) > 1.2 * wear.mean {
+                return Err(format!("uneven wear, idle steps {idle}: {wear:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn updates_that_are_never_short_of_room_wear_blocks_evenly() {
+    for_every_system(&RoomAndIdleSteps);
+}
+
 /// Blocks fail at their endurance, until the index refuses to go on.
 struct EndOfLife(Wear);
 

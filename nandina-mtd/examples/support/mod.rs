@@ -73,6 +73,10 @@ impl Flash for Counted {
         self.chip.capabilities()
     }
 
+    fn reports_corrections(&self) -> bool {
+        self.chip.reports_corrections()
+    }
+
     fn read(
         &mut self,
         page: PageNumber,

@@ -148,8 +148,10 @@ pub enum BadOption {
     Checkpoints,
     /// No checkpoints on this chip: it is too large for one to fit in a block, or its blocks or pages are too small.
     CheckpointTooLarge,
-    /// A page must have at least 40 bytes.
+    /// A page must have at least 40 bytes, its spare area included.
     PageBytes,
+    /// A chip must have at least one block.
+    Blocks,
 }
 
 impl fmt::Display for BadOption {
@@ -182,7 +184,8 @@ impl fmt::Display for BadOption {
             Self::CheckpointsUncounted => "checkpoints are for blocks whose erases are counted",
             Self::Checkpoints => "checkpoints must be None or 1 to 12",
             Self::CheckpointTooLarge => "no checkpoints on this chip: it is too large for one to fit in a block, or its blocks or pages are too small",
-            Self::PageBytes => "a page must have at least 40 bytes",
+            Self::PageBytes => "a page must have at least 40 bytes, its spare area included",
+            Self::Blocks => "a chip must have at least one block",
         })
     }
 }

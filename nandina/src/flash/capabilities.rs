@@ -79,7 +79,7 @@ impl Pairing {
     pub const fn safe_pages(self, pages_per_block: u32) -> u32 {
         match self {
             Self::None => pages_per_block,
-            Self::DistanceThree => 1 + (pages_per_block - 1) / 2,
+            Self::DistanceThree => pages_per_block.div_ceil(2),
             Self::WordLines(pages) => pages_per_block.div_ceil(pages as u32),
         }
     }

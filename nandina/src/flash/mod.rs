@@ -71,6 +71,12 @@ pub trait Flash {
     /// What the chip can do beyond the minimum. It never changes while the chip is open, and is asked each time, too.
     fn capabilities(&self) -> Capabilities;
 
+    /// Whether a read can return [`Reading::Corrected`]: the chip has an ECC that counts the bits that it corrects. If
+    /// not, idle steps read no page only to see how well it can be read. Default: true.
+    fn reports_corrections(&self) -> bool {
+        true
+    }
+
     /// Reads the main data of `page` and the first `spare.len()` bytes of its spare area.
     ///
     /// `main` is [`Geometry::page_bytes`] long (rule 4). Cost: one page read.
@@ -157,6 +163,10 @@ impl<F: Flash + ?Sized> Flash for &mut F {
 
     fn capabilities(&self) -> Capabilities {
         (**self).capabilities()
+    }
+
+    fn reports_corrections(&self) -> bool {
+        (**self).reports_corrections()
     }
 
     fn read(

@@ -167,6 +167,10 @@ impl<F: NorFlash> Flash for NorPages<F> {
         }
     }
 
+    fn reports_corrections(&self) -> bool {
+        false
+    }
+
     fn read(
         &mut self,
         page: PageNumber,

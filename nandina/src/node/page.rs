@@ -17,6 +17,7 @@
 //! ```
 
 use super::{Shape, appended, bytes, checksum};
+use crate::flash::Geometry;
 
 /// Bytes of a page header.
 pub const HEADER_BYTES: usize = 40;
@@ -111,6 +112,11 @@ impl PageLayout {
         Self { page_bytes, frame_bytes: page_bytes + beside }
     }
 
+    /// The layout for the pages of a chip.
+    pub(crate) const fn of(geometry: &Geometry) -> Self {
+        Self::new(geometry.page_bytes as usize, geometry.spare_bytes as usize)
+    }
+
     /// Bytes of a page buffer.
     pub const fn frame_bytes(&self) -> usize {
         self.frame_bytes
@@ -121,9 +127,9 @@ impl PageLayout {
         self.page_bytes
     }
 
-    /// Bytes for nodes, from the start of the page buffer.
+    /// Bytes for nodes, from the start of the page buffer; none where not even the header fits.
     pub const fn area_bytes(&self) -> usize {
-        self.frame_bytes - HEADER_BYTES
+        self.frame_bytes.saturating_sub(HEADER_BYTES)
     }
 
     /// Writes the header of `frame` and its checksum.

@@ -207,7 +207,7 @@ impl<'b> Blocks<'b> {
         if self.counts_erases() {
             self.word(block, 0)
         } else {
-            let known = [self.last, self.erased].into_iter().find(|known| known.0 == block);
+            let known = [self.erased, self.last].into_iter().find(|known| known.0 == block);
             known.map_or(0, |(_, count)| count)
         }
     }

@@ -45,7 +45,8 @@ impl<'b> Frames<'b> {
         self.bytes.len() - HELD_BYTES * self.count
     }
 
-    fn held(&self, frame: usize) -> u32 {
+    /// The page that `frame` holds; no page of the chip if it holds none, or not any more.
+    pub fn held(&self, frame: usize) -> u32 {
         u32_at(self.bytes, self.table() + HELD_BYTES * frame)
     }
 

@@ -154,7 +154,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         let Buffers { frames, beside, verify, reads, writes, victims, wear, .. } = *buffers;
         let Buffers { keeps_pages, mapping_bytes, validity, .. } = *buffers;
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
-        let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
+        let layout = PageLayout::of(&geometry);
         let frame_bytes = layout.frame_bytes();
         let (frame_ram, rest) = ram.split_at_mut(Frames::ram_needed(frame_bytes, frames, beside));
         let (cache, rest) =
@@ -207,10 +207,14 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.flash.capabilities()
     }
 
+    /// Whether a read can tell that a page should be written elsewhere.
+    pub(crate) fn reports_corrections(&self) -> bool {
+        self.flash.reports_corrections()
+    }
+
     /// Where the parts of a page stand in a page buffer.
     pub(crate) fn layout(&self) -> PageLayout {
-        let geometry = self.geometry();
-        PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize)
+        PageLayout::of(&self.geometry())
     }
 
     /// Reads, programs, erases and marks since the index was opened, modulo 2^32.

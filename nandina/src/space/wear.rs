@@ -3,10 +3,11 @@
 //! Where erases are counted, the least worn free block is opened, and a block is emptied when others were erased much
 //! more often. Without counts the chip is a ring: blocks are opened in turn, so that none is erased twice before the
 //! others were, but those that are full (VMTree paper, section 4.4). A clock sees to these: its hand goes once round
-//! while the ring goes round some times, and what was not opened since the hand passed it is emptied.
+//! while the chip is written once. Where a block was not opened since the hand passed it, its erase count is read, and it
+//! is emptied if the count is behind. A block that was erased as often as any is opened only if the next few are too.
 
 use super::blocks::Mark;
-use super::{Blocks, Kind, Space};
+use super::{Blocks, Kind, NO_BLOCK, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash};
 use crate::node::PageFault;
@@ -24,11 +25,12 @@ pub enum Wear {
 }
 
 impl Wear {
-    /// Reads for each erase: of the block's count, and of a page that had to leave its page buffer for it.
+    /// Reads for each erase: of the counts of the blocks that are tried, and of a page that had to leave its page buffer
+    /// for them.
     pub(crate) const fn reads_by_erase(self) -> u32 {
         match self {
             Self::Counted => 0,
-            Self::Circular => 2,
+            Self::Circular => TRIES as u32 + 1,
         }
     }
 }
@@ -36,8 +38,14 @@ impl Wear {
 /// A block is collected for wear alone when another was erased this much more often.
 const WEAR_GAP: u32 = 8;
 
-/// Times that the ring goes round, at least, while the hand of the clock does once.
-const ROUNDS: u32 = 8;
+/// Programs from one look at the erase counts of all blocks to the next.
+const LOOK_EVERY: u32 = 8;
+
+/// Blocks that are tried, where erases are not counted, for one that was not erased as often as any.
+const TRIES: usize = 3;
+
+/// The same where erases are not counted: less, for it is found out only when the hand of the clock comes by.
+const LAG: u32 = 4;
 
 /// The mean of some numbers, rounded down. It divides numbers of 32 bits only: those of 64 take half a kilobyte of code
 /// on small microcontrollers.
@@ -113,6 +121,7 @@ impl Blocks<'_> {
     /// The block, which was erased, is written from now on.
     pub fn note_open(&mut self, block: BlockNumber) {
         self.last = (block, self.erase_count(block));
+        self.erased = (NO_BLOCK, 0);
         if !self.counts_erases() {
             self.set_mark(block, Mark::Young, true);
         }
@@ -132,7 +141,7 @@ impl Blocks<'_> {
     }
 
     /// The block whose data has rested so long that the others wear out around it, if there is one, when the program
-    /// numbered `sequence` is next.
+    /// numbered `sequence` is next. Without counts the block whose data may have.
     fn rested(&mut self, active: Option<BlockNumber>, sequence: u32) -> Option<BlockNumber> {
         if self.counts_erases() {
             return self
@@ -143,7 +152,7 @@ impl Blocks<'_> {
         }
         // The hand is where the count of programs puts it, so that no mount puts it back.
         let blocks = self.count();
-        let hand = sequence / (ROUNDS * self.safe_pages()) % blocks;
+        let hand = sequence / self.safe_pages() % blocks;
         let (before, hand) = (BlockNumber((hand + blocks - 1) % blocks), BlockNumber(hand));
         self.set_mark(before, Mark::Young, false);
         Some(hand).filter(|&hand| !self.has(hand, Mark::Young) && self.may_rest(hand, active))
@@ -182,9 +191,57 @@ impl Blocks<'_> {
 }
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
-    /// The block whose data has rested so long that the others wear out around it, if there is one.
-    pub(crate) fn rested(&mut self) -> Option<BlockNumber> {
-        self.blocks.rested(self.active_block(), self.sequence as u32)
+    /// Whether it is time to look for a block whose data has rested, where operations program so many `pages`. A chip on
+    /// which blocks become free of themselves is never short of room and wears out all the same.
+    pub(crate) fn wear_due(&self, pages: u32) -> bool {
+        !K::IN_PLACE && (!self.blocks.counts_erases() || self.active.1 % LOOK_EVERY < pages)
+    }
+
+    /// The block whose data has rested so long that the others wear out around it, if there is one. Cost: one read or
+    /// none if erases are not counted.
+    pub(crate) fn rested(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
+        let rested = self.blocks.rested(self.active_block(), self.sequence as u32);
+        let Some(block) = rested.filter(|_| !self.blocks.counts_erases()) else {
+            return Ok(rested);
+        };
+        // On a new chip none can be behind.
+        if self.blocks.most_erased() <= LAG {
+            return Ok(None);
+        }
+        // One whose count is lost is emptied like one that is behind.
+        let count = self.read_erase_count(block)?.unwrap_or(0);
+        if self.blocks.most_erased() <= count.saturating_add(LAG) {
+            // It is not looked at again until the hand comes back.
+            self.blocks.set_mark(block, Mark::Young, true);
+            return Ok(None);
+        }
+        Ok(Some(block))
+    }
+
+    /// The free block to open next. If erases are not counted, it is the next in turn that was not erased as often as
+    /// any, if one of a few was not: blocks that are often free would be ahead else. Cost: a read for each of these.
+    #[inline(never)]
+    pub(super) fn next_spared(
+        &mut self,
+        filled: Option<BlockNumber>,
+    ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
+        let first = self.blocks.next_free(filled, &[]);
+        if self.blocks.counts_erases() || self.blocks.most_erased() <= LAG {
+            return Ok(first);
+        }
+        let (mut tried, mut next) = ([NO_BLOCK; TRIES], first);
+        for at in 0..TRIES {
+            let Some(block) = next else { break };
+            let count = self.next_erase_count(block)?;
+            // So it is not read again before the erase.
+            self.blocks.erased = (block, count);
+            if count <= self.blocks.most_erased() {
+                return Ok(next);
+            }
+            tried[at] = block;
+            next = self.blocks.next_free(filled, &tried[..=at]);
+        }
+        Ok(first)
     }
 
     /// How often `block` will have been erased once it is erased again. Cost: one read, if erases are not counted.
@@ -193,18 +250,25 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         if self.blocks.counts_erases() {
             return Ok(self.blocks.erase_count(block).saturating_add(1));
         }
-        if let Some(frame) = self.frames.idle() {
-            match self.read_page(self.page_at(block, 0), frame)? {
-                Ok(()) => {
-                    let count = self.layout().erase_count(self.frames.bytes(frame));
-                    return Ok(count.saturating_add(1));
-                }
-                Err(PageFault::Version(_) | PageFault::Appended { .. }) => return Ok(1),
-                Err(PageFault::Erased | PageFault::Damaged | PageFault::Unreadable) => {}
-            }
+        if self.blocks.erased.0 == block {
+            return Ok(self.blocks.erased.1);
         }
+        let count = self.read_erase_count(block)?;
         // Never written, or nobody knows: it is as worn as the one that was opened before it.
-        Ok(self.blocks.last.1.max(1))
+        Ok(count.map_or(self.blocks.last.1.max(1), |count| count.saturating_add(1)))
+    }
+
+    /// How often `block` was erased, as its first page says. Cost: one read.
+    #[inline(never)]
+    fn read_erase_count(&mut self, block: BlockNumber) -> Result<Option<u32>, Fault<F::Error>> {
+        let Some(frame) = self.frames.idle() else {
+            return Ok(None);
+        };
+        Ok(match self.read_page(self.page_at(block, 0), frame)? {
+            Ok(()) => Some(self.layout().erase_count(self.frames.bytes(frame))),
+            Err(PageFault::Version(_) | PageFault::Appended { .. }) => Some(0),
+            Err(PageFault::Erased | PageFault::Damaged | PageFault::Unreadable) => None,
+        })
     }
 }
 

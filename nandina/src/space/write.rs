@@ -201,7 +201,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         {
             return Ok(block);
         }
-        self.blocks.next_free(filled, &[]).ok_or_else(|| self.no_room(0))
+        self.next_spared(filled)?.ok_or_else(|| self.no_room(0))
     }
 
     /// Erases the block that is opened next, so that no change has to wait for it, if the active one is half full.
@@ -218,7 +218,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         {
             return Ok(false);
         }
-        let Some(block) = self.blocks.next_free(Some(active), &[]) else {
+        let Some(block) = self.next_spared(Some(active))? else {
             return Ok(false);
         };
         if self.erase(block)? {

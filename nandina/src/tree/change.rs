@@ -45,8 +45,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for each
     /// split. In a tree that was thinned out a split may merge nodes first: at most four times that, and one or two
     /// reads for each node. A value that is already there costs no program. Nothing if the write buffer takes it; the cost of a
-    /// [`flush`](Self::flush) more if it is full. If that flush fails, the change is refused as well; but if it was due
-    /// to [`Options::write_buffer_changes`](super::Options::write_buffer_changes), the change waits with the others.
+    /// [`flush`](Self::flush) more if it is full. If that flush fails, the change is refused as well and does not wait;
+    /// the changes that waited before still do.
     pub fn insert(
         &mut self,
         key: &[u8],
@@ -220,6 +220,22 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(());
         }
         Err(self.space.no_room(limit_pages))
+    }
+
+    /// The tree was changed along `path`, when it had a height of `before`.
+    pub(super) fn note_change(&mut self, path: &Path, before: u8) {
+        self.batch.grant(0);
+        self.batch.set_root_records(match self.height {
+            height if height == before => path.count(height) as u32 + 1,
+            height if height > before => 2,
+            _ => u32::MAX,
+        });
+    }
+
+    /// The tree may be another one than it was.
+    pub(super) const fn forget_root(&mut self) {
+        self.batch.grant(0);
+        self.batch.set_root_records(u32::MAX);
     }
 
     /// Pages that a tree takes which grows to `height`, beside one for each node that is divided: a new root's, and

@@ -47,7 +47,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let page = path.page(level);
             let frame = self.visit(&mut path, level)?;
             let slot = path.slot(level);
-            let mut violated = |what| report(Violation { page: PageNumber(page), what });
+            let place = PageNumber(self.space.where_is(page));
+            let mut violated = |what| report(Violation { page: place, what });
             let node = self.node(frame, level)?;
             let count = node.count();
             if slot == 0 {
@@ -59,8 +60,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 let lowest = self.space.lowest(frame);
                 seen.pages += u32::from(lowest == level);
                 seen.inner_nodes += u32::from(level > 1);
-                let place = self.space.where_is(page);
-                if !staged(place) && !self.space.blocks.is_valid(PageNumber(place)) {
+                if !staged(place.0) && !self.space.blocks.is_valid(place) {
                     violated("it is referenced but not counted as valid");
                 }
                 if !(1..count).all(|index| node.key(index - 1) < node.key(index)) {
@@ -105,7 +105,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             path.set_page(level, child);
             path.set_slot(level, 0);
         }
-        let page = PageNumber(self.root);
+        let page = PageNumber(self.space.where_is(self.root));
         for (holds, what) in [
             (seen.records == self.records, "the number of records is wrong"),
             (seen.inner_nodes == self.inner_nodes, "the number of inner nodes is wrong"),

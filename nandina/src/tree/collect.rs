@@ -27,8 +27,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.settle()?;
         self.keep_checkpoint()?;
         if first {
-            if self.space.room() < self.kept() {
+            let is_short = self.space.room() < self.kept();
+            if is_short {
                 self.gain_room(0)?;
+            }
+            if is_short || self.space.wear_due(S::path_pages(self.height)) {
                 self.level_wear()?;
             }
             self.tend()?;
@@ -72,7 +75,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// The block to empty next, to gain room.
     #[inline(never)]
-    fn next_victim(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
+    pub(super) fn next_victim(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         if self.reserve_touched {
             return self.easiest_victim();
         }
@@ -191,7 +194,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Puts a block into circulation whose data has rested while others wore out (static wear
     /// levelling), as far as there is room for it; the next calls go on.
     fn level_wear(&mut self) -> Result<(), Fault<F::Error>> {
-        match self.space.rested() {
+        match self.space.rested()? {
             Some(rested) => self.relieve(rested),
             None => Ok(()),
         }

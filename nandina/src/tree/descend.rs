@@ -2,9 +2,10 @@
 
 use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
-use crate::flash::{Flash, PageNumber};
+use crate::flash::Flash;
 use crate::node::SAME_PAGE;
 use crate::place::{Placement, seat};
+use crate::space::STAGED;
 
 /// The nodes from the root down to some level, and where each was found.
 #[derive(Clone, Copy)]
@@ -104,7 +105,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         slot: usize,
     ) -> Result<u32, Fault<F::Error>> {
         let pointer = self.node(frame, level)?.pointer(slot);
-        Ok(if pointer == SAME_PAGE { page } else { pointer })
+        if pointer == SAME_PAGE {
+            return Ok(page);
+        }
+        let is_staged = pointer & STAGED != 0 && self.space.has_staged();
+        if pointer >= self.space.geometry().pages() && !is_staged {
+            return Err(self.corrupt_at(page, Damage::BeyondChip));
+        }
+        Ok(pointer)
     }
 
     /// Goes from the root to the node of level `stop` that `key` belongs to.
@@ -189,8 +197,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             Toward::Last => count - 1,
         };
         if path.lowest(level) > level || (count == 0 && self.height > 1) {
-            let page = PageNumber(path.page(level));
-            return Err(Fault::Corrupt { page, reason: Damage::LacksNode });
+            return Err(self.corrupt_at(path.page(level), Damage::LacksNode));
         }
         if change && slot + 1 < count {
             path.waiting = path.waiting.min(self.batch.below(node.key(slot + 1)));

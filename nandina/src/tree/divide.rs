@@ -88,7 +88,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let count = self.node(self.working(level), level)?.count();
         // The halves of a larger node would not fit where they go.
         if count > self.capacity(level) || count < 2 {
-            return Err(self.corrupt(Damage::NodeTooFull));
+            return Err(self.corrupt(self.working(level), Damage::NodeTooFull));
         }
         Ok(count)
     }

@@ -49,9 +49,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 return Ok(false);
             }
         }
+        let is_new = !self.waits(key);
         self.batch.take(key, value);
-        if self.batch.is_due() {
-            self.write_all()?;
+        if is_new
+            && self.batch.is_due()
+            && let Err(error) = self.write_all()
+        {
+            // What is refused does not wait. A change that was applied all the same is made; the next flush tells of the
+            // others.
+            let waited = self.batch.forget(key).is_some();
+            if waited || !is_refusal(&error) {
+                return Err(error);
+            }
         }
         Ok(true)
     }
@@ -120,22 +129,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     pub(super) fn form_capacity(&self, level: u8, height: u8) -> usize {
         self.form().capacity::<S>(level, height)
-    }
-
-    /// The tree was changed along `path`, when it had a height of `before`.
-    pub(super) fn note_change(&mut self, path: &Path, before: u8) {
-        self.batch.grant(0);
-        self.batch.set_root_records(match self.height {
-            height if height == before => path.count(height) as u32 + 1,
-            height if height > before => 2,
-            _ => u32::MAX,
-        });
-    }
-
-    /// The tree may be another one than it was.
-    pub(super) const fn forget_root(&mut self) {
-        self.batch.grant(0);
-        self.batch.set_root_records(u32::MAX);
     }
 
     /// Applies everything that waits. What the tree refuses, because the device has worn out since it was taken in,

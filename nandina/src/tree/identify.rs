@@ -1,11 +1,12 @@
 //! Which index a chip holds, read from its pages, so that a medium can be opened by someone who does not
 //! know its settings. Nothing is written, and no tree is walked.
 
+use super::options::{bounded, unusable};
 use super::survey::{END, survey};
-use crate::error::{BadOption, OpenError};
+use crate::error::OpenError;
 use crate::flash::{Flash, Geometry};
-use crate::node::{HEADER_BYTES, Medium, PageLayout};
-use crate::space::{self, Any, Buffers, PAGES_MAX, Space};
+use crate::node::{Medium, PageLayout};
+use crate::space::{self, Any, Buffers, Space};
 
 /// What the newest index on the chip is made for: its system ([`crate::place::key_of`]), its sizes, and the
 /// counts of the chip that it was formatted on, which may be another than this one.
@@ -32,11 +33,8 @@ use crate::space::{self, Any, Buffers, PAGES_MAX, Space};
 /// ```
 pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<F::Error>> {
     let geometry = flash.geometry();
-    if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
-        return Err(OpenError::BadOption { reason: BadOption::PagesPerBlock });
-    }
-    if layout(&geometry).frame_bytes() < HEADER_BYTES {
-        return Err(OpenError::BadOption { reason: BadOption::PageBytes });
+    if let Some(reason) = unusable(&geometry) {
+        return Err(OpenError::BadOption { reason });
     }
     let (needed, given) = (ram_to_identify(&geometry), ram.len());
     if given < needed {
@@ -60,9 +58,6 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
 /// Bytes of the buffer that [`identify`] needs on a chip of this geometry: one page buffer, one bit for each
 /// page and five for each block, and four bytes. What any index needs suffices too.
 pub fn ram_to_identify(geometry: &Geometry) -> usize {
-    space::ram_needed(geometry, &layout(geometry), &Buffers::SINGLE)
-}
-
-const fn layout(geometry: &Geometry) -> PageLayout {
-    PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize)
+    let geometry = &bounded(geometry);
+    space::ram_needed(geometry, &PageLayout::of(geometry), &Buffers::SINGLE)
 }

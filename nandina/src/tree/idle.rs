@@ -30,6 +30,8 @@ enum Cause {
     Bad,
     /// Its block is to be erased ahead of need.
     Ahead,
+    /// Its block has rested while others wore out.
+    Rested,
 }
 
 enum Due {
@@ -73,8 +75,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Does part of the work that is due anyway, with at most `budget` chip operations: saves pages that
     /// the ECC found weak and pages on bad blocks, collects garbage until the next block's worth of
-    /// changes need none, erases the block that is opened next, and reads on through the valid pages to see how well
-    /// they can be read.
+    /// changes need none, erases the block that is opened next, and, where the chip can
+    /// [tell](Flash::reports_corrections), reads on through the valid pages to see how well they can be read.
     ///
     /// What waits in the write buffer goes on waiting.
     ///
@@ -99,10 +101,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let ride = self.move_cost(RIDERS);
         loop {
             let left = budget.saturating_sub(spent(self));
-            let (page, cause) = match self.due(budget >= ride)? {
+            let due = self.due(budget >= ride, left > self.move_cost(0))?;
+            let left = budget.saturating_sub(spent(self));
+            let (page, cause) = match due {
                 Due::Nothing => {
-                    if left > self.space.blocks.wear().reads_by_erase() {
-                        self.space.prepare_block()?;
+                    // After that erase another block's data may have rested too long.
+                    if left > self.space.blocks.wear().reads_by_erase()
+                        && self.space.prepare_block()?
+                    {
+                        continue;
                     }
                     self.patrol(budget.saturating_sub(spent(self)))?;
                     return Ok(ended(self, false, false));
@@ -118,7 +125,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 return Ok(ended(self, true, false));
             }
-            let together = cause != Cause::Weak
+            let together = !matches!(cause, Cause::Weak | Cause::Rested)
                 && self.moves == Moves::Together
                 && left >= self.move_cost(RIDERS)
                 && (cause == Cause::Gain || self.space.room() >= self.floor() + RIDERS);
@@ -147,10 +154,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         whole && written < self.space.block_pages()
     }
 
-    /// The next page to move; `ride` if a step can carry along what stands beside it.
-    fn due(&mut self, ride: bool) -> Result<Due, Fault<F::Error>> {
+    /// The next page to move; `ride` if a step can carry along what stands beside it, `look` if it can look for data that
+    /// has rested, which takes a read, and move a page of it.
+    fn due(&mut self, ride: bool, look: bool) -> Result<Due, Fault<F::Error>> {
         let room = self.space.room();
-        let active = self.space.active_block();
         if room < self.floor() {
             // As the next change would: the same victim, and no other work before it.
             if (self.reserve_touched && S::path_pages(self.height) > 1)
@@ -158,7 +165,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             {
                 return Ok(Due::Change);
             }
-            let victim = self.space.blocks.victim(active);
+            let victim = self.next_victim()?;
             return Ok(match self.first_valid(victim)? {
                 Some(page) if room >= S::path_pages(self.height) => Due::Move(page, Cause::Gain),
                 _ => Due::Nothing,
@@ -171,11 +178,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if let Some(page) = self.first_valid(bad)? {
             return Ok(Due::Move(page, Cause::Bad));
         }
+        if look && self.space.wear_due(S::path_pages(self.height)) {
+            let rested = self.space.rested()?;
+            if let Some(page) = self.first_valid(rested)? {
+                return Ok(Due::Move(page, Cause::Rested));
+            }
+        }
         if room >= self.floor() + self.space.block_pages() {
             return Ok(Due::Nothing);
         }
-        let victim = self.space.blocks.victim(active);
-        let victim = victim
+        let victim = self
+            .next_victim()?
             .filter(|&victim| self.gains(victim, false) || (ride && self.gains(victim, true)));
         Ok(match self.first_valid(victim)? {
             Some(page) => Due::Move(page, Cause::Ahead),
@@ -194,8 +207,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(self.next_valid(block, 0)?.map(|(page, _)| page))
     }
 
-    /// Reads at most `reads` valid pages, going on where the last call ended.
+    /// Reads at most `reads` valid pages, going on where the last call ended. Without an ECC that reports what it
+    /// corrects there is nothing to find.
     fn patrol(&mut self, mut reads: u32) -> Result<(), Fault<F::Error>> {
+        if !self.space.reports_corrections() {
+            return Ok(());
+        }
         let pages = self.space.geometry().pages();
         for _ in 0..pages {
             if reads == 0 {

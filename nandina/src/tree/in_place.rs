@@ -36,7 +36,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.start_before(found.settled.0)?
         };
         let Some((page, root)) = found.root else {
-            return Err(self.corrupt(Damage::NoRoot));
+            return Err(self.no_root()?);
         };
         self.take_root(page, &PageHeader { records: 0, ..root })?;
         // Pages newer than the root are its as well: a parent was told of them.
@@ -67,7 +67,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let Some(root) = root.filter(|root| {
             root.lowest > 0 && root.lowest == root.height && root.height <= HEIGHT_MAX
         }) else {
-            return Err(self.corrupt(Damage::NoRoot));
+            return Err(self.corrupt_at(ROOT_TWIN, Damage::NoRoot));
         };
         let identity = root.identity;
         self.space.restart(identity, root.sequence, root.sequence);
@@ -107,10 +107,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 continue;
             }
             let child = self.child(page, frame, level, slot)?;
-            if child >= self.space.geometry().pages() {
-                let page = PageNumber(page);
-                return Err(Fault::Corrupt { page, reason: Damage::BeyondChip });
-            }
             if S::DESCRIPTION.in_place {
                 self.claim_twin(child, identity, level - 1)?;
             } else {

@@ -13,7 +13,7 @@
 use super::descend::Path;
 use super::rewrite::Edit;
 use super::{Form, HEIGHT_MAX, Index};
-use crate::error::Fault;
+use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::{Node, NodeMut, SAME_PAGE};
 use crate::place::Placement;
@@ -261,7 +261,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 && at > level
                 && slot < path.count(at)
             {
-                let child = self.child(path.page(at), frame, at, slot)?;
+                let Ok(child) = self.child(path.page(at), frame, at, slot) else {
+                    lower = usize::MAX;
+                    path.set_slot(at, slot + 1);
+                    continue;
+                };
                 at -= 1;
                 path.set_page(at, child);
                 path.set_slot(at, 0);
@@ -303,7 +307,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         upper: Upper,
         bound: &[u8],
     ) -> Result<(), Fault<F::Error>> {
-        let fault = self.corrupt(crate::error::Damage::NodeTooFull);
+        let fault = self.corrupt_at(upper.page, Damage::NodeTooFull);
         let (working, spare) = (self.working(level), self.spare(level));
         self.space.load_into(upper.page, spare)?;
         self.truncate(spare, level, upper.count.into());

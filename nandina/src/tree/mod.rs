@@ -64,7 +64,7 @@ use divide::Separator;
 use settle::TORN_MAX;
 
 use crate::error::{Damage, Fault, ReadError, WriteError};
-use crate::flash::{BlockNumber, Flash};
+use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::place::{Level, Placement, node_in};
 use crate::space::{Budget, Moves, Space, Tree};
 
@@ -362,14 +362,22 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     fn node(&self, frame: usize, level: u8) -> Result<crate::node::Node<'_>, Fault<F::Error>> {
         node_in::<S, F>(&self.space, frame, self.level(level))
-            .ok_or_else(|| self.corrupt(Damage::NodeTooFull))
+            .ok_or_else(|| self.corrupt(frame, Damage::NodeTooFull))
     }
 
-    fn corrupt(&self, reason: Damage) -> Fault<F::Error> {
-        Fault::Corrupt { page: crate::flash::PageNumber(self.root), reason }
+    /// The page that `frame` holds is wrong; the root, if what it holds was changed since it was read.
+    fn corrupt(&self, frame: usize, reason: Damage) -> Fault<F::Error> {
+        let held = self.space.frames.held(frame);
+        let is_page = held < self.space.geometry().pages();
+        self.corrupt_at(if is_page { held } else { self.root }, reason)
+    }
+
+    /// The page that its parent knows as `name` is wrong.
+    fn corrupt_at(&self, name: u32, reason: Damage) -> Fault<F::Error> {
+        Fault::Corrupt { page: PageNumber(self.space.where_is(name)), reason }
     }
 
     fn block_of(&self, page: u32) -> BlockNumber {
-        self.space.geometry().block_of(crate::flash::PageNumber(page))
+        self.space.geometry().block_of(PageNumber(page))
     }
 }

@@ -214,7 +214,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.unexplained_pages = 0;
         self.from_checkpoint = false;
         let Some(newest) = newest else {
-            return Err(self.corrupt(Damage::NoPage));
+            return Err(self.corrupt_at(self.root, Damage::NoPage));
         };
         if S::DESCRIPTION.appends {
             let found = self.decide_on_torn(newest.identity)?;
@@ -237,7 +237,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         let mut sequence = newest.sequence;
         let found = self.root_from(newest, identity, (u64::MAX, u32::MAX), &mut sequence)?;
         let Some((page, root, block)) = found else {
-            return Err(self.corrupt(Damage::NoRoot));
+            return Err(self.no_root()?);
         };
         if self.ended != sequence {
             let unexplained = self.unexplained_pages;

@@ -4,7 +4,7 @@ use super::divide::Separator;
 use super::{Folds, Form, HEIGHT_MAX, KEY_BYTES_MAX, batch};
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
-use crate::node::{Medium, PageLayout, Shape};
+use crate::node::{HEADER_BYTES, Medium, PageLayout, Shape};
 use crate::place::Placement;
 use crate::space::{
     self, Buffers, EVERY_MAX, Frames, Kind, Moves, PAGES_MAX, STAGED, TRACKED_MAX, Validity,
@@ -177,8 +177,8 @@ impl Options {
         if !(S::DESCRIPTION.buffers_min..=Frames::COUNT_MAX).contains(&self.buffers::<S>()) {
             return bad(BadOption::PageBuffers);
         }
-        if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
-            return bad(BadOption::PagesPerBlock);
+        if let Some(reason) = unusable(geometry) {
+            return bad(reason);
         }
         if !S::DESCRIPTION.writes_paths && (self.write_cache > 0 || self.checkpoints.is_some()) {
             return bad(BadOption::NoPaths);
@@ -216,10 +216,7 @@ impl Options {
         if self.write_buffer > 0 && batch::waiting_max(geometry.page_bytes as usize, self) == 0 {
             return bad(BadOption::WriteBufferTooSmall);
         }
-        if u64::from(geometry.blocks) * u64::from(geometry.pages_per_block) >= u64::from(STAGED) {
-            return bad(BadOption::Pages);
-        }
-        let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
+        let layout = PageLayout::of(geometry);
         if matches!(self.victims, Victims::Tracked(blocks) if !(1..=TRACKED_MAX).contains(&blocks))
         {
             return bad(BadOption::TrackedBlocks);
@@ -235,8 +232,7 @@ impl Options {
                 return bad(BadOption::CheckpointTooLarge);
             }
         }
-        let area_bytes = layout.frame_bytes().saturating_sub(crate::node::HEADER_BYTES);
-        let leaf_bytes = S::extent(area_bytes, 1, HEIGHT_MAX).len();
+        let leaf_bytes = S::extent(layout.area_bytes(), 1, HEIGHT_MAX).len();
         let shape = Shape::sorted(self.key_bytes, self.value_bytes);
         let form = Form::new(&layout, &self.medium::<S>(geometry));
         if form.records_that_fit::<S>(1, HEIGHT_MAX) < 2 {
@@ -253,11 +249,33 @@ impl Options {
     }
 }
 
+/// Why no index can be on a chip of this geometry, whatever it is for.
+pub(super) fn unusable(geometry: &Geometry) -> Option<BadOption> {
+    if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
+        return Some(BadOption::PagesPerBlock);
+    }
+    if geometry.blocks == 0 {
+        return Some(BadOption::Blocks);
+    }
+    // So the product of both never overflows.
+    if geometry.blocks > (STAGED - 1) / geometry.pages_per_block {
+        return Some(BadOption::Pages);
+    }
+    (PageLayout::of(geometry).frame_bytes() < HEADER_BYTES).then_some(BadOption::PageBytes)
+}
+
+/// The geometry, with numbers of pages and blocks that are beyond their ranges reduced to the largest of these.
+pub(super) fn bounded(geometry: &Geometry) -> Geometry {
+    let pages_per_block = geometry.pages_per_block.min(PAGES_MAX);
+    let blocks = geometry.blocks.min((STAGED - 1) / pages_per_block.max(1));
+    Geometry { pages_per_block, blocks, ..*geometry }
+}
+
 /// Bytes of the buffer that an index of system `S` needs on a chip of this geometry: its page buffers, three keys,
 /// one bit for each page, and for each block half a byte and what [`Wear`] says; with [`Options::verify`] one page buffer more; the
 /// caches and the write buffer that the options ask for, and what [`Victims`] says. Nothing else is used but the struct itself.
 ///
-/// Sizes beyond their ranges are taken for the largest of these: no index is opened with them.
+/// Sizes and counts beyond their ranges are reduced to the largest that is allowed: no index is opened with them.
 pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize {
     let pages_max = usize::from(u16::MAX);
     let options = Options {
@@ -269,8 +287,8 @@ pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize
         mapping_bytes: options.mapping_bytes.min(MAPPING_BYTES_MAX),
         ..*options
     };
-    let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
-    space::ram_needed(geometry, &layout, &options.kept::<S>())
+    let geometry = &bounded(geometry);
+    space::ram_needed(geometry, &PageLayout::of(geometry), &options.kept::<S>())
         + batch::ram_needed(geometry.page_bytes as usize, options.write_buffer)
         + Separator::ram_needed(options.key_bytes)
         + options.key_bytes

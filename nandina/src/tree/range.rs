@@ -9,7 +9,7 @@ use core::ops::{Bound, RangeBounds, RangeFull};
 use super::descend::{Path, Toward};
 use super::{Index, KEY_BYTES_MAX};
 use crate::error::{Damage, Fault, ReadError};
-use crate::flash::{Flash, PageNumber};
+use crate::flash::Flash;
 use crate::place::Placement;
 
 /// The records of a range of keys, in order, those that wait in the write buffer among them.
@@ -111,7 +111,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     }
 
     /// Whether a change of `key` waits in the write buffer.
-    fn waits(&self, key: &[u8]) -> bool {
+    pub(super) fn waits(&self, key: &[u8]) -> bool {
         self.batch.search(key).is_ok()
     }
 }
@@ -243,8 +243,7 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
             self.has_before.then(|| self.index.separator.low())
         };
         if before.is_some_and(|before| if self.downwards { before <= key } else { before >= key }) {
-            let page = PageNumber(self.path.page(1));
-            return Err(Fault::Corrupt { page, reason: Damage::KeysOutOfOrder });
+            return Err(self.index.corrupt_at(self.path.page(1), Damage::KeysOutOfOrder));
         }
         if self.is_beyond(key) {
             return Ok(None);

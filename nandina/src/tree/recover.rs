@@ -54,7 +54,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn take_newest_root(&mut self, identity: u32, found: &Found) -> Result<(), Fault<F::Error>> {
         self.settle_from = found.settled.1;
         let (Some((page, root)), Some(commit)) = (found.root, found.commit) else {
-            return Err(self.corrupt(Damage::NoRoot));
+            return Err(self.no_root()?);
         };
         self.take_root(page, &PageHeader { records: commit.records, ..root })?;
         self.space.restart(identity, commit.sequence, found.sequence);

@@ -221,8 +221,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     pub(super) fn working_node(&mut self, level: u8) -> Result<NodeMut<'_>, Fault<F::Error>> {
-        let fault = self.corrupt(Damage::NodeTooFull);
         let (working, level) = (self.working(level), self.level(level));
+        let fault = self.corrupt(working, Damage::NodeTooFull);
         node_mut_in::<S, F>(&mut self.space, working, level).ok_or(fault)
     }
 
@@ -278,7 +278,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         right_edge: bool,
         separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
-        let fault = self.corrupt(Damage::NodeChanged);
+        let fault = self.corrupt(self.working(level), Damage::NodeChanged);
         let mut node = self.working_node(level)?;
         if slot >= node.count() {
             return Err(fault);

@@ -90,7 +90,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ) -> Result<(), Fault<F::Error>> {
         let node = self.node(frame, level)?;
         if slot >= node.count() {
-            return Err(self.corrupt(Damage::NodeChanged));
+            return Err(self.corrupt(frame, Damage::NodeChanged));
         }
         key.copy_from_slice(node.key(slot));
         Ok(())
@@ -159,7 +159,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 node_in::<S, F>(&self.space, frame, self.level(level)).map_or(0, |n| n.count());
             self.visit(path, level)?;
             if path.count(level) == 0 {
-                return Err(self.corrupt(Damage::NodeEmpty));
+                return Err(self.corrupt_at(child, Damage::NodeEmpty));
             }
             if path.count(level) < all {
                 self.rewrite(path, level, &Edit::Move, self.records, None)?;

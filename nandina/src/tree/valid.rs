@@ -4,7 +4,7 @@ use super::Index;
 use super::descend::Path;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::node::SAME_PAGE;
+use crate::node::{PageFault, SAME_PAGE};
 use crate::place::Placement;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -27,6 +27,23 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
+    /// No page holds a root of the index that can be read: the error, which names the first page that cannot be read.
+    ///
+    /// Cost: one read for each page up to that one.
+    #[inline(never)]
+    pub(super) fn no_root(&mut self) -> Result<Fault<F::Error>, Fault<F::Error>> {
+        for block in self.space.blocks.all() {
+            for place in 0..self.space.block_pages() {
+                let page = self.space.page_at(block, place);
+                if matches!(self.space.read_page(page, 0)?, Err(fault) if fault != PageFault::Erased)
+                {
+                    return Ok(Fault::Corrupt { page, reason: Damage::NoRoot });
+                }
+            }
+        }
+        Ok(self.corrupt_at(self.root, Damage::NoRoot))
+    }
+
     /// Marks the page of the node of `level` in `frame`, if the node is the lowest in it.
     #[inline(never)]
     fn claim_node(&mut self, page: u32, level: u8, frame: usize) -> Result<(), Fault<F::Error>> {
@@ -35,8 +52,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if lowest == level {
             self.claim(page)?;
         } else if lowest > level || !below {
-            let reason = Damage::LacksNodeOfHeader;
-            return Err(Fault::Corrupt { page: PageNumber(page), reason });
+            return Err(self.corrupt_at(page, Damage::LacksNodeOfHeader));
         }
         self.inner_nodes += u32::from(level > 1);
         Ok(())
@@ -85,10 +101,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 continue;
             }
             let child = self.child(page, frame, level, slot)?;
-            if child >= self.space.geometry().pages() {
-                let page = PageNumber(page);
-                return Err(Fault::Corrupt { page, reason: Damage::BeyondChip });
-            }
             if !new(child) {
                 path.set_slot(level, slot + 1);
             } else if level == bottom + 1 {

@@ -1,0 +1,201 @@
+//! Errors that name pages: whatever page is damaged, the error names that one.
+
+use nandina::flash::PageNumber;
+use nandina::node::{HEADER_BYTES, PageLayout};
+use nandina::place::Placement;
+use nandina::{Index, OpenError, ReadError};
+use nandina_sim::Chip;
+
+use crate::harness::*;
+
+/// How a page is damaged.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Harm {
+    /// Its checksum does not match.
+    Checksum,
+    /// Its node claims more records than fit, and its checksum matches.
+    Count,
+}
+
+/// Damages each page of an index in turn, and then asks for all that it holds.
+struct Blamed(Harm);
+
+const RECORDS: u32 = 900;
+
+impl Blamed {
+    /// Damages `page`. Returns whether it could be.
+    fn damage<S: Placement>(&self, chip: &mut Chip, page: PageNumber, height: u8) -> bool {
+        let layout = PageLayout::new(512, 64);
+        let mut damaged = false;
+        chip.corrupt_page(page, |main, spare| {
+            let mut frame = [&*main, &spare[..HEADER_BYTES]].concat();
+            match (self.0, layout.open(&frame)) {
+                (Harm::Checksum, _) => spare[8] ^= 1,
+                (Harm::Count, Ok(header)) if header.lowest > 0 && !S::DESCRIPTION.appends => {
+                    let extent = S::extent(layout.area_bytes(), header.lowest, height);
+                    frame[extent.start..extent.start + 2].fill(0xFF);
+                    layout.seal(&mut frame, &header);
+                    main.copy_from_slice(&frame[..512]);
+                    spare[..HEADER_BYTES].copy_from_slice(&frame[512..]);
+                }
+                (Harm::Count, _) => return,
+            }
+            damaged = true;
+        });
+        damaged
+    }
+
+    /// Reads everything in every way. Returns how many errors named `damaged`, or the first that named another page.
+    fn ask<S: Placement>(
+        index: &mut Index<'_, &mut Chip, S>,
+        damaged: PageNumber,
+    ) -> Result<u32, String> {
+        let mut named = 0;
+        let mut blame = |call: &str, page: PageNumber| {
+            named += 1;
+            is_blamed::<S>(page, damaged).map_err(|what| format!("{call}: {what}"))
+        };
+        for number in 0..RECORDS {
+            match index.get(&key(number)) {
+                Err(ReadError::Corrupt { page, .. }) => blame("get", page)?,
+                Err(error) => return Err(text(error)),
+                Ok(_) => {}
+            }
+        }
+        for counted in [
+            index.range(..).and_then(|range| range.count()),
+            index.range_down(..).and_then(|range| range.count()),
+            index.check(|_| {}).map(|()| 0),
+        ] {
+            match counted {
+                Err(ReadError::Corrupt { page, .. }) => blame("range or check", page)?,
+                Err(error) => return Err(text(error)),
+                Ok(_) => {}
+            }
+        }
+        Ok(named)
+    }
+}
+
+/// Whether an error may name `page` if `damaged` is. Of a logical page that is kept twice, neither can be read.
+fn is_blamed<S: Placement>(page: PageNumber, damaged: PageNumber) -> Outcome {
+    let is_twin = S::DESCRIPTION.in_place && page.0 / 2 == damaged.0 / 2;
+    if page == damaged || is_twin { Ok(()) } else { Err(format!("{page} is blamed")) }
+}
+
+impl Check for Blamed {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(SMALL.with_blocks(40)).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut image = Chip::new(case.profile);
+        let mut index = Index::<_, S>::format(&mut image, &case.options, &mut ram).map_err(text)?;
+        for turn in 0..2 * RECORDS {
+            let number = turn * 7 % RECORDS;
+            index.insert(&key(number), &value(number, turn)).map_err(text)?;
+        }
+        let height = index.statistics().height;
+        drop(index);
+        let (mut opens, mut reads, mut harmed) = (0, 0, 0);
+        for damaged in (0..case.profile.geometry.pages()).map(PageNumber) {
+            let mut chip = image.clone();
+            let mut is_harmed = self.damage::<S>(&mut chip, damaged, height);
+            if S::DESCRIPTION.in_place {
+                // Of a logical page one would be enough.
+                is_harmed |= self.damage::<S>(&mut chip, PageNumber(damaged.0 ^ 1), height);
+            }
+            if !is_harmed {
+                continue;
+            }
+            harmed += 1;
+            let at = |what: String| format!("{:?} in {damaged}: {what}", self.0);
+            match Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
+                Ok(mut index) => reads += Self::ask(&mut index, damaged).map_err(at)?,
+                Err(OpenError::Corrupt { page, reason }) => {
+                    opens += 1;
+                    is_blamed::<S>(page, damaged)
+                        .map_err(|what| at(format!("open: {what}: {reason}")))?;
+                }
+                Err(error) => return Err(at(text(error))),
+            }
+        }
+        println!(
+            "{}, {:?}: {harmed} pages, {opens} not opened, {reads} reads failed, height {height}",
+            S::DESCRIPTION.key,
+            self.0
+        );
+        if harmed == 0 || reads > 100 { Ok(()) } else { Err("too few errors".into()) }
+    }
+}
+
+#[test]
+fn an_error_names_the_page_that_is_damaged_and_not_the_root() {
+    for harm in [Harm::Checksum, Harm::Count] {
+        for_every_system(&Blamed(harm));
+    }
+}
+
+/// The same for the pairs of a secondary index, and with all leaves damaged at once.
+struct BlamedPairs;
+
+impl Check for BlamedPairs {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = Case::new(SMALL);
+        case.options.key_bytes = 8;
+        case.options.value_bytes = 0;
+        let case = case.suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::new(case.profile);
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        for number in 0..300 {
+            let mut pairs = index.pairs(4).map_err(text)?;
+            pairs.insert(&key(number % 30), &key(number)).map_err(text)?;
+        }
+        drop(index);
+        let layout = PageLayout::new(512, 64);
+        let mut leaves = Vec::new();
+        for page in (0..case.profile.geometry.pages()).map(PageNumber) {
+            chip.corrupt_page(page, |main, spare| {
+                let frame = [&*main, &spare[..HEADER_BYTES]].concat();
+                // A page that holds the root as well is left to be opened by.
+                let is_leaf = |height| height == 0 || !S::DESCRIPTION.writes_paths;
+                if layout.open(&frame).is_ok_and(|it| it.lowest == 1 && is_leaf(it.height)) {
+                    leaves.push(page);
+                    spare[8] ^= 1;
+                }
+            });
+        }
+        let mut index = match Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
+            Ok(index) => index,
+            Err(OpenError::Corrupt { page, .. }) if leaves.contains(&page) => return Ok(()),
+            Err(error) => return Err(text(error)),
+        };
+        let mut failed = 0;
+        for number in 0..30 {
+            let mut pairs = index.pairs(4).map_err(text)?;
+            let value = key(number);
+            let mut found = match pairs.find_all(&value) {
+                Ok(found) => found,
+                Err(error) => return Err(text(error)),
+            };
+            while let Some(next) = found.next().transpose() {
+                match next {
+                    Ok(_) => {}
+                    Err(ReadError::Corrupt { page, .. }) => {
+                        failed += 1;
+                        let is_leaf = leaves.iter().any(|&leaf| is_blamed::<S>(page, leaf).is_ok());
+                        if !is_leaf {
+                            return Err(format!("{page} is blamed, {leaves:?} are damaged"));
+                        }
+                    }
+                    Err(error) => return Err(text(error)),
+                }
+            }
+        }
+        if failed > 0 || leaves.is_empty() { Ok(()) } else { Err("nothing failed".into()) }
+    }
+}
+
+#[test]
+fn a_search_for_pairs_names_a_leaf_that_is_damaged() {
+    for_every_system(&BlamedPairs);
+}
