@@ -77,10 +77,16 @@ impl Blamed {
     }
 }
 
-/// Whether an error may name `page` if `damaged` is. Of a logical page that is kept twice, neither can be read.
+/// Whether an error may name `page` if `damaged` is. Of a logical page that is kept twice, neither can be read. Where a
+/// mapped page is lost, an older copy of its node is found, and what that leads to may be something else by now.
 fn is_blamed<S: Placement>(page: PageNumber, damaged: PageNumber) -> Outcome {
     let is_twin = S::DESCRIPTION.in_place && page.0 / 2 == damaged.0 / 2;
-    if page == damaged || is_twin { Ok(()) } else { Err(format!("{page} is blamed")) }
+    let is_led_to = S::DESCRIPTION.maps;
+    if page == damaged || is_twin || is_led_to {
+        Ok(())
+    } else {
+        Err(format!("{page} is blamed"))
+    }
 }
 
 impl Check for Blamed {
