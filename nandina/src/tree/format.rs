@@ -42,7 +42,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             Err(_) => index.survey_to_replace()?,
         };
         index.space.restart((sequence as u32).wrapping_add(1), sequence, sequence);
-        if is_blank {
+        // Replaced in place, the root takes the next number: if it is cut, the next session outdates it.
+        if is_blank || S::DESCRIPTION.in_place {
             index.space.begin_at_once();
         }
         index.space.begin_where_roots_are_replaced()?;
@@ -80,7 +81,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.torn_from = u64::MAX;
         let survey = survey(&mut self.space, END)?;
         let sequence = match survey.newest {
-            Some(newest) if S::Kind::PATHS || S::Kind::IN_PLACE => {
+            _ if S::Kind::IN_PLACE => self.highest_in_place()?,
+            Some(newest) if S::Kind::PATHS => {
                 let last = self.last_root(newest.block, None, 0, u64::MAX)?;
                 last.sequence.max(newest.sequence)
             }

@@ -118,6 +118,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 return Ok(ended(self, true, false));
             }
+            if self.begin_session()? {
+                self.space.note_weak(page);
+                continue;
+            }
             let together = cause != Cause::Weak
                 && self.moves == Moves::Together
                 && left >= self.move_cost(RIDERS)

@@ -9,20 +9,15 @@
 
 use super::descend::Path;
 use super::recover::Found;
+use super::settle::{LOOKS, NONE, TORN_MAX};
 use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::node::PageHeader;
+use crate::node::{PageHeader, SESSION_START};
 use crate::place::Placement;
-use crate::space::ROOT_TWIN;
+use crate::space::{Kind, ROOT_TWIN, SESSION_TWIN};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// The header of the root.
-    pub(super) fn root_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
-        self.space.blocks.forget_valid();
-        self.space.find_twin(ROOT_TWIN, None)
-    }
-
     /// Finds every node of an index whose records are appended.
     pub(super) fn recover_appended(
         &mut self,
@@ -59,22 +54,145 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.find_every_node(self.space.identity())
     }
 
-    /// Finds every node of an index that is replaced in place.
-    pub(super) fn recover_in_place(&mut self) -> Result<(), Fault<F::Error>> {
-        self.unexplained_pages = 0;
-        self.from_checkpoint = false;
-        let root = self.root_in_place()?;
-        let Some(root) = root.filter(|root| {
-            root.lowest > 0 && root.lowest == root.height && root.height <= HEIGHT_MAX
-        }) else {
-            return Err(self.corrupt(Damage::NoRoot));
-        };
-        let identity = root.identity;
-        self.space.restart(identity, root.sequence, root.sequence);
-        self.take_root(PageNumber(ROOT_TWIN), &PageHeader { records: 0, ..root })?;
-        self.find_every_node(identity)
+    /// Finds every node of an index that is replaced in place, without the pages that turn out to be torn. Returns the
+    /// header of the root, if there is one; if that is of an index of other sizes, nothing else is known of it.
+    pub(super) fn recover_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
+        self.torn = [u32::MAX; TORN_MAX];
+        loop {
+            self.newest = NONE;
+            self.space.restart(0, 0, 0);
+            self.find_session()?;
+            let found = self.find_in_place();
+            // An operation writes one page after the other: of those since the session began only the newest may be torn.
+            let (page, sequence) = self.newest;
+            if !matches!(found, Err(Fault::Device(_)))
+                && self.newest != NONE
+                && sequence > self.last_session()
+                && !self.reads_as(page, sequence)?
+                && self.exclude(page)
+            {
+                continue;
+            }
+            return found;
+        }
     }
 
+    /// Finds every node, deciding nothing.
+    fn find_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
+        self.unexplained_pages = 0;
+        self.from_checkpoint = false;
+        let Some((page, root)) = self.root_in_place()? else { return Ok(None) };
+        self.note_newest(page, root.sequence);
+        if root.medium != self.space.medium {
+            return Ok(Some(root));
+        }
+        if root.lowest == 0 || root.lowest != root.height || root.height > HEIGHT_MAX {
+            return Err(self.corrupt(Damage::NoRoot));
+        }
+        self.space.set_identity(root.identity);
+        self.take_root(PageNumber(ROOT_TWIN), &PageHeader { records: 0, ..root })?;
+        self.find_every_node(root.identity)?;
+        Ok(Some(root))
+    }
+
+    /// Finds the last session: that of the newer session page, unless it cannot be read the same each time.
+    fn find_session(&mut self) -> Result<(), Fault<F::Error>> {
+        loop {
+            let torn = self.torn;
+            let Some(space) = S::Kind::in_place_mut(&mut self.space) else { return Ok(()) };
+            let session = space.newer_session(&torn)?;
+            if let Some((page, number)) = session
+                && !self.reads_as(page.0, number)?
+            {
+                if self.exclude(page.0) {
+                    continue;
+                }
+                return Err(Fault::Corrupt { page, reason: Damage::Checksum });
+            }
+            if let Some(space) = S::Kind::in_place_mut(&mut self.space) {
+                space.set_session(session);
+            }
+            return Ok(());
+        }
+    }
+
+    /// The number of the session page, above which nothing was decided yet.
+    fn last_session(&mut self) -> u64 {
+        S::Kind::in_place_mut(&mut self.space).map_or(0, |space| space.session())
+    }
+
+    /// Whether `page` is read with this sequence number time after time. It is in page buffer 0 then.
+    fn reads_as(&mut self, page: u32, sequence: u64) -> Result<bool, Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            let header = self.space.read_raw(PageNumber(page), 0)?;
+            if header.map(|header| header.sequence) != Ok(sequence) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Notes that `page` is torn and does not count, if there is room for that.
+    fn exclude(&mut self, page: u32) -> bool {
+        let place = self.torn.iter_mut().find(|place| **place == u32::MAX);
+        place.map(|place| *place = page).is_some()
+    }
+
+    /// Whether something was written since the last session began that the next mount could see otherwise, or not at
+    /// all. If not, a mount writes nothing: the same is found each time until the session begins with the first change.
+    fn needs_settling(&mut self) -> bool {
+        let newest = self.newest;
+        S::Kind::in_place_mut(&mut self.space).is_some_and(|space| {
+            (newest != NONE && newest.1 > space.session()) || space.gaps_are_full()
+        })
+    }
+
+    /// Makes sure that each later mount decides as this one has.
+    pub(super) fn settle_in_place(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.needs_settling() { self.begin_session().map(|_| ()) } else { Ok(()) }
+    }
+
+    /// Begins a session before the first change, where nodes are replaced in place. Returns whether there was one to
+    /// begin.
+    pub(super) fn begin_session(&mut self) -> Result<bool, Fault<F::Error>> {
+        if !S::DESCRIPTION.in_place || self.space.has_begun() {
+            return Ok(false);
+        }
+        self.in_doubt = true;
+        let newest = self.newest;
+        if let Some(space) = S::Kind::in_place_mut(&mut self.space) {
+            let recent =
+                Some(newest).filter(|newest| *newest != NONE && newest.1 > space.session());
+            let highest = space.sequence();
+            space.begin_session(recent.map(|(page, _)| PageNumber(page)), highest)?;
+        }
+        self.in_doubt = false;
+        Ok(true)
+    }
+
+    /// The highest sequence number of what can be read on a chip whose index cannot be opened. Cost: a read for each
+    /// page.
+    pub(super) fn highest_in_place(&mut self) -> Result<u64, Fault<F::Error>> {
+        let mut highest = self.last_session();
+        for page in (0..self.space.geometry().pages()).map(PageNumber) {
+            if let Ok(header) = self.space.read_raw(page, 0)?
+                && !header.settling
+                && header.records != SESSION_START
+                && !self.torn.contains(&page.0)
+            {
+                highest = highest.max(header.sequence);
+            }
+        }
+        Ok(highest)
+    }
+
+    /// The page that holds the root, and its header.
+    pub(super) fn root_in_place(
+        &mut self,
+    ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
+        self.space.blocks.forget_valid();
+        self.space.find_twin(ROOT_TWIN, None, &self.torn)
+    }
     /// Walks the whole tree: what is referenced is valid, and what the leaves hold is counted.
     fn find_every_node(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         self.inner_nodes = 0;
@@ -126,16 +244,19 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn claim_twin(&mut self, child: u32, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(child);
         let corrupt = |reason| Err(Fault::Corrupt { page, reason });
-        if child % 2 == 1 || child + 1 >= self.space.geometry().pages() {
+        if child % 2 == 1 || child == SESSION_TWIN || child + 1 >= self.space.geometry().pages() {
             return corrupt(Damage::NoLogicalPage);
         }
         if self.space.blocks.is_valid(page) || self.space.blocks.is_valid(PageNumber(child + 1)) {
             return corrupt(Damage::ReferredTwice);
         }
-        let header = self.space.find_twin(child, Some(identity))?;
-        if header.is_none() && level == 1 {
+        let found = self.space.find_twin(child, Some(identity), &self.torn)?;
+        if let Some((page, header)) = found {
+            self.note_newest(page, header.sequence);
+        }
+        if found.is_none() && level == 1 {
             self.space.blocks.set_valid(page, true);
-        } else if header.is_none_or(|header| header.lowest != level) {
+        } else if found.is_none_or(|(_, header)| header.lowest != level) {
             return corrupt(Damage::NeitherTwin);
         }
         Ok(())

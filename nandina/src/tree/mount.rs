@@ -74,11 +74,19 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     /// Finds the index on the chip. What may be torn is left as it is.
     pub(super) fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
-        if S::DESCRIPTION.in_place
-            && let Some(root) = self.root_in_place()?
-        {
-            self.check_medium(&root.medium)?;
-            self.recover_in_place()?;
+        if S::DESCRIPTION.in_place {
+            match self.recover_in_place()? {
+                Some(root) => {
+                    self.check_medium(&root.medium)?;
+                    if root.medium != self.space.medium {
+                        return Err(self.corrupt(Damage::OtherRoot).into());
+                    }
+                }
+                None => {
+                    self.newest_page()?;
+                    return Err(self.corrupt(Damage::NoRoot).into());
+                }
+            }
         } else if !self.mount_from_checkpoint()? {
             let newest = self.newest_page()?;
             self.mount_from_blocks(newest)?;
@@ -187,7 +195,11 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     pub(super) fn mount_as_seen(&mut self) -> Result<(), Fault<F::Error>> {
         if S::DESCRIPTION.in_place {
-            self.recover_in_place()?;
+            let root = self.recover_in_place()?;
+            let medium = self.space.medium;
+            if root.is_none_or(|root| root.medium != medium) {
+                return Err(self.corrupt(Damage::NoRoot));
+            }
         } else if !self.mount_from_checkpoint()? {
             let newest = self.survey_newest(END)?;
             self.mount_from_blocks(newest)?;

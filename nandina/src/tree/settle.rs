@@ -40,6 +40,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 | Damage::OtherVersion
                 | Damage::OtherSystem
         );
+        // Replaced in place, it was decided which page is torn.
+        let cannot_be_read = cannot_be_read && !S::DESCRIPTION.in_place;
         let is_torn = cannot_be_read && page.0 == self.newest.0 && self.newest.1 < self.torn_from;
         if is_torn {
             self.torn_from = self.newest.1;
@@ -77,7 +79,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let settled = match S::Kind::PATHS {
             // Else mounts alone would open all blocks that the checkpoint names.
             true => self.settle_root().and_then(|()| self.keep_checkpoint()),
-            false if S::DESCRIPTION.in_place => Ok(()),
+            false if S::DESCRIPTION.in_place => self.settle_in_place(),
             false => self.settle_blocks(),
         };
         match settled {
