@@ -20,93 +20,10 @@ use super::write::Label;
 use super::{GAP, InPlace, Space};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
-use crate::node::bytes::{u16_at, u32_at};
-use crate::node::{PageHeader, SESSION_START};
+use crate::node::{Gaps, PageHeader, SESSION_START};
 
 /// The logical page of the sessions.
 pub(crate) const SESSION: u32 = 2;
-
-/// Gaps that are known at once, at most.
-const GAPS_MAX: usize = 16;
-
-/// Where the gaps stand in a page: behind the count of an empty node, and their own.
-const GAPS_AT: usize = 4;
-
-/// Bytes of a gap: its first number (6 bytes), and how many there are (4 bytes).
-const GAP_BYTES: usize = 10;
-
-/// Outdated sequence numbers, in rising order.
-#[derive(Default)]
-struct Gaps {
-    firsts: [u64; GAPS_MAX],
-    counts: [u32; GAPS_MAX],
-    len: usize,
-}
-
-impl Gaps {
-    fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        let gaps = self.firsts.iter().zip(&self.counts).take(self.len);
-        gaps.map(|(&first, &count)| (first, first + u64::from(count)))
-    }
-
-    fn cover(&self, sequence: u64) -> bool {
-        self.iter().any(|(first, end)| (first..end).contains(&sequence))
-    }
-
-    /// Forgets those that end before the sequence number `oldest`.
-    fn forget_before(&mut self, oldest: u64) {
-        let mut kept = 0;
-        for at in 0..self.len {
-            let (first, count) = (self.firsts[at], self.counts[at]);
-            if first + u64::from(count) > oldest {
-                (self.firsts[kept], self.counts[kept]) = (first, count);
-                kept += 1;
-            }
-        }
-        self.len = kept;
-    }
-
-    /// Adds the numbers from `first` on up to `end`, if there is room for at most `most` gaps. The one before, if only a
-    /// session page lies between the two, becomes longer.
-    fn add(&mut self, first: u64, end: u64, most: usize) -> bool {
-        let last = self.len.checked_sub(1);
-        let longer =
-            last.filter(|&last| self.firsts[last] + u64::from(self.counts[last]) + 1 == first);
-        let (at, from) = longer.map_or((self.len, first), |last| (last, self.firsts[last]));
-        let Ok(count) = u32::try_from(end.saturating_sub(from)) else { return false };
-        if at >= most {
-            return false;
-        }
-        (self.firsts[at], self.counts[at]) = (from, count);
-        self.len = at + 1;
-        true
-    }
-
-    fn most(area_bytes: usize) -> usize {
-        (area_bytes.saturating_sub(GAPS_AT) / GAP_BYTES).min(GAPS_MAX)
-    }
-
-    fn read(area: &[u8]) -> Self {
-        let mut gaps = Self::default();
-        gaps.len = usize::from(u16_at(area, 2)).min(Self::most(area.len()));
-        for at in 0..gaps.len {
-            let gap = &area[GAPS_AT + at * GAP_BYTES..][..GAP_BYTES];
-            gaps.firsts[at] = u64::from(u32_at(gap, 0)) | u64::from(u16_at(gap, 4)) << 32;
-            gaps.counts[at] = u32_at(gap, 6);
-        }
-        gaps
-    }
-
-    fn write(&self, area: &mut [u8]) {
-        area.fill(0);
-        area[2..GAPS_AT].copy_from_slice(&(self.len as u16).to_le_bytes());
-        for at in 0..self.len {
-            let gap = &mut area[GAPS_AT + at * GAP_BYTES..][..GAP_BYTES];
-            gap[..6].copy_from_slice(&self.firsts[at].to_le_bytes()[..6]);
-            gap[6..].copy_from_slice(&self.counts[at].to_le_bytes());
-        }
-    }
-}
 
 /// What is known of sessions, and from where on a free logical page is looked for.
 #[derive(Default)]
@@ -122,8 +39,7 @@ pub struct Sessions {
 
 impl Memory for Sessions {
     fn counts(&self, header: &PageHeader) -> bool {
-        let is_unfinished = header.settling && header.sequence > self.number;
-        !is_unfinished && !self.gaps.cover(header.sequence)
+        self.gaps.let_count(header, self.number)
     }
 
     fn note_counted(&mut self, sequence: u64) {
@@ -143,7 +59,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
             if page.0 < self.geometry().pages()
                 && let Ok(header) = self.read_raw(page, 0)?
                 && header.medium.system == self.medium.system
-                && (header.height, header.records) == (0, SESSION_START)
+                && header.begins_session()
                 && newest.is_none_or(|(_, number)| number < header.sequence)
                 && !torn.contains(&page.0)
             {

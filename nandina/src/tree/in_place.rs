@@ -1,21 +1,22 @@
 //! Finding the index again where no page tells how many records there are: a mount of a system that replaces nodes in
 //! place or appends records to them. Nothing is written.
 //!
-//! Replaced in place, the root stands in the first logical page, and of each node the newer of two pages counts. Where
-//! records are appended, the newest root of all pages is the root. Every node is looked at, and the records are counted
+//! Replaced in place, the root stands in the first logical page, and of each node the newer of two pages counts; which
+//! pages are torn is decided in `session.rs` beside this. Where records are appended, the newest root of all pages is the root. Every node is looked at, and the records are counted
 //! on the way.
 //!
-//! Cost: in place, three reads for each node; else one read for each written page and each node.
+//! Cost: in place, three reads for each node, and the same again for each page that is torn, of which there are two at
+//! most; else one read for each written page and each node.
 
 use super::descend::Path;
 use super::recover::Found;
-use super::settle::{LOOKS, NONE, TORN_MAX};
+use super::settle::{NONE, TORN_MAX};
 use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::node::{PageHeader, SESSION_START};
+use crate::node::PageHeader;
 use crate::place::Placement;
-use crate::space::{Kind, ROOT_TWIN, SESSION_TWIN};
+use crate::space::{ROOT_TWIN, SESSION_TWIN};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Finds every node of an index whose records are appended.
@@ -93,97 +94,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.take_root(PageNumber(ROOT_TWIN), &PageHeader { records: 0, ..root })?;
         self.find_every_node(root.identity)?;
         Ok(Some(root))
-    }
-
-    /// Finds the last session: that of the newer session page, unless it cannot be read the same each time.
-    fn find_session(&mut self) -> Result<(), Fault<F::Error>> {
-        loop {
-            let torn = self.torn;
-            let Some(space) = S::Kind::in_place_mut(&mut self.space) else { return Ok(()) };
-            let session = space.newer_session(&torn)?;
-            if let Some((page, number)) = session
-                && !self.reads_as(page.0, number)?
-            {
-                if self.exclude(page.0) {
-                    continue;
-                }
-                return Err(Fault::Corrupt { page, reason: Damage::Checksum });
-            }
-            if let Some(space) = S::Kind::in_place_mut(&mut self.space) {
-                space.set_session(session);
-            }
-            return Ok(());
-        }
-    }
-
-    /// The number of the session page, above which nothing was decided yet.
-    fn last_session(&mut self) -> u64 {
-        S::Kind::in_place_mut(&mut self.space).map_or(0, |space| space.session())
-    }
-
-    /// Whether `page` is read with this sequence number time after time. It is in page buffer 0 then.
-    fn reads_as(&mut self, page: u32, sequence: u64) -> Result<bool, Fault<F::Error>> {
-        for _ in 0..LOOKS {
-            let header = self.space.read_raw(PageNumber(page), 0)?;
-            if header.map(|header| header.sequence) != Ok(sequence) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Notes that `page` is torn and does not count, if there is room for that.
-    fn exclude(&mut self, page: u32) -> bool {
-        let place = self.torn.iter_mut().find(|place| **place == u32::MAX);
-        place.map(|place| *place = page).is_some()
-    }
-
-    /// Whether something was written since the last session began that the next mount could see otherwise, or not at
-    /// all. If not, a mount writes nothing: the same is found each time until the session begins with the first change.
-    fn needs_settling(&mut self) -> bool {
-        let newest = self.newest;
-        S::Kind::in_place_mut(&mut self.space).is_some_and(|space| {
-            (newest != NONE && newest.1 > space.session()) || space.gaps_are_full()
-        })
-    }
-
-    /// Makes sure that each later mount decides as this one has.
-    pub(super) fn settle_in_place(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.needs_settling() { self.begin_session().map(|_| ()) } else { Ok(()) }
-    }
-
-    /// Begins a session before the first change, where nodes are replaced in place. Returns whether there was one to
-    /// begin.
-    pub(super) fn begin_session(&mut self) -> Result<bool, Fault<F::Error>> {
-        if !S::DESCRIPTION.in_place || self.space.has_begun() {
-            return Ok(false);
-        }
-        self.in_doubt = true;
-        let newest = self.newest;
-        if let Some(space) = S::Kind::in_place_mut(&mut self.space) {
-            let recent =
-                Some(newest).filter(|newest| *newest != NONE && newest.1 > space.session());
-            let highest = space.sequence();
-            space.begin_session(recent.map(|(page, _)| PageNumber(page)), highest)?;
-        }
-        self.in_doubt = false;
-        Ok(true)
-    }
-
-    /// The highest sequence number of what can be read on a chip whose index cannot be opened. Cost: a read for each
-    /// page.
-    pub(super) fn highest_in_place(&mut self) -> Result<u64, Fault<F::Error>> {
-        let mut highest = self.last_session();
-        for page in (0..self.space.geometry().pages()).map(PageNumber) {
-            if let Ok(header) = self.space.read_raw(page, 0)?
-                && !header.settling
-                && header.records != SESSION_START
-                && !self.torn.contains(&page.0)
-            {
-                highest = highest.max(header.sequence);
-            }
-        }
-        Ok(highest)
     }
 
     /// The page that holds the root, and its header.

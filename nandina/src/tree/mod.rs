@@ -32,6 +32,7 @@ mod range;
 mod recover;
 mod rewrite;
 mod search;
+mod session;
 mod settle;
 mod shrink;
 mod survey;

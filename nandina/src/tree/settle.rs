@@ -28,6 +28,15 @@ pub(super) const TORN_MAX: usize = 4;
 /// No page.
 pub(super) const NONE: (u32, u64) = (u32::MAX, u64::MAX);
 
+/// Whether the chip did not take what was written, and lives on.
+fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
+    match fault {
+        Fault::Device(error) => error.kind() != ErrorKind::Other,
+        Fault::Corrupt { reason, .. } => *reason == Damage::NotAsWritten,
+        _ => false,
+    }
+}
+
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether a mount can begin again without `page`, which could be read at first and cannot now: it was programmed
     /// last, and is torn. What was torn was never acknowledged.
@@ -92,7 +101,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 Ok(())
             }
             // Nothing can be written now, and all can be read.
-            Err(Fault::Device(error)) if error.kind() != ErrorKind::Other => {
+            Err(fault) if cannot_write(&fault) => {
                 self.mount_as_seen()?;
                 self.space.settling = false;
                 self.free_held();
