@@ -243,8 +243,8 @@ impl Bounds<'_> {
         let ways = if self.trims { height + 1 } else { 1 } + merges;
         let way_reads = ways * (3 * height + 2) + self.searched;
         if self.in_place {
-            // Nothing is collected. A division writes two pages, or three for a root; and the first change since a mount
-            // may write a session page.
+            // Nothing is collected. A division writes two pages, or three for a root; and the first
+            // change since a mount may write a session page.
             let programs = 3 * height + 3 + 3 * merges + 1;
             let verifies = if self.options.verify { programs } else { 0 };
             return Cost { reads: way_reads + verifies, programs, erases: 0 };

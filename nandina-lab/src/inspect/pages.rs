@@ -17,7 +17,7 @@ pub struct Pages {
     pub found: Vec<Result<PageHeader, PageFault>>,
     /// Pages that the ECC had so much to correct in that they should be written anew.
     pub corrected: u32,
-    /// What the newest session page lists, where nodes are replaced in place, and its sequence number.
+    /// Where nodes are replaced in place: what the newest session page lists, and its number.
     gaps: (Gaps, u64),
     frame: Vec<u8>,
     held: Option<PageNumber>,

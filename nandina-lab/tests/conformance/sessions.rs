@@ -1,4 +1,5 @@
-//! Torn twins that the next mounts see otherwise: a page that is replaced in place, whose reads the test decides.
+//! Torn twins that the next mounts see otherwise: a page that is replaced in place, whose reads the
+//! test decides.
 
 use std::cell::Cell;
 
@@ -18,7 +19,8 @@ enum Shown {
     Both,
 }
 
-/// A chip that tears a rewrite and loses power there, if told to; and shows torn pages as it is told.
+/// A chip that tears a rewrite and loses power there, if told to; and shows torn pages as it is
+/// told.
 struct Torn {
     chip: Chip,
     /// Rewrites until one is torn.
@@ -228,7 +230,8 @@ fn a_torn_session_page_does_not_hide_what_was_written_since() {
     for left in 0..3 {
         let mut card = filled(40);
         tear(&mut card, 7, 1, 0);
-        // The next mount is cut: in the page that it writes anew, in the session page, or not at all.
+        // The next mount is cut: in the page that it writes anew, in the session page, or not at
+        // all.
         card.shown = Shown::Both;
         card.left.set(Some(left));
         let mut ram_1 = ram();
@@ -238,7 +241,11 @@ fn a_torn_session_page_does_not_hide_what_was_written_since() {
         opened(&mut card, Shown::Old, |index| put(index, 8, 5).unwrap());
         for shown in [Shown::New, Shown::Both, Shown::Old] {
             opened(&mut card, shown, |index| {
-                assert_eq!((value(index, 7), value(index, 8)), (Some(0), Some(5)), "{left} {shown:?}");
+                assert_eq!(
+                    (value(index, 7), value(index, 8)),
+                    (Some(0), Some(5)),
+                    "{left} {shown:?}"
+                );
             });
             opened(&mut card, shown, |index| put(index, 39, 1).unwrap());
         }

@@ -1,7 +1,9 @@
-//! Sequence numbers that do not count, as a session page lists them where logical pages are replaced in place.
+//! Sequence numbers that do not count, as a session page lists them where logical pages are
+//! replaced in place.
 //!
-//! The node area of a session page holds a count of 0 (2 bytes: a node without records), how many gaps there are
-//! (2 bytes), and for each its first number (6 bytes) and how many numbers it has (4 bytes).
+//! The node area of a session page holds a count of 0 (2 bytes: a node without records), how many
+//! gaps there are (2 bytes), and for each its first number (6 bytes) and how many numbers it has (4
+//! bytes).
 
 use super::PageHeader;
 use super::bytes::{u16_at, u32_at};
@@ -30,7 +32,8 @@ impl Gaps {
         gaps.map(|(&first, &count)| (first, first + u64::from(count)))
     }
 
-    /// Whether a page with this header counts, where the session page with these gaps has the number `session`.
+    /// Whether a page with this header counts, where the session page with these gaps has the
+    /// number `session`.
     pub fn let_count(&self, header: &PageHeader, session: u64) -> bool {
         let is_unfinished = header.settling && header.sequence > session;
         let is_outdated = self.iter().any(|(first, end)| (first..end).contains(&header.sequence));
@@ -50,8 +53,8 @@ impl Gaps {
         self.len = kept;
     }
 
-    /// Adds the numbers from `first` on up to `end`, if there is room for at most `most` gaps. The one before, if only a
-    /// session page lies between the two, becomes longer.
+    /// Adds the numbers from `first` on up to `end`, if there is room for at most `most` gaps. The
+    /// one before, if only a session page lies between the two, becomes longer.
     pub(crate) fn add(&mut self, first: u64, end: u64, most: usize) -> bool {
         let last = self.len.checked_sub(1);
         let longer =

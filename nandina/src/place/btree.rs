@@ -1,10 +1,12 @@
 //! `btree`: the B-tree that is updated in place, on devices that replace a page whatever it holds: an SD card or
 //! another block device, or a chip that erases single pages (VMTree paper, section 4.6).
 //!
-//! The paper's rewrites the page itself, and power that fails meanwhile takes the page with it. Here a logical page
-//! is two pages that are written in turn, so an update is still one program and a cut leaves the state of before. A
-//! division writes the upper half to a free logical page, then the parent, which commits; the lower half is trimmed
-//! wherever it is read. Half of the device is the price. The root always stands in the first logical page.
+//! The paper's rewrites the page itself, and power that fails meanwhile takes the page with it.
+//! Here a logical page is two pages that are written in turn, so an update is still one program and
+//! a cut leaves the state of before. A division writes the upper half to a free logical page, then
+//! the parent, which commits; the lower half is trimmed wherever it is read. Half of the device is
+//! the price. The root always stands in the first logical page, and the second one tells which
+//! pages do not count because they may be torn.
 
 use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::Fault;

@@ -1,19 +1,21 @@
-//! Session pages: what a mount of an index that is replaced in place has decided about pages that a cut may have left
-//! torn, so that each later mount decides the same. (What is torn may read otherwise each time, rule 6 of the media
-//! contract.)
+//! Session pages: what a mount of an index that is replaced in place has decided about pages that a
+//! cut may have left torn, so that each later mount decides the same. (What is torn may read
+//! otherwise each time, rule 6 of the media contract.)
 //!
-//! A torn page that a mount does not see, or finds to be torn, may be read at a later one, with a sequence number above
-//! that of its twin. So the numbers above the highest that counts are *outdated* before anything else is written: a
-//! session begins with a gap in the numbers, and its first page, the session page, lists all such gaps. A page whose
-//! number lies in one does not count, until it is written over as the older of its twins.
+//! A torn page that a mount does not see, or finds to be torn, may be read at a later one, with a
+//! sequence number above that of its twin. So the numbers above the highest that counts are
+//! *outdated* before anything else is written: a session begins with a gap in the numbers, and its
+//! first page, the session page, lists all such gaps. A page whose number lies in one does not
+//! count, until it is written over as the older of its twins.
 //!
-//! What the mount takes for written it writes anew before the session page, as *settling* pages: copies that count only
-//! once a session page is newer than they are. So the session page commits all of it at once, and a mount that is cut
-//! before leaves no trace that matters.
+//! What the mount takes for written it writes anew before the session page, as *settling* pages:
+//! copies that count only once a session page is newer than they are. So the session page commits
+//! all of it at once, and a mount that is cut before leaves no trace that matters.
 //!
-//! A gap is forgotten when each logical page was written since; where there is no room for one more, a mount writes
-//! all of them anew. The session pages are a logical page of their own, written in turn like any other; each mount reads
-//! the newer one often enough to know that it is whole.
+//! A gap is forgotten when each logical page was written since; where there is no room for one
+//! more, a mount writes all of them anew. The session pages are a logical page of their own,
+//! written in turn like any other; each mount reads the newer one often enough to know that it is
+//! whole.
 
 use super::memory::Memory;
 use super::write::Label;
@@ -69,7 +71,8 @@ impl<F: Flash> Space<'_, F, InPlace> {
         Ok(newest)
     }
 
-    /// The last session is the one of the session page that was just read into page buffer 0, or there was none.
+    /// The last session is the one of the session page that was just read into page buffer 0, or
+    /// there was none.
     pub(crate) fn set_session(&mut self, session: Option<(PageNumber, u64)>) {
         self.memory = Sessions::default();
         if let Some((page, number)) = session {
@@ -93,11 +96,11 @@ impl<F: Flash> Space<'_, F, InPlace> {
         !is_longer && left >= Gaps::most(self.layout().area_bytes())
     }
 
-    /// Begins a session: what was written above the sequence number `highest` is outdated. If the page `newest` is told,
-    /// it is written anew. What is in page buffer 0 is lost.
+    /// Begins a session: what was written above the sequence number `highest` is outdated. If the
+    /// page `newest` is told, it is written anew. What is in page buffer 0 is lost.
     ///
-    /// Cost: a rewrite, a read and a rewrite for `newest`; and where there is no room for one more gap, the same for each
-    /// logical page.
+    /// Cost: a rewrite, a read and a rewrite for `newest`; and where there is no room for one more
+    /// gap, the same for each logical page.
     pub(crate) fn begin_session(
         &mut self,
         newest: Option<PageNumber>,
@@ -130,7 +133,8 @@ impl<F: Flash> Space<'_, F, InPlace> {
         Ok(())
     }
 
-    /// Writes the page over its twin, if it is valid, can be read, and has no higher number than `highest`.
+    /// Writes the page over its twin, if it is valid, can be read, and has no higher number than
+    /// `highest`.
     fn copy_twin(&mut self, page: PageNumber, highest: u64) -> Result<(), Fault<F::Error>> {
         if self.blocks.is_valid(page)
             && let Ok(header) = self.read_raw(page, 0)?

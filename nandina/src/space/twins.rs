@@ -1,9 +1,10 @@
-//! Logical pages that are replaced in place, each kept in two pages of the chip: a new state is written over the
-//! older one, so that a cut in it leaves the newer (rule 14 of the media contract leaves a torn page undefined).
+//! Logical pages that are replaced in place, each kept in two pages of the chip: a new state is
+//! written over the older one, so that a cut in it leaves the newer (rule 14 of the media contract
+//! leaves a torn page undefined).
 //!
-//! A logical page is named by its even page; the valid one of the two is its state. RAM: the bit for each page that
-//! every index keeps. Nothing is erased, and nothing is written elsewhere. Which of the two counts after a cut is said
-//! in `session.rs` beside this.
+//! A logical page is named by its even page; the valid one of the two is its state. RAM: the bit
+//! for each page that every index keeps. Nothing is erased, and nothing is written elsewhere. Which
+//! of the two counts after a cut is said in `session.rs` beside this.
 
 use super::cache::Cached;
 use super::memory::Memory;
@@ -104,8 +105,9 @@ impl<F: Flash> Space<'_, F, InPlace> {
 }
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
-    /// Finds out which page holds the logical page `name` of the index `identity`, and counts it as valid. Returns it
-    /// and its header, if one of the two is readable and counts. Pages that are `torn` do not. Cost: two reads.
+    /// Finds out which page holds the logical page `name` of the index `identity`, and counts it as
+    /// valid. Returns it and its header, if one of the two is readable and counts. Pages that are
+    /// `torn` do not. Cost: two reads.
     pub(crate) fn find_twin(
         &mut self,
         name: u32,

@@ -1,12 +1,13 @@
 //! Finding the index again where no page tells how many records there are: a mount of a system that replaces nodes in
 //! place or appends records to them. Nothing is written.
 //!
-//! Replaced in place, the root stands in the first logical page, and of each node the newer of two pages counts; which
-//! pages are torn is decided in `session.rs` beside this. Where records are appended, the newest root of all pages is the root. Every node is looked at, and the records are counted
-//! on the way.
+//! Replaced in place, the root stands in the first logical page, and of each node the newer of two
+//! pages counts; which pages are torn is decided in `session.rs` beside this. Where records are
+//! appended, the newest root of all pages is the root. Every node is looked at, and the records are
+//! counted on the way.
 //!
-//! Cost: in place, three reads for each node, and the same again for each page that is torn, of which there are two at
-//! most; else one read for each written page and each node.
+//! Cost: in place, three reads for each node, and the same again for each page that is torn, of
+//! which there are two at most; else one read for each written page and each node.
 
 use super::descend::Path;
 use super::recover::Found;
@@ -55,8 +56,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.find_every_node(self.space.identity())
     }
 
-    /// Finds every node of an index that is replaced in place, without the pages that turn out to be torn. Returns the
-    /// header of the root, if there is one; if that is of an index of other sizes, nothing else is known of it.
+    /// Finds every node of an index that is replaced in place, without the pages that turn out to be
+    /// torn. Returns the header of the root, if there is one; if that is of an index of other sizes,
+    /// nothing else is known of it.
     pub(super) fn recover_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
         self.torn = [u32::MAX; TORN_MAX];
         loop {
@@ -64,7 +66,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.space.restart(0, 0, 0);
             self.find_session()?;
             let found = self.find_in_place();
-            // An operation writes one page after the other: of those since the session began only the newest may be torn.
+            // An operation writes one page after the other: of those since the session began only
+            // the newest may be torn.
             let (page, sequence) = self.newest;
             if !matches!(found, Err(Fault::Device(_)))
                 && self.newest != NONE
