@@ -76,8 +76,8 @@ impl Gaps {
 
     /// Reads those that a session page with this node area lists.
     pub fn read(area: &[u8]) -> Self {
-        let mut gaps = Self::default();
-        gaps.len = usize::from(u16_at(area, 2)).min(Self::most(area.len()));
+        let len = usize::from(u16_at(area, 2)).min(Self::most(area.len()));
+        let mut gaps = Self { len, ..Self::default() };
         for at in 0..gaps.len {
             let gap = &area[GAPS_AT + at * GAP_BYTES..][..GAP_BYTES];
             gaps.firsts[at] = u64::from(u32_at(gap, 0)) | u64::from(u16_at(gap, 4)) << 32;
