@@ -10,7 +10,7 @@ use crate::node::PageLayout;
 use crate::place::Placement;
 use crate::space::{
     AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, Frames, LISTED_MAX, Victims, WEAK_MAX,
-    Wear, checkpoint_cost, checkpoint_parts, room_to_fail,
+    Wear, checkpoint_cost, checkpoint_parts, room_to_fail, twins,
 };
 use crate::tree::{
     Form, MOUNT_LOOKS, MOUNT_TRIES, Options, SPARE_MOVES, Size, merges_max, move_cost, moved_path,
@@ -100,7 +100,7 @@ pub fn plan<S: Placement>(
     };
     let budget_for = |height: u8, inner_nodes: u32| {
         if S::DESCRIPTION.in_place {
-            return Budget::in_place(geometry.pages() / 2);
+            return Budget::in_place(twins(geometry.pages()));
         }
         let moved = moved_path::<S>(capacity, height, inner_nodes, block_pages);
         Budget::new(&extent, options.moves, height, (S::path_pages(height), moved), inner_nodes)
@@ -243,11 +243,11 @@ impl Bounds<'_> {
         let ways = if self.trims { height + 1 } else { 1 } + merges;
         let way_reads = ways * (3 * height + 2) + self.searched;
         if self.in_place {
-            // Nothing is collected. A division writes two pages, or three for a root; before a page is written the first
-            // time since a mount, its other page is read.
-            let programs = 3 * height + 3 + 3 * merges;
+            // Nothing is collected. A division writes two pages, or three for a root; and the first
+            // change since a mount may write a session page.
+            let programs = 3 * height + 3 + 3 * merges + 1;
             let verifies = if self.options.verify { programs } else { 0 };
-            return Cost { reads: way_reads + programs + verifies, programs, erases: 0 };
+            return Cost { reads: way_reads + verifies, programs, erases: 0 };
         }
         let path = u64::from(self.path);
         let gain = self.extent.gain();

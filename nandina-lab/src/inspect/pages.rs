@@ -2,7 +2,7 @@
 //! and no tree is walked here.
 
 use nandina::flash::{Flash, FlashError, PageNumber, Reading};
-use nandina::node::{HEADER_BYTES, PageFault, PageHeader, PageLayout};
+use nandina::node::{Gaps, HEADER_BYTES, PageFault, PageHeader, PageLayout};
 use nandina_sim::Chip;
 
 use super::walk::reader_of;
@@ -17,6 +17,8 @@ pub struct Pages {
     pub found: Vec<Result<PageHeader, PageFault>>,
     /// Pages that the ECC had so much to correct in that they should be written anew.
     pub corrected: u32,
+    /// Where nodes are replaced in place: what the newest session page lists, and its number.
+    gaps: (Gaps, u64),
     frame: Vec<u8>,
     held: Option<PageNumber>,
 }
@@ -38,6 +40,7 @@ impl Pages {
             layout,
             found: Vec::with_capacity(geometry.pages() as usize),
             corrected: 0,
+            gaps: (Gaps::default(), 0),
             frame: vec![0; layout.frame_bytes()],
             held: None,
         };
@@ -52,7 +55,29 @@ impl Pages {
             };
             pages.found.push(found);
         }
+        pages.find_session()?;
         Ok(pages)
+    }
+
+    fn find_session(&mut self) -> Result<(), LabError> {
+        let is_session = |header: &PageHeader| {
+            header.begins_session()
+                && reader_of(header.medium.system).is_some_and(|reader| reader.system.in_place)
+        };
+        let sessions = self.readable().filter(|(_, header)| is_session(header));
+        let newest = sessions.max_by_key(|(_, header)| header.sequence);
+        if let Some((page, number)) = newest.map(|(page, header)| (page, header.sequence)) {
+            let area_bytes = self.layout.area_bytes();
+            self.gaps = (Gaps::read(&self.bytes(page)?[..area_bytes]), number);
+        }
+        Ok(())
+    }
+
+    /// Whether a mount counts a page with this header.
+    pub fn counts(&self, header: &PageHeader) -> bool {
+        let (gaps, session) = &self.gaps;
+        let in_place = reader_of(header.medium.system).is_some_and(|reader| reader.system.in_place);
+        !in_place || gaps.let_count(header, *session)
     }
 
     /// Reads `page` into the frame; nothing if the ECC cannot.
@@ -97,6 +122,7 @@ impl Pages {
         let mut roots: Vec<_> = self
             .readable()
             .filter(|(_, header)| header.height > 0 && header.identity == newest.identity)
+            .filter(|(_, header)| self.counts(header))
             // Elsewhere other pages commit as well.
             .filter(|(_, header)| paths || header.lowest == header.height)
             .map(|(page, header)| (header.sequence, page))

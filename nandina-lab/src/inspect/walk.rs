@@ -242,10 +242,11 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// The sequence number of a page of this index; 0 of any other.
+    /// The sequence number of a page of this index that counts; 0 of any other.
     fn sequence(&self, page: u32) -> u64 {
         let header = self.pages.found.get(page as usize).and_then(|found| found.as_ref().ok());
-        let header = header.filter(|header| header.identity == self.root.identity);
+        let header = header
+            .filter(|header| header.identity == self.root.identity && self.pages.counts(header));
         header.map_or(0, |header| header.sequence)
     }
 

@@ -82,11 +82,7 @@ impl Blamed {
 fn is_blamed<S: Placement>(page: PageNumber, damaged: PageNumber) -> Outcome {
     let is_twin = S::DESCRIPTION.in_place && page.0 / 2 == damaged.0 / 2;
     let is_led_to = S::DESCRIPTION.maps;
-    if page == damaged || is_twin || is_led_to {
-        Ok(())
-    } else {
-        Err(format!("{page} is blamed"))
-    }
+    if page == damaged || is_twin || is_led_to { Ok(()) } else { Err(format!("{page} is blamed")) }
 }
 
 impl Check for Blamed {

@@ -36,6 +36,7 @@ mod ranges;
 mod reserve;
 mod rollback;
 mod searched;
+mod sessions;
 mod trusting;
 mod victims;
 mod wear;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
-use nandina::place::{Mu, Placement, Wandering};
+use nandina::place::{BTree, Mu, Placement, Wandering};
 use nandina_lab::hand_on;
 use nandina_lab::torture::{CutRun, Device, Hardships, Mode, cut_everywhere};
 use nandina_sim::{Chip, ChipError};
@@ -136,4 +136,9 @@ fn unstable_pages_catch_who_trusts_the_last_page() {
 fn unstable_pages_do_not_catch_who_does_not() {
     assert_eq!(violations_unstable::<Wandering, _>(|chip| chip), 0);
     assert_eq!(violations_unstable::<Mu, _>(|chip| chip), 0);
+}
+
+#[test]
+fn unstable_pages_do_not_catch_twins() {
+    assert_eq!(violations_unstable::<BTree, _>(|chip| chip), 0);
 }

@@ -3,10 +3,12 @@
 pub mod appended;
 pub(crate) mod bytes;
 pub(crate) mod checksum;
+mod gaps;
 mod page;
 mod sorted;
 mod tags;
 
+pub use gaps::Gaps;
 pub use page::{HEADER_BYTES, Medium, PageFault, PageHeader, PageLayout, VERSION};
 pub(crate) use page::{SESSION_END, SESSION_START};
 pub use sorted::{Node, NodeMut, Shape};

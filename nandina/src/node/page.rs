@@ -78,6 +78,13 @@ pub struct PageHeader {
     pub settling: bool,
 }
 
+impl PageHeader {
+    /// Whether the page is the first of a session: it commits nothing, and no node leads to it.
+    pub const fn begins_session(&self) -> bool {
+        self.height == 0 && self.records == SESSION_START
+    }
+}
+
 /// Why bytes are not a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PageFault {

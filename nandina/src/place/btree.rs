@@ -1,10 +1,12 @@
 //! `btree`: the B-tree that is updated in place, on devices that replace a page whatever it holds: an SD card or
 //! another block device, or a chip that erases single pages (VMTree paper, section 4.6).
 //!
-//! The paper's rewrites the page itself, and power that fails meanwhile takes the page with it. Here a logical page
-//! is two pages that are written in turn, so an update is still one program and a cut leaves the state of before. A
-//! division writes the upper half to a free logical page, then the parent, which commits; the lower half is trimmed
-//! wherever it is read. Half of the device is the price. The root always stands in the first logical page.
+//! The paper's rewrites the page itself, and power that fails meanwhile takes the page with it.
+//! Here a logical page is two pages that are written in turn, so an update is still one program and
+//! a cut leaves the state of before. A division writes the upper half to a free logical page, then
+//! the parent, which commits; the lower half is trimmed wherever it is read. Half of the device is
+//! the price. The root always stands in the first logical page, and the second one tells which
+//! pages do not count because they may be torn.
 
 use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::Fault;
@@ -14,20 +16,6 @@ use crate::space::{InPlace, Kind, ROOT_TWIN, Space};
 /// The B-tree, updated in place.
 #[derive(Default)]
 pub struct BTree;
-
-impl BTree {
-    /// Puts the node in `frame` on a free logical page; what is in `other` is kept.
-    fn put_new<F: Flash>(
-        space: &mut Space<'_, F, InPlace>,
-        frame: usize,
-        other: usize,
-        level: u8,
-        records: u32,
-    ) -> Result<u32, Fault<F::Error>> {
-        let scratch = (0..3).find(|&scratch| scratch != frame && scratch != other).unwrap_or(0);
-        space.replace_free((frame, scratch), level, records)
-    }
-}
 
 impl Placement for BTree {
     type Kind = InPlace;
@@ -64,15 +52,15 @@ impl Placement for BTree {
     ) -> Result<Put, Fault<F::Error>> {
         let frame = Self::working(level, height, space.frames.count());
         if level == height {
-            space.replace((frame, 0), ROOT_TWIN, level, height, records)?;
+            space.replace(frame, ROOT_TWIN, level, height, records)?;
             return Ok(Put::At(ROOT_TWIN));
         }
         match origin.name {
             Some(name) => {
-                space.replace((frame, frame), name, level, 0, records)?;
+                space.replace(frame, name, level, 0, records)?;
                 Ok(Put::Stays)
             }
-            None => Ok(Put::At(Self::put_new(space, frame, frame, level, records)?)),
+            None => Ok(Put::At(space.replace_free(frame, level, records)?)),
         }
     }
 
@@ -83,13 +71,10 @@ impl Placement for BTree {
         Halves { name, left, right }: Halves,
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
-        let upper = Self::put_new(space, right, left, level, records)?;
+        let upper = space.replace_free(right, level, records)?;
         // The root's place is the new root's.
-        let lower = if name == ROOT_TWIN {
-            Self::put_new(space, left, right, level, records)?
-        } else {
-            name
-        };
+        let lower =
+            if name == ROOT_TWIN { space.replace_free(left, level, records)? } else { name };
         Ok((lower, upper))
     }
 
@@ -100,6 +85,6 @@ impl Placement for BTree {
         level: Level,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
-        Self::put_new(space, frame, frame, level.level, records)
+        space.replace_free(frame, level.level, records)
     }
 }

@@ -4,7 +4,8 @@
 #[cfg(not(feature = "read-cache"))]
 use super::cache::NoCache;
 use super::cache::{Cache, Cached, Staging};
-use super::memory::{LastProgrammed, Memory, NextFree};
+use super::memory::{LastProgrammed, Memory};
+use super::session::Sessions;
 use super::{Checkpoints, Space, Wear};
 
 /// What a system asks of its space.
@@ -49,6 +50,14 @@ pub trait Kind: Sized {
     fn paths_mut<'s, 'b, F>(
         space: &'s mut Space<'b, F, Self>,
     ) -> Option<&'s mut Space<'b, F, Paths>> {
+        let _ = space;
+        None
+    }
+
+    /// The space, if logical pages are replaced in it, to change.
+    fn in_place_mut<'s, 'b, F>(
+        space: &'s mut Space<'b, F, Self>,
+    ) -> Option<&'s mut Space<'b, F, InPlace>> {
         let _ = space;
         None
     }
@@ -114,7 +123,13 @@ impl Kind for InPlace {
     const IN_PLACE: bool = true;
     type Checkpoints = Nothing;
     type Cache<'b> = ReadCache<'b>;
-    type Memory = NextFree;
+    type Memory = Sessions;
+
+    fn in_place_mut<'s, 'b, F>(
+        space: &'s mut Space<'b, F, Self>,
+    ) -> Option<&'s mut Space<'b, F, InPlace>> {
+        Some(space)
+    }
 }
 
 /// Nothing is written, and pages of any system are read.

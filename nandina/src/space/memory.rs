@@ -1,6 +1,8 @@
 //! What only some kinds of systems remember of what they wrote, in RAM and until the next mount. Nothing here reads or
 //! writes a page.
 
+use crate::node::PageHeader;
+
 /// What is remembered of what was written.
 pub trait Memory: Default {
     /// Pages are numbered from `sequence` on.
@@ -11,6 +13,17 @@ pub trait Memory: Default {
     /// A page was programmed.
     fn note_programmed(&mut self, page: u32) {
         let _ = page;
+    }
+
+    /// Whether a page with this header counts for a mount.
+    fn counts(&self, header: &PageHeader) -> bool {
+        let _ = header;
+        true
+    }
+
+    /// A mount counts a page with this sequence number.
+    fn note_counted(&mut self, sequence: u64) {
+        let _ = sequence;
     }
 }
 
@@ -47,9 +60,3 @@ impl LastProgrammed {
         }
     }
 }
-
-/// From where on a free logical page is looked for.
-#[derive(Default)]
-pub struct NextFree(pub u32);
-
-impl Memory for NextFree {}

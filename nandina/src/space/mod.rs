@@ -24,6 +24,7 @@ mod mappings;
 mod memory;
 mod overwrite;
 mod read;
+mod session;
 mod stage;
 mod tracked;
 mod twins;
@@ -52,7 +53,8 @@ use mappings::Mappings;
 pub(crate) use mappings::mappings_in;
 pub(crate) use overwrite::Image;
 pub(crate) use read::LOST_MAX;
-pub(crate) use twins::ROOT as ROOT_TWIN;
+pub(crate) use session::SESSION as SESSION_TWIN;
+pub(crate) use twins::{ROOT as ROOT_TWIN, twins};
 pub use validity::Validity;
 pub use victim::{TRACKED_MAX, Victims};
 pub(crate) use weak::WEAK_MAX;
@@ -83,15 +85,6 @@ pub(crate) type Relink = fn(
 /// The page that a pointer is to lead to.
 pub(crate) type Resolve<'r> = dyn Fn(u32) -> u32 + 'r;
 
-/// What is known of the sequence numbers on the medium.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Tally {
-    /// The next is higher than all.
-    Sure,
-    /// Only those of the tree are known.
-    Unsure,
-}
-
 /// Sequence numbers that a mount leaves out, above the highest that it has seen: more than can have been given to
 /// pages that were cut, or failed, and cannot be seen.
 pub(crate) const GAP: u64 = 64;
@@ -110,7 +103,6 @@ pub struct Space<'b, F, K: Kind> {
     checkpoints: K::Checkpoints,
     keeps_pages: bool,
     memory: K::Memory,
-    tally: Tally,
     verify: bool,
     victims: Victims,
     /// The running operation programs its pages at once.
@@ -171,7 +163,6 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             checkpoints: Checkpoints::new(checkpoint_every).into(),
             keeps_pages,
             memory: K::Memory::default(),
-            tally: Tally::Sure,
             verify,
             victims,
             at_once: true,
@@ -259,7 +250,8 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
     pub(crate) fn restart(&mut self, identity: u32, root: u64, sequence: u64) {
         self.identity = identity;
         // What was cut may not be seen now and be seen later: nothing that is written from here on has its number.
-        self.sequence = sequence + GAP;
+        // (Replaced in place, the session leaves the gap, when it begins.)
+        self.sequence = if K::IN_PLACE { sequence } else { sequence + GAP };
         self.begun = false;
         self.settling = false;
         self.foreign = if K::IN_PLACE {
@@ -267,7 +259,6 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         } else {
             (root + 1, u32::try_from(self.sequence.saturating_sub(root)).unwrap_or(u32::MAX))
         };
-        self.tally = if K::IN_PLACE { Tally::Unsure } else { Tally::Sure };
         self.active = (NO_BLOCK, 0);
         self.ready = NO_BLOCK;
         self.memory = K::Memory::default();
@@ -277,6 +268,11 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.failures = 0;
         self.frames.forget_all();
         self.cache.clear();
+    }
+
+    /// The index is of this formatting of the medium.
+    pub(crate) const fn set_identity(&mut self, identity: u32) {
+        self.identity = identity;
     }
 
     /// Which formatting of the medium the index is.
@@ -289,7 +285,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.sequence
     }
 
-    /// Whether a page was programmed since the mount.
+    /// Whether something was programmed since the mount.
     pub(crate) const fn has_begun(&self) -> bool {
         self.begun
     }

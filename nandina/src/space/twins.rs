@@ -1,12 +1,16 @@
-//! Logical pages that are replaced in place, each kept in two pages of the chip: a new state is written over the
-//! older one, so that a cut in it leaves the newer (rule 14 of the media contract leaves a torn page undefined).
+//! Logical pages that are replaced in place, each kept in two pages of the chip: a new state is
+//! written over the older one, so that a cut in it leaves the newer (rule 14 of the media contract
+//! leaves a torn page undefined).
 //!
-//! A logical page is named by its even page; the valid one of the two is its state. RAM: the bit for each page that
-//! every index keeps. Nothing is erased, and nothing is written elsewhere.
+//! A logical page is named by its even page; the valid one of the two is its state. RAM: the bit
+//! for each page that every index keeps. Nothing is erased, and nothing is written elsewhere. Which
+//! of the two counts after a cut is said in `session.rs` beside this.
 
 use super::cache::Cached;
+use super::memory::Memory;
+use super::session::SESSION;
 use super::write::{Label, Source};
-use super::{InPlace, Kind, Space, Tally};
+use super::{InPlace, Kind, Space};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
@@ -14,13 +18,15 @@ use crate::node::PageHeader;
 /// The logical page that always holds the root.
 pub(crate) const ROOT: u32 = 0;
 
-/// Sequence numbers that one operation takes at most.
-const OPERATION_MAX: u64 = 64;
+/// Logical pages for nodes on a chip of so many pages: one is that of the sessions.
+pub(crate) const fn twins(pages: u32) -> u32 {
+    (pages / 2).saturating_sub(1)
+}
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Logical pages that are free.
     pub(crate) fn free_twins(&self) -> u32 {
-        self.geometry().pages() / 2 - self.blocks.valid_pages()
+        twins(self.geometry().pages()).saturating_sub(self.blocks.valid_pages())
     }
 
     /// The page that holds the logical page `name`.
@@ -30,11 +36,10 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 }
 
 impl<F: Flash> Space<'_, F, InPlace> {
-    /// Writes the page in `frame` as the new state of the logical page `name`. What is in page buffer `scratch`
-    /// may be lost.
+    /// Writes the page in `frame` as the new state of the logical page `name`.
     pub(crate) fn replace(
         &mut self,
-        (frame, scratch): (usize, usize),
+        frame: usize,
         name: u32,
         lowest: u8,
         height: u8,
@@ -43,17 +48,26 @@ impl<F: Flash> Space<'_, F, InPlace> {
         let before = PageNumber(self.newer_twin(name));
         let is_new = !self.blocks.is_valid(before);
         let page = if is_new { before } else { PageNumber(before.0 ^ 1) };
-        if is_new && self.tally == Tally::Unsure {
-            // The other page may be newer than all that the mount has seen: written, and cut before it counted.
-            let other = self.read_raw(PageNumber(page.0 ^ 1), scratch)?;
-            if let Ok(header) = other {
-                self.sequence = self.sequence.max(header.sequence);
-            }
-        }
-        self.sequence += 1;
-        let header = self.header_of(Label { lowest, height, records }, self.sequence, 0);
         self.frames.forget_page(page.0);
         self.cache.forget(page.0);
+        self.rewrite(frame, page, Label { lowest, height, records })?;
+        self.blocks.set_valid(before, false);
+        self.blocks.set_valid(page, true);
+        self.cache.forget(before.0);
+        self.cache.remember_written(page, self.frames.bytes(frame));
+        self.frames.hold(frame, page);
+        Ok(())
+    }
+
+    /// Seals the page in `frame` and puts it in the place of `page`.
+    pub(super) fn rewrite(
+        &mut self,
+        frame: usize,
+        page: PageNumber,
+        label: Label,
+    ) -> Result<(), Fault<F::Error>> {
+        self.sequence += 1;
+        let header = self.header_of(label, self.sequence, 0);
         let layout = self.layout();
         let bytes = self.frames.bytes_mut(frame);
         layout.seal_as(bytes, &header, false);
@@ -63,50 +77,48 @@ impl<F: Flash> Space<'_, F, InPlace> {
         if self.verify && !self.reads_back(page, Source::Frame(frame))? {
             return Err(Fault::Corrupt { page, reason: Damage::NotAsWritten });
         }
-        self.blocks.set_valid(before, false);
-        self.blocks.set_valid(page, true);
-        self.cache.forget(before.0);
-        self.cache.remember_written(page, self.frames.bytes(frame));
-        self.frames.hold(frame, page);
         Ok(())
     }
 
-    /// Writes the page in the first of `frames` as a logical page that was free, and answers its name. What is in the
-    /// second may be lost.
+    /// Writes the page in `frame` as a logical page that was free, and returns its name.
     pub(crate) fn replace_free(
         &mut self,
-        frames: (usize, usize),
+        frame: usize,
         lowest: u8,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
         let pairs = self.geometry().pages() / 2;
-        let free = (0..pairs).map(|step| 2 * ((self.memory.0 + step) % pairs)).find(|&name| {
-            name != ROOT
-                && !self.blocks.is_valid(PageNumber(name))
-                && !self.blocks.is_valid(PageNumber(name + 1))
-        });
+        let free =
+            (0..pairs).map(|step| 2 * ((self.memory.next_free + step) % pairs)).find(|&name| {
+                name != ROOT
+                    && name != SESSION
+                    && !self.blocks.is_valid(PageNumber(name))
+                    && !self.blocks.is_valid(PageNumber(name + 1))
+            });
         let Some(name) = free else {
             return Err(self.no_room(pairs));
         };
-        self.memory.0 = name / 2 + 1;
-        self.replace(frames, name, lowest, 0, records)?;
+        self.memory.next_free = name / 2 + 1;
+        self.replace(frame, name, lowest, 0, records)?;
         Ok(name)
     }
 }
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
-    /// Finds out which page holds the logical page `name` of the index `identity`, and counts it as valid. Answers
-    /// its header, if one of the two is readable. Cost: two reads.
+    /// Finds out which page holds the logical page `name` of the index `identity`, and counts it as
+    /// valid. Returns it and its header, if one of the two is readable and counts. Pages that are
+    /// `torn` do not. Cost: two reads.
     pub(crate) fn find_twin(
         &mut self,
         name: u32,
         identity: Option<u32>,
-    ) -> Result<Option<PageHeader>, Fault<F::Error>> {
+        torn: &[u32],
+    ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
         let mut newest: Option<(PageNumber, PageHeader)> = None;
         for page in [PageNumber(name), PageNumber(name | 1)] {
             let header = match self.read_raw(page, 0)? {
-                Ok(header) => header,
-                Err(_) => continue,
+                Ok(header) if !torn.contains(&page.0) && self.memory.counts(&header) => header,
+                Ok(_) | Err(_) => continue,
             };
             if identity.is_none_or(|identity| header.identity == identity)
                 && newest.is_none_or(|(_, newest)| newest.sequence < header.sequence)
@@ -116,17 +128,9 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         }
         if let Some((page, header)) = newest {
             self.sequence = self.sequence.max(header.sequence);
+            self.memory.note_counted(header.sequence);
             self.blocks.set_valid(page, true);
         }
-        Ok(newest.map(|(_, header)| header))
-    }
-
-    /// The first operation since the mount has committed: from here on every sequence number is higher than any on
-    /// the medium.
-    pub(super) fn be_sure(&mut self) {
-        if self.tally == Tally::Unsure {
-            self.tally = Tally::Sure;
-            self.sequence += OPERATION_MAX;
-        }
+        Ok(newest)
     }
 }

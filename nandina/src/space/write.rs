@@ -343,7 +343,6 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     pub(crate) fn commit(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         self.retired = 0;
         self.blocks.release();
-        self.be_sure();
         K::paths_mut(self).map_or(Ok(root), |space| space.end_staging(root))
     }
 }

@@ -25,6 +25,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// operations, the other work that is due is done before the first.
     pub(super) fn make_room(&mut self, first: bool) -> Result<(), Fault<F::Error>> {
         self.settle()?;
+        self.begin_session()?;
         self.keep_checkpoint()?;
         if first {
             let is_short = self.space.room() < self.kept();

@@ -15,8 +15,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// older one is there as it was, or none is. (Over an index of another system or of other sizes, on a chip that has no
     /// block which was never written or is left from before that one, a cut may also leave it as it was earlier.)
     ///
-    /// Cost: that of [`open`](Self::open) if an index of these settings is there, else one read for each block; one or two
-    /// erases and programs; with checkpoints, or over an index with them, two erases more.
+    /// Cost: that of [`open`](Self::open) if an index of these settings is there, else one read for
+    /// each block (where pages are replaced in place, for each page); one or two erases and
+    /// programs; with checkpoints, or over an index with them, two erases more.
     pub fn format(
         flash: F,
         options: &Options,
@@ -42,7 +43,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             Err(_) => index.survey_to_replace()?,
         };
         index.space.restart((sequence as u32).wrapping_add(1), sequence, sequence);
-        if is_blank {
+        // Replaced in place, the root takes the next number: if it is cut, the next session
+        // outdates it.
+        if is_blank || S::DESCRIPTION.in_place {
             index.space.begin_at_once();
         }
         index.space.begin_where_roots_are_replaced()?;
@@ -81,7 +84,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.torn_from = u64::MAX;
         let survey = survey(&mut self.space, END)?;
         let sequence = match survey.newest {
-            Some(newest) if S::Kind::PATHS || S::Kind::IN_PLACE => {
+            _ if S::Kind::IN_PLACE => self.highest_in_place()?,
+            Some(newest) if S::Kind::PATHS => {
                 let last = self.last_root(newest.block, None, 0, u64::MAX)?;
                 last.sequence.max(newest.sequence)
             }

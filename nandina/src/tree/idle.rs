@@ -125,6 +125,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 return Ok(ended(self, true, false));
             }
+            if self.begin_session()? {
+                self.space.note_weak(page);
+                continue;
+            }
             let together = !matches!(cause, Cause::Weak | Cause::Rested)
                 && self.moves == Moves::Together
                 && left >= self.move_cost(RIDERS)

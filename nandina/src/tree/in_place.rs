@@ -1,28 +1,25 @@
 //! Finding the index again where no page tells how many records there are: a mount of a system that replaces nodes in
 //! place or appends records to them. Nothing is written.
 //!
-//! Replaced in place, the root stands in the first logical page, and of each node the newer of two pages counts. Where
-//! records are appended, the newest root of all pages is the root. Every node is looked at, and the records are counted
-//! on the way.
+//! Replaced in place, the root stands in the first logical page, and of each node the newer of two
+//! pages counts; which pages are torn is decided in `session.rs` beside this. Where records are
+//! appended, the newest root of all pages is the root. Every node is looked at, and the records are
+//! counted on the way.
 //!
-//! Cost: in place, three reads for each node; else one read for each written page and each node.
+//! Cost: in place, three reads for each node, and the same again for each page that is torn, of
+//! which there are two at most; else one read for each written page and each node.
 
 use super::descend::Path;
 use super::recover::Found;
+use super::settle::{NONE, TORN_MAX};
 use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
 use crate::place::Placement;
-use crate::space::ROOT_TWIN;
+use crate::space::{ROOT_TWIN, SESSION_TWIN};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// The header of the root.
-    pub(super) fn root_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
-        self.space.blocks.forget_valid();
-        self.space.find_twin(ROOT_TWIN, None)
-    }
-
     /// Finds every node of an index whose records are appended.
     pub(super) fn recover_appended(
         &mut self,
@@ -59,22 +56,56 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.find_every_node(self.space.identity())
     }
 
-    /// Finds every node of an index that is replaced in place.
-    pub(super) fn recover_in_place(&mut self) -> Result<(), Fault<F::Error>> {
-        self.unexplained_pages = 0;
-        self.from_checkpoint = false;
-        let root = self.root_in_place()?;
-        let Some(root) = root.filter(|root| {
-            root.lowest > 0 && root.lowest == root.height && root.height <= HEIGHT_MAX
-        }) else {
-            return Err(self.corrupt_at(ROOT_TWIN, Damage::NoRoot));
-        };
-        let identity = root.identity;
-        self.space.restart(identity, root.sequence, root.sequence);
-        self.take_root(PageNumber(ROOT_TWIN), &PageHeader { records: 0, ..root })?;
-        self.find_every_node(identity)
+    /// Finds every node of an index that is replaced in place, without the pages that turn out to be
+    /// torn. Returns the header of the root, if there is one; if that is of an index of other sizes,
+    /// nothing else is known of it.
+    pub(super) fn recover_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
+        self.torn = [u32::MAX; TORN_MAX];
+        loop {
+            self.newest = NONE;
+            self.space.restart(0, 0, 0);
+            self.find_session()?;
+            let found = self.find_in_place();
+            // An operation writes one page after the other: of those since the session began only
+            // the newest may be torn.
+            let (page, sequence) = self.newest;
+            if !matches!(found, Err(Fault::Device(_)))
+                && self.newest != NONE
+                && sequence > self.last_session()
+                && !self.reads_as(page, sequence)?
+                && self.exclude(page)
+            {
+                continue;
+            }
+            return found;
+        }
     }
 
+    /// Finds every node, deciding nothing.
+    fn find_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
+        self.unexplained_pages = 0;
+        self.from_checkpoint = false;
+        let Some((page, root)) = self.root_in_place()? else { return Ok(None) };
+        self.note_newest(page, root.sequence);
+        if root.medium != self.space.medium {
+            return Ok(Some(root));
+        }
+        if root.lowest == 0 || root.lowest != root.height || root.height > HEIGHT_MAX {
+            return Err(self.corrupt_at(ROOT_TWIN, Damage::NoRoot));
+        }
+        self.space.set_identity(root.identity);
+        self.take_root(PageNumber(ROOT_TWIN), &PageHeader { records: 0, ..root })?;
+        self.find_every_node(root.identity)?;
+        Ok(Some(root))
+    }
+
+    /// The page that holds the root, and its header.
+    pub(super) fn root_in_place(
+        &mut self,
+    ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
+        self.space.blocks.forget_valid();
+        self.space.find_twin(ROOT_TWIN, None, &self.torn)
+    }
     /// Walks the whole tree: what is referenced is valid, and what the leaves hold is counted.
     fn find_every_node(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         self.inner_nodes = 0;
@@ -122,16 +153,19 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn claim_twin(&mut self, child: u32, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(child);
         let corrupt = |reason| Err(Fault::Corrupt { page, reason });
-        if child % 2 == 1 || child + 1 >= self.space.geometry().pages() {
+        if child % 2 == 1 || child == SESSION_TWIN || child + 1 >= self.space.geometry().pages() {
             return corrupt(Damage::NoLogicalPage);
         }
         if self.space.blocks.is_valid(page) || self.space.blocks.is_valid(PageNumber(child + 1)) {
             return corrupt(Damage::ReferredTwice);
         }
-        let header = self.space.find_twin(child, Some(identity))?;
-        if header.is_none() && level == 1 {
+        let found = self.space.find_twin(child, Some(identity), &self.torn)?;
+        if let Some((page, header)) = found {
+            self.note_newest(page, header.sequence);
+        }
+        if found.is_none() && level == 1 {
             self.space.blocks.set_valid(page, true);
-        } else if header.is_none_or(|header| header.lowest != level) {
+        } else if found.is_none_or(|(_, header)| header.lowest != level) {
             return corrupt(Damage::NeitherTwin);
         }
         Ok(())

@@ -33,6 +33,7 @@ mod range;
 mod recover;
 mod rewrite;
 mod search;
+mod session;
 mod settle;
 mod shrink;
 mod survey;
@@ -66,7 +67,7 @@ use settle::TORN_MAX;
 use crate::error::{Damage, Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::place::{Level, Placement, node_in};
-use crate::space::{Budget, Moves, Space, Tree};
+use crate::space::{Budget, Moves, Space, Tree, twins};
 
 /// The highest tree that is built.
 pub const HEIGHT_MAX: u8 = 12;
@@ -330,7 +331,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
         if S::DESCRIPTION.in_place {
-            return Budget::in_place(self.space.geometry().pages() / 2);
+            return Budget::in_place(twins(self.space.geometry().pages()));
         }
         let capacity = self.space.mappings.capacity();
         let paths = (

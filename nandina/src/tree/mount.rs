@@ -24,7 +24,7 @@ use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::{Medium, PageHeader};
 use crate::place::{Placement, relink};
-use crate::space::{Budget, Space, block_pages};
+use crate::space::{Budget, ROOT_TWIN, Space, block_pages};
 
 /// What was written last into a block.
 pub(super) struct Last {
@@ -75,11 +75,19 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Finds the index on the chip. What may be torn is left as it is.
     pub(super) fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
         self.ended = 0;
-        if S::DESCRIPTION.in_place
-            && let Some(root) = self.root_in_place()?
-        {
-            self.check_medium(&root.medium)?;
-            self.recover_in_place()?;
+        if S::DESCRIPTION.in_place {
+            match self.recover_in_place()? {
+                Some(root) => {
+                    self.check_medium(&root.medium)?;
+                    if root.medium != self.space.medium {
+                        return Err(self.corrupt_at(ROOT_TWIN, Damage::OtherRoot).into());
+                    }
+                }
+                None => {
+                    self.newest_page()?;
+                    return Err(self.corrupt_at(ROOT_TWIN, Damage::NoRoot).into());
+                }
+            }
         } else if !self.mount_from_checkpoint()? {
             let newest = self.newest_page()?;
             self.mount_from_blocks(newest)?;
@@ -191,7 +199,11 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     pub(super) fn mount_as_seen(&mut self) -> Result<(), Fault<F::Error>> {
         self.ended = 0;
         if S::DESCRIPTION.in_place {
-            self.recover_in_place()?;
+            let root = self.recover_in_place()?;
+            let medium = self.space.medium;
+            if root.is_none_or(|root| root.medium != medium) {
+                return Err(self.corrupt_at(ROOT_TWIN, Damage::NoRoot));
+            }
         } else if !self.mount_from_checkpoint()? {
             let newest = self.survey_newest(END)?;
             self.mount_from_blocks(newest)?;

@@ -28,6 +28,15 @@ pub(super) const TORN_MAX: usize = 4;
 /// No page.
 pub(super) const NONE: (u32, u64) = (u32::MAX, u64::MAX);
 
+/// Whether the chip did not take what was written, and lives on.
+fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
+    match fault {
+        Fault::Device(error) => error.kind() != ErrorKind::Other,
+        Fault::Corrupt { reason, .. } => *reason == Damage::NotAsWritten,
+        _ => false,
+    }
+}
+
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether a mount can begin again without `page`, which could be read at first and cannot now: it was programmed
     /// last, and is torn. What was torn was never acknowledged.
@@ -40,6 +49,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 | Damage::OtherVersion
                 | Damage::OtherSystem
         );
+        // Replaced in place, it was decided which page is torn.
+        let cannot_be_read = cannot_be_read && !S::DESCRIPTION.in_place;
         let is_torn = cannot_be_read && page.0 == self.newest.0 && self.newest.1 < self.torn_from;
         if is_torn {
             self.torn_from = self.newest.1;
@@ -81,16 +92,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let settled = match S::Kind::PATHS {
             // Else mounts alone would open all blocks that the checkpoint names.
             true => self.settle_root().and_then(|()| self.keep_checkpoint()),
-            false if S::DESCRIPTION.in_place => Ok(()),
+            false if S::DESCRIPTION.in_place => self.settle_in_place(),
             false => self.settle_blocks(),
         };
         match settled {
             Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
             Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => self.mount_as_seen()?,
             // Nothing can be written now, and all can be read.
-            Err(Fault::Device(error)) if error.kind() != ErrorKind::Other => {
-                self.mount_as_seen()?
-            }
+            Err(fault) if cannot_write(&fault) => self.mount_as_seen()?,
             settled => return settled,
         }
         self.settled = false;

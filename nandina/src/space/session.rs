@@ -1,0 +1,149 @@
+//! Session pages: what a mount of an index that is replaced in place has decided about pages that a
+//! cut may have left torn, so that each later mount decides the same. (What is torn may read
+//! otherwise each time, rule 6 of the media contract.)
+//!
+//! A torn page that a mount does not see, or finds to be torn, may be read at a later one, with a
+//! sequence number above that of its twin. So the numbers above the highest that counts are
+//! *outdated* before anything else is written: a session begins with a gap in the numbers, and its
+//! first page, the session page, lists all such gaps. A page whose number lies in one does not
+//! count, until it is written over as the older of its twins.
+//!
+//! What the mount takes for written it writes anew before the session page, as *settling* pages:
+//! copies that count only once a session page is newer than they are. So the session page commits
+//! all of it at once, and a mount that is cut before leaves no trace that matters.
+//!
+//! A gap is forgotten when each logical page was written since; where there is no room for one
+//! more, a mount writes all of them anew. The session pages are a logical page of their own,
+//! written in turn like any other; each mount reads the newer one often enough to know that it is
+//! whole.
+
+use super::memory::Memory;
+use super::write::Label;
+use super::{GAP, InPlace, Space};
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::node::{Gaps, PageHeader, SESSION_START};
+
+/// The logical page of the sessions.
+pub(crate) const SESSION: u32 = 2;
+
+/// What is known of sessions, and from where on a free logical page is looked for.
+#[derive(Default)]
+pub struct Sessions {
+    pub next_free: u32,
+    /// The newest session page, if there is one, and its number, or 0.
+    page: Option<PageNumber>,
+    number: u64,
+    gaps: Gaps,
+    /// The lowest sequence number that counts.
+    oldest: Option<u64>,
+}
+
+impl Memory for Sessions {
+    fn counts(&self, header: &PageHeader) -> bool {
+        self.gaps.let_count(header, self.number)
+    }
+
+    fn note_counted(&mut self, sequence: u64) {
+        self.oldest = Some(self.oldest.map_or(sequence, |oldest| oldest.min(sequence)));
+    }
+}
+
+impl<F: Flash> Space<'_, F, InPlace> {
+    /// The newer session page that is not `torn`, and its number. Cost: two reads.
+    pub(crate) fn newer_session(
+        &mut self,
+        torn: &[u32],
+    ) -> Result<Option<(PageNumber, u64)>, Fault<F::Error>> {
+        let mut newest: Option<(PageNumber, u64)> = None;
+        for page in [PageNumber(SESSION), PageNumber(SESSION | 1)] {
+            // A chip too small for it has none.
+            if page.0 < self.geometry().pages()
+                && let Ok(header) = self.read_raw(page, 0)?
+                && header.medium.system == self.medium.system
+                && header.begins_session()
+                && newest.is_none_or(|(_, number)| number < header.sequence)
+                && !torn.contains(&page.0)
+            {
+                newest = Some((page, header.sequence));
+            }
+        }
+        Ok(newest)
+    }
+
+    /// The last session is the one of the session page that was just read into page buffer 0, or
+    /// there was none.
+    pub(crate) fn set_session(&mut self, session: Option<(PageNumber, u64)>) {
+        self.memory = Sessions::default();
+        if let Some((page, number)) = session {
+            let area_bytes = self.layout().area_bytes();
+            let gaps = Gaps::read(&self.frames.bytes(0)[..area_bytes]);
+            self.memory = Sessions { page: Some(page), number, gaps, ..Sessions::default() };
+            self.sequence = self.sequence.max(number);
+        }
+    }
+
+    /// The number of the newest session page, or 0.
+    pub(crate) const fn session(&self) -> u64 {
+        self.memory.number
+    }
+
+    /// Whether the gaps have no room for one behind the last session.
+    pub(crate) fn gaps_are_full(&self) -> bool {
+        let Sessions { number, gaps, oldest, .. } = &self.memory;
+        let left = gaps.iter().filter(|&(_, end)| end > oldest.unwrap_or(0)).count();
+        let is_longer = gaps.iter().last().is_some_and(|(_, end)| end == *number);
+        !is_longer && left >= Gaps::most(self.layout().area_bytes())
+    }
+
+    /// Begins a session: what was written above the sequence number `highest` is outdated. If the
+    /// page `newest` is told, it is written anew. What is in page buffer 0 is lost.
+    ///
+    /// Cost: a rewrite, a read and a rewrite for `newest`; and where there is no room for one more
+    /// gap, the same for each logical page.
+    pub(crate) fn begin_session(
+        &mut self,
+        newest: Option<PageNumber>,
+        highest: u64,
+    ) -> Result<(), Fault<F::Error>> {
+        let most = Gaps::most(self.layout().area_bytes());
+        self.sequence = highest + GAP;
+        if let Some(oldest) = self.memory.oldest {
+            self.memory.gaps.forget_before(oldest);
+        }
+        self.settling = true;
+        if !self.memory.gaps.add(highest + 1, self.sequence + 1, most) {
+            for name in (0..self.geometry().pages() / 2).map(|pair| 2 * pair) {
+                self.copy_twin(PageNumber(self.newer_twin(name)), highest)?;
+            }
+            self.memory.gaps = Gaps::default();
+        } else if let Some(page) = newest {
+            self.copy_twin(page, highest)?;
+        }
+        self.settling = false;
+        let page = self.memory.page.map_or(SESSION, |page| page.0 ^ 1);
+        self.frames.forget(0);
+        let area_bytes = self.layout().area_bytes();
+        self.memory.gaps.write(&mut self.frames.bytes_mut(0)[..area_bytes]);
+        let label = Label { lowest: 1, height: 0, records: SESSION_START };
+        self.rewrite(0, PageNumber(page), label)?;
+        self.frames.release(0);
+        (self.memory.page, self.memory.number) = (Some(PageNumber(page)), self.sequence);
+        self.begun = true;
+        Ok(())
+    }
+
+    /// Writes the page over its twin, if it is valid, can be read, and has no higher number than
+    /// `highest`.
+    fn copy_twin(&mut self, page: PageNumber, highest: u64) -> Result<(), Fault<F::Error>> {
+        if self.blocks.is_valid(page)
+            && let Ok(header) = self.read_raw(page, 0)?
+            && header.sequence <= highest
+        {
+            let PageHeader { lowest, height, records, .. } = header;
+            self.frames.forget(0);
+            self.replace(0, page.0 & !1, lowest, height, records)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Sessions of an index that is replaced in place: what a mount decides about torn pages, and
+//! writes down before anything else is written (`space/session.rs` has the pages).
+//!
+//! Pages are written one after the other, and a write that was cut or failed ends in a mount. So of
+//! the pages that count and are newer than the last session page only the newest may be torn. It is
+//! read [`LOOKS`] times; if it does not read the same each time it does not count, and all is found
+//! again without it. There are two such pages at most: one of an operation, and the root of a
+//! format that was cut as well; and beside them the session page of a mount that was cut, which is
+//! looked at in the same way before all else. Each mount writes it to the same page, so no torn one
+//! is left once a session has begun.
+//!
+//! A page that counts is written anew as the session begins, so what was seen stays even if those
+//! looks were wrong. A page that does not count, or was not seen, has a number in the gap that the
+//! session page lists; it cannot come back. (Pages of a division whose parent was not written are
+//! in it, too.) What is written later has higher numbers, so a free logical page can be taken
+//! whatever stands in it: its torn page is in a gap, or older than what is written.
+//!
+//! Where nothing that counts is newer than the session page there is nothing to keep, and a mount
+//! writes nothing: until the first change, which begins the session, each mount finds the same.
+//!
+//! Cost: 24 reads for the session page, and as many for the newest page if it is newer. As a
+//! session begins, two writes and a read; when there are as many gaps as a page lists (16, fewer in
+//! pages of less than 204 bytes), a write and a read for each node, once. That sweep counts as a
+//! whole or not at all, like all of it: power must last for it.
+
+use super::Index;
+use super::settle::{LOOKS, NONE};
+use crate::error::{Damage, Fault};
+use crate::flash::{Flash, PageNumber};
+use crate::place::Placement;
+use crate::space::Kind;
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Finds the last session: that of the newer session page, unless it cannot be read the same
+    /// each time.
+    pub(super) fn find_session(&mut self) -> Result<(), Fault<F::Error>> {
+        loop {
+            let torn = self.torn;
+            let Some(space) = S::Kind::in_place_mut(&mut self.space) else { return Ok(()) };
+            let session = space.newer_session(&torn)?;
+            if let Some((page, number)) = session
+                && !self.reads_as(page.0, number)?
+            {
+                if self.exclude(page.0) {
+                    continue;
+                }
+                return Err(Fault::Corrupt { page, reason: Damage::Checksum });
+            }
+            if let Some(space) = S::Kind::in_place_mut(&mut self.space) {
+                space.set_session(session);
+            }
+            return Ok(());
+        }
+    }
+
+    /// The number of the session page, above which nothing was decided yet.
+    pub(super) fn last_session(&mut self) -> u64 {
+        S::Kind::in_place_mut(&mut self.space).map_or(0, |space| space.session())
+    }
+
+    /// Whether `page` is read with this sequence number time after time. It is in page buffer 0
+    /// then.
+    pub(super) fn reads_as(&mut self, page: u32, sequence: u64) -> Result<bool, Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            let header = self.space.read_raw(PageNumber(page), 0)?;
+            if header.map(|header| header.sequence) != Ok(sequence) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Notes that `page` is torn and does not count, if there is room for that.
+    pub(super) fn exclude(&mut self, page: u32) -> bool {
+        let place = self.torn.iter_mut().find(|place| **place == u32::MAX);
+        place.map(|place| *place = page).is_some()
+    }
+
+    /// Whether something was written since the last session began that the next mount could see
+    /// otherwise, or not at all. If not, a mount writes nothing: the same is found each time until
+    /// the session begins with the first change.
+    fn needs_settling(&mut self) -> bool {
+        let newest = self.newest;
+        S::Kind::in_place_mut(&mut self.space).is_some_and(|space| {
+            (newest != NONE && newest.1 > space.session()) || space.gaps_are_full()
+        })
+    }
+
+    /// Makes sure that each later mount decides as this one has.
+    pub(super) fn settle_in_place(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.needs_settling() { self.begin_session().map(|_| ()) } else { Ok(()) }
+    }
+
+    /// Begins a session before the first change, where nodes are replaced in place. Returns whether
+    /// there was one to begin.
+    pub(super) fn begin_session(&mut self) -> Result<bool, Fault<F::Error>> {
+        if !S::DESCRIPTION.in_place || self.space.has_begun() {
+            return Ok(false);
+        }
+        self.in_doubt = true;
+        let newest = self.newest;
+        if let Some(space) = S::Kind::in_place_mut(&mut self.space) {
+            let recent =
+                Some(newest).filter(|newest| *newest != NONE && newest.1 > space.session());
+            let highest = space.sequence();
+            space.begin_session(recent.map(|(page, _)| PageNumber(page)), highest)?;
+        }
+        self.in_doubt = false;
+        Ok(true)
+    }
+
+    /// The highest sequence number of what can be read on a chip whose index cannot be opened.
+    /// Cost: a read for each page.
+    pub(super) fn highest_in_place(&mut self) -> Result<u64, Fault<F::Error>> {
+        let mut highest = self.last_session();
+        for page in (0..self.space.geometry().pages()).map(PageNumber) {
+            if let Ok(header) = self.space.read_raw(page, 0)?
+                && !header.settling
+                && !header.begins_session()
+                && !self.torn.contains(&page.0)
+            {
+                highest = highest.max(header.sequence);
+            }
+        }
+        Ok(highest)
+    }
+}
