@@ -179,11 +179,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         // All that counts is in other blocks now, the newest commit as well: no state before it is needed.
         self.space.blocks.release();
-        if S::DESCRIPTION.maps {
-            for block in self.space.blocks.all() {
-                if self.space.first_sequence(block)?.is_some_and(|first| torn.contains(&first)) {
-                    self.space.clear_block(block)?;
-                }
+        for block in self.space.blocks.all() {
+            let clears = match self.space.first_sequence(block)? {
+                Some(first) => S::DESCRIPTION.maps && torn.contains(&first),
+                // The first page after its erase may be torn, and be seen later.
+                None => !self.is_steadily_blank(self.space.page_at(block, 0))?,
+            };
+            if clears {
+                self.space.clear_block(block)?;
             }
         }
         self.space.settling = false;
@@ -191,6 +194,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.free_held();
             self.count_anew()?;
         }
+        // What was held is free.
+        self.reserve_touched &= self.space.room() < self.kept();
         // The first page of all that says so.
         self.mark(0)
     }
@@ -257,21 +262,23 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Where the root commits: writes the page that holds it anew. Cost: one read, two programs, and an erase.
+    /// Where the root commits: writes the page that holds it anew. Mounts that are cut here again and again would use up
+    /// the reserve, a block each time. So near to that nothing is written where every page that may be torn reads the same
+    /// time after time.
+    ///
+    /// Cost: one read, two programs, and an erase; near the reserve one read for each block, [`LOOKS`] for each that may
+    /// begin with a torn page, and a collection.
     fn settle_root(&mut self) -> Result<(), Fault<F::Error>> {
         let root = self.root;
-        // The first page that is programmed, and the longest way up.
-        let least = 1 + S::path_pages(self.height);
         let held_pages = self.space.blocks.held_blocks() * self.space.block_pages();
-        let (has_room, must_collect) =
-            (self.space.room() >= least, self.space.room() + held_pages < self.kept());
-        if must_collect || (!has_room && held_pages > 0) {
+        // The first page that is programmed, and the longest way up.
+        let lacks_room = self.space.room() < 1 + S::path_pages(self.height);
+        if lacks_room || self.space.room() + held_pages < self.kept() + self.space.block_pages() {
             self.expect_steady(root)?;
-        }
-        if !has_room && held_pages > 0 {
             self.free_held();
-        }
-        if must_collect {
+            if self.ends_alike()? {
+                return Ok(());
+            }
             // The first page that is moved makes a new root. The other nodes of the page that may be torn may stay.
             match self.gain_room(0) {
                 Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
@@ -284,7 +291,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.in_doubt = true;
         self.space.begin_walk();
         self.space.begin_operation(true);
-        let (root, frame) = (self.root, self.working(self.height));
+        let frame = self.working(self.height);
         self.space.load_into(root, frame)?;
         let lowest = self.space.lowest(frame);
         self.root = self.space.program(frame, lowest, self.height, self.records)?.0;

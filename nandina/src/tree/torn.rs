@@ -6,7 +6,7 @@ use super::recover::Found;
 use super::settle::{LOOKS, NONE, TORN_MAX};
 use super::{HEIGHT_MAX, Index};
 use crate::error::Fault;
-use crate::flash::{Flash, PageNumber};
+use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::PageFault;
 use crate::node::bytes::u32_at;
 use crate::place::{Placement, node_in};
@@ -79,8 +79,41 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
+    /// Whether `page` reads the same time after time, whatever that is.
+    fn reads_alike(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+        let first = self.space.read_raw(page, 0)?.map(|header| header.sequence);
+        for _ in 1..LOOKS {
+            if self.space.read_raw(page, 0)?.map(|header| header.sequence) != first {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the end of the block that was opened last, and the first page of each that may have been opened since,
+    /// read the same time after time.
+    pub(super) fn ends_alike(&mut self) -> Result<bool, Fault<F::Error>> {
+        let mut newest = None;
+        for block in self.space.blocks.all() {
+            match self.space.first_sequence(block)? {
+                Some(first) => newest = newest.max(Some((first, block.0))),
+                None if self.reads_alike(self.space.page_at(block, 0))? => {}
+                None => return Ok(false),
+            }
+        }
+        let Some((_, block)) = newest else { return Ok(true) };
+        let (block, pages) = (BlockNumber(block), self.space.block_pages());
+        let written = self.space.written(block, pages, 1)?;
+        for place in written.saturating_sub(1)..(written + 1).min(pages) {
+            if !self.reads_alike(self.space.page_at(block, place))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether `page` reads as erased time after time.
-    fn is_steadily_blank(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+    pub(super) fn is_steadily_blank(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
             if self.space.read_raw(page, 0)? != Err(PageFault::Erased) {
                 return Ok(false);
