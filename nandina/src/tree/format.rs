@@ -8,7 +8,7 @@ use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
 
 use crate::place::{Origin, Placement};
-use crate::space::Kind;
+use crate::space::{GAP, Kind};
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Makes an empty index on the chip. An older index on it is gone once this returns `Ok`; after a cut during it the
@@ -36,13 +36,17 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                 if index.space.medium.checkpoints {
                     index.space.clear_anchors()?;
                 }
-                (index.space.sequence(), false)
+                let is_ahead = !S::DESCRIPTION.in_place;
+                (index.space.sequence() - if is_ahead { GAP } else { 0 }, false)
             }
             Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
             Err(OpenError::Blank) => (0, true),
             Err(_) => index.survey_to_replace()?,
         };
-        index.space.restart((sequence as u32).wrapping_add(1), sequence, sequence);
+        // Above all that was torn before, and below all that a later mount of what is there now writes: if this root is torn,
+        // that outdates it.
+        let before = sequence.saturating_sub(if S::DESCRIPTION.in_place { 0 } else { GAP / 2 });
+        index.space.restart((sequence as u32).wrapping_add(1), before, before);
         // Replaced in place, the root takes the next number: if it is cut, the next session
         // outdates it.
         if is_blank || S::DESCRIPTION.in_place {
