@@ -239,6 +239,7 @@ pub fn cut_once<S: Placement, D: Device>(
         first += session.changes_done;
         let Some(after) = session.cut else {
             runner.done.ended = true;
+            runner.device.restore_power();
             break;
         };
         runner.device.restore_power();

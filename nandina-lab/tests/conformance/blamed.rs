@@ -51,13 +51,13 @@ impl Blamed {
         damaged: PageNumber,
     ) -> Result<u32, String> {
         let mut named = 0;
-        let mut blame = |call: &str, page: PageNumber| {
+        let mut blame = |call: &str, page: PageNumber, reason| {
             named += 1;
-            is_blamed::<S>(page, damaged).map_err(|what| format!("{call}: {what}"))
+            is_blamed::<S>(page, damaged).map_err(|what| format!("{call}: {what}: {reason}"))
         };
         for number in 0..RECORDS {
             match index.get(&key(number)) {
-                Err(ReadError::Corrupt { page, .. }) => blame("get", page)?,
+                Err(ReadError::Corrupt { page, reason }) => blame("get", page, reason)?,
                 Err(error) => return Err(text(error)),
                 Ok(_) => {}
             }
@@ -68,7 +68,7 @@ impl Blamed {
             index.check(|_| {}).map(|()| 0),
         ] {
             match counted {
-                Err(ReadError::Corrupt { page, .. }) => blame("range or check", page)?,
+                Err(ReadError::Corrupt { page, reason }) => blame("range or check", page, reason)?,
                 Err(error) => return Err(text(error)),
                 Ok(_) => {}
             }
@@ -96,7 +96,8 @@ impl Check for Blamed {
             index.insert(&key(number), &value(number, turn)).map_err(text)?;
         }
         let height = index.statistics().height;
-        drop(index);
+        // So that no mount copies a page that is damaged.
+        index.close();
         let (mut opens, mut reads, mut harmed) = (0, 0, 0);
         for damaged in (0..case.profile.geometry.pages()).map(PageNumber) {
             let mut chip = image.clone();
@@ -152,7 +153,7 @@ impl Check for BlamedPairs {
             let mut pairs = index.pairs(4).map_err(text)?;
             pairs.insert(&key(number % 30), &key(number)).map_err(text)?;
         }
-        drop(index);
+        index.close();
         let layout = PageLayout::new(512, 64);
         let mut leaves = Vec::new();
         for page in (0..case.profile.geometry.pages()).map(PageNumber) {

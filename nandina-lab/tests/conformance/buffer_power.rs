@@ -290,11 +290,11 @@ impl Check for RefusedWithItsFlush {
             let device: &mut dyn Bus = &mut Wears { chip: &mut chip, worn: &worn, erases: 0 };
             let mut index = Index::<_, S>::format(device, &case.options, &mut ram).map_err(text)?;
             let mut model = Model::new();
-            for turn in 0..4_000u32 {
+            for turn in 0..2_000u32 {
                 // New keys fill the chip; then they are replaced.
-                let number = (turn + first) * 37 % 3_001;
+                let number = (turn + first) * 37 % 401;
                 let waiting = index.statistics().waiting_changes;
-                worn.set(turn > 3_000 && waiting == 3);
+                worn.set(turn > 1_000 && waiting == 3);
                 match index.insert(&key(number), &value(number, turn)) {
                     Ok(_) => drop(model.insert(key(number).to_vec(), value(number, turn).to_vec())),
                     Err(WriteError::Full { .. } | WriteError::WornOut { .. }) => {

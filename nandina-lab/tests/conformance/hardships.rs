@@ -2,18 +2,28 @@
 //! index, errors of the device.
 
 use nandina::place::SYSTEMS;
-use nandina_lab::torture::{CutRun, Hardships, Mode, Torture, torture};
+use nandina_lab::torture::{CutRun, Hardships, Mode, Shares, Torture, torture_shares};
 
 use crate::harness::seed;
 
 /// Tortures every system and demands that none breaks its promise and that enough was done.
 fn survive(mode: Mode, run: CutRun, operations: u64, runs_least: u64) {
+    let shares = match mode {
+        Mode::Exhaustive => Shares::one_in(61, 17),
+        Mode::Swarm => Shares::one_in(50, 1),
+        Mode::None | Mode::Linear => Shares::one_in(7, 1),
+    };
     for system in SYSTEMS {
         let run = CutRun { checkpoints: run.checkpoints.filter(|_| system.writes_paths), ..run };
         let what = Torture { mode, seed: seed(), run, operations };
-        let report = torture(system.key, what, &|_| {}).unwrap();
+        let report = torture_shares(system.key, what, shares, &|_| {}).unwrap();
         assert_eq!(report.violations, [], "{}", system.key);
-        assert!(report.runs >= runs_least, "{}: only {} runs", system.key, report.runs);
+        assert!(
+            report.runs >= shares.least(runs_least),
+            "{}: only {} runs",
+            system.key,
+            report.runs
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! What went wrong once on chips that were written apart from the simulator, and must not again.
 
-use nandina::flash::{Flash, PageNumber};
+use nandina::flash::{Flash, PageNumber, Reading};
 use nandina::place::{Description, Placement};
 use nandina::{Index, Moves, WriteError};
 use nandina_lab::hand_on;
@@ -126,4 +126,142 @@ impl Check for OtherMoves {
 #[test]
 fn a_full_index_that_is_opened_with_other_moves_replaces_and_removes() {
     for_every_system(&OtherMoves);
+}
+
+/// A chip of which one page reads as weak and as nothing that was written there.
+struct Fades<'c> {
+    chip: &'c mut Chip,
+    page: Option<PageNumber>,
+}
+
+impl Bus for Fades<'_> {
+    fn simulated(&self) -> &Chip {
+        self.chip
+    }
+}
+
+impl Flash for Fades<'_> {
+    type Error = ChipError;
+
+    hand_on!(chip: geometry, capabilities, program, rewrite, overwrite, erase, is_bad, mark_bad);
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        let reading = self.chip.read(page, main, spare)?;
+        if Some(page) != self.page {
+            return Ok(reading);
+        }
+        main[40] ^= 1;
+        Ok(Reading::Corrected)
+    }
+}
+
+struct Faded;
+
+impl Check for Faded {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(SMALL).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut image = Chip::new(case.profile);
+        let mut index = Index::<_, S>::format(&mut image, &case.options, &mut ram).map_err(text)?;
+        for number in 0..200 {
+            index.insert(&key(number), &value(number, 0)).map_err(text)?;
+        }
+        index.close();
+        let mut met = 0;
+        for page in (0..case.profile.geometry.pages()).map(PageNumber) {
+            let mut chip = image.clone();
+            chip.limit_operations(Some(60_000));
+            let device: &mut dyn Bus = &mut Fades { chip: &mut chip, page: Some(page) };
+            // A page that the mount needs is told of at once.
+            let Ok(mut index) = Index::<_, S>::open(device, &case.options, &mut ram) else {
+                continue;
+            };
+            for number in 0..200 {
+                match index.insert(&key(number), &value(number, 1)) {
+                    Ok(_) => {}
+                    Err(WriteError::Corrupt { .. }) => met += 1,
+                    Err(error) => return Err(format!("{page}: {error:?}")),
+                }
+                match index.gc_step(200) {
+                    Ok(_) | Err(WriteError::Corrupt { .. }) => {}
+                    Err(error) => return Err(format!("{page}: an idle step: {error:?}")),
+                }
+            }
+        }
+        if met > 20 { Ok(()) } else { Err(format!("only {met} changes met the page")) }
+    }
+}
+
+#[test]
+fn a_weak_page_that_no_node_can_be_read_from_keeps_no_call_from_ending() {
+    for_every_system(&Faded);
+}
+
+struct LostPage;
+
+impl Check for LostPage {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(LONG).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut image = Chip::new(case.profile);
+        let mut index = Index::<_, S>::format(&mut image, &case.options, &mut ram).map_err(text)?;
+        // So many records that a leaf is divided, and then the newest ones again and again: what lies between is garbage.
+        for number in 0..60 {
+            index.insert(&key(number), &value(number, 0)).map_err(text)?;
+        }
+        let mut version = 0;
+        while version < 200 || index.flash().counters().programs % 32 < 24 {
+            version += 1;
+            index.insert(&key(3), &value(3, version)).map_err(text)?;
+        }
+        let mut model = Model::new();
+        for number in 0..60 {
+            let version = if number == 3 { version } else { 0 };
+            model.insert(key(number).to_vec(), value(number, version).to_vec());
+        }
+        drop(index);
+        let mut opened = 0;
+        for page in (0..case.profile.geometry.pages()).map(PageNumber) {
+            let mut chip = image.clone();
+            if chip.page_is_erased(page) {
+                continue;
+            }
+            chip.corrupt_page(page, |main, spare| {
+                main.fill(0xFF);
+                spare.fill(0xFF);
+            });
+            let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) else {
+                continue;
+            };
+            let newest = index.get(&key(3)).map(|found| found == Some(&value(3, version)[..]));
+            // What is lost itself may be missing, and an error says so, or it was the last page of all.
+            let is_last = page.0 + 1 < case.profile.geometry.pages()
+                && image.page_is_erased(PageNumber(page.0 + 1));
+            match newest {
+                Ok(true) => opened += u32::from(compare(&mut index, &model).is_ok()),
+                Err(_) => {}
+                Ok(false) if is_last || index.statistics().unexplained_pages > 0 => {}
+                Ok(false) => return Err(format!("without {page} an older state is opened")),
+            }
+        }
+        if opened > 50 { Ok(()) } else { Err(format!("only {opened} openings were right")) }
+    }
+}
+
+#[test]
+fn a_page_that_reads_as_erased_does_not_hide_what_is_newer_in_its_block() {
+    for_every_system(&LostPage);
 }

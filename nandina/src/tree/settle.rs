@@ -180,11 +180,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         // All that counts is in other blocks now, the newest commit as well: no state before it is needed.
         self.space.blocks.release();
         for block in self.space.blocks.all() {
-            let clears = match self.space.first_sequence(block)? {
-                Some(first) => S::DESCRIPTION.maps && torn.contains(&first),
-                // The first page after its erase may be torn, and be seen later.
-                None => !self.is_steadily_blank(self.space.page_at(block, 0))?,
-            };
+            let first = self.space.first_sequence(block)?;
+            let clears = self.torn.contains(&self.space.page_at(block, 0).0)
+                || (S::DESCRIPTION.maps && first.is_some_and(|first| torn.contains(&first)));
             if clears {
                 self.space.clear_block(block)?;
             }

@@ -41,8 +41,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             torn += 1;
         }
         for block in self.space.blocks.all() {
-            if self.space.first_sequence(block)?.is_none_or(|first| first < from) {
-                continue;
+            match self.space.first_sequence(block)? {
+                Some(first) if first < from => continue,
+                Some(_) => {}
+                None => {
+                    // The block may have been opened last of all.
+                    let page = self.space.page_at(block, 0);
+                    if torn < TORN_MAX && page.0 != newest && !self.reads_alike(page)? {
+                        self.torn[torn] = page.0;
+                        torn += 1;
+                    }
+                    continue;
+                }
             }
             let written = self.space.written(block, self.space.block_pages(), 1)?;
             for place in written.saturating_sub(1)..(written + 1).min(self.space.block_pages()) {
@@ -113,7 +123,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Whether `page` reads as erased time after time.
-    pub(super) fn is_steadily_blank(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+    fn is_steadily_blank(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
             if self.space.read_raw(page, 0)? != Err(PageFault::Erased) {
                 return Ok(false);
