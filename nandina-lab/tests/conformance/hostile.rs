@@ -34,7 +34,7 @@ impl Check for Damaged {
         for seed in Share::one_in(4).of(0..800) {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
             let mut chip = image.clone();
-            for _ in 0..random.random_range(1..40) {
+            for _ in 0..random.random_range(1..150) {
                 let page = PageNumber(random.random_range(0..case.profile.geometry.pages()));
                 let resealed = random.random_bool(0.7);
                 chip.corrupt_page(page, |main, spare| {

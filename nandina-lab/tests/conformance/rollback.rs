@@ -45,8 +45,10 @@ impl Check for Rot {
         let mut random = ChaCha8Rng::seed_from_u64(seed());
         let mut worn = Chip::with_seed(suited::<S>(case.profile), seed());
         let mut index = Index::<_, S>::format(&mut worn, &case.options, &mut ram).map_err(text)?;
+        let mut newest = [0; KEYS as usize];
         for turn in 0..4_000u32 {
             let number = if turn < KEYS { turn } else { random.random_range(0..KEYS) };
+            newest[number as usize] = turn;
             index.insert(&key(number), &value(number, turn)).map_err(text)?;
         }
         drop(index);
@@ -72,7 +74,9 @@ impl Check for Rot {
             }
             for number in 0..KEYS {
                 match index.get(&key(number)) {
-                    Ok(Some(found)) if found[..4] == number.to_le_bytes() => {}
+                    Ok(Some(found)) if found[..4] == number.to_le_bytes() => {
+                        stale += u32::from(found != value(number, newest[number as usize]));
+                    }
                     Err(ReadError::Corrupt { .. }) => stale += 1,
                     // Where the root does not commit every change, pages newer than it are as good as older ones,
                     // and what they lost is told at best, not seen.

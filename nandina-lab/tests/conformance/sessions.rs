@@ -54,7 +54,7 @@ impl Flash for Torn {
         let is_new = match self.shown {
             Shown::Old => false,
             Shown::New => true,
-            Shown::Both => self.reads % 2 == 0,
+            Shown::Both => self.reads.is_multiple_of(2),
         };
         if let Some((_, new)) = self.torn.iter().find(|torn| torn.0 == page)
             && is_new

@@ -57,11 +57,14 @@ pub fn cut_anywhere<S: Placement>(case: &Case) -> Outcome {
     let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
     let mut ram = case.ram::<S>();
     drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
-    let (mut model, mut collected) = (Model::new(), 0);
+    let (mut model, mut collected, mut mounting) = (Model::new(), 0, 0);
     let share = Share::one_in(3);
     for session in 0..share.length(60) {
         let mut cut = None;
-        chip.cut_at(random.random_range(100..2500), Cut::ALL[session as usize % Cut::ALL.len()]);
+        // Into the mount, or behind it.
+        let behind = if session % 4 == 0 { 0 } else { mounting };
+        let operation = behind + random.random_range(100..2500);
+        chip.cut_at(operation, Cut::ALL[session as usize % Cut::ALL.len()]);
         if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
             for turn in 0..600 {
                 let number = random.random_range(0..1500);
@@ -87,7 +90,9 @@ pub fn cut_anywhere<S: Placement>(case: &Case) -> Outcome {
             collected += index.statistics().collected_blocks;
         }
         chip.restore_power();
+        let start = chip.counters().operations();
         let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+        mounting = index.flash().counters().operations() - start;
         if let Err(old) = compare(&mut index, &model) {
             let next = cut.ok_or_else(|| old.clone())?;
             compare(&mut index, &next).map_err(|new| format!("neither {old} nor {new}"))?;
