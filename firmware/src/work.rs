@@ -60,7 +60,8 @@ pub fn run(
     let inserted = insert_all(&mut index, meter, report)?;
     report.tell("records", inserted);
     report.tell("height", index.statistics().height);
-    tell_counts(report, "insert", &mut counts, index.close().counts());
+    tell_counts(report, "insert", &mut counts, index.flash().counts());
+    counts = index.close().counts();
 
     let opened = meter.call(Kind::Mount, || Index::open(&mut *chip, &OPTIONS, ram));
     let mut index = opened.map_err(|_| "open")?;

@@ -6,11 +6,10 @@
 
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
-use crate::node::PageLayout;
 use crate::place::Placement;
 use crate::space::{
     AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, Frames, LISTED_MAX, Victims, WEAK_MAX,
-    Wear, checkpoint_cost, checkpoint_parts, room_to_fail, twins,
+    Wear, checkpoint_cost, checkpoint_parts, layout_of, room_to_fail, twins,
 };
 use crate::tree::{
     Form, MOUNT_LOOKS, MOUNT_TRIES, Options, SPARE_MOVES, Size, merges_max, move_cost, moved_path,
@@ -86,7 +85,7 @@ pub fn plan<S: Placement>(
 ) -> Result<Plan, OpenError<core::convert::Infallible>> {
     let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
     options.check::<S, _>(geometry, block_pages, usize::MAX)?;
-    let layout = PageLayout::of(geometry);
+    let layout = layout_of(geometry);
     let medium = options.medium::<S>(geometry);
     let tree = Size::of::<S>(&Form::new(&layout, &medium), records);
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);

@@ -17,8 +17,6 @@
 //! ```
 
 use super::{Shape, appended, bytes, checksum};
-use crate::flash::Geometry;
-
 /// Bytes of a page header.
 pub const HEADER_BYTES: usize = 40;
 
@@ -117,11 +115,6 @@ impl PageLayout {
     pub const fn new(page_bytes: usize, spare_bytes: usize) -> Self {
         let beside = if spare_bytes < HEADER_BYTES { spare_bytes } else { HEADER_BYTES };
         Self { page_bytes, frame_bytes: page_bytes + beside }
-    }
-
-    /// The layout for the pages of a chip.
-    pub(crate) const fn of(geometry: &Geometry) -> Self {
-        Self::new(geometry.page_bytes as usize, geometry.spare_bytes as usize)
     }
 
     /// Bytes of a page buffer.

@@ -4,6 +4,11 @@ use super::{Blocks, Frames, Validity, Victims, Wear, cache};
 use crate::flash::Geometry;
 use crate::node::PageLayout;
 
+/// The layout for the pages of a chip.
+pub(crate) const fn layout_of(geometry: &Geometry) -> PageLayout {
+    PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize)
+}
+
 /// Pages kept in RAM.
 #[derive(Clone, Copy)]
 pub(crate) struct Buffers {

@@ -37,7 +37,7 @@ mod write;
 pub(crate) use blocks::{Blocks, PAGES_MAX};
 pub use budget::{Budget, Extent, Moves};
 pub(crate) use budget::{RIDERS, room_to_fail};
-pub(crate) use buffers::{Buffers, ram_needed};
+pub(crate) use buffers::{Buffers, layout_of, ram_needed};
 use cache::Cached;
 pub(crate) use cache::STAGED;
 use checkpoint::Checkpoints;
@@ -146,7 +146,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         let Buffers { frames, beside, verify, reads, writes, victims, wear, .. } = *buffers;
         let Buffers { keeps_pages, mapping_bytes, validity, .. } = *buffers;
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
-        let layout = PageLayout::of(&geometry);
+        let layout = layout_of(&geometry);
         let frame_bytes = layout.frame_bytes();
         let (frame_ram, rest) = ram.split_at_mut(Frames::ram_needed(frame_bytes, frames, beside));
         let (cache, rest) =
@@ -205,7 +205,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
 
     /// Where the parts of a page stand in a page buffer.
     pub(crate) fn layout(&self) -> PageLayout {
-        PageLayout::of(&self.geometry())
+        layout_of(&self.geometry())
     }
 
     /// Reads, programs, erases and marks since the index was opened, modulo 2^32.

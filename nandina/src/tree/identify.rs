@@ -5,7 +5,7 @@ use super::options::{bounded, unusable};
 use super::survey::{END, survey};
 use crate::error::OpenError;
 use crate::flash::{Flash, Geometry};
-use crate::node::{Medium, PageLayout};
+use crate::node::Medium;
 use crate::space::{self, Any, Buffers, Space};
 
 /// What the newest index on the chip is made for: its system ([`crate::place::key_of`]), its sizes, and the
@@ -59,5 +59,5 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
 /// page and five for each block, and four bytes. What any index needs suffices too.
 pub fn ram_to_identify(geometry: &Geometry) -> usize {
     let geometry = &bounded(geometry);
-    space::ram_needed(geometry, &PageLayout::of(geometry), &Buffers::SINGLE)
+    space::ram_needed(geometry, &space::layout_of(geometry), &Buffers::SINGLE)
 }

@@ -4,7 +4,7 @@ use super::divide::Separator;
 use super::{Folds, Form, HEIGHT_MAX, KEY_BYTES_MAX, batch};
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
-use crate::node::{HEADER_BYTES, Medium, PageLayout, Shape};
+use crate::node::{HEADER_BYTES, Medium, Shape};
 use crate::place::Placement;
 use crate::space::{
     self, Buffers, EVERY_MAX, Frames, Kind, Moves, PAGES_MAX, STAGED, TRACKED_MAX, Validity,
@@ -216,7 +216,7 @@ impl Options {
         if self.write_buffer > 0 && batch::waiting_max(geometry.page_bytes as usize, self) == 0 {
             return bad(BadOption::WriteBufferTooSmall);
         }
-        let layout = PageLayout::of(geometry);
+        let layout = space::layout_of(geometry);
         if matches!(self.victims, Victims::Tracked(blocks) if !(1..=TRACKED_MAX).contains(&blocks))
         {
             return bad(BadOption::TrackedBlocks);
@@ -261,7 +261,7 @@ pub(super) fn unusable(geometry: &Geometry) -> Option<BadOption> {
     if geometry.blocks > (STAGED - 1) / geometry.pages_per_block {
         return Some(BadOption::Pages);
     }
-    (PageLayout::of(geometry).frame_bytes() < HEADER_BYTES).then_some(BadOption::PageBytes)
+    (space::layout_of(geometry).frame_bytes() < HEADER_BYTES).then_some(BadOption::PageBytes)
 }
 
 /// The geometry, with numbers of pages and blocks that are beyond their ranges reduced to the largest of these.
@@ -288,7 +288,7 @@ pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize
         ..*options
     };
     let geometry = &bounded(geometry);
-    space::ram_needed(geometry, &PageLayout::of(geometry), &options.kept::<S>())
+    space::ram_needed(geometry, &space::layout_of(geometry), &options.kept::<S>())
         + batch::ram_needed(geometry.page_bytes as usize, options.write_buffer)
         + Separator::ram_needed(options.key_bytes)
         + options.key_bytes
