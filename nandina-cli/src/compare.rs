@@ -56,8 +56,8 @@ pub struct Compare {
     /// Column of the file that is the value [default: the first that is not the key]
     #[arg(long)]
     value: Option<String>,
-    /// How to treat rows of the file with equal keys: keep all, with the row number after each key; or let each replace
-    /// the one before [default: keep]
+    /// How to treat rows of the file with equal keys: keep all, with the row number after each key;
+    /// or let each replace the one before [default: keep]
     #[arg(long)]
     duplicates: Option<Duplicates>,
     /// A trace instead: a text file of operations (docs/TRACES.md); may be compressed with zstd
@@ -72,8 +72,9 @@ pub struct Compare {
     /// A twentieth of the default records or of the workload
     #[arg(long)]
     quick: bool,
-    /// After each change let the index be idle for one step of garbage collection, `gc_step` with its least budget; the
-    /// step's chip operations are counted, its time is not part of any operation
+    /// After each change let the index be idle for one step of garbage collection, `gc_step` with
+    /// its least budget; the step's chip operations are counted, its time is not part of any
+    /// operation
     #[arg(long)]
     idle_steps: bool,
     #[command(flatten)]
@@ -146,7 +147,8 @@ impl Compare {
         }
     }
 
-    /// The work and what it is, in words. `fits` refuses sizes and numbers of records that no system can hold.
+    /// The work and what it is, in words. `fits` refuses sizes and numbers of records that no
+    /// system can hold.
     fn work(&self, fits: Fits<'_>) -> Result<(Work, String), LabError> {
         if let Some(path) = &self.trace {
             return traced(path, fits);

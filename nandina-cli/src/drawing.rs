@@ -21,7 +21,8 @@ const MIDDLE: i32 = WIDTH as i32 / 2;
 const ROOM: i32 = WIDTH as i32 - 32;
 /// The height of a line of labels.
 const LINE: i32 = 20;
-/// The height of a row of the legend, the width of a coloured box with the gap after it, and the gap between entries.
+/// The height of a row of the legend, the width of a coloured box with the gap after it, and the
+/// gap between entries.
 const LEGEND_LINE: i32 = 24;
 const BOX: i32 = 22;
 const BETWEEN: i32 = 28;
@@ -91,7 +92,8 @@ where
     Ok(())
 }
 
-/// The title, and below it, where no data can lie, what each colour is. Returns where the rest begins.
+/// The title, and below it, where no data can lie, what each colour is. Returns where the rest
+/// begins.
 fn head<B: DrawingBackend>(area: &DrawingArea<B, Shift>, title: &str, names: &[&str]) -> Result<i32>
 where
     B::ErrorType: 'static,
@@ -115,8 +117,8 @@ where
     Ok(bottom + 12)
 }
 
-/// The left end and the row of each entry of a legend: rows are as few as hold entries of these widths, about as many in
-/// each, and each row is in the middle.
+/// The left end and the row of each entry of a legend: rows are as few as hold entries of these
+/// widths, about as many in each, and each row is in the middle.
 fn in_rows(widths: &[i32]) -> Vec<(i32, i32)> {
     let mut rows: Vec<&[i32]> = Vec::new();
     let (mut start, mut taken) = (0, 0);
@@ -145,7 +147,8 @@ fn in_rows(widths: &[i32]) -> Vec<(i32, i32)> {
     places
 }
 
-/// The largest size of letters, at most `size`, in which `words` are no wider than `room`, and their width then.
+/// The largest size of letters, at most `size`, in which `words` are no wider than `room`, and
+/// their width then.
 fn fitted<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
     words: &str,
@@ -208,7 +211,8 @@ fn color(index: usize) -> RGBColor {
     COLORS[index % COLORS.len()]
 }
 
-/// With commas between thousands, from a thousand million on with an exponent, and without the crumbs of binary fractions.
+/// With commas between thousands, from a thousand million on with an exponent, and without the
+/// crumbs of binary fractions.
 fn short(value: &f64) -> String {
     if *value >= 1e9 {
         return format!("{value:e}");

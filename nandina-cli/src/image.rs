@@ -1,5 +1,6 @@
-//! `nandina image`: records in a file that is a simulated chip. A command that fails leaves the file as it was, unless
-//! only its answer could not be printed; and one that only reads does not write it.
+//! `nandina image`: records in a file that is a simulated chip. A command that fails leaves the
+//! file as it was, unless only its answer could not be printed; and one that only reads does not
+//! write it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

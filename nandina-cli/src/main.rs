@@ -1,7 +1,8 @@
 //! The program `nandina`: reads the command line, shows progress, prints what the lab measured.
 //!
-//! Exit codes: 0 done; 1 what was asked for is not so (a key is absent, an invariant does not hold, a case was
-//! not survived); 2 the user's mistake or output that cannot be written, in one line on standard error that says what to do.
+//! Exit codes: 0 done; 1 what was asked for is not so (a key is absent, an invariant does not hold,
+//! a case was not survived); 2 the user's mistake or output that cannot be written, in one line on
+//! standard error that says what to do.
 
 mod arguments;
 mod check;

@@ -1,16 +1,17 @@
 //! Standard output and standard error: no other file of the program writes to them.
 //!
-//! Output that cannot be written is an error with exit code 2, so that a full disk never looks like success. A closed
-//! pipe is no error: its reader has seen enough.
+//! Output that cannot be written is an error with exit code 2, so that a full disk never looks like
+//! success. A closed pipe is no error: its reader has seen enough.
 //!
-//! If standard output was closed before the program began (`>&-`), Rust's runtime has opened the null device in its
-//! place, and nothing can be noticed.
+//! If standard output was closed before the program began (`>&-`), Rust's runtime has opened the
+//! null device in its place, and nothing can be noticed.
 
 use std::io::{self, ErrorKind, Write};
 
 use nandina_lab::LabError;
 
-/// Standard output without a buffer. Unlike [`io::stdout`] it reports a descriptor that cannot be written.
+/// Standard output without a buffer. Unlike [`io::stdout`] it reports a descriptor that cannot be
+/// written.
 #[cfg(unix)]
 pub fn standard() -> Result<impl Write, LabError> {
     use std::os::fd::AsFd;
@@ -56,7 +57,8 @@ pub fn print_help(help: &clap::Error) -> Result<(), LabError> {
     written(help.print().and_then(|()| io::stdout().flush()))
 }
 
-/// Prints one line about what went wrong to standard error. Where that cannot be written, the exit code says it.
+/// Prints one line about what went wrong to standard error. Where that cannot be written, the exit
+/// code says it.
 pub fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "nandina: {line}");
 }

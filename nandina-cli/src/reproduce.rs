@@ -16,8 +16,8 @@ pub struct Reproduce {
     /// The paper
     #[arg(value_enum)]
     pub paper: Paper,
-    /// A smaller run: a quarter of the records and less of the rest; about a minute of processor time for mu-tree, seconds
-    /// for vmtree
+    /// A smaller run: a quarter of the records and less of the rest; about a minute of processor
+    /// time for mu-tree, seconds for vmtree
     #[arg(long)]
     pub quick: bool,
     /// Seed of everything random
@@ -26,8 +26,9 @@ pub struct Reproduce {
     /// Folder for drawings of the figures, each as SVG and PNG; it is made if it is not there
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
-    /// For vmtree: a folder with the sensor series sea100K.bin and uwa500K_only_100K.bin of the folder `data` of EmbedDB
-    /// (https://github.com/ubco-db/EmbedDB), which may be compressed with zstd [default: what needs them is not run]
+    /// For vmtree: a folder with the sensor series sea100K.bin and uwa500K_only_100K.bin of the
+    /// folder `data` of EmbedDB (https://github.com/ubco-db/EmbedDB), which may be compressed with
+    /// zstd [default: what needs them is not run]
     #[arg(long, value_name = "DIR")]
     pub sensors: Option<PathBuf>,
     /// Print JSON

@@ -53,7 +53,8 @@ pub struct Arguments {
     /// The chip is formatted over the index now and then
     #[arg(long)]
     formats: bool,
-    /// The device gives operations up and keeps power; in the modes that cut at every operation, instead of the first cut
+    /// The device gives operations up and keeps power; in the modes that cut at every operation,
+    /// instead of the first cut
     #[arg(long)]
     errors: bool,
     /// Replay one case by the name that a failing run printed, and nothing else

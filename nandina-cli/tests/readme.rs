@@ -1,4 +1,5 @@
-//! The README's commands, as a newcomer copies them: none names a file or an option that is not there.
+//! The README's commands, as a newcomer copies them: none names a file or an option that is not
+//! there.
 
 use std::fs;
 use std::path::Path;

@@ -51,8 +51,8 @@ pub fn run_all(
     Ok(costs)
 }
 
-/// Refuses so many records of these sizes, of a key and of a value, if none of `systems` can hold them, whatever happens.
-/// So nothing is made that is certain to be refused.
+/// Refuses so many records of these sizes, of a key and of a value, if none of `systems` can hold
+/// them, whatever happens. So nothing is made that is certain to be refused.
 pub fn some_can_hold(
     systems: &[&str],
     setup: &Setup,

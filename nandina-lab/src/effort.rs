@@ -1,5 +1,5 @@
-//! How much of an expensive check is done: all of it, or another part of it each day. Only this file reads the
-//! environment for it.
+//! How much of an expensive check is done: all of it, or another part of it each day. Only this
+//! file reads the environment for it.
 //!
 //! - `NANDINA_EFFORT` is `quick`, the default, or `full`. With `full` every case is checked. With `quick` a check takes
 //!   a [`Share`] of its cases.
@@ -65,7 +65,8 @@ impl Share {
     /// Every case, whatever the environment says.
     pub const WHOLE: Self = Self { one_in: 1, sample: 0 };
 
-    /// One case in `one_in`, chosen by [`sample`], which is printed; every case with [`Effort::Full`].
+    /// One case in `one_in`, chosen by [`sample`], which is printed; every case with
+    /// [`Effort::Full`].
     pub fn one_in(one_in: u64) -> Self {
         if effort() == Effort::Full || one_in <= 1 {
             return Self::WHOLE;
@@ -93,12 +94,14 @@ impl Share {
         numbered.filter(|(_, number)| share.takes(*number)).map(|(case, _)| case).collect()
     }
 
-    /// How long a run is taken of which the whole has a length of `whole`: its beginning, at least 1.
+    /// How long a run is taken of which the whole has a length of `whole`: its beginning, at least
+    /// 1.
     pub fn length(&self, whole: u32) -> u32 {
         whole.div_ceil(u32::try_from(self.one_in).unwrap_or(u32::MAX))
     }
 
-    /// What must be seen at least where the whole must show `whole`: half of the share, as shares differ.
+    /// What must be seen at least where the whole must show `whole`: half of the share, as shares
+    /// differ.
     pub fn least(&self, whole: u64) -> u64 {
         if self.one_in == 1 { whole } else { whole / self.one_in / 2 }
     }

@@ -71,9 +71,9 @@ fn half_full_too_high<S: Placement>(
 
 /// The misfit, if a tree of `records` records is too high for the pages however full its nodes are.
 ///
-/// A full node holds at most twice what a half full one does, the root as much. A plan counts with somewhat less, and
-/// on the highest levels, where nodes have few records, with fewer levels. So what is too high for
-/// `records / 2^(height + 1)` by a plan is too high for `records`.
+/// A full node holds at most twice what a half full one does, the root as much. A plan counts with
+/// somewhat less, and on the highest levels, where nodes have few records, with fewer levels. So
+/// what is too high for `records / 2^(height + 1)` by a plan is too high for `records`.
 pub fn always_too_high<S: Placement>(
     profile: &Profile,
     options: &Options,
@@ -86,8 +86,8 @@ pub fn always_too_high<S: Placement>(
     half_full_too_high::<S>(profile, options, records >> (height + 1))
 }
 
-/// The misfit, if `records` records take more pages than may be valid even if leaves are filled to the last byte and
-/// inner nodes take none.
+/// The misfit, if `records` records take more pages than may be valid even if leaves are filled to
+/// the last byte and inner nodes take none.
 pub fn always_full<S: Placement>(
     profile: &Profile,
     options: &Options,

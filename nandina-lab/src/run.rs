@@ -29,8 +29,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The settings of system `S` for keys and values of these sizes; with a bound on RAM, as many page buffers as fit.
-    /// Or why it cannot run on the chip.
+    /// The settings of system `S` for keys and values of these sizes; with a bound on RAM, as many
+    /// page buffers as fit. Or why it cannot run on the chip.
     fn options_of<S: Placement>(
         &self,
         key_bytes: usize,
@@ -61,8 +61,8 @@ impl Setup {
     }
 }
 
-/// Why system `system` cannot hold so many records of these sizes whatever happens, if that is known before there is any
-/// work.
+/// Why system `system` cannot hold so many records of these sizes whatever happens, if that is
+/// known before there is any work.
 pub fn refusal(
     system: &str,
     setup: &Setup,

@@ -72,8 +72,8 @@ pub struct Work {
     pub value_bytes: usize,
     /// Phases in order.
     pub phases: Vec<Phase>,
-    /// After each change the index is idle for one `gc_step` of the least budget. Its chip operations are counted in the
-    /// phase, and its time in that of no operation.
+    /// After each change the index is idle for one `gc_step` of the least budget. Its chip
+    /// operations are counted in the phase, and its time in that of no operation.
     pub idle_steps: bool,
     keys: Vec<u8>,
     values: Vec<u8>,

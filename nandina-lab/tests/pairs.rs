@@ -1,4 +1,5 @@
-//! Pairs of values and records: values of different lengths are never mixed where the length was fixed.
+//! Pairs of values and records: values of different lengths are never mixed where the length was
+//! fixed.
 
 use nandina::flash::profile::DATAFLASH;
 use nandina::place::{Mu, Placement, VmOw};

@@ -1,12 +1,13 @@
 //! Puts every system of the registry on an MTD device and holds it against a model: records put, replaced,
 //! removed, got, scanned both ways, reopened, checked. All that was on the device is lost; no other is touched.
 //!
-//! `mtd_trial DEVICE [WORD...]`; `mtd_trial systems` lists the systems. A system that needs what the device lacks is
-//! skipped, by name and with the reason. Exit code 1 if anything is wrong, 3 if no system could run. Words:
-//! `only=SYSTEM`; `spare`: with the spare area; `mark`: mark an erased block as bad half way; `worn`: blocks of
-//! the device are known to fail, and must be found and marked; `flips`: reads are known to flip bits, and some
-//! must be reported; `uncorrectable=PAGE`: no system, but a page that is known to be unreadable must say so.
-//! With MTD_TRIAL_LIES in the environment the trial expects a record that was never put, and must fail.
+//! `mtd_trial DEVICE [WORD...]`; `mtd_trial systems` lists the systems. A system that needs what
+//! the device lacks is skipped, by name and with the reason. Exit code 1 if anything is wrong, 3 if
+//! no system could run. Words: `only=SYSTEM`; `spare`: with the spare area; `mark`: mark an erased
+//! block as bad half way; `worn`: blocks of the device are known to fail, and must be found and
+//! marked; `flips`: reads are known to flip bits, and some must be reported; `uncorrectable=PAGE`:
+//! no system, but a page that is known to be unreadable must say so. With MTD_TRIAL_LIES in the
+//! environment the trial expects a record that was never put, and must fail.
 
 mod support;
 

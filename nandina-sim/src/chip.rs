@@ -157,22 +157,24 @@ impl Chip {
     }
 
     /// The device gives up the chip operation that comes after `operation` others from now on, as
-    /// [`Faults::device_errors`] has it now and then: [`ChipError::GaveUp`](crate::ChipError::GaveUp). Takes the place
-    /// of a cut that is armed.
+    /// [`Faults::device_errors`] has it now and then:
+    /// [`ChipError::GaveUp`](crate::ChipError::GaveUp). Takes the place of a cut that is armed.
     pub const fn give_up_at(&mut self, operation: u64, cut: Cut) {
         let operation = self.counters.operations() + operation;
         self.stop = Some(Stop { operation, cut, keeps_power: true });
     }
 
     /// From now on `allowed` operations are done, and each further one fails with
-    /// [`ChipError::TooMany`](crate::ChipError::TooMany) and is not counted: whoever drives the chip without end
-    /// is found out. `None`, as on a new chip, for no limit. An image does not keep it.
+    /// [`ChipError::TooMany`](crate::ChipError::TooMany) and is not counted: whoever drives the
+    /// chip without end is found out. `None`, as on a new chip, for no limit. An image does not
+    /// keep it.
     pub fn limit_operations(&mut self, allowed: Option<u64>) {
         let now = self.counters.operations();
         self.limit = allowed.map(|allowed| (now.saturating_add(allowed), allowed));
     }
 
-    /// Whether the chip takes operations: it does not after a cut, until [`restore_power`](Self::restore_power).
+    /// Whether the chip takes operations: it does not after a cut, until
+    /// [`restore_power`](Self::restore_power).
     pub const fn has_power(&self) -> bool {
         self.powered
     }
@@ -232,8 +234,8 @@ impl Chip {
         block.count_program(page);
     }
 
-    /// The bytes that a page holds in its cells, without the cost of a read; of an unstable page each bit that may
-    /// be 1.
+    /// The bytes that a page holds in its cells, without the cost of a read; of an unstable page
+    /// each bit that may be 1.
     pub(crate) fn cells(&self, page: PageNumber) -> Vec<u8> {
         let (block, index) = self.place(page);
         let geometry = &self.profile.geometry;
@@ -282,7 +284,8 @@ impl Chip {
         ((page.0 / pages) as usize, PageNumber(page.0 % pages))
     }
 
-    /// The random numbers of a reading of an unstable page: another one by each operation, and after a rest.
+    /// The random numbers of a reading of an unstable page: another one by each operation, and
+    /// after a rest.
     pub(crate) fn random_reading(&self) -> ChaCha8Rng {
         self.random(READINGS ^ (self.rests << OPERATIONS_BITS) ^ self.counters.operations())
     }

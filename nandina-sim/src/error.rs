@@ -72,7 +72,8 @@ pub enum ChipError {
     EraseFailed(BlockNumber),
     /// Rule 11: the device gave the operation up for a reason of its own.
     GaveUp,
-    /// More operations were asked of the chip than [`Chip::limit_operations`](crate::Chip::limit_operations) allows.
+    /// More operations were asked of the chip than
+    /// [`Chip::limit_operations`](crate::Chip::limit_operations) allows.
     TooMany {
         /// Operations that were allowed.
         allowed: u64,

@@ -32,12 +32,13 @@ pub struct Faults {
     /// Rewrites that leave the page as after a cut and say that they are done.
     #[serde(default)]
     pub silent_rewrites: u32,
-    /// Pages torn by a cut, or by an operation that the chip reports as failed or gives up, that read otherwise each
-    /// time until they are erased or rewritten (rule 6). Each page of a torn block counts for itself.
+    /// Pages torn by a cut, or by an operation that the chip reports as failed or gives up, that
+    /// read otherwise each time until they are erased or rewritten (rule 6). Each page of a torn
+    /// block counts for itself.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unstable_pages: u32,
-    /// Operations that the device gives up for a reason of its own (rule 11): not begun, torn or done, and no block
-    /// fails for it.
+    /// Operations that the device gives up for a reason of its own (rule 11): not begun, torn or
+    /// done, and no block fails for it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub device_errors: u32,
     /// Read disturb: reads that flip a bit in some page of the same block.

@@ -1,14 +1,14 @@
 //! Simulated flash chips.
 //!
 //! **Fault model.** A chip does exactly what it is told, or refuses it and names the broken rule of
-//! [`nandina::flash::Flash`]. A cut of power inside an operation tears it: a program leaves its page, and
-//! on chips whose pages share cells perhaps an earlier one, undefined; an erase its whole block. After a
-//! cut every operation fails until power is restored. Besides, [`Faults`] are switched on one by one:
-//! programs and erases that fail or silently do nothing, torn pages that read otherwise each time, operations
-//! that the device gives up, bits that flip as pages are read or rest, blocks that are bad from the factory or
-//! wear out. The bytes that were programmed are kept apart from the
-//! damage, and the ECC of the chip's profile decides what of it a read can see. Every damage comes from
-//! the chip's seed.
+//! [`nandina::flash::Flash`]. A cut of power inside an operation tears it: a program leaves its
+//! page, and on chips whose pages share cells perhaps an earlier one, undefined; an erase its whole
+//! block. After a cut every operation fails until power is restored. Besides, [`Faults`] are
+//! switched on one by one: programs and erases that fail or silently do nothing, torn pages that
+//! read otherwise each time, operations that the device gives up, bits that flip as pages are read
+//! or rest, blocks that are bad from the factory or wear out. The bytes that were programmed are
+//! kept apart from the damage, and the ECC of the chip's profile decides what of it a read can see.
+//! Every damage comes from the chip's seed.
 //!
 //! A chip can be kept in a file ([`Image`], [`Chip::save`]); only `image` knows of files.
 //!

@@ -60,7 +60,8 @@ impl Chip {
         Some(Fate::Cut(stop.cut))
     }
 
-    /// Whether the device gives up the read or mark about to be done, of which there is nothing to be torn.
+    /// Whether the device gives up the read or mark about to be done, of which there is nothing to
+    /// be torn.
     fn gives_up(&mut self) -> bool {
         let often = self.faults.device_errors;
         let gives_up = often > 0 && strikes(&mut self.random_apart(), often);

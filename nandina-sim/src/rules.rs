@@ -151,7 +151,8 @@ impl Chip {
             }));
         }
         let range = start..start + length;
-        // After a silent fault, or in an unstable page, nobody can know what the cells hold: the bits just fall.
+        // After a silent fault, or in an unstable page, nobody can know what the cells hold: the
+        // bits just fall.
         if self.fault_counters.silent == 0
             && !block.unstable.contains_key(&index.0)
             && let Some(old) = block.page_bytes(index)

@@ -1,5 +1,6 @@
-//! Pages whose bits are unstable: a program, rewrite, overwrite or erase stopped half way there, and each read
-//! finds something else (rule 6). Which pages these are is decided where they are torn; here is what they read as.
+//! Pages whose bits are unstable: a program, rewrite, overwrite or erase stopped half way there,
+//! and each read finds something else (rule 6). Which pages these are is decided where they are
+//! torn; here is what they read as.
 
 use std::ops::Range;
 
@@ -34,7 +35,8 @@ pub enum Sensed {
 }
 
 impl Unstable {
-    /// What the read that is operation `turn` of the chip finds: how well, and main data and spare area.
+    /// What the read that is operation `turn` of the chip finds: how well, and main data and spare
+    /// area.
     pub fn sense(&self, has_ecc: bool, turn: u64, random: &mut ChaCha8Rng) -> (Sensed, Vec<u8>) {
         let mut page = self.old.clone();
         let state = random.random_range(0..3);
@@ -139,7 +141,8 @@ impl Block {
         self.unstable.insert(page.0, Unstable { old, new, faint, overwritten });
     }
 
-    /// Lets the bits of a page fall that are 0 in `bytes`, which begin at byte `at`, whichever state it is in.
+    /// Lets the bits of a page fall that are 0 in `bytes`, which begin at byte `at`, whichever
+    /// state it is in.
     #[inline]
     pub fn fall_unstable(&mut self, page: PageNumber, at: usize, bytes: &[u8]) {
         if let Some(unstable) = self.unstable.get_mut(&page.0) {

@@ -1,4 +1,5 @@
-//! Rule 6, unstable bits: what was torn reads otherwise each time, by seed, until it is erased or rewritten.
+//! Rule 6, unstable bits: what was torn reads otherwise each time, by seed, until it is erased or
+//! rewritten.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +44,8 @@ fn are_settled(chip: &mut Chip, page: u32, byte: u8) -> bool {
     readings(chip, page).into_iter().all(|found| found == settled)
 }
 
-/// How many readings found all `old`, all `new`, a mixture, could not be corrected, and were corrected.
+/// How many readings found all `old`, all `new`, a mixture, could not be corrected, and were
+/// corrected.
 fn kinds(readings: &[Found], old: u8, new: u8) -> [usize; 5] {
     let mut kinds = [0; 5];
     for found in readings {

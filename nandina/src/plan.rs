@@ -47,21 +47,22 @@ pub struct Plan {
     pub height: u8,
     /// Pages that are valid, at most.
     pub valid_pages: u32,
-    /// Valid pages that are allowed in a tree of that size; for a system with virtual mappings, without those that
-    /// mappings may keep.
+    /// Valid pages that are allowed in a tree of that size; for a system with virtual mappings,
+    /// without those that mappings may keep.
     pub limit_pages: u32,
-    /// The records fit, whatever is put and removed in whatever order: their pages are allowed, and the pages have room
-    /// for nodes of that many levels. No insert is refused.
+    /// The records fit, whatever is put and removed in whatever order: their pages are allowed, and
+    /// the pages have room for nodes of that many levels. No insert is refused.
     pub fits: bool,
     /// Opening the index, after a cut or a clean end. For each block whose erase was cut and that was not
     /// written since, twice its pages come on top.
     pub open: Cost,
     /// A lookup.
     pub get: Cost,
-    /// An insert, a replacement or a remove, with the garbage collection and the flush that are due, as long as
-    /// power was not cut during garbage collection since it last caught up. In a tree that was thinned out, an insert
-    /// that divides a node may first look through all nodes for some to merge; that is included. With a write buffer, all that waits is
-    /// applied before it, each change to a leaf of its own. A flush and a tick cost no more.
+    /// An insert, a replacement or a remove, with the garbage collection and the flush that are
+    /// due, as long as power was not cut during garbage collection since it last caught up. In a
+    /// tree that was thinned out, an insert that divides a node may first look through all nodes
+    /// for some to merge; that is included. With a write buffer, all that waits is applied before
+    /// it, each change to a leaf of its own. A flush and a tick cost no more.
     pub change: Cost,
     /// The same after any number of cuts during garbage collection.
     pub change_after_cuts: Cost,
@@ -71,9 +72,12 @@ pub struct Plan {
 
 /// Plans an index of system `S` on a chip of this geometry that never holds more than `records` records.
 ///
-/// It is the most that there ever are at once that counts. Of the children of a node, each two neighbours hold more
-/// records than fit in one node: where removals have thinned them out more than that, an insert merges two before it
-/// makes the tree larger. So the plan holds for every order of inserts and removals.
+/// It is the most that there ever are at once that counts. Of the children of a node, each two
+/// neighbours hold more records than fit in one node: where removals have thinned them out more
+/// than that, an insert merges two before it makes the tree larger. So the plan holds for every
+/// order of inserts and removals.
+///
+/// An insert that was cut counts as made: it may have divided nodes, up to the root.
 ///
 /// Fails as [`Index::format`](crate::Index::format) would. More records than fit are no error:
 /// see [`Plan::fits`].
@@ -178,7 +182,8 @@ pub fn plan<S: Placement>(
             let reads = u64::from(geometry.blocks)
                 + 2 * u64::from(tree.height) * pages
                 + 5 * u64::from(tree.height) * (leaves + inner);
-            // Twice, for the index before the last commit as well; and every page to see which may be torn, and those.
+            // Twice, for the index before the last commit as well; and every page to see which may
+            // be torn, and those.
             let reads = 2 * reads + 3 * pages + (2 * MOUNT_LOOKS + 4) * u64::from(geometry.blocks);
             let opened = opened(reads);
             // All that was programmed since the last mount may be written anew.
@@ -237,8 +242,8 @@ impl Bounds<'_> {
     /// A change that finds `short_pages` too few, and perhaps the reserve touched.
     fn change(&self, short_pages: u32, reserve_touched: bool) -> Cost {
         let (height, merges) = (u64::from(self.height), u64::from(self.merges));
-        // Ways down and up again: each level may be divided by itself, and nodes are merged. On the way up a node may
-        // have been displaced, and the one above that tells where it ends.
+        // Ways down and up again: each level may be divided by itself, and nodes are merged. On the
+        // way up a node may have been displaced, and the one above that tells where it ends.
         let ways = if self.trims { height + 1 } else { 1 } + merges;
         let way_reads = ways * (3 * height + 2) + self.searched;
         if self.in_place {

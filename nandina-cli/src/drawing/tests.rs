@@ -71,7 +71,8 @@ fn no_text_of_a_drawing_is_cut_off() {
     }
 }
 
-/// Demands that no text is cut off at the left or right edge. A letter is about half as wide as it is high.
+/// Demands that no text is cut off at the left or right edge. A letter is about half as wide as it
+/// is high.
 fn texts_lie_within(svg: &str) {
     let mut texts = 0;
     for (tag, rest) in svg.split("<text ").skip(1).filter_map(|text| text.split_once('>')) {

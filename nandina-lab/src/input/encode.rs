@@ -32,7 +32,8 @@ pub fn encode(
         match cells {
             Cells::Whole(numbers) => {
                 let number = numbers[row];
-                // More bytes than 4, but fewer than the column needs, are too few for some number in it.
+                // More bytes than 4, but fewer than the column needs, are too few for some number
+                // in it.
                 let too_few = (size < natural && size < 8 && !fits_four(number))
                     || (size < natural && natural == 16 && i64::try_from(number).is_err());
                 if too_few {

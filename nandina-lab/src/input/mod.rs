@@ -114,11 +114,13 @@ struct Table {
 
 /// Reads the records of `path`.
 ///
-/// `key` and `value` name columns. A CSV file needs `key`; sensor pages have `key`, `v1`, `v2` and `v3`, and
-/// `key` is the default there. The default value is the first other column, of sensor pages `v1` or `v2`.
+/// `key` and `value` name columns. A CSV file needs `key`; sensor pages have `key`, `v1`, `v2` and
+/// `v3`, and `key` is the default there. The default value is the first other column, of sensor
+/// pages `v1` or `v2`.
 ///
-/// Sizes are in bytes; by default 4 where all whole numbers of the column fit, else 8, and 16 where they need it.
-/// Decimals take 8. Different keys stay different, and whole numbers exact: a file where they would not is refused.
+/// Sizes are in bytes; by default 4 where all whole numbers of the column fit, else 8, and 16 where
+/// they need it. Decimals take 8. Different keys stay different, and whole numbers exact: a file
+/// where they would not is refused.
 pub fn read(
     path: &Path,
     key: Option<&str>,

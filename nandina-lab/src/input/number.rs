@@ -1,5 +1,5 @@
-//! The numbers of a column of cells. No two cells that are different numbers become the same key, and no digit of a whole
-//! number is lost.
+//! The numbers of a column of cells. No two cells that are different numbers become the same key,
+//! and no digit of a whole number is lost.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,7 +9,8 @@ use super::Cells;
 /// The row of a cell that is refused, and what is wrong with it and can be done.
 type Mistake = (usize, String);
 
-/// The numbers of all cells: whole if all are, else decimals. `lines` are those of the file, by row.
+/// The numbers of all cells: whole if all are, else decimals. `lines` are those of the file, by
+/// row.
 pub fn numbers(cells: &[String], is_key: bool, lines: &[u64]) -> Result<Cells, Mistake> {
     let whole: Option<Vec<i128>> = cells.iter().map(|cell| cell.parse().ok()).collect();
     match whole {
@@ -69,8 +70,8 @@ fn is_whole(cell: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A number as it is written, without what does not change it: its sign, its digits without zeros at either end, and
-/// the power of ten of the last of them.
+/// A number as it is written, without what does not change it: its sign, its digits without zeros
+/// at either end, and the power of ten of the last of them.
 fn digits(cell: &str) -> (bool, String, i64) {
     let (mantissa, exponent) = cell.split_once(['e', 'E']).unwrap_or((cell, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

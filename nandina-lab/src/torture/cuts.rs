@@ -169,8 +169,9 @@ impl<D: Device> Runner<D> {
             // What a mount counts by walking the tree is what the changes have kept account of.
             let options = self.run.options::<S>();
             let mut device = self.device.clone();
-            // A chip too full to be closed is settled by its mount. One that collects what a cut wasted may put nodes together in fewer pages: then its account is held
-            // against the next mount.
+            // A chip too full to be closed is settled by its mount. One that collects what a cut
+            // wasted may put nodes together in fewer pages: then its account is held against the
+            // next mount.
             for _ in 0..MOUNTS_MAX {
                 let bus: &mut dyn Bus = &mut device;
                 let index = Index::<_, S>::open(bus, &options, &mut self.ram)

@@ -44,8 +44,8 @@ pub fn fitted<S: Placement>(options: Options) -> Options {
     }
 }
 
-/// Whatever stands before a simulated chip, as one type: an index on `&mut dyn Bus` is compiled once for each system, not
-/// once more for each device.
+/// Any device around a simulated chip, as one type: an index on `&mut dyn Bus` is compiled
+/// once for each system, not once more for each device.
 pub trait Bus: Flash<Error = ChipError> {
     /// The chip behind it, to look at.
     fn simulated(&self) -> &Chip;

@@ -1,18 +1,20 @@
-//! What is done to an index beside cuts and faults of its chip: which of it, and under which names. Nothing is run
-//! here.
+//! What is done to an index beside cuts and faults of its chip: which of it, and under which names.
+//! Nothing is run here.
 
 /// What makes a run or a swarm harder. All are off by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hardships {
     /// Torn pages are unstable: each read of one may find something else.
     pub unstable: bool,
-    /// Runs: changes wait in a write buffer of a page, and a flush acknowledges them. Swarms choose themselves.
+    /// Runs: changes wait in a write buffer of a page, and a flush acknowledges them. Swarms choose
+    /// themselves.
     pub buffered: bool,
     /// Every opening has other options, as far as they are not written on the medium.
     pub changed: bool,
     /// The chip is formatted over the index now and then.
     pub formats: bool,
-    /// The device gives operations up, and the same index is used on. In runs the first cut is such an error.
+    /// The device gives operations up, and the same index is used on. In runs the first cut is such
+    /// an error.
     pub errors: bool,
 }
 
@@ -46,7 +48,8 @@ impl Hardships {
         .collect()
     }
 
-    /// Those that `words` names, each once and in the order in which [`words`](Self::words) has them.
+    /// Those that `words` names, each once and in the order in which [`words`](Self::words) has
+    /// them.
     pub(super) fn of_words(words: &str) -> Option<Self> {
         let mut all = Self::NONE;
         for word in words.split(' ').filter(|word| !word.is_empty()) {

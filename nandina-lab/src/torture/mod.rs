@@ -8,8 +8,8 @@
 //! - `swarm`: random settings, random faults of random frequency, cuts at random times, for long; then
 //!   the chip is healed and progress is demanded.
 //!
-//! [`Hardships`] make a run or a swarm harder: unstable pages, other options at each opening, a format over the
-//! index, a write buffer, errors of the device.
+//! [`Hardships`] make a run or a swarm harder: unstable pages, other options at each opening, a
+//! format over the index, a write buffer, errors of the device.
 //!
 //! The rule after a cut: the old state or the new one, never a third. Everything is scanned and compared.
 //! A failing case has one name ([`CaseId`]) that replays it.

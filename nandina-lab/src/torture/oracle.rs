@@ -68,7 +68,8 @@ impl Pending {
         self.0.is_empty()
     }
 
-    /// Whether `found`, all that an index holds, may be what it holds after a cut, where `model` is what it held before.
+    /// Whether `found`, all that an index holds, may be what it holds after a cut, where `model` is
+    /// what it held before.
     pub fn admits(&self, model: &Model, found: &Model) -> Result<(), String> {
         for key in found.keys().chain(model.keys()) {
             let (is, was) = (found.get(key), model.get(key));

@@ -1,4 +1,5 @@
-//! One session of a swarm's episode: from an opening of the index until power goes, or enough is done.
+//! One session of a swarm's episode: from an opening of the index until power goes, or enough is
+//! done.
 
 use nandina::flash::Flash;
 use nandina::place::Placement;

@@ -86,7 +86,8 @@ impl Settings {
             device_errors: if errors { 32 << harder.random_range(0..9) } else { 0 },
             program_failures: frequency(random) * 16,
             erase_failures: frequency(random) * 4,
-            // Cells that were not erased, and read otherwise the next time, cannot be found out by reading them back.
+            // Cells that were not erased, and read otherwise the next time, cannot be found out by
+            // reading them back.
             silent_programs: if unstable { 0 } else { silent_programs * 16 },
             silent_erases: if unstable { 0 } else { silent_erases * 4 },
             disturbing_reads: frequency(random),

@@ -13,9 +13,9 @@ impl Shares {
     /// Every cut, every episode.
     pub const WHOLE: Self = Self { first: Share::WHOLE, second: Share::WHOLE };
 
-    /// Cuts at one chip operation in `first`, or one episode in `first`; and after each such cut, second cuts at one
-    /// operation in `second`. The two numbers have no common divisor, so that every pair of cuts has its day. With full
-    /// effort all of them.
+    /// Cuts at one chip operation in `first`, or one episode in `first`; and after each such cut,
+    /// second cuts at one operation in `second`. The two numbers have no common divisor, so that
+    /// every pair of cuts has its day. With full effort all of them.
     pub fn one_in(first: u64, second: u64) -> Self {
         Self { first: Share::one_in(first), second: Share::one_in(second) }
     }
@@ -25,7 +25,8 @@ impl Shares {
         self.first.takes(number)
     }
 
-    /// The chip operations of a session, of so many, at which a cut at `first` is followed by another.
+    /// The chip operations of a session, of so many, at which a cut at `first` is followed by
+    /// another.
     pub(super) fn seconds(&self, first: u64, operations: u64) -> impl Iterator<Item = u64> + use<> {
         let second = self.second;
         (0..operations).filter(move |&operation| second.takes(first.wrapping_add(operation)))

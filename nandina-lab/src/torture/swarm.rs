@@ -21,8 +21,8 @@ use super::{CaseId, Hardships, Mode, Report, Shares, in_parallel};
 /// Changes and lookups of one episode, about.
 const EPISODE_OPERATIONS: u32 = 2_000;
 
-/// More chip operations than the calls between two cuts can need. Without the bound a call without end would not be
-/// found.
+/// More chip operations than the calls between two cuts can need. Without the bound a call without
+/// end would not be found.
 const OPERATIONS_MAX: u64 = 10_000_000;
 
 /// What an episode did.

@@ -1,4 +1,5 @@
-//! The options with which an index is opened once more: all that is not written on the medium may be another.
+//! The options with which an index is opened once more: all that is not written on the medium may
+//! be another.
 
 use nandina::place::Placement;
 use nandina::space::{EVERY_MAX, TRACKED_MAX};
@@ -8,9 +9,10 @@ use rand_chacha::ChaCha8Rng;
 
 use super::device::fitted;
 
-/// Options for the next opening of an index that was opened with `options` before. A table of mappings only grows,
-/// what a chip cannot be trusted without (`verify`) stays; the pages of the write cache and the write buffer, which decide
-/// when a change is acknowledged, are left to the caller.
+/// Options for the next opening of an index that was opened with `options` before. A table of
+/// mappings only grows, what a chip cannot be trusted without (`verify`) stays; the pages of the
+/// write cache and the write buffer, which decide when a change is acknowledged, are left to the
+/// caller.
 pub(super) fn changed<S: Placement>(options: &Options, random: &mut ChaCha8Rng) -> Options {
     let least = S::DESCRIPTION.buffers_min;
     let Options { key_bytes, value_bytes, .. } = *options;

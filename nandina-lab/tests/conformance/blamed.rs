@@ -45,7 +45,8 @@ impl Blamed {
         damaged
     }
 
-    /// Reads everything in every way. Returns how many errors named `damaged`, or the first that named another page.
+    /// Reads everything in every way. Returns how many errors named `damaged`, or the first that
+    /// named another page.
     fn ask<S: Placement>(
         index: &mut Index<'_, &mut Chip, S>,
         damaged: PageNumber,
@@ -77,8 +78,9 @@ impl Blamed {
     }
 }
 
-/// Whether an error may name `page` if `damaged` is. Of a logical page that is kept twice, neither can be read. Where a
-/// mapped page is lost, an older copy of its node is found, and what that leads to may be something else by now.
+/// Whether an error may name `page` if `damaged` is. Of a logical page that is kept twice, neither
+/// can be read. Where a mapped page is lost, an older copy of its node is found, and what that
+/// leads to may be something else by now.
 fn is_blamed<S: Placement>(page: PageNumber, damaged: PageNumber) -> Outcome {
     let is_twin = S::DESCRIPTION.in_place && page.0 / 2 == damaged.0 / 2;
     let is_led_to = S::DESCRIPTION.maps;

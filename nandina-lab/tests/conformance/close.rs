@@ -58,7 +58,7 @@ impl Check for Closed {
             index.insert(&key(RECORDS), &value(RECORDS, 0)).map_err(text)?;
             model.insert(key(RECORDS).to_vec(), value(RECORDS, 0).to_vec());
             drop(index);
-            // Nothing says that this session has ended.
+            // The index was dropped and not closed.
             let before = written(&chip);
             let mut index =
                 Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;

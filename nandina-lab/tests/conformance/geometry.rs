@@ -96,7 +96,8 @@ impl Flash for Shape {
     }
 }
 
-/// Chips that no index can be on, and some that are barely large enough: refused, or planned, and never a panic.
+/// Chips that no index can be on, and some that are barely large enough: refused, or planned, and
+/// never a panic.
 struct Absurd(Pairing);
 
 impl Check for Absurd {

@@ -218,7 +218,8 @@ impl Check for LostPage {
         let mut ram = case.ram::<S>();
         let mut image = Chip::new(case.profile);
         let mut index = Index::<_, S>::format(&mut image, &case.options, &mut ram).map_err(text)?;
-        // So many records that a leaf is divided, and then the newest ones again and again: what lies between is garbage.
+        // So many records that a leaf is divided, and then the newest ones again and again: what
+        // lies between is garbage.
         for number in 0..60 {
             index.insert(&key(number), &value(number, 0)).map_err(text)?;
         }
@@ -247,7 +248,8 @@ impl Check for LostPage {
                 continue;
             };
             let newest = index.get(&key(3)).map(|found| found == Some(&value(3, version)[..]));
-            // What is lost itself may be missing, and an error says so, or it was the last page of all.
+            // What is lost itself may be missing, and an error says so, or it was the last page of
+            // all.
             let is_last = page.0 + 1 < case.profile.geometry.pages()
                 && image.page_is_erased(PageNumber(page.0 + 1));
             match newest {

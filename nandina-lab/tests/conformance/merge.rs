@@ -1,5 +1,5 @@
-//! Trees that were thinned out: what `plan` says of so many records holds for every work that never holds more, and a
-//! cut while two nodes become one leaves the state of before or the state after.
+//! Trees that were thinned out: what `plan` says of so many records holds for every work that never
+//! holds more, and a cut while two nodes become one leaves the state of before or the state after.
 
 use nandina::place::Placement;
 use nandina::{Index, Plan, plan};

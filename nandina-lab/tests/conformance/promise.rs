@@ -1,5 +1,6 @@
-//! Promises of single calls that were broken: what the write buffer took is applied, replacing needs no page, a lookup
-//! reads no more pages than the tree is high, and what `format` refuses `plan` refuses.
+//! Promises of single calls that were broken: what the write buffer took is applied, replacing
+//! needs no page, a lookup reads no more pages than the tree is high, and what `format` refuses
+//! `plan` refuses.
 
 use nandina::place::Placement;
 use nandina::{Index, OpenError, Options, WriteError, plan, ram_needed};
@@ -30,8 +31,8 @@ fn case<S: Placement>(
     case.suited::<S>()
 }
 
-/// Fills an index with a write buffer, again and again after some of it was removed: only a new record may be
-/// refused.
+/// Fills an index with a write buffer, again and again after some of it was removed: only a new
+/// record may be refused.
 struct TakenIsApplied;
 
 impl TakenIsApplied {

@@ -125,7 +125,7 @@ fn tear(card: &mut Torn, number: u32, value: u8, left: u32) {
     card.shown = Shown::Old;
     let mut ram = ram();
     let mut index = Card::open(card, &OPTIONS, &mut ram).unwrap();
-    // The session begins with a change.
+    // A change begins to write.
     put(&mut index, 1_000_000, value).unwrap();
     index.flash().left.set(Some(left));
     put(&mut index, number, value).unwrap_err();

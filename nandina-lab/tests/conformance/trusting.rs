@@ -1,4 +1,5 @@
-//! A canary for unstable pages: a device on which an index trusts the last page of before. The torture must catch it.
+//! A canary for unstable pages: a device on which an index trusts the last page of before. The
+//! torture must catch it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +10,8 @@ use nandina_lab::hand_on;
 use nandina_lab::torture::{CutRun, Device, Hardships, Mode, cut_everywhere};
 use nandina_sim::{Chip, ChipError};
 
-/// Keeps in RAM what is programmed while the index is opened: an index on it trusts the last page of before, whatever it
-/// does about it.
+/// Keeps in RAM what is programmed while the index is opened: an index on it trusts the last page
+/// of before, whatever it does about it.
 struct Trusting {
     chip: Chip,
     opens: AtomicBool,

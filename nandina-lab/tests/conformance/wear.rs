@@ -82,8 +82,9 @@ fn without_erase_counts_two_hundred_device_fills_wear_blocks_evenly_too() {
     for_every_system(&DeviceFills(Wear::Circular));
 }
 
-/// Random updates on a chip with much room, each followed by an idle step. Blocks become free of themselves, so no change
-/// is ever short of room: only idle steps, or changes that look for it, put blocks into circulation whose data rests.
+/// Random updates on a chip with much room, each followed by an idle step. Blocks become free of
+/// themselves, so no change is ever short of room: only idle steps, or changes that look for it,
+/// put blocks into circulation whose data rests.
 struct RoomAndIdleSteps;
 
 impl Check for RoomAndIdleSteps {

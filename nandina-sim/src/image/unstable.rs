@@ -1,4 +1,5 @@
-//! An unstable page in an image: its two states, in hexadecimal digits. Nothing else of a chip is known here.
+//! An unstable page in an image: its two states, in hexadecimal digits. Nothing else of a chip is
+//! known here.
 
 use nandina::flash::Geometry;
 use serde::{Deserialize, Serialize};

@@ -71,7 +71,8 @@ pub enum OpenError<E> {
     /// The medium was made with another setting.
     Mismatch {
         /// Which setting. The text of the error names systems by their keys; their numbers
-        /// ([`key_of`](crate::place::key_of)) are `found` and `expected`, and the setting is `"system number"`.
+        /// ([`key_of`](crate::place::key_of)) are `found` and `expected`, and the setting is
+        /// `"system number"`.
         setting: &'static str,
         /// Its value on the medium.
         found: u32,

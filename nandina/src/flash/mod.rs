@@ -71,8 +71,9 @@ pub trait Flash {
     /// What the chip can do beyond the minimum. It never changes while the chip is open, and is asked each time, too.
     fn capabilities(&self) -> Capabilities;
 
-    /// Whether a read can return [`Reading::Corrected`]: the chip has an ECC that counts the bits that it corrects. If
-    /// not, idle steps read no page only to see how well it can be read. Default: true.
+    /// Whether a read can return [`Reading::Corrected`]: the chip has an ECC that counts the bits
+    /// that it corrects. If not, idle steps read no page only to see how well it can be read.
+    /// Default: true.
     fn reports_corrections(&self) -> bool {
         true
     }

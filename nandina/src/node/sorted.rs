@@ -284,7 +284,8 @@ impl<'a> NodeMut<'a> {
         tags::make_whole(self.bytes, &self.shape);
     }
 
-    /// Puts all records of `upper`, a node of the same shape, behind the last. There is room for them.
+    /// Puts all records of `upper`, a node of the same shape, behind the last. There is room for
+    /// them.
     pub fn append(&mut self, upper: &Node<'_>) {
         let (at, from) = (self.shape.at(self.count), upper.shape.at(0));
         let records = &upper.bytes[from..upper.shape.at(upper.count)];

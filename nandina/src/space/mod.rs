@@ -297,7 +297,8 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
 
     /// Pages that belong to the tree, on the chip or not yet.
     pub(crate) fn valid_pages(&self) -> u32 {
-        // After an operation that failed half way the account is not true before the next one has mounted again.
+        // After an operation that failed half way the account is not true before the next one has
+        // mounted again.
         self.taken_pages().saturating_sub(if K::MAPS { self.mappings.len() as u32 } else { 0 })
     }
 

@@ -10,8 +10,9 @@ use crate::node::{PageFault, PageHeader};
 /// Pages one behind the other that may read as erased though they were programmed, so that those behind them are found.
 pub(crate) const LOST_MAX: u32 = 2;
 
-/// Reads of one page, where records are appended, before it counts as unreadable. An append that was cut may make a
-/// page fail that holds records of before, and the next read of it may succeed (rule 6 of the media contract).
+/// Reads of one page, where records are appended, before it counts as unreadable. An append that
+/// was cut may make a page fail that holds records of before, and the next read of it may succeed
+/// (rule 6 of the media contract).
 const PATIENCE: u32 = 13;
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {

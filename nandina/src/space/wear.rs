@@ -1,10 +1,12 @@
 //! How worn blocks are spared: which block is opened next, and which one is emptied because its data rests.
 //!
-//! Where erases are counted, the least worn free block is opened, and a block is emptied when others were erased much
-//! more often. Without counts the chip is a ring: blocks are opened in turn, so that none is erased twice before the
-//! others were, but those that are full (VMTree paper, section 4.4). A clock sees to these: its hand goes once round
-//! while the chip is written once. Where a block was not opened since the hand passed it, its erase count is read, and it
-//! is emptied if the count is behind. A block that was erased as often as any is opened only if the next few are too.
+//! Where erases are counted, the least worn free block is opened, and a block is emptied when
+//! others were erased much more often. Without counts the chip is a ring: blocks are opened in
+//! turn, so that none is erased twice before the others were, but those that are full (VMTree
+//! paper, section 4.4). A clock sees to these: its hand goes once round while the chip is written
+//! once. Where a block was not opened since the hand passed it, its erase count is read, and it is
+//! emptied if the count is behind. A block that was erased as often as any is opened only if the
+//! next few are too.
 
 use super::blocks::Mark;
 use super::{Blocks, Kind, NO_BLOCK, Space};
@@ -25,8 +27,8 @@ pub enum Wear {
 }
 
 impl Wear {
-    /// Reads for each erase: of the counts of the blocks that are tried, and of a page that had to leave its page buffer
-    /// for them.
+    /// Reads for each erase: of the counts of the blocks that are tried, and of a page that had to
+    /// leave its page buffer for them.
     pub(crate) const fn reads_by_erase(self) -> u32 {
         match self {
             Self::Counted => 0,
@@ -41,10 +43,12 @@ const WEAR_GAP: u32 = 8;
 /// Programs from one look at the erase counts of all blocks to the next.
 const LOOK_EVERY: u32 = 8;
 
-/// Blocks that are tried, where erases are not counted, for one that was not erased as often as any.
+/// Blocks that are tried, where erases are not counted, for one that was not erased as often as
+/// any.
 const TRIES: usize = 3;
 
-/// The same where erases are not counted: less, for it is found out only when the hand of the clock comes by.
+/// The same where erases are not counted: less, for it is found out only when the hand of the clock
+/// comes by.
 const LAG: u32 = 4;
 
 /// The mean of some numbers, rounded down. It divides numbers of 32 bits only: those of 64 take half a kilobyte of code
@@ -191,14 +195,15 @@ impl Blocks<'_> {
 }
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
-    /// Whether it is time to look for a block whose data has rested, where operations program so many `pages`. A chip on
-    /// which blocks become free of themselves is never short of room and wears out all the same.
+    /// Whether it is time to look for a block whose data has rested, where operations program so
+    /// many `pages`. A chip on which blocks become free of themselves is never short of room and
+    /// wears out all the same.
     pub(crate) fn wear_due(&self, pages: u32) -> bool {
         !K::IN_PLACE && (!self.blocks.counts_erases() || self.active.1 % LOOK_EVERY < pages)
     }
 
-    /// The block whose data has rested so long that the others wear out around it, if there is one. Cost: one read or
-    /// none if erases are not counted.
+    /// The block whose data has rested so long that the others wear out around it, if there is one.
+    /// Cost: one read or none if erases are not counted.
     pub(crate) fn rested(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         let rested = self.blocks.rested(self.active_block(), self.sequence as u32);
         let Some(block) = rested.filter(|_| !self.blocks.counts_erases()) else {
@@ -218,8 +223,9 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(Some(block))
     }
 
-    /// The free block to open next. If erases are not counted, it is the next in turn that was not erased as often as
-    /// any, if one of a few was not: blocks that are often free would be ahead else. Cost: a read for each of these.
+    /// The free block to open next. If erases are not counted, it is the next in turn that was not
+    /// erased as often as any, if one of a few was not: blocks that are often free would be ahead
+    /// else. Cost: a read for each of these.
     #[inline(never)]
     pub(super) fn next_spared(
         &mut self,

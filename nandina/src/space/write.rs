@@ -51,7 +51,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(page)
     }
 
-    /// Programs the page in `frame` once more, as one that no node leads to and that tells of so many `records`.
+    /// Programs the page in `frame` once more, as one that no node leads to and that tells of so
+    /// many `records`.
     pub(crate) fn program_mark(
         &mut self,
         frame: usize,

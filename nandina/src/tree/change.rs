@@ -42,11 +42,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Puts a record, replacing the value that `key` had. Answers whether the key is new; nothing if the write buffer
     /// took it, for then the tree was not asked.
     ///
-    /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for each
-    /// split. In a tree that was thinned out a split may merge nodes first: at most four times that, and one or two
-    /// reads for each node. A value that is already there costs no program. Nothing if the write buffer takes it; the cost of a
-    /// [`flush`](Self::flush) more if it is full. If that flush fails, the change is refused as well and does not wait;
-    /// the changes that waited before still do.
+    /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for
+    /// each split. In a tree that was thinned out a split may merge nodes first: at most four times
+    /// that, and one or two reads for each node. A value that is already there costs no program.
+    /// Nothing if the write buffer takes it; the cost of a [`flush`](Self::flush) more if it is
+    /// full. If that flush fails, the change is refused as well and does not wait; the changes that
+    /// waited before still do.
     pub fn insert(
         &mut self,
         key: &[u8],
@@ -238,8 +239,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.batch.set_root_records(u32::MAX);
     }
 
-    /// Pages that a tree takes which grows to `height`, beside one for each node that is divided: a new root's, and
-    /// that of a root's lower half where the root's own page becomes the new root's.
+    /// Pages that a tree takes which grows to `height`, beside one for each node that is divided: a
+    /// new root's, and that of a root's lower half where the root's own page becomes the new
+    /// root's.
     pub(super) fn pages_to_grow(&self, height: u8) -> u32 {
         if S::DESCRIPTION.in_place {
             return u32::from(height - self.height);
@@ -247,9 +249,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         S::path_pages(height) - S::path_pages(self.height)
     }
 
-    /// Pages that may be valid in a tree that grows to `height` and `inner_nodes`, and pages that mappings may need
-    /// beside them at some step on the way. What may wait in the write buffer and what may be changed at once are
-    /// measured by it alike.
+    /// Pages that may be valid in a tree that grows to `height` and `inner_nodes`, and pages that
+    /// mappings may need beside them at some step on the way. What may wait in the write buffer and
+    /// what may be changed at once are measured by it alike.
     pub(super) fn limit_and_beside(&self, height: u8, inner_nodes: u32) -> (u32, u32) {
         let limit_pages = if (height, inner_nodes) == (self.height, self.inner_nodes) {
             self.budget.limit_pages

@@ -21,8 +21,8 @@ use crate::space::{Moves, RETIRED_MAX, RIDERS};
 pub(crate) const SPARE_MOVES: u32 = 4;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Collects garbage until the longest operation fits and the reserve is whole. Where a change takes several
-    /// operations, the other work that is due is done before the first.
+    /// Collects garbage until the longest operation fits and the reserve is whole. Where a change
+    /// takes several operations, the other work that is due is done before the first.
     pub(super) fn make_room(&mut self, first: bool) -> Result<(), Fault<F::Error>> {
         self.settle()?;
         self.begin_session()?;

@@ -41,7 +41,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.settle()?;
         if !self.batch.takes(key) || (value.is_some() && !self.may_wait(key)) {
             match self.apply_waiting() {
-                // Nothing that the tree refused keeps another record from being removed or replaced.
+                // Nothing that the tree refused keeps another record from being removed or
+                // replaced.
                 Err(error) if is_refusal(&error) => return Ok(false),
                 applied => applied?,
             }
@@ -55,8 +56,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             && self.batch.is_due()
             && let Err(error) = self.write_all()
         {
-            // What is refused does not wait. A change that was applied all the same is made; the next flush tells of the
-            // others.
+            // What is refused does not wait. A change that was applied all the same is made; the
+            // next flush tells of the others.
             let waited = self.batch.forget(key).is_some();
             if waited || !is_refusal(&error) {
                 return Err(error);

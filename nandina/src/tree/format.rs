@@ -1,5 +1,5 @@
-//! Formatting a chip, over whatever it holds. An index that is there stays whole until the new root takes its place in
-//! one program: nothing that it needs is erased before.
+//! Formatting a chip, over whatever it holds. An index that is there stays whole until the new root
+//! takes its place in one program: nothing that it needs is erased before.
 
 use super::Index;
 use super::options::Options;
@@ -11,9 +11,10 @@ use crate::place::{Origin, Placement};
 use crate::space::{GAP, Kind};
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
-    /// Makes an empty index on the chip. An older index on it is gone once this returns `Ok`; after a cut during it the
-    /// older one is there as it was, or none is. (Over an index of another system or of other sizes, on a chip that has no
-    /// block which was never written or is left from before that one, a cut may also leave it as it was earlier.)
+    /// Makes an empty index on the chip. An older index on it is gone once this returns `Ok`; after
+    /// a cut during it the older one is there as it was, or none is. (Over an index of another
+    /// system or of other sizes, on a chip that has no block which was never written or is left
+    /// from before that one, a cut may also leave it as it was earlier.)
     ///
     /// Cost: that of [`open`](Self::open) if an index of these settings is there, else one read for
     /// each block (where pages are replaced in place, for each page); one or two erases and
@@ -30,7 +31,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         if limit_pages < 3 {
             return Err(OpenError::ChipTooSmall { limit_pages });
         }
-        // What is there stays whole until the new root takes its place: only what it does not need is erased.
+        // What is there stays whole until the new root takes its place: only what it does not need
+        // is erased.
         let (sequence, is_blank) = match index.find_as_seen() {
             Ok(()) => {
                 if index.space.medium.checkpoints {
@@ -43,8 +45,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             Err(OpenError::Blank) => (0, true),
             Err(_) => index.survey_to_replace()?,
         };
-        // Above all that was torn before, and below all that a later mount of what is there now writes: if this root is torn,
-        // that outdates it.
+        // Above all that was torn before, and below all that a later mount of what is there now
+        // writes: if this root is torn, that outdates it.
         let before = sequence.saturating_sub(if S::DESCRIPTION.in_place { 0 } else { GAP / 2 });
         index.space.restart((sequence as u32).wrapping_add(1), before, before);
         // Replaced in place, the root takes the next number: if it is cut, the next session
@@ -82,8 +84,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.in_doubt = false;
     }
 
-    /// What a chip holds whose index, if it has one, cannot be opened: the highest sequence number, and whether that is
-    /// nothing at all. Of the blocks only those are free that such an index does not need, if there are any.
+    /// What a chip holds whose index, if it has one, cannot be opened: the highest sequence number,
+    /// and whether that is nothing at all. Of the blocks only those are free that such an index
+    /// does not need, if there are any.
     fn survey_to_replace(&mut self) -> Result<(u64, bool), OpenError<F::Error>> {
         self.torn_from = u64::MAX;
         let survey = survey(&mut self.space, END)?;
@@ -109,7 +112,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok((sequence, survey.is_blank()))
     }
 
-    /// Keeps the blocks from being opened that hold pages of the index `identity`, unless that are all.
+    /// Keeps the blocks from being opened that hold pages of the index `identity`, unless that are
+    /// all.
     fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         let mut others = false;
         for block in self.space.blocks.all() {

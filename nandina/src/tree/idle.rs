@@ -73,10 +73,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             + self.space.checkpoint_cost()
     }
 
-    /// Does part of the work that is due anyway, with at most `budget` chip operations: saves pages that
-    /// the ECC found weak and pages on bad blocks, collects garbage until the next block's worth of
-    /// changes need none, erases the block that is opened next, and, where the chip can
-    /// [tell](Flash::reports_corrections), reads on through the valid pages to see how well they can be read.
+    /// Does part of the work that is due anyway, with at most `budget` chip operations: saves pages
+    /// that the ECC found weak and pages on bad blocks, collects garbage until the next block's
+    /// worth of changes need none, erases the block that is opened next, and, where the chip can
+    /// [tell](Flash::reports_corrections), reads on through the valid pages to see how well they
+    /// can be read.
     ///
     /// What waits in the write buffer goes on waiting.
     ///
@@ -158,8 +159,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         whole && written < self.space.block_pages()
     }
 
-    /// The next page to move; `ride` if a step can carry along what stands beside it, `look` if it can look for data that
-    /// has rested, which takes a read, and move a page of it.
+    /// The next page to move; `ride` if a step can carry along what stands beside it, `look` if it
+    /// can look for data that has rested, which takes a read, and move a page of it.
     fn due(&mut self, ride: bool, look: bool) -> Result<Due, Fault<F::Error>> {
         let room = self.space.room();
         if room < self.floor() {
@@ -211,8 +212,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(self.next_valid(block, 0)?.map(|(page, _)| page))
     }
 
-    /// Reads at most `reads` valid pages, going on where the last call ended. Without an ECC that reports what it
-    /// corrects there is nothing to find.
+    /// Reads at most `reads` valid pages, going on where the last call ended. Without an ECC that
+    /// reports what it corrects there is nothing to find.
     fn patrol(&mut self, mut reads: u32) -> Result<(), Fault<F::Error>> {
         if !self.space.reports_corrections() {
             return Ok(());

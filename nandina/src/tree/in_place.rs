@@ -56,9 +56,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.find_every_node(self.space.identity())
     }
 
-    /// Finds every node of an index that is replaced in place, without the pages that turn out to be
-    /// torn. Returns the header of the root, if there is one; if that is of an index of other sizes,
-    /// nothing else is known of it.
+    /// Finds every node of an index that is replaced in place, without the pages that turn out to
+    /// be torn. Returns the header of the root, if there is one; if that is of an index of other
+    /// sizes, nothing else is known of it.
     pub(super) fn recover_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
         self.torn = [u32::MAX; TORN_MAX];
         loop {

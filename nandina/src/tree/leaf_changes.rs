@@ -1,4 +1,5 @@
-//! The waiting changes of one leaf, applied to it or to its halves in page buffers. Nothing is programmed here.
+//! The waiting changes of one leaf, applied to it or to its halves in page buffers. Nothing is
+//! programmed here.
 
 use core::cell::Cell;
 
@@ -28,8 +29,8 @@ pub struct Changes<'k> {
 }
 
 impl<'k> Changes<'k> {
-    /// The changes `from` up to `end` of `batch`, to an index of so many records; whether they go into the upper half, and
-    /// whether the leaf has room for all of them.
+    /// The changes `from` up to `end` of `batch`, to an index of so many records; whether they go
+    /// into the upper half, and whether the leaf has room for all of them.
     pub const fn of(
         batch: &'k Batch<'k>,
         (from, end): (usize, usize),
@@ -114,8 +115,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(false)
     }
 
-    /// Applies the changes from `from` on to the halves of the leaf, as long as none is divided and none empties one.
-    /// Answers where the others begin.
+    /// Applies the changes from `from` on to the halves of the leaf, as long as none is divided and
+    /// none empties one. Answers where the others begin.
     fn edit_halves(
         &mut self,
         changes: &Changes<'_>,

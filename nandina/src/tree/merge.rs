@@ -1,14 +1,15 @@
-//! Nodes that were thinned out become one, where a division would make the tree larger than planned. Removals merge
-//! nothing: they cost what they cost, and most trees are never sparse. A change that divides a node of a tree that is as
-//! large as [`Size`] allows looks for two neighbours below one parent whose records fit in one node, and merges them
-//! first. Where there are none, the tree is no larger than that for its records.
+//! Nodes that were thinned out become one, where a division would make the tree larger than
+//! planned. Removals merge nothing: they cost what they cost, and most trees are never sparse. A
+//! change that divides a node of a tree that is as large as [`Size`] allows looks for two
+//! neighbours below one parent whose records fit in one node, and merges them first. Where there
+//! are none, the tree is no larger than that for its records.
 //!
-//! The lower node takes the upper one's records in and is written; then its parent, which drops the upper one and
-//! commits. Where a node is replaced in place before its parent, it is trimmed until the parent is written as well: a
-//! cut leaves the two nodes as they were.
+//! The lower node takes the upper one's records in and is written; then its parent, which drops the
+//! upper one and commits. Where a node is replaced in place before its parent, it is trimmed until
+//! the parent is written as well: a cut leaves the two nodes as they were.
 //!
-//! Cost of a search: at most four reads for each node of the tree. So it is made once for each level in a change, and
-//! nothing of it is kept.
+//! Cost of a search: at most four reads for each node of the tree. So it is made once for each
+//! level in a change, and nothing of it is kept.
 
 use super::descend::Path;
 use super::rewrite::Edit;
@@ -18,7 +19,8 @@ use crate::flash::Flash;
 use crate::node::{Node, NodeMut, SAME_PAGE};
 use crate::place::Placement;
 
-/// Merges of inner nodes in one change, at most, beside the one that keeps the tree from growing higher.
+/// Merges of inner nodes in one change, at most, beside the one that keeps the tree from growing
+/// higher.
 const INNER_MAX: u8 = 2;
 
 /// Merges in one change of a tree of `height`, at most: of leaves, and of all nodes.
@@ -39,11 +41,13 @@ fn shares_pages<S: Placement>(height: u8) -> bool {
 /// Rounds after which the numbers of nodes have settled, or never will.
 const ROUNDS: usize = 48;
 
-/// The largest tree of so many records whose underfull neighbours are merged when it is about to grow.
+/// The largest tree of so many records whose underfull neighbours are merged when it is about to
+/// grow.
 ///
-/// Let no two neighbours below one parent fit in one node of *c* records. Of the children of a parent each two hold
-/// *c* + 1 records at least, and one may be left over: so a level of nodes with *r* records has at most
-/// 2 *r* / (*c* + 1) nodes, and one more for each parent. One more is about to be made.
+/// Let no two neighbours below one parent fit in one node of *c* records. Of the children of a
+/// parent each two hold *c* + 1 records at least, and one may be left over: so a level of nodes
+/// with *r* records has at most 2 *r* / (*c* + 1) nodes, and one more for each parent. One more is
+/// about to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Size {
     pub height: u8,
@@ -88,7 +92,8 @@ impl Size {
         for _ in 0..ROUNDS {
             let before = nodes;
             let inner = sum(&nodes[2..=height]);
-            // Of the inner nodes, those that are no parents of leaves: the root, and two on each level between.
+            // Of the inner nodes, those that are no parents of leaves: the root, and two on each
+            // level between.
             let others = if height > 2 { 1 + 2 * (height as u32 - 3) } else { 0 };
             nodes[1] = most(records, 1, inner - others.min(inner - 1));
             for level in 2..height {
@@ -126,7 +131,8 @@ pub struct Upper {
 }
 
 impl Upper {
-    /// The pointer by which the parent knows the node, and whether its page holds nothing else that is needed.
+    /// The pointer by which the parent knows the node, and whether its page holds nothing else that
+    /// is needed.
     pub const fn page(&self, level: u8) -> (u32, bool) {
         (self.page, self.lowest == level)
     }
@@ -165,8 +171,8 @@ impl Merges {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Whether nodes are to be merged before the `divided` lowest nodes of a path are divided, and which. If the
-    /// change is `refused` any will do.
+    /// Whether nodes are to be merged before the `divided` lowest nodes of a path are divided, and
+    /// which. If the change is `refused` any will do.
     #[inline(never)]
     pub(super) fn sparse(&self, divided: u8, refused: bool, merges: &Merges) -> Option<Sparse> {
         if divided == 0 || self.height == 1 {
@@ -242,8 +248,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Looks for two neighbours of `level` below one parent that fit in one node. Keeps the keys by which the parent
-    /// knows them where those of a divided node would be.
+    /// Looks for two neighbours of `level` below one parent that fit in one node. Keeps the keys by
+    /// which the parent knows them where those of a divided node would be.
     #[inline(never)]
     fn find_pair(&mut self, level: u8) -> Result<Option<Upper>, Fault<F::Error>> {
         let capacity = self.capacity(level);
@@ -298,8 +304,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         kept
     }
 
-    /// The node of `level` in its working buffer takes in the records of its upper neighbour, whose range begins at
-    /// `bound`.
+    /// The node of `level` in its working buffer takes in the records of its upper neighbour, whose
+    /// range begins at `bound`.
     #[inline(never)]
     pub(super) fn take_in(
         &mut self,

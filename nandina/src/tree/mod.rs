@@ -3,8 +3,9 @@
 //! The tree knows keys, nodes and levels. It knows nothing of chips: pages come from and go to
 //! [`Space`], and where a changed node goes is the placement's answer. No recursion, no heap.
 //!
-//! Nodes that become empty vanish, and removals merge nothing (μ-Tree paper, section 3.4). Only a tree that would grow
-//! beyond what is planned for its records merges nodes first (`merge.rs` beside this).
+//! Nodes that become empty vanish, and removals merge nothing (μ-Tree paper, section 3.4). Only a
+//! tree that would grow beyond what is planned for its records merges nodes first (`merge.rs`
+//! beside this).
 
 #[cfg(feature = "write-buffer")]
 mod batch;
@@ -190,12 +191,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Ends the use of the index and returns the chip. With a write cache or a write buffer, call
     /// [`flush`](Self::flush) before, or what they hold is lost.
     ///
-    /// The chip then says that nothing on it is torn, so that the next [`open`](Self::open) only reads. Without `close`
-    /// nothing is lost, and that `open` writes anew what a cut may have left torn. If the device fails here, the index is
-    /// as if it had not been closed.
+    /// The chip then says that nothing on it is torn, so that the next [`open`](Self::open) only
+    /// reads. Without `close` nothing is lost, and that `open` writes anew what a cut may have left
+    /// torn. If the device fails here, the index is as if it had not been closed.
     ///
-    /// Cost: one read and one program, now and then an erase; nothing where nothing was written since the index was
-    /// opened, where nodes are replaced in place, and where the chip is too full for one page more.
+    /// Cost: one read and one program, now and then an erase; nothing where nothing was written
+    /// since the index was opened, where nodes are replaced in place, and where the chip is too
+    /// full for one page more.
     pub fn close(mut self) -> F {
         // What fails is left to the next mount.
         let _ = self.mark_end();
@@ -366,7 +368,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             .ok_or_else(|| self.corrupt(frame, Damage::NodeTooFull))
     }
 
-    /// The page that `frame` holds is wrong; the root, if what it holds was changed since it was read.
+    /// The page that `frame` holds is wrong; the root, if what it holds was changed since it was
+    /// read.
     fn corrupt(&self, frame: usize, reason: Damage) -> Fault<F::Error> {
         let held = self.space.frames.held(frame);
         let is_page = held < self.space.geometry().pages();

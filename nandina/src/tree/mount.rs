@@ -1,9 +1,10 @@
-//! Formatting a chip, and finding the index again after any cut.
+//! Opening: finding the index again after any cut.
 //!
 //! Sequence numbers rise with every program, and blocks are written one at a time, so the newest block
 //! is the one whose first page has the highest number. The last root in it is the commit point; pages
 //! behind it belong to an operation that was cut, and nothing refers to them. The account of valid pages
-//! is rebuilt by walking the inner nodes. A mount writes nothing, so a cut during it changes nothing.
+//! is rebuilt by walking the inner nodes. All of that only reads; what may be torn is written anew
+//! afterwards (`settle.rs` beside this), unless the session before ended by `close`.
 //!
 //! A cut damages at most the last page of a block, since no block is written after it. More damage behind
 //! the root that is found may have been newer roots: the mount counts it
@@ -40,7 +41,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Opens the index on the chip, after a clean end or a cut alike.
     ///
     /// Cost: one read for each block, a few, and one read for each inner node; with checkpoints a few, and one for
-    /// each inner node that was written since the last one or replaced.
+    /// each inner node that was written since the last one or replaced. Unless the session before ended
+    /// by [`close`](Self::close), what may be torn is written anew: an erase and two programs, more where
+    /// nodes commit for themselves. `plan` has the bound.
     pub fn open(
         flash: F,
         options: &Options,

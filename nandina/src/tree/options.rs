@@ -50,10 +50,11 @@ pub struct Options {
     /// no write cache. After a cut each change since the last flush is there wholly or not at all, each for itself,
     /// and for no key anything older than what that flush held. Source: VMTree paper, section 4.1.
     ///
-    /// A put waits only if the pages are allowed that all waiting puts can take; else it is made at once, after those
-    /// that wait. Then only a new key can be refused, never another value for one that is there. A change that waits is
-    /// refused only if the device has worn out since. Of a change that waits it is not known whether its key was there. The processor shifts half of the buffer for each
-    /// change.
+    /// A put waits only if the pages are allowed that all waiting puts can take; else it is made at
+    /// once, after those that wait. Then only a new key can be refused, never another value for one
+    /// that is there. A change that waits is refused only if the device has worn out since. Of a
+    /// change that waits it is not known whether its key was there. The processor shifts half of
+    /// the buffer for each change.
     pub write_buffer: usize,
     /// Changes in the write buffer that are too many to wait: as soon as there are so many, they are flushed. At least
     /// 1; `None` for as many as there is room for. Default: `None`.
@@ -264,7 +265,8 @@ pub(super) fn unusable(geometry: &Geometry) -> Option<BadOption> {
     (space::layout_of(geometry).frame_bytes() < HEADER_BYTES).then_some(BadOption::PageBytes)
 }
 
-/// The geometry, with numbers of pages and blocks that are beyond their ranges reduced to the largest of these.
+/// The geometry, with numbers of pages and blocks that are beyond their ranges reduced to the
+/// largest of these.
 pub(super) fn bounded(geometry: &Geometry) -> Geometry {
     let pages_per_block = geometry.pages_per_block.min(PAGES_MAX);
     let blocks = geometry.blocks.min((STAGED - 1) / pages_per_block.max(1));
@@ -275,7 +277,8 @@ pub(super) fn bounded(geometry: &Geometry) -> Geometry {
 /// one bit for each page, and for each block half a byte and what [`Wear`] says; with [`Options::verify`] one page buffer more; the
 /// caches and the write buffer that the options ask for, and what [`Victims`] says. Nothing else is used but the struct itself.
 ///
-/// Sizes and counts beyond their ranges are reduced to the largest that is allowed: no index is opened with them.
+/// Sizes and counts beyond their ranges are reduced to the largest that is allowed: no index is
+/// opened with them.
 pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize {
     let pages_max = usize::from(u16::MAX);
     let options = Options {

@@ -10,7 +10,8 @@ use crate::error::{PairError, ReadError, WriteError};
 use crate::flash::Flash;
 use crate::place::Placement;
 
-/// What follows a prefix in the keys that begin with it, from the lowest key up: the records of a value.
+/// What follows a prefix in the keys that begin with it, from the lowest key up: the records of a
+/// value.
 ///
 /// Cost: as that of a [`Range`].
 pub struct Records<'i, 'b, 'k, F, S: Placement> {
@@ -19,11 +20,13 @@ pub struct Records<'i, 'b, 'k, F, S: Placement> {
 }
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
-    /// Pairs of a value and a record in this index, whose values all have `value_bytes` bytes, and whose records have
-    /// the rest of a key. A value or a record of another length is refused, so that pairs of different values are
-    /// never mixed. The length is not stored on the medium: give the same one each time.
+    /// Pairs of a value and a record in this index, whose values all have `value_bytes` bytes, and
+    /// whose records have the rest of a key. A value or a record of another length is refused, so
+    /// that pairs of different values are never mixed. The length is not stored on the medium: give
+    /// the same one each time.
     ///
-    /// Fails unless the index's own values have 0 bytes, and `value_bytes` is 1 to one less than the bytes of a key.
+    /// Fails unless the index's own values have 0 bytes, and `value_bytes` is 1 to one less than
+    /// the bytes of a key.
     ///
     /// Cost: none; nothing is read.
     ///
@@ -66,12 +69,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(Pairs { index: self, value_bytes })
     }
 
-    /// Inserts the key that is `value` followed by `record`, as [`insert`](Self::insert) does, with the same result
-    /// and cost.
+    /// Inserts the key that is `value` followed by `record`, as [`insert`](Self::insert) does, with
+    /// the same result and cost.
     ///
-    /// Together they have as many bytes as a key, and the index has values of 0 bytes. Where the one ends and the other
-    /// begins is not stored: `ab` with `cd` is the same key as `abc` with `d`. [`pairs`](Self::pairs) fixes the length
-    /// of values.
+    /// Together they have as many bytes as a key, and the index has values of 0 bytes. Where the
+    /// one ends and the other begins is not stored: `ab` with `cd` is the same key as `abc` with
+    /// `d`. [`pairs`](Self::pairs) fixes the length of values.
     pub fn insert_pair(
         &mut self,
         value: &[u8],
@@ -81,8 +84,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.insert(&key[..value.len() + record.len()], &[])
     }
 
-    /// Removes the key that is `value` followed by `record`, as [`remove`](Self::remove) does, with the same result and
-    /// cost.
+    /// Removes the key that is `value` followed by `record`, as [`remove`](Self::remove) does, with
+    /// the same result and cost.
     pub fn remove_pair(
         &mut self,
         value: &[u8],
@@ -92,8 +95,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.remove(&key[..value.len() + record.len()])
     }
 
-    /// Inserts the key that is `after` followed by `record`, then removes the one that is `before` followed by `record`:
-    /// the record has another value. A cut in between leaves both keys, and never neither; repeating the call is safe.
+    /// Inserts the key that is `after` followed by `record`, then removes the one that is `before`
+    /// followed by `record`: the record has another value. A cut in between leaves both keys, and
+    /// never neither; repeating the call is safe.
     ///
     /// Cost: an insert and a remove; with a write buffer, a flush between them if `before` is below `after`.
     pub fn move_pair(
@@ -114,12 +118,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(())
     }
 
-    /// Finds every key that begins with the bytes of `value`, and returns the rest of each, from the lowest up; what waits
-    /// in the write buffer included.
+    /// Finds every key that begins with the bytes of `value`, and returns the rest of each, from
+    /// the lowest up; what waits in the write buffer included.
     ///
-    /// Any prefix of a key may be given. So where pairs were inserted with values of different lengths,
-    /// `find_all(b"ab")` returns keys inserted for the value `abc` too. [`pairs`](Self::pairs) refuses values of another
-    /// length.
+    /// Any prefix of a key may be given. So where pairs were inserted with values of different
+    /// lengths, `find_all(b"ab")` returns keys inserted for the value `abc` too.
+    /// [`pairs`](Self::pairs) refuses values of another length.
     pub fn find_all<'i, 'k>(
         &'i mut self,
         value: &'k [u8],
@@ -147,8 +151,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     }
 }
 
-/// Pairs of values and records in an index, with one length of values and one of records: a secondary index. Made by
-/// [`Index::pairs`].
+/// Pairs of values and records in an index, with one length of values and one of records: a
+/// secondary index. Made by [`Index::pairs`].
 pub struct Pairs<'i, 'b, F, S: Placement> {
     index: &'i mut Index<'b, F, S>,
     value_bytes: usize,
@@ -158,19 +162,22 @@ pub struct Pairs<'i, 'b, F, S: Placement> {
 type WriteFault<F> = PairError<WriteError<<F as Flash>::Error>>;
 
 impl<'b, F: Flash, S: Placement> Pairs<'_, 'b, F, S> {
-    /// Inserts the pair of `value` and `record`. Returns what [`Index::insert`] returns, at the same cost.
+    /// Inserts the pair of `value` and `record`. Returns what [`Index::insert`] returns, at the
+    /// same cost.
     pub fn insert(&mut self, value: &[u8], record: &[u8]) -> Result<Option<bool>, WriteFault<F>> {
         self.sized(value, Some(record))?;
         Ok(self.index.insert_pair(value, record)?)
     }
 
-    /// Removes the pair of `value` and `record`. Returns what [`Index::remove`] returns, at the same cost.
+    /// Removes the pair of `value` and `record`. Returns what [`Index::remove`] returns, at the
+    /// same cost.
     pub fn remove(&mut self, value: &[u8], record: &[u8]) -> Result<Option<bool>, WriteFault<F>> {
         self.sized(value, Some(record))?;
         Ok(self.index.remove_pair(value, record)?)
     }
 
-    /// Gives `record`, which has the value `before`, the value `after`, as [`Index::move_pair`] does.
+    /// Gives `record`, which has the value `before`, the value `after`, as [`Index::move_pair`]
+    /// does.
     pub fn move_pair(
         &mut self,
         before: &[u8],
@@ -182,7 +189,8 @@ impl<'b, F: Flash, S: Placement> Pairs<'_, 'b, F, S> {
         Ok(self.index.move_pair(before, after, record)?)
     }
 
-    /// Finds all records of `value` and of no other, from the lowest up; what waits in the write buffer included.
+    /// Finds all records of `value` and of no other, from the lowest up; what waits in the write
+    /// buffer included.
     pub fn find_all<'r, 'k>(
         &'r mut self,
         value: &'k [u8],

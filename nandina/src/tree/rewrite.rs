@@ -193,8 +193,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         })
     }
 
-    /// The node that its parent knows as `name` was put with the records of `upper`, which is not needed any more once
-    /// the parent is told.
+    /// The node that its parent knows as `name` was put with the records of `upper`, which is not
+    /// needed any more once the parent is told.
     #[inline(never)]
     fn drop_upper(&mut self, name: u32, level: u8, put: Option<Child>, upper: &Upper) -> Child {
         self.inner_nodes -= u32::from(level > 1);

@@ -108,8 +108,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Whether the newest page on the chip is the end of a session. Then nothing can be torn but a page that commits
-    /// nothing, or a block that held nothing.
+    /// Whether the newest page on the chip is the end of a session. Then nothing can be torn but a
+    /// page that commits nothing, or a block that held nothing.
     pub(super) fn ended_well(&self) -> bool {
         self.ended > 0 && self.ended + GAP == self.space.sequence()
     }
@@ -177,7 +177,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 from = place;
             }
         }
-        // All that counts is in other blocks now, the newest commit as well: no state before it is needed.
+        // All that counts is in other blocks now, the newest commit as well: no state before it is
+        // needed.
         self.space.blocks.release();
         for block in self.space.blocks.all() {
             let first = self.space.first_sequence(block)?;
@@ -198,7 +199,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.mark(0)
     }
 
-    /// Programs a page that no node leads to and that tells of so many `records`. Cost: one read and one program.
+    /// Programs a page that no node leads to and that tells of so many `records`. Cost: one read
+    /// and one program.
     fn mark(&mut self, records: u32) -> Result<(), Fault<F::Error>> {
         self.space.begin_walk();
         let root = PageNumber(self.space.where_is(self.root));
@@ -210,8 +212,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Says on the chip that the session ends here and everything before is whole, so that the next mount has nothing
-    /// to settle. Without room for that page, or if nothing was programmed, nothing is written.
+    /// Says on the chip that the session ends here and everything before is whole, so that the next
+    /// mount has nothing to settle. Without room for that page, or if nothing was programmed,
+    /// nothing is written.
     pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
         let can_end = self.settled && !self.in_doubt && self.space.has_begun();
         if can_end && !S::DESCRIPTION.in_place && self.space.room() > self.kept() {
@@ -227,8 +230,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Collects garbage where less room is left than a collection may need. Where that does not suffice, blocks that were
-    /// kept from being opened are free after all.
+    /// Collects garbage where less room is left than a collection may need. Where that does not
+    /// suffice, blocks that were kept from being opened are free after all.
     fn keep_room_to_settle(&mut self) -> Result<(), Fault<F::Error>> {
         let least = self.space.block_pages() + 2 * S::path_pages(self.height);
         for _ in 0..2 {
@@ -250,8 +253,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Goes on only if `page`, which made the last commit, reads the same time after time: there is no room to write it
-    /// anew before something is built on it. The tree before it needs no block then.
+    /// Goes on only if `page`, which made the last commit, reads the same time after time: there is
+    /// no room to write it anew before something is built on it. The tree before it needs no block
+    /// then.
     fn expect_steady(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
         if self.is_steady(page)? {
             Ok(())
@@ -260,12 +264,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Where the root commits: writes the page that holds it anew. Mounts that are cut here again and again would use up
-    /// the reserve, a block each time. So near to that nothing is written where every page that may be torn reads the same
-    /// time after time.
+    /// Where the root commits: writes the page that holds it anew. Mounts that are cut here again
+    /// and again would use up the reserve, a block each time. So near to that nothing is written
+    /// where every page that may be torn reads the same time after time.
     ///
-    /// Cost: one read, two programs, and an erase; near the reserve one read for each block, [`LOOKS`] for each that may
-    /// begin with a torn page, and a collection.
+    /// Cost: one read, two programs, and an erase; near the reserve one read for each block,
+    /// [`LOOKS`] for each that may begin with a torn page, and a collection.
     fn settle_root(&mut self) -> Result<(), Fault<F::Error>> {
         let root = self.root;
         let held_pages = self.space.blocks.held_blocks() * self.space.block_pages();
@@ -277,7 +281,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             if self.ends_alike()? {
                 return Ok(());
             }
-            // The first page that is moved makes a new root. The other nodes of the page that may be torn may stay.
+            // The first page that is moved makes a new root. The other nodes of the page that may
+            // be torn may stay.
             match self.gain_room(0) {
                 Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
                 gained => gained?,

@@ -1,5 +1,5 @@
-//! Which pages may be torn where pages commit for themselves, and which blocks an earlier state still needs. Nothing is
-//! written here.
+//! Which pages may be torn where pages commit for themselves, and which blocks an earlier state
+//! still needs. Nothing is written here.
 
 use super::descend::Path;
 use super::recover::Found;
@@ -17,9 +17,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         sequence < self.torn_from && !self.torn.contains(&page.0)
     }
 
-    /// Where pages commit for themselves: whether those that may be torn count is decided before anything else is read.
-    /// They are the last ones of the blocks that were written since all was settled. One that cannot be read each time
-    /// is torn, and does not count.
+    /// Where pages commit for themselves: whether those that may be torn count is decided before
+    /// anything else is read. They are the last ones of the blocks that were written since all was
+    /// settled. One that cannot be read each time is torn, and does not count.
     ///
     /// Cost: two reads for each block and some for each that may hold a torn page.
     pub(super) fn decide_on_torn(&mut self, identity: u32) -> Result<Found, Fault<F::Error>> {
@@ -100,8 +100,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// Whether the end of the block that was opened last, and the first page of each that may have been opened since,
-    /// read the same time after time.
+    /// Whether the end of the block that was opened last, and the first page of each that may have
+    /// been opened since, read the same time after time.
     pub(super) fn ends_alike(&mut self) -> Result<bool, Fault<F::Error>> {
         let mut newest = None;
         for block in self.space.blocks.all() {
@@ -132,8 +132,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// Where records are appended: a parent may have been told of its child's new page, or not. Until all is settled no
-    /// block is opened that one of the pages is in of which that parent was ever told.
+    /// Where records are appended: a parent may have been told of its child's new page, or not.
+    /// Until all is settled no block is opened that one of the pages is in of which that parent was
+    /// ever told.
     pub(super) fn hold_told_before(&mut self) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(self.newest.0);
         let level = match self.keep_first_key(page) {
@@ -180,8 +181,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Where pages commit for themselves: keeps the blocks from being opened that only the newest commit has made free.
-    /// These hold the page that the committed node had before, and what that one pointed to.
+    /// Where pages commit for themselves: keeps the blocks from being opened that only the newest
+    /// commit has made free. These hold the page that the committed node had before, and what that
+    /// one pointed to.
     ///
     /// Cost: one read for each written page, unless a root committed.
     pub(super) fn hold_before_commit(

@@ -2,9 +2,10 @@
 //! ([`Placement::TRIMS`]), the lower half keeps old copies of what went up. They end where the upper neighbour's
 //! range begins, which the ancestors tell; here they are cut off in the page buffer.
 //!
-//! When a node vanishes its range falls to a neighbour. To an upper neighbour it can fall at once. A lower neighbour
-//! is written anew before, at every level of its right edge, where it holds old copies: else they would come back.
-//! A node that takes in its upper neighbour is written anew in any case, and what is below keeps its bounds.
+//! When a node vanishes its range falls to a neighbour. To an upper neighbour it can fall at once.
+//! A lower neighbour is written anew before, at every level of its right edge, where it holds old
+//! copies: else they would come back. A node that takes in its upper neighbour is written anew in
+//! any case, and what is below keeps its bounds.
 
 use super::Index;
 use super::descend::Path;
@@ -49,8 +50,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(frame)
     }
 
-    /// Finds the first key that is not the node's of `level` any more: that of its upper neighbour. Answers whether
-    /// there is one. Cost: nothing, unless the ancestors were displaced from their page buffers.
+    /// Finds the first key that is not the node's of `level` any more: that of its upper neighbour.
+    /// Answers whether there is one. Cost: nothing, unless the ancestors were displaced from their
+    /// page buffers.
     #[inline(never)]
     pub(super) fn find_bound(&mut self, path: &Path, level: u8) -> Result<bool, Fault<F::Error>> {
         let mut above = level + 1;
@@ -65,8 +67,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// The key at `slot` of the node of `level` in `frame` is the bound of what is read next. A descent keeps the
-    /// nearest, so it needs no ancestor again that was displaced from its page buffer.
+    /// The key at `slot` of the node of `level` in `frame` is the bound of what is read next. A
+    /// descent keeps the nearest, so it needs no ancestor again that was displaced from its page
+    /// buffer.
     #[inline(never)]
     pub(super) fn keep_bound(
         &mut self,

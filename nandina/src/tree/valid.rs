@@ -27,7 +27,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// No page holds a root of the index that can be read: the error, which names the first page that cannot be read.
+    /// No page holds a root of the index that can be read: the error, which names the first page
+    /// that cannot be read.
     ///
     /// Cost: one read for each page up to that one.
     #[inline(never)]

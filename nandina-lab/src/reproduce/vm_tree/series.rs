@@ -1,5 +1,6 @@
-//! The data sets: random records, and sensor series as a secondary index over them sees them. The series are those of the
-//! folder `data` of EmbedDB (<https://github.com/ubco-db/EmbedDB>). Files that are not there give a reason, not an error.
+//! The data sets: random records, and sensor series as a secondary index over them sees them. The
+//! series are those of the folder `data` of EmbedDB (<https://github.com/ubco-db/EmbedDB>). Files
+//! that are not there give a reason, not an error.
 
 use std::path::Path;
 

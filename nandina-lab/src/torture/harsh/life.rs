@@ -1,5 +1,5 @@
-//! What is done with an opened index in a run with hardships, and what it must hold. Nothing is opened here, and no
-//! power is cut.
+//! What is done with an opened index in a run with hardships, and what it must hold. Nothing is
+//! opened here, and no power is cut.
 
 use nandina::place::Placement;
 use nandina::{Index, Options, WriteError};
@@ -11,7 +11,8 @@ use crate::torture::cuts::Done;
 use crate::torture::oracle::{Change, Model, Pending, Unknown, contents, key, text, value};
 use crate::torture::{CutPoint, CutRun, Device};
 
-/// Changes after a first cut that the second one may hit, and after an error of the device in the same session.
+/// Changes after a first cut that the second one may hit, and after an error of the device in the
+/// same session.
 pub const CHANGES_BETWEEN: usize = 2;
 
 /// So many changes are done without idle steps, and as many with one behind each, by turns.
@@ -122,7 +123,8 @@ impl Life {
         Ok(())
     }
 
-    /// Works on the opened index. Answers whether the chip is to be formatted next, else nothing is left to do.
+    /// Works on the opened index. Returns whether the chip is to be formatted next, else nothing is
+    /// left to do.
     pub fn work<D: Device, S: Placement>(
         &mut self,
         index: &mut Index<'_, &mut D, S>,
@@ -175,7 +177,8 @@ impl Life {
         }
     }
 
-    /// After an error of the device: the same index holds the old or the new state, and goes on saying so.
+    /// After an error of the device: the same index holds the old or the new state, and goes on
+    /// saying so.
     fn see_again<D: Device, S: Placement>(
         &mut self,
         index: &mut Index<'_, &mut D, S>,
@@ -187,7 +190,7 @@ impl Life {
         same.map_err(|end| at("after an error of the device, once more", end))
     }
 
-    /// Does `change`. Answers whether the device gave it up.
+    /// Does `change`. Returns whether the device gave it up.
     fn change<D: Device, S: Placement>(
         &mut self,
         index: &mut Index<'_, &mut D, S>,
@@ -232,7 +235,7 @@ impl Life {
         }
     }
 
-    /// Flushes what waits. Answers whether the device gave it up.
+    /// Flushes what waits. Returns whether the device gave it up.
     fn flush<D: Device, S: Placement>(
         &mut self,
         index: &mut Index<'_, &mut D, S>,
@@ -249,7 +252,7 @@ impl Life {
         }
     }
 
-    /// An idle step or a checkpoint, if it is their turn. Answers whether the device gave it up.
+    /// An idle step or a checkpoint, if it is their turn. Returns whether the device gave it up.
     fn idle<D: Device, S: Placement>(
         &mut self,
         index: &mut Index<'_, &mut D, S>,

@@ -1,10 +1,11 @@
-//! The run that is cut, with hardships: torn pages that read otherwise each time, other options at each opening, a
-//! format over the index, a write buffer, and errors of the device that leave power on.
+//! The run that is cut, with hardships: torn pages that read otherwise each time, other options at
+//! each opening, a format over the index, a write buffer, and errors of the device that leave power
+//! on.
 //!
-//! What was once seen stays. The first opening after a cut decides what of the change that was cut is there; a scan
-//! finds it out, and then every later opening, whatever it reads from torn pages and whatever is cut in it, must find
-//! the same. After a format that was cut there is the index from before, or an empty one, or none: then the chip can be
-//! formatted.
+//! What was once seen stays. The first opening after a cut decides what of the change that was cut
+//! is there; a scan finds it out, and then every later opening, whatever it reads from torn pages
+//! and whatever is cut in it, must find the same. After a format that was cut there is the index
+//! from before, or an empty one, or none: then the chip can be formatted.
 
 mod life;
 
@@ -24,7 +25,8 @@ const CHANGES_AFTER: usize = 12;
 /// How often the torn pages after the last cut are read in another way.
 const READINGS: u32 = 3;
 
-/// More chip operations than a session can need. Without the bound a call without end would not be found.
+/// More chip operations than a session can need. Without the bound a call without end would not be
+/// found.
 const OPERATIONS_MAX: u64 = 2_000_000;
 
 struct Runner<D> {
@@ -93,7 +95,8 @@ impl<D: Device> Runner<D> {
         }
     }
 
-    /// Holds the chip against what may be there, again and again, on clones whose torn pages read otherwise.
+    /// Holds the chip against what may be there, again and again, on clones whose torn pages read
+    /// otherwise.
     fn examine<S: Placement>(&self) -> Result<(), String> {
         // Stable pages read the same each time.
         let readings = if self.life.run.hardships.unstable { READINGS } else { 1 };
@@ -140,8 +143,9 @@ impl<D: Device> Runner<D> {
     }
 }
 
-/// Does `run` with its hardships on a new chip, stopped at each of `cuts` in turn: by a cut of power, or, where the
-/// run has errors, the first time by an error of the device. Answers what is wrong, if anything is.
+/// Does `run` with its hardships on a new chip, stopped at each of `cuts` in turn: by a cut of
+/// power, or, where the run has errors, the first time by an error of the device. Answers what is
+/// wrong, if anything is.
 pub fn cut_once<S: Placement, D: Device>(
     device: D,
     run: CutRun,
