@@ -15,6 +15,7 @@ mod close;
 mod deaf;
 mod faults;
 mod folds;
+mod formats;
 mod full;
 mod geometry;
 mod golden;

@@ -19,6 +19,8 @@ const COMPARING: u64 = 5;
 struct Opened {
     /// By the place in the list, the sequence number of the first page if it is newer than the checkpoint.
     since: [Option<u64>; LISTED_MAX],
+    /// One of them holds newer pages of another formatting: the index of the checkpoint is gone.
+    outdated: bool,
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -39,7 +41,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let opened = self.look_into(found)?;
         let listed = found.listed();
         // Once its last block is open, others may be that it does not name.
-        if opened.since[..listed.len()].iter().all(Option::is_some) {
+        if opened.outdated || opened.since[..listed.len()].iter().all(Option::is_some) {
             return Ok(false);
         }
         let identity = Some(found.header.identity);
@@ -121,7 +123,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Reads the first readable page of each block that the checkpoint names.
     fn look_into(&mut self, found: &Found) -> Result<Opened, Fault<F::Error>> {
-        let mut opened = Opened { since: [None; LISTED_MAX] };
+        let mut opened = Opened { since: [None; LISTED_MAX], outdated: false };
         for (since, &block) in opened.since.iter_mut().zip(found.listed()) {
             // A block that was given up is not opened again, but the newest root may be in it.
             if self.space.blocks.is_bad(block) {
@@ -131,9 +133,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 let page = self.space.page_at(block, place);
                 match self.space.read_raw(page, 0)? {
                     Ok(header) => {
-                        if header.identity == found.header.identity
-                            && header.sequence > found.header.sequence
-                        {
+                        if header.sequence <= found.header.sequence {
+                            break;
+                        }
+                        if header.identity != found.header.identity {
+                            opened.outdated = true;
+                        } else {
                             // What it holds of checkpoints is no way to a root.
                             *since = Some(if header.lowest > 0 { header.sequence } else { 0 });
                             self.space.blocks.set_erase_count(block, header.erase_count);

@@ -6,9 +6,19 @@ use super::options::Options;
 use super::survey::{END, survey};
 use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
+use crate::node::SESSION_START;
 
 use crate::place::{Origin, Placement};
 use crate::space::{GAP, Kind};
+
+/// What a new index replaces.
+enum Replaced {
+    Nothing,
+    /// An index whose last session wrote the page with this sequence number.
+    Continued(u64),
+    /// What cannot be opened, and the highest sequence number that can be seen.
+    Damaged(u64),
+}
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Makes an empty index on the chip. An older index on it is gone once this returns `Ok`; after
@@ -33,27 +43,17 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
         // What is there stays whole until the new root takes its place: only what it does not need
         // is erased.
-        let (sequence, is_blank) = match index.find_as_seen() {
+        let replaced = match index.find_to_replace() {
+            Ok(()) if S::DESCRIPTION.in_place => Replaced::Continued(index.space.sequence()),
             Ok(()) => {
-                if index.space.medium.checkpoints {
-                    index.space.clear_anchors()?;
-                }
-                let is_ahead = !S::DESCRIPTION.in_place;
-                (index.space.sequence() - if is_ahead { GAP } else { 0 }, false)
+                index.begin_last_session()?;
+                Replaced::Continued(index.space.sequence())
             }
             Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
-            Err(OpenError::Blank) => (0, true),
+            Err(OpenError::Blank) => Replaced::Nothing,
             Err(_) => index.survey_to_replace()?,
         };
-        // Above all that was torn before, and below all that a later mount of what is there now
-        // writes: if this root is torn, that outdates it.
-        let before = sequence.saturating_sub(if S::DESCRIPTION.in_place { 0 } else { GAP / 2 });
-        index.space.restart((sequence as u32).wrapping_add(1), before, before);
-        // Replaced in place, the root takes the next number: if it is cut, the next session
-        // outdates it.
-        if is_blank || S::DESCRIPTION.in_place {
-            index.space.begin_at_once();
-        }
+        index.follow(replaced);
         index.space.begin_where_roots_are_replaced()?;
         index.in_doubt = true;
         index.height = 1;
@@ -67,6 +67,46 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         index.put_root(Origin::NEW, 0)?;
         index.own_root_alone();
         Ok(index)
+    }
+
+    /// Finds the index that is to be replaced. Where pages are not replaced in place, what may be
+    /// torn of it is settled, as each mount does.
+    fn find_to_replace(&mut self) -> Result<(), OpenError<F::Error>> {
+        if S::DESCRIPTION.in_place { self.find_as_seen() } else { self.find() }
+    }
+
+    /// Makes sure that the index that is to be replaced does not end well: if the new root is torn,
+    /// so that one mount sees it and another does not, each of them settles what it sees. Where one
+    /// block is free, the root is written into that one, and a mount looks at it often.
+    fn begin_last_session(&mut self) -> Result<(), Fault<F::Error>> {
+        if !self.space.has_begun() && self.space.room() > self.space.block_pages() {
+            self.mark(SESSION_START)?;
+        }
+        if self.space.medium.checkpoints {
+            self.space.clear_anchors()?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with a new identity, above the numbers of what is replaced.
+    fn follow(&mut self, replaced: Replaced) {
+        let (sequence, before) = match replaced {
+            Replaced::Nothing => (0, 0),
+            Replaced::Continued(sequence) | Replaced::Damaged(sequence)
+                if S::DESCRIPTION.in_place =>
+            {
+                (sequence, sequence)
+            }
+            // The next number: a mount that does not see the root outdates it.
+            Replaced::Continued(sequence) => (sequence, sequence.saturating_sub(GAP)),
+            // Above all that was torn before, and below all that a mount of what is there now writes,
+            // if it is of other settings.
+            Replaced::Damaged(sequence) => (sequence, sequence.saturating_sub(GAP / 2)),
+        };
+        self.space.restart((sequence as u32).wrapping_add(1), before, before);
+        if S::DESCRIPTION.in_place || !matches!(replaced, Replaced::Damaged(_)) {
+            self.space.begin_at_once();
+        }
     }
 
     /// The index holds nothing but its root, which was just written.
@@ -85,9 +125,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     }
 
     /// What a chip holds whose index, if it has one, cannot be opened: the highest sequence number,
-    /// and whether that is nothing at all. Of the blocks only those are free that such an index
-    /// does not need, if there are any.
-    fn survey_to_replace(&mut self) -> Result<(u64, bool), OpenError<F::Error>> {
+    /// unless nothing at all was written. Of the blocks only those are free that such an index does
+    /// not need, if there are any.
+    fn survey_to_replace(&mut self) -> Result<Replaced, OpenError<F::Error>> {
         self.torn_from = u64::MAX;
         let survey = survey(&mut self.space, END)?;
         let sequence = match survey.newest {
@@ -109,7 +149,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         if survey.checkpoints {
             self.space.clear_anchors()?;
         }
-        Ok((sequence, survey.is_blank()))
+        Ok(if survey.is_blank() { Replaced::Nothing } else { Replaced::Damaged(sequence) })
     }
 
     /// Keeps the blocks from being opened that hold pages of the index `identity`, unless that are

@@ -56,7 +56,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     }
 
     /// Finds the index on the chip, if one of these settings is there.
-    fn find(&mut self) -> Result<(), OpenError<F::Error>> {
+    pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
         let mut tries = TRIES;
         loop {
             match self.find_once() {

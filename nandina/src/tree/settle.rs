@@ -102,6 +102,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             Err(fault) if cannot_write(&fault) => self.mount_as_seen()?,
             settled => return settled,
         }
+        if S::Kind::PATHS {
+            self.expect_steady(self.root)?;
+        }
         self.settled = false;
         self.space.settling = false;
         self.free_held();
@@ -201,7 +204,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Programs a page that no node leads to and that tells of so many `records`. Cost: one read
     /// and one program.
-    fn mark(&mut self, records: u32) -> Result<(), Fault<F::Error>> {
+    pub(super) fn mark(&mut self, records: u32) -> Result<(), Fault<F::Error>> {
         self.space.begin_walk();
         let root = PageNumber(self.space.where_is(self.root));
         if self.space.read_raw(root, 0)?.is_ok() {

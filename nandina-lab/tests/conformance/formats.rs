@@ -1,0 +1,236 @@
+//! Torn pages that only some reads find, around a format and on a chip that takes nothing any more.
+
+use std::cell::Cell;
+use std::ops::Range;
+
+use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
+use nandina::place::{Description, Placement};
+use nandina::{Index, OpenError};
+use nandina_lab::hand_on;
+use nandina_sim::{Chip, ChipError};
+
+use crate::harness::*;
+
+/// What the reads of the hidden page find.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Erased,
+    Written,
+    /// The one or the other.
+    Both,
+}
+
+/// A chip that tears one program and loses power there. Whether the page is read as written or as
+/// erased is for the test to say.
+struct Torn {
+    chip: Chip,
+    /// Programs until one is torn.
+    left: Cell<Option<u32>>,
+    hidden: Option<PageNumber>,
+    shown: Shown,
+    /// Blocks that can neither be erased nor marked as bad.
+    worn: Range<u32>,
+    reads: u64,
+}
+
+impl Torn {
+    fn new(chip: Chip) -> Self {
+        Self {
+            chip,
+            left: Cell::new(None),
+            hidden: None,
+            shown: Shown::Erased,
+            worn: 0..0,
+            reads: 0,
+        }
+    }
+}
+
+impl Flash for Torn {
+    type Error = ChipError;
+
+    hand_on!(chip: geometry, capabilities, rewrite, overwrite, is_bad);
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        self.reads += 1;
+        let reading = self.chip.read(page, main, spare);
+        let is_written = match self.shown {
+            Shown::Erased => false,
+            Shown::Written => true,
+            Shown::Both => self.reads.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 1,
+        };
+        if self.hidden == Some(page) && !is_written {
+            main.fill(0xFF);
+            spare.fill(0xFF);
+        }
+        reading
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.chip.program(page, main, spare)?;
+        if self.left.get() == Some(0) {
+            self.left.set(None);
+            self.hidden = Some(page);
+            return Err(ChipError::PowerLost);
+        }
+        self.left.set(self.left.get().map(|left| left - 1));
+        Ok(())
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        if self.worn.contains(&block.0) {
+            return Err(ChipError::EraseFailed(block));
+        }
+        if self.hidden.is_some_and(|page| self.geometry().block_of(page) == block) {
+            self.hidden = None;
+        }
+        self.chip.erase(block)
+    }
+
+    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        if self.worn.contains(&block.0) {
+            Err(ChipError::EraseFailed(block))
+        } else {
+            self.chip.mark_bad(block)
+        }
+    }
+}
+
+/// A chip with so many records, all of whose blocks were erased, and whose last session did not end
+/// by `close`.
+fn filled<S: Placement>(case: &Case, records: u32, ram: &mut [u8]) -> Result<Torn, String> {
+    let mut chip = Torn::new(Chip::new(case.profile));
+    let mut index = Index::<_, S>::format(&mut chip, &case.options, ram).map_err(text)?;
+    for number in 0..records {
+        index.insert(&key(number), &value(number, 0)).map_err(text)?;
+    }
+    for number in 0..400 + records {
+        index.insert(&key(number % records), &value(number % records, 0)).map_err(text)?;
+    }
+    Ok(chip)
+}
+
+struct Outdated;
+
+impl Check for Outdated {
+    /// Pages are programmed, not rewritten.
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(LONG).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut seen_again = 0;
+        for records in 10..60 {
+            let mut chip = filled::<S>(&case, records, &mut ram)?;
+            chip.left.set(Some(0));
+            let opened = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map(drop);
+            if !matches!(opened, Err(OpenError::Device(ChipError::PowerLost))) {
+                return Err("the mount programmed nothing".into());
+            }
+            if let Some(page) = chip.hidden {
+                let block = chip.geometry().block_of(page).0;
+                chip.worn = block..block + 1;
+            }
+            Index::<_, S>::format(&mut chip, &case.options, &mut ram).map(drop).map_err(text)?;
+            seen_again += u32::from(chip.hidden.is_some());
+            chip.shown = Shown::Written;
+            let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            if !index.is_empty() {
+                return Err(format!("{} of {records} records are back", index.len()));
+            }
+        }
+        if seen_again == 0 {
+            return Err("each format erased the torn page".into());
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_index_that_was_formatted_over_stays_gone_when_a_torn_page_of_its_last_mount_is_read() {
+    for_every_system(&Outdated);
+}
+
+struct Anchored;
+
+impl Check for Anchored {
+    fn concerns(&self, system: &Description) -> bool {
+        system.writes_paths
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = Case::new(LONG).suited::<S>();
+        case.options.checkpoints = Some(2);
+        let mut ram = case.ram::<S>();
+        let mut from_checkpoint = 0;
+        for records in 20..60 {
+            let mut chip = filled::<S>(&case, records, &mut ram)?;
+            let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            from_checkpoint += u32::from(index.statistics().from_checkpoint);
+            drop(index);
+            // Blocks 0 and 1 tell where the checkpoints are.
+            chip.worn = 0..2;
+            Index::<_, S>::format(&mut chip, &case.options, &mut ram).map(drop).map_err(text)?;
+            let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            if !index.is_empty() {
+                return Err(format!("{} of {records} records are back", index.len()));
+            }
+        }
+        if from_checkpoint == 0 {
+            return Err("no mount found a checkpoint".into());
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_index_that_was_formatted_over_stays_gone_when_its_checkpoint_cannot_be_erased() {
+    for_every_system(&Anchored);
+}
+
+struct Unwritable;
+
+impl Check for Unwritable {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(LONG).suited::<S>();
+        let mut ram = case.ram::<S>();
+        for records in 20..60 {
+            let left = records % 5;
+            let mut chip = filled::<S>(&case, records, &mut ram)?;
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            index.flash().left.set(Some(left));
+            let _ = index.insert(&key(records), &value(records, 0));
+            drop(index);
+            chip.left.set(None);
+            (chip.worn, chip.shown) = (0..u32::MAX, Shown::Both);
+            for _ in 0..4 {
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                for number in 0..records {
+                    let found = index.get(&key(number)).map_err(text)?;
+                    if found != Some(&value(number, 0)) {
+                        return Err(format!("record {number} of {records} is {found:?}"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_root_that_is_read_now_and_then_is_not_taken_where_nothing_can_be_written() {
+    for_every_system(&Unwritable);
+}
