@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand};
-use nandina::space::TRACKED_MAX;
+use nandina::blocks::TRACKED_MAX;
 use nandina::{Validity, Victims};
 
 use crate::{compare, plan, torture};

@@ -33,6 +33,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod blocks;
+mod bytes;
 mod error;
 pub mod flash;
 pub mod key;
@@ -46,9 +48,10 @@ pub mod tree;
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+pub use blocks::{Validity, Victims, Wear};
 pub use error::{BadOption, Damage, OpenError, PairError, ReadError, WriteError};
 pub use plan::{Cost, Plan, plan};
-pub use space::{Moves, Validity, Victims, Wear};
+pub use space::Moves;
 pub use tree::{
     Folds, Idle, Index, KeyBounds, Options, Pairs, Range, Records, Statistics, Violation, identify,
     ram_needed, ram_to_identify,

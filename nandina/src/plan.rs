@@ -4,12 +4,13 @@
 //! worn, just mounted. Each block that fails costs one program or erase more, and one page move for each
 //! page that it held.
 
+use crate::blocks::{Victims, Wear};
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
 use crate::place::Placement;
 use crate::space::{
-    AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, Frames, LISTED_MAX, Victims, WEAK_MAX,
-    Wear, checkpoint_cost, checkpoint_parts, layout_of, room_to_fail, twins,
+    AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, Frames, LISTED_MAX, WEAK_MAX,
+    checkpoint_cost, checkpoint_parts, layout_of, room_to_fail, twins,
 };
 use crate::tree::{
     Form, MOUNT_LOOKS, MOUNT_TRIES, Options, SPARE_MOVES, Size, merges_max, move_cost, moved_path,

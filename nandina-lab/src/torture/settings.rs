@@ -1,10 +1,11 @@
 //! What is decided at the start of a swarm's episode: the chip, the settings of the index, which faults come
 //! and how often. Nothing is run here.
 
+use nandina::blocks::TRACKED_MAX;
 use nandina::flash::profile::{Ecc, PROFILES};
 use nandina::flash::{Geometry, Profile};
 use nandina::place::Placement;
-use nandina::space::{EVERY_MAX, TRACKED_MAX};
+use nandina::space::EVERY_MAX;
 use nandina::{Moves, Options, Validity, Victims, Wear};
 use nandina_sim::{Chip, Faults};
 use rand::{Rng, SeedableRng};

@@ -1,8 +1,9 @@
 //! The options with which an index is opened once more: all that is not written on the medium may
 //! be another.
 
+use nandina::blocks::TRACKED_MAX;
 use nandina::place::Placement;
-use nandina::space::{EVERY_MAX, TRACKED_MAX};
+use nandina::space::EVERY_MAX;
 use nandina::{Folds, Moves, Options, Validity, Victims, Wear};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;

@@ -25,9 +25,9 @@
 //! A page in which a removed slot follows a valid one with the same key was not written here; it reads as if
 //! the removal had never been preceded by a replacement.
 
-use super::bytes::u16_at;
 use super::tags::{self, NEW, NEW_SHADOWS, NOTHING, SHADOWS, WHOLE};
 use super::{Node, Shape};
+use crate::bytes::u16_at;
 
 /// A record whose zero bits fit in a tag of one byte.
 const SHORT_BYTES: usize = 31;

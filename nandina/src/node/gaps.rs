@@ -6,7 +6,7 @@
 //! bytes).
 
 use super::PageHeader;
-use super::bytes::{u16_at, u32_at};
+use crate::bytes::{u16_at, u32_at};
 
 /// Gaps that are known at once, at most.
 const GAPS_MAX: usize = 16;

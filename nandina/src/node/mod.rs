@@ -1,7 +1,6 @@
 //! Records and pages as bytes: nothing here reads a chip, and nothing here knows how a tree changes.
 
 pub mod appended;
-pub(crate) mod bytes;
 pub(crate) mod checksum;
 mod gaps;
 mod page;

@@ -16,7 +16,8 @@
 //! 36 records u32       in the index, as of this page
 //! ```
 
-use super::{Shape, appended, bytes, checksum};
+use super::{Shape, appended, checksum};
+use crate::bytes;
 /// Bytes of a page header.
 pub const HEADER_BYTES: usize = 40;
 

@@ -9,8 +9,8 @@
 //! child; whoever puts it there lowers the first key to it, so that it stays a lower bound and the node
 //! can be found by it. Numbers are little-endian, keys order as bytes.
 
-use super::bytes::u32_at;
 use super::{POINTER_BYTES, tags};
+use crate::bytes::u32_at;
 
 /// Sizes of the parts of a record and of what stands before the first, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,7 +9,7 @@
 //! there nothing in this file does anything.
 
 use super::Shape;
-use super::bytes::u16_at;
+use crate::bytes::u16_at;
 
 /// The record is not on the medium. Below these three, a tag is the number of the record's slot.
 pub const NEW: u16 = u16::MAX;

@@ -15,9 +15,9 @@
 use core::ops::Range;
 
 use super::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in};
+use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
-use crate::node::bytes::u32_at;
 use crate::space::{Kind, Maps, Space};
 
 /// VMTree: new pages, and virtual mappings instead of new parents.

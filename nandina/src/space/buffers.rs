@@ -1,6 +1,7 @@
 //! What is kept in RAM beside the struct, and how many bytes it takes. Nothing is read or written here.
 
-use super::{Blocks, Frames, Validity, Victims, Wear, cache};
+use super::{Frames, cache};
+use crate::blocks::{Blocks, Validity, Victims, Wear};
 use crate::flash::Geometry;
 use crate::node::PageLayout;
 

@@ -1,8 +1,8 @@
 //! Page buffers: the only place where pages stand in RAM. They remember which page they hold, so that
 //! one operation never reads a page twice while it is still there.
 
+use crate::bytes::u32_at;
 use crate::flash::{BlockNumber, PageNumber};
-use crate::node::bytes::u32_at;
 
 /// Bytes for each page buffer: the page that it holds.
 const HELD_BYTES: usize = 4;

@@ -6,7 +6,8 @@ use super::cache::NoCache;
 use super::cache::{Cache, Cached, Staging};
 use super::memory::{LastProgrammed, Memory};
 use super::session::Sessions;
-use super::{Checkpoints, Space, Wear};
+use super::{Checkpoints, Space};
+use crate::blocks::Wear;
 
 /// What a system asks of its space.
 pub trait Kind: Sized {

@@ -9,7 +9,7 @@
 //! and a removal shifts back what follows: so there are no graves, a search for a name that is not there ends as
 //! soon as an entry nearer to its home is met, and the table may be filled to fifteen sixteenths.
 
-use crate::node::bytes::u32_at;
+use crate::bytes::u32_at;
 
 /// The table, in the caller's RAM: pairs of a name and a page, each of two or four bytes.
 pub struct Mappings<'b> {

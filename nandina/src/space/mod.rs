@@ -12,7 +12,6 @@
 //! A page that was superseded stays protected until the operation commits: a cut finds the old tree
 //! whole. Nothing here knows what a node is.
 
-mod blocks;
 mod budget;
 mod buffers;
 mod cache;
@@ -26,15 +25,12 @@ mod overwrite;
 mod read;
 mod session;
 mod stage;
-mod tracked;
 mod twins;
-mod validity;
 mod victim;
 mod weak;
 mod wear;
 mod write;
 
-pub(crate) use blocks::{Blocks, PAGES_MAX};
 pub use budget::{Budget, Extent, Moves};
 pub(crate) use budget::{RIDERS, room_to_fail};
 pub(crate) use buffers::{Buffers, layout_of, ram_needed};
@@ -55,16 +51,14 @@ pub(crate) use overwrite::Image;
 pub(crate) use read::LOST_MAX;
 pub(crate) use session::SESSION as SESSION_TWIN;
 pub(crate) use twins::{ROOT as ROOT_TWIN, twins};
-pub use validity::Validity;
-pub use victim::{TRACKED_MAX, Victims};
 pub(crate) use weak::WEAK_MAX;
 use weak::Weak;
-pub use wear::Wear;
 
 use core::num::Wrapping;
 
 use memory::Memory;
 
+use crate::blocks::{Blocks, NO_BLOCK, Victims};
 use crate::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber};
 use crate::node::{Medium, PageLayout};
 
@@ -88,9 +82,6 @@ pub(crate) type Resolve<'r> = dyn Fn(u32) -> u32 + 'r;
 /// Sequence numbers that a mount leaves out, above the highest that it has seen: more than can have been given to
 /// pages that were cut, or failed, and cannot be seen.
 pub(crate) const GAP: u64 = 64;
-
-/// No chip has so many blocks.
-const NO_BLOCK: BlockNumber = BlockNumber(u32::MAX);
 
 /// The chip, the page buffers, and the account of every block.
 pub struct Space<'b, F, K: Kind> {

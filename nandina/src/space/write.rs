@@ -4,7 +4,8 @@
 use super::cache::Cached;
 use super::memory::Memory;
 use super::victim::SpareWithHint;
-use super::{Kind, NO_BLOCK, RETIRED_MAX, STAGED, Space};
+use super::{Kind, RETIRED_MAX, STAGED, Space};
+use crate::blocks::NO_BLOCK;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
 use crate::node::{PageHeader, SESSION_START};

@@ -2,10 +2,11 @@
 //! bounded length, and pages that nobody reads are read, so that rot is found while the ECC can mend it.
 
 use super::Index;
+use crate::blocks::Wear;
 use crate::error::{Fault, WriteError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::place::Placement;
-use crate::space::{Moves, RIDERS, Wear};
+use crate::space::{Moves, RIDERS};
 
 /// What [`Index::gc_step`] did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

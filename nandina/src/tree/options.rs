@@ -2,14 +2,12 @@
 
 use super::divide::Separator;
 use super::{Folds, Form, HEIGHT_MAX, KEY_BYTES_MAX, batch};
+use crate::blocks::{PAGES_MAX, TRACKED_MAX, Validity, Victims, Wear};
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
 use crate::node::{HEADER_BYTES, Medium, Shape};
 use crate::place::Placement;
-use crate::space::{
-    self, Buffers, EVERY_MAX, Frames, Kind, Moves, PAGES_MAX, STAGED, TRACKED_MAX, Validity,
-    Victims, Wear,
-};
+use crate::space::{self, Buffers, EVERY_MAX, Frames, Kind, Moves, STAGED};
 
 /// Settings of an index. Sizes of keys and values and whether there are checkpoints are written on the medium;
 /// the others are not.

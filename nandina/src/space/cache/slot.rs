@@ -1,7 +1,7 @@
 //! The account of one cache slot, as bytes in the buffer that the user gave, and what staged pages are called.
 
 use super::STAGED;
-use crate::node::bytes::u32_at;
+use crate::bytes::u32_at;
 
 /// Bytes of the account of a slot.
 pub const SLOT_BYTES: usize = 20;

@@ -3,10 +3,10 @@
 
 use super::page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix, Tree};
 use super::{ANCHORS, Paths, Space};
+use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::PageHeader;
-use crate::node::bytes::u32_at;
 
 /// What a checkpoint says of the tree and of what came after it.
 pub(crate) struct Found {

@@ -22,7 +22,8 @@ pub(crate) use page::Tree;
 use page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix};
 
 use super::write::{Label, Source};
-use super::{Blocks, Paths, Space};
+use super::{Paths, Space};
+use crate::blocks::Blocks;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, Geometry};
 use crate::node::PageLayout;
@@ -257,7 +258,7 @@ impl<F: Flash> Space<'_, F, Paths> {
         let mut head = [0; HEAD_BYTES];
         Head {
             tree: *tree,
-            active: Some(self.active).filter(|active| active.0 != crate::space::NO_BLOCK),
+            active: Some(self.active).filter(|active| active.0 != crate::blocks::NO_BLOCK),
             list: *list,
         }
         .write(&mut head);

@@ -12,8 +12,8 @@
 //! ```
 
 use super::LIST_MAX;
+use crate::bytes::{u16_at, u32_at};
 use crate::flash::{BlockNumber, Geometry};
-use crate::node::bytes::{u16_at, u32_at};
 
 /// Bytes of an area page before what it tells.
 pub const PREFIX_BYTES: usize = 16;

@@ -1,14 +1,29 @@
-//! The account of every block: which pages are valid, whether it is bad, what is known of its wear.
+//! What is known of each erase block: which of its pages are valid, whether it is bad, how worn it
+//! is, and which block to open, to empty or to collect next. Nothing here reads, programs or erases.
 //!
-//! RAM: one bit for each page, and for each block one bit for each [`Mark`]; four bytes for each block where its
-//! erases are counted. All of it is rebuilt by a mount. Some ways to choose what is collected need more: the time when
-//! a block was opened, or counts of what was superseded in some blocks. How worn blocks are spared is in `wear.rs`
-//! beside this.
+//! RAM: one bit for each page, and for each block one bit for each [`Mark`]; four bytes for each
+//! block where its erases are counted. All of it is rebuilt by a mount. Some ways to choose what is
+//! collected need more: the time when a block was opened, or counts of what was superseded in some
+//! blocks.
 
-use super::tracked::TRACKED_BYTES;
-use super::{NO_BLOCK, Validity, Victims, Wear};
+mod tracked;
+mod validity;
+mod victims;
+mod wear;
+
+pub use validity::Validity;
+pub use victims::{TRACKED_MAX, Victims};
+pub use wear::Wear;
+pub(crate) use wear::{LAG, LOOK_EVERY, TRIES};
+
+use tracked::TRACKED_BYTES;
+use wear::{WEAR_GAP, mean};
+
+use crate::bytes::{bit, count_bits, set_bit, u32_at};
 use crate::flash::{BlockNumber, Geometry, PageNumber};
-use crate::node::bytes::u32_at;
+
+/// No chip has so many blocks.
+pub(crate) const NO_BLOCK: BlockNumber = BlockNumber(u32::MAX);
 
 /// Bytes for each block whose erases are counted, and for each whose age is known.
 const WORD_BYTES: usize = 4;
@@ -18,7 +33,7 @@ pub const PAGES_MAX: u32 = 4095;
 
 /// What is noted of a block.
 #[derive(Clone, Copy)]
-pub(super) enum Mark {
+enum Mark {
     /// The block is bad: it is never erased or programmed again, and what is valid in it moves first.
     Bad,
     /// A page of the block could not be moved: it is no victim until the next mount.
@@ -39,37 +54,39 @@ const fn marks(wear: Wear) -> usize {
     }
 }
 
+/// The account of every block of a chip.
 pub struct Blocks<'b> {
     /// One bit for each page, whether it is valid; then for each mark one bit for each block; and where pages have no
     /// bits, a count for each block at the end.
-    pub(super) bits: &'b mut [u8],
-    pub(super) validity: Validity,
+    bits: &'b mut [u8],
+    validity: Validity,
     /// For each block its erase count, if erases are counted; then the low half of the sequence number of its first
     /// page, if ages are asked for; then a block (u32) and how many of its pages were superseded since the mount
     /// (u16), 0 for none, as often as blocks are kept count of.
-    pub(super) table: &'b mut [u8],
-    pub(super) wear: Wear,
+    table: &'b mut [u8],
+    wear: Wear,
     ages: bool,
-    pub(super) pages_per_block: u32,
+    pages_per_block: u32,
     /// Pages of a block that are ever programmed.
     safe_pages: u32,
     blocks: u32,
-    pub(super) valid_pages: u32,
+    valid_pages: u32,
     /// Good blocks without a valid page that are not reserved, the active one included.
-    pub(super) empty_blocks: u32,
+    empty_blocks: u32,
     bad_blocks: u32,
     /// Valid pages on bad blocks.
-    pub(super) endangered_pages: u32,
-    pub(super) most_erased: u32,
+    endangered_pages: u32,
+    most_erased: u32,
     /// The block that was opened last, and how often it was erased.
-    pub(super) last: (BlockNumber, u32),
+    last: (BlockNumber, u32),
     /// The block that was erased last, and how often.
-    pub(super) erased: (BlockNumber, u32),
+    erased: (BlockNumber, u32),
     /// Some blocks are held.
     holds: bool,
 }
 
 impl<'b> Blocks<'b> {
+    /// Bytes of RAM that the account takes.
     pub const fn ram_needed(
         geometry: &Geometry,
         validity: Validity,
@@ -96,6 +113,8 @@ impl<'b> Blocks<'b> {
             }
     }
 
+    /// The account of a chip of which nothing is known, in the first bytes of `ram`. Of each block
+    /// `safe_pages` are ever programmed.
     pub fn new(
         ram: &'b mut [u8],
         geometry: &Geometry,
@@ -158,7 +177,7 @@ impl<'b> Blocks<'b> {
         let (pages, bytes) = (self.page_bits(), self.page_bits() / 8);
         self.bits[..bytes].fill(0);
         for page in bytes * 8..pages {
-            self.set_bit(page, false);
+            set_bit(self.bits, page, false);
         }
         (self.valid_pages, self.endangered_pages) = (0, 0);
         self.empty_blocks = self.all().filter(|&block| self.is_empty(block)).count() as u32;
@@ -169,22 +188,14 @@ impl<'b> Blocks<'b> {
         if self.searches() { 0 } else { self.blocks as usize * self.pages_per_block as usize }
     }
 
-    pub(super) fn bit(&self, at: usize) -> bool {
-        self.bits[at / 8] & (1 << (at % 8)) != 0
-    }
-
-    pub(super) fn set_bit(&mut self, at: usize, to: bool) {
-        let (byte, bit) = (&mut self.bits[at / 8], 1 << (at % 8));
-        *byte = if to { *byte | bit } else { *byte & !bit };
-    }
-
-    pub(super) fn has(&self, block: BlockNumber, mark: Mark) -> bool {
-        self.bit(self.page_bits() + mark as usize * self.blocks as usize + block.0 as usize)
-    }
-
-    pub(super) fn set_mark(&mut self, block: BlockNumber, mark: Mark, to: bool) {
+    fn has(&self, block: BlockNumber, mark: Mark) -> bool {
         let at = self.page_bits() + mark as usize * self.blocks as usize + block.0 as usize;
-        self.set_bit(at, to);
+        bit(self.bits, at)
+    }
+
+    fn set_mark(&mut self, block: BlockNumber, mark: Mark, to: bool) {
+        let at = self.page_bits() + mark as usize * self.blocks as usize + block.0 as usize;
+        set_bit(self.bits, at, to);
     }
 
     /// Whether the erases of each block are counted.
@@ -212,6 +223,7 @@ impl<'b> Blocks<'b> {
         }
     }
 
+    /// The block was erased `count` times.
     pub fn set_erase_count(&mut self, block: BlockNumber, count: u32) {
         if self.counts_erases() {
             self.set_word(block, 0, count);
@@ -219,6 +231,7 @@ impl<'b> Blocks<'b> {
         self.most_erased = self.most_erased.max(count);
     }
 
+    /// Whether the block is never erased or programmed again.
     pub fn is_bad(&self, block: BlockNumber) -> bool {
         self.has(block, Mark::Bad)
     }
@@ -242,17 +255,18 @@ impl<'b> Blocks<'b> {
     }
 
     /// A good block without a valid page that is not reserved.
-    pub(super) fn is_empty(&self, block: BlockNumber) -> bool {
+    pub fn is_empty(&self, block: BlockNumber) -> bool {
         let is_taken = self.has(block, Mark::Bad)
             || self.has(block, Mark::Reserved)
             || self.has(block, Mark::Held);
         !is_taken && self.valid_in(block) == 0
     }
 
-    pub(super) const fn safe_pages(&self) -> u32 {
+    const fn safe_pages(&self) -> u32 {
         self.safe_pages
     }
 
+    /// Blocks that are bad.
     pub const fn bad_blocks(&self) -> u32 {
         self.bad_blocks
     }
@@ -269,7 +283,7 @@ impl<'b> Blocks<'b> {
         stuck
     }
 
-    pub(super) fn is_stuck(&self, block: BlockNumber) -> bool {
+    fn is_stuck(&self, block: BlockNumber) -> bool {
         self.has(block, Mark::Stuck)
     }
 
@@ -347,15 +361,17 @@ impl<'b> Blocks<'b> {
     }
 
     /// Where the blocks that are kept count of stand in the table.
-    pub(super) const fn tracked_at(&self) -> usize {
+    const fn tracked_at(&self) -> usize {
         let words = self.counts_erases() as usize + self.ages as usize;
         words * self.blocks as usize * WORD_BYTES
     }
 
+    /// Valid pages of all blocks.
     pub const fn valid_pages(&self) -> u32 {
         self.valid_pages
     }
 
+    /// All blocks, by their numbers.
     pub fn all(&self) -> impl Iterator<Item = BlockNumber> + Clone + use<> {
         (0..self.blocks).map(BlockNumber)
     }
@@ -365,6 +381,7 @@ impl<'b> Blocks<'b> {
         self.empty_blocks - u32::from(active.is_some_and(|block| self.is_empty(block)))
     }
 
+    /// Blocks of the chip.
     pub const fn count(&self) -> u32 {
         self.blocks
     }
@@ -390,5 +407,255 @@ impl<'b> Blocks<'b> {
         }
         self.all()
             .find(|&block| self.is_bad(block) && self.valid_in(block) > 0 && !self.is_stuck(block))
+    }
+
+    /// Whether the valid pages of a block are found by looking for each.
+    pub const fn searches(&self) -> bool {
+        self.validity.searches()
+    }
+
+    /// Where the count of `block` stands among the bits.
+    const fn count_at(&self, block: BlockNumber) -> (usize, usize) {
+        let size = self.validity.count_bytes(self.pages_per_block);
+        (self.bits.len() - size * (self.count() as usize - block.0 as usize), size)
+    }
+
+    /// Valid pages of the block, where blocks are counted.
+    fn counted_in(&self, block: BlockNumber) -> u32 {
+        let (at, size) = self.count_at(block);
+        let mut count = [0; 4];
+        count[..size].copy_from_slice(&self.bits[at..at + size]);
+        u32::from_le_bytes(count)
+    }
+
+    /// The block has one valid page more, or less.
+    fn count_page(&mut self, block: BlockNumber, valid: bool) {
+        let count = self.counted_in(block);
+        let count = if valid { count + 1 } else { count.saturating_sub(1) };
+        let (at, size) = self.count_at(block);
+        self.bits[at..at + size].copy_from_slice(&count.to_le_bytes()[..size]);
+    }
+
+    /// A page of the block belongs to no node, as was just found out. Where pages are searched for, it never counted.
+    pub fn note_unreachable(&mut self, page: PageNumber) {
+        if !self.searches() {
+            self.set_valid(page, false);
+        }
+    }
+
+    /// Valid pages of the block.
+    pub fn valid_in(&self, block: BlockNumber) -> u32 {
+        if self.searches() {
+            return self.counted_in(block);
+        }
+        let from = block.0 as usize * self.pages_per_block as usize;
+        let to = from + self.pages_per_block as usize;
+        count_bits(self.bits, from, to)
+    }
+
+    /// Whether the page is valid; where pages are searched for, whether it may be.
+    pub fn is_valid(&self, page: PageNumber) -> bool {
+        if self.searches() {
+            return self.valid_in(BlockNumber(page.0 / self.pages_per_block)) > 0;
+        }
+        bit(self.bits, page.0 as usize)
+    }
+
+    /// The page is valid from now on, or is garbage.
+    pub fn set_valid(&mut self, page: PageNumber, valid: bool) {
+        if !self.searches() && self.is_valid(page) == valid {
+            return;
+        }
+        let block = BlockNumber(page.0 / self.pages_per_block);
+        let endangered = u32::from(self.is_bad(block));
+        if valid {
+            self.empty_blocks -= u32::from(self.is_empty(block));
+            self.valid_pages += 1;
+            self.endangered_pages += endangered;
+        } else {
+            self.valid_pages -= 1;
+            self.endangered_pages -= endangered;
+        }
+        if self.searches() {
+            self.count_page(block, valid);
+        } else {
+            set_bit(self.bits, page.0 as usize, valid);
+        }
+        if !valid {
+            self.empty_blocks += u32::from(self.is_empty(block));
+        }
+    }
+
+    /// Whether the block can have a valid page more: if not, two nodes refer to one.
+    pub fn can_have(&self, page: PageNumber) -> bool {
+        if self.searches() {
+            self.valid_in(BlockNumber(page.0 / self.pages_per_block)) < self.pages_per_block
+        } else {
+            !self.is_valid(page)
+        }
+    }
+
+    /// How worn blocks are spared.
+    pub const fn wear(&self) -> Wear {
+        self.wear
+    }
+
+    /// Every block, from the one on that is next in turn.
+    pub fn in_turn(&self) -> impl Iterator<Item = BlockNumber> + use<> {
+        let (count, last) = (self.count(), self.last.0.0.min(self.count() - 1));
+        let first = if self.counts_erases() || last + 1 == count { 0 } else { last + 1 };
+        (first..first + count).map(move |at| BlockNumber(if at < count { at } else { at - count }))
+    }
+
+    /// The free block to open next, which is none of `others`. The block just filled is not free: its pages may
+    /// belong to an operation that has not committed.
+    #[inline(never)]
+    pub fn next_free(
+        &self,
+        filled: Option<BlockNumber>,
+        others: &[BlockNumber],
+    ) -> Option<BlockNumber> {
+        let mut best = None;
+        for block in self.in_turn() {
+            if !self.is_empty(block) || Some(block) == filled || others.contains(&block) {
+                continue;
+            }
+            if !self.counts_erases() {
+                return Some(block);
+            }
+            let count = self.erase_count(block);
+            if best.is_none_or(|(_, least)| count < least) {
+                best = Some((block, count));
+            }
+        }
+        best.map(|(block, _)| block)
+    }
+
+    /// The block with the fewest valid pages of those that may be collected, and of these the least worn.
+    pub fn victim(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
+        let mut best = None;
+        for block in self.in_turn() {
+            if self.is_victim(block, active) {
+                let rank = (self.valid_in(block), self.erase_count(block));
+                if best.is_none_or(|(_, least)| rank < least) {
+                    best = Some((block, rank));
+                }
+            }
+        }
+        best.map(|(block, _)| block)
+    }
+
+    /// The block is erased for the `count`th time.
+    pub fn note_erase(&mut self, block: BlockNumber, count: u32) {
+        self.set_erase_count(block, count);
+        self.erased = (block, count);
+    }
+
+    /// The block, which was erased, is written from now on.
+    pub fn note_open(&mut self, block: BlockNumber) {
+        self.last = (block, self.erase_count(block));
+        self.erased = (NO_BLOCK, 0);
+        if !self.counts_erases() {
+            self.set_mark(block, Mark::Young, true);
+        }
+    }
+
+    /// The newest pages stand in `block`, which was erased `count` times.
+    pub fn set_last(&mut self, block: BlockNumber, count: u32) {
+        self.last = (block, count);
+    }
+
+    /// Whether the block can be emptied because its data rests.
+    fn may_rest(&self, block: BlockNumber, active: Option<BlockNumber>) -> bool {
+        Some(block) != active
+            && !self.is_bad(block)
+            && !self.is_stuck(block)
+            && self.valid_in(block) > 0
+    }
+
+    /// The block whose data has rested so long that the others wear out around it, if there is one, when the program
+    /// numbered `sequence` is next. Without counts the block whose data may have.
+    pub fn rested(&mut self, active: Option<BlockNumber>, sequence: u32) -> Option<BlockNumber> {
+        if self.counts_erases() {
+            return self
+                .all()
+                .filter(|&block| self.may_rest(block, active))
+                .min_by_key(|&block| self.erase_count(block))
+                .filter(|&block| self.most_erased - self.erase_count(block) > WEAR_GAP);
+        }
+        // The hand is where the count of programs puts it, so that no mount puts it back.
+        let blocks = self.count();
+        let hand = sequence / self.safe_pages() % blocks;
+        let (before, hand) = (BlockNumber((hand + blocks - 1) % blocks), BlockNumber(hand));
+        self.set_mark(before, Mark::Young, false);
+        Some(hand).filter(|&hand| !self.has(hand, Mark::Young) && self.may_rest(hand, active))
+    }
+
+    /// Least and mean erases (rounded down) of a good block, if erases are counted.
+    pub fn least_and_mean(&self) -> Option<(u32, u32)> {
+        if !self.counts_erases() {
+            return None;
+        }
+        let good = self.all().filter(|&block| !self.is_bad(block));
+        let counts = good.map(|block| self.erase_count(block));
+        Some((counts.clone().min().unwrap_or(0), mean(counts).unwrap_or(0)))
+    }
+
+    /// Blocks of which nothing is known are taken to be as worn as the others.
+    pub fn guess_erase_counts(&mut self) {
+        let known = self.all().map(|block| self.erase_count(block)).filter(|&count| count > 0);
+        if self.counts_erases()
+            && let Some(mean) = mean(known)
+        {
+            for block in self.all() {
+                if self.erase_count(block) == 0 {
+                    self.set_erase_count(block, mean);
+                }
+            }
+        }
+    }
+
+    /// Most erases of a block.
+    pub fn most_erased(&self) -> u32 {
+        let good = self.all().filter(|&block| !self.is_bad(block));
+        let counted = good.map(|block| self.erase_count(block)).max();
+        counted.filter(|_| self.counts_erases()).unwrap_or(self.most_erased)
+    }
+
+    /// Counts a superseded page of `block`, if blocks are kept count of.
+    pub fn track(&mut self, block: BlockNumber) {
+        let at = self.tracked_at();
+        tracked::note(&mut self.table[at..], block);
+    }
+
+    /// Pages of `block` known to be superseded since the mount.
+    pub fn superseded_in(&self, block: BlockNumber) -> u32 {
+        tracked::count(&self.table[self.tracked_at()..], block)
+    }
+
+    /// The block is erased: nothing of it is superseded any more.
+    pub fn untrack(&mut self, block: BlockNumber) {
+        let at = self.tracked_at();
+        tracked::forget(&mut self.table[at..], block);
+    }
+
+    /// The erase of `block` that comes next will be its `count`th, as its first page says.
+    pub const fn expect_erase(&mut self, block: BlockNumber, count: u32) {
+        self.erased = (block, count);
+    }
+
+    /// What [`expect_erase`](Self::expect_erase) noted of `block`, if it was the last.
+    pub fn expected_erase(&self, block: BlockNumber) -> Option<u32> {
+        (self.erased.0 == block).then_some(self.erased.1)
+    }
+
+    /// Erases of the block that was opened last.
+    pub const fn last_erases(&self) -> u32 {
+        self.last.1
+    }
+
+    /// The block does not rest before the hand of the clock comes back to it.
+    pub fn set_young(&mut self, block: BlockNumber) {
+        self.set_mark(block, Mark::Young, true);
     }
 }
