@@ -37,7 +37,9 @@ pub mod blocks;
 mod bytes;
 mod error;
 pub mod flash;
+pub mod gc;
 pub mod key;
+pub mod log;
 pub mod node;
 pub mod place;
 mod plan;
@@ -49,10 +51,11 @@ pub mod tree;
 struct Readme;
 
 pub use blocks::{Validity, Victims, Wear};
-pub use error::{BadOption, Damage, OpenError, PairError, ReadError, WriteError};
+pub use error::{BadOption, Damage, Fault, OpenError, PairError, ReadError, WriteError};
+pub use gc::Idle;
 pub use plan::{Cost, Plan, plan};
 pub use space::Moves;
 pub use tree::{
-    Folds, Idle, Index, KeyBounds, Options, Pairs, Range, Records, Statistics, Violation, identify,
+    Folds, Index, KeyBounds, Options, Pairs, Range, Records, Statistics, Violation, identify,
     ram_needed, ram_to_identify,
 };

@@ -7,14 +7,16 @@
 use crate::blocks::{Victims, Wear};
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
+use crate::gc::SPARE_MOVES;
+use crate::log::{Frames, WEAK_MAX, layout_of};
 use crate::place::Placement;
 use crate::space::{
-    AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, Frames, LISTED_MAX, WEAK_MAX,
-    checkpoint_cost, checkpoint_parts, layout_of, room_to_fail, twins,
+    AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, LISTED_MAX, checkpoint_cost,
+    checkpoint_parts, room_to_fail, twins,
 };
 use crate::tree::{
-    Form, MOUNT_LOOKS, MOUNT_TRIES, Options, SPARE_MOVES, Size, merges_max, move_cost, moved_path,
-    ram_needed, waiting_max,
+    Form, MOUNT_LOOKS, MOUNT_TRIES, Options, Size, merges_max, move_cost, moved_path, ram_needed,
+    waiting_max,
 };
 
 /// Chip operations of one call, at most.

@@ -13,7 +13,7 @@ pub enum Validity {
     /// A count for each block: a byte, or two where a block has more than 255 pages. A block that is collected has
     /// each of its written pages read and looked for from the root, at most as many reads more as the tree is high,
     /// and so has every page that a mount of a system with mappings finds. Idle steps gain no room. With the feature
-    /// `page-search` of this library; not with a write cache, checkpoints or [`Victims::Tracked`](super::Victims),
+    /// `paper-modes` of this library; not with a write cache, checkpoints or [`Victims::Tracked`](super::Victims),
     /// nor where logical pages are replaced in place.
     Searched,
 }
@@ -21,7 +21,7 @@ pub enum Validity {
 impl Validity {
     /// Whether pages are searched for at all.
     pub(crate) const fn searches(self) -> bool {
-        cfg!(feature = "page-search") && matches!(self, Self::Searched)
+        cfg!(feature = "paper-modes") && matches!(self, Self::Searched)
     }
 
     /// Bits for the pages of a chip.

@@ -16,7 +16,7 @@ pub enum Victims {
     /// kept count of, 1 to 64: the bookkeeping of the μ-Tree paper, section 5.1. Which of its pages are valid is
     /// told by a hint in the spare area of its last page, and tested by looking for each of these from the
     /// root. Where the spare area has no room for the hint, every page is tested. Takes six bytes of RAM for
-    /// each block that is kept count of. Only for systems that write paths. For comparison: the paper does it to save the account of all blocks,
+    /// each block that is kept count of. Only for systems that write paths, and with the feature `paper-modes` of this library. For comparison: the paper does it to save the account of all blocks,
     /// which this library keeps for the sake of its limits, and it costs reads.
     Tracked(u8),
 }

@@ -13,14 +13,33 @@ use core::fmt;
 
 use crate::flash::{Missing, PageNumber};
 
-/// What can go wrong below an operation. Never shown to a caller: each operation names its own.
+/// What can go wrong below an operation. An index never returns it: each of its operations has an error of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault<E> {
+    /// The device failed.
     Device(E),
-    Corrupt { page: PageNumber, reason: Damage },
-    NoRoom { limit_pages: u32 },
-    WornOut { bad_blocks: u32 },
-    TooHigh { height: u8 },
+    /// A page is not what it should be.
+    Corrupt {
+        /// Which page.
+        page: PageNumber,
+        /// What is wrong with it.
+        reason: Damage,
+    },
+    /// There is no free block, and none can be made free.
+    NoRoom {
+        /// The most pages that may be valid.
+        limit_pages: u32,
+    },
+    /// More blocks are bad than were in reserve.
+    WornOut {
+        /// How many.
+        bad_blocks: u32,
+    },
+    /// The tree would become higher than pages allow.
+    TooHigh {
+        /// The greatest height.
+        height: u8,
+    },
 }
 
 /// Why an index could not be formatted or opened.

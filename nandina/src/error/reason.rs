@@ -128,8 +128,8 @@ pub enum BadOption {
     MappingBytes,
     /// `mapping_bytes` have no room for the mappings of this index: open it with as many as before.
     TableTooSmall,
-    /// Validity by search needs the feature page-search of this library.
-    PageSearchNotBuilt,
+    /// Validity by search and victims that are kept count of need the feature `paper-modes` of this library.
+    PaperModesNotBuilt,
     /// Validity by search is not for logical pages, a write cache, checkpoints or victims kept count of.
     NotSearched,
     /// `write_buffer` must be at most 65535 pages.
@@ -170,8 +170,8 @@ impl fmt::Display for BadOption {
             Self::TableTooSmall => {
                 "mapping_bytes have no room for the mappings of this index: open it with as many as before"
             }
-            Self::PageSearchNotBuilt => {
-                "validity by search needs the feature page-search of this library"
+            Self::PaperModesNotBuilt => {
+                "validity by search and counted victims need the feature paper-modes of this library"
             }
             Self::NotSearched => {
                 "validity by search is not for logical pages, a write cache, checkpoints or victims kept count of"

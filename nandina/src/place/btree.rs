@@ -50,7 +50,7 @@ impl Placement for BTree {
         origin: Origin,
         records: u32,
     ) -> Result<Put, Fault<F::Error>> {
-        let frame = Self::working(level, height, space.frames.count());
+        let frame = Self::working(level, height, space.log.frames.count());
         if level == height {
             space.replace(frame, ROOT_TWIN, level, height, records)?;
             return Ok(Put::At(ROOT_TWIN));

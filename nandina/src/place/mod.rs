@@ -220,8 +220,8 @@ pub(crate) fn node_in<'s, S: Placement, F: Flash>(
     frame: usize,
     level: Level,
 ) -> Option<Node<'s>> {
-    let extent = S::extent(space.layout().area_bytes(), level.level, level.height);
-    Node::parse(&space.frames.bytes(frame)[extent], level.shape)
+    let extent = S::extent(space.log.layout().area_bytes(), level.level, level.height);
+    Node::parse(&space.log.frames.bytes(frame)[extent], level.shape)
 }
 
 /// Changes the pointers in the inner nodes of a page that is written by system `S`, whose lowest node is of
@@ -259,7 +259,7 @@ pub(crate) fn node_mut_in<'s, S: Placement, F: Flash>(
     frame: usize,
     level: Level,
 ) -> Option<NodeMut<'s>> {
-    let extent = S::extent(space.layout().area_bytes(), level.level, level.height);
-    space.frames.forget(frame);
-    NodeMut::parse(&mut space.frames.bytes_mut(frame)[extent], level.shape)
+    let extent = S::extent(space.log.layout().area_bytes(), level.level, level.height);
+    space.log.frames.forget(frame);
+    NodeMut::parse(&mut space.log.frames.bytes_mut(frame)[extent], level.shape)
 }

@@ -78,15 +78,15 @@ impl Placement for Mu {
 
     fn begin<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, lowest: u8) {
         self.lowest = lowest;
-        space.frames.forget(STAGE);
-        space.frames.bytes_mut(STAGE).fill(0xFF);
+        space.log.frames.forget(STAGE);
+        space.log.frames.bytes_mut(STAGE).fill(0xFF);
     }
 
     fn take<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: Level, page: u32) {
-        let reading = Self::reading(level.level, level.height, space.frames.count());
-        let extent = Self::extent(space.layout().area_bytes(), level.level, level.height);
+        let reading = Self::reading(level.level, level.height, space.log.frames.count());
+        let extent = Self::extent(space.log.layout().area_bytes(), level.level, level.height);
         let used = node_in::<Self, F>(space, reading, level).map_or(0, |node| node.used().len());
-        let (stage, read) = space.frames.pair(STAGE, reading);
+        let (stage, read) = space.log.frames.pair(STAGE, reading);
         stage[extent.clone()][..used].copy_from_slice(&read[extent][..used]);
         if level.level > 1
             && let Some(mut node) = node_mut_in::<Self, F>(space, STAGE, level)
@@ -97,8 +97,8 @@ impl Placement for Mu {
     }
 
     fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
-        let area = space.layout().area_bytes();
-        space.frames.bytes_mut(STAGE)[area >> level..area].fill(0xFF);
+        let area = space.log.layout().area_bytes();
+        space.log.frames.bytes_mut(STAGE)[area >> level..area].fill(0xFF);
         self.lowest = level + 1;
     }
 
@@ -122,12 +122,12 @@ impl Placement for Mu {
         Halves { right: departing, .. }: Halves,
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
-        let extent = Self::extent(space.layout().area_bytes(), level.level, level.height);
+        let extent = Self::extent(space.log.layout().area_bytes(), level.level, level.height);
         let left_departs = level.level == 1
             || node_in::<Self, F>(space, STAGE, level)
                 .is_some_and(|node| node.slot_of(SAME_PAGE).is_some());
-        let area = space.layout().area_bytes();
-        let (stage, page) = space.frames.pair(STAGE, departing);
+        let area = space.log.layout().area_bytes();
+        let (stage, page) = space.log.frames.pair(STAGE, departing);
         if left_departs {
             stage[extent.clone()].swap_with_slice(&mut page[extent.clone()]);
         }

@@ -31,9 +31,10 @@ const NO_NAME: u32 = u32::MAX;
 
 impl Vm {
     fn set_name<F: Flash>(space: &mut Space<'_, F, Maps>, frame: usize, name: Option<u32>) {
-        let area_bytes = space.layout().area_bytes();
+        let area_bytes = space.log.layout().area_bytes();
         let name = name.unwrap_or(NO_NAME).to_le_bytes();
-        space.frames.bytes_mut(frame)[area_bytes - NAME_BYTES..area_bytes].copy_from_slice(&name);
+        space.log.frames.bytes_mut(frame)[area_bytes - NAME_BYTES..area_bytes]
+            .copy_from_slice(&name);
     }
 
     /// The node in `frame` takes the places of its children, whose mappings go.
@@ -90,7 +91,7 @@ impl Placement for Vm {
         origin: Origin,
         records: u32,
     ) -> Result<Put, Fault<F::Error>> {
-        let frame = Self::working(level.level, level.height, space.frames.count());
+        let frame = Self::working(level.level, level.height, space.log.frames.count());
         Self::fold(space, frame, level);
         let is_root = level.level == level.height;
         let stays = origin.name.filter(|&name| !is_root && !origin.leave && space.can_map(name));

@@ -10,8 +10,9 @@
 use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, Needs, PageNumber};
+use crate::log::Image;
 use crate::node::appended::{self, Change};
-use crate::space::{Appends, Image, Kind, Space};
+use crate::space::{Appends, Kind, Space};
 
 /// VMTree-OW: records appended in place.
 #[derive(Default)]
@@ -29,10 +30,10 @@ impl VmOw {
         root_height: u8,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
-        let extent = Self::extent(space.layout().area_bytes(), level.level, level.height);
-        appended::pack(&mut space.frames.bytes_mut(frame)[extent], &level.shape);
+        let extent = Self::extent(space.log.layout().area_bytes(), level.level, level.height);
+        appended::pack(&mut space.log.frames.bytes_mut(frame)[extent], &level.shape);
         let page = space.program(frame, level.level, root_height, records)?.0;
-        if !space.layout().unpack(space.frames.bytes_mut(frame)) {
+        if !space.log.layout().unpack(space.log.frames.bytes_mut(frame)) {
             return Err(Fault::Corrupt { page: PageNumber(page), reason: Damage::NoNode });
         }
         space.settle_frame(frame, page);
@@ -46,19 +47,19 @@ impl VmOw {
         level: Level,
         page: u32,
     ) -> Result<bool, Fault<F::Error>> {
-        let (shape, buffers) = (level.shape, space.frames.count());
-        let extent = Self::extent(space.layout().area_bytes(), level.level, level.height);
-        let told = match appended::change(&space.frames.bytes(frame)[extent.clone()], &shape) {
+        let (shape, buffers) = (level.shape, space.log.frames.count());
+        let extent = Self::extent(space.log.layout().area_bytes(), level.level, level.height);
+        let told = match appended::change(&space.log.frames.bytes(frame)[extent.clone()], &shape) {
             Change::Nothing => true,
             Change::Whole => return Ok(false),
             Change::Remove => {
-                let area = &mut space.frames.bytes_mut(frame)[extent.clone()];
+                let area = &mut space.log.frames.bytes_mut(frame)[extent.clone()];
                 let Some((at, byte)) = appended::removal(area, &shape) else { return Ok(false) };
                 space.overwrite(page, at, Image::Bytes(&[byte]))?
             }
             Change::Append { records } if records * shape.record_bytes() <= SHORT_BYTES => {
                 let mut image = [0; SHORT_BYTES];
-                let area = &mut space.frames.bytes_mut(frame)[extent.clone()];
+                let area = &mut space.log.frames.bytes_mut(frame)[extent.clone()];
                 let Some((at, bytes)) = appended::append_image(area, &shape, &mut image) else {
                     return Ok(false);
                 };
@@ -66,15 +67,15 @@ impl VmOw {
             }
             Change::Append { .. } => {
                 let scratch = Self::spare(level.level, level.height, buffers);
-                space.frames.forget(scratch);
-                let (node, image) = space.frames.pair(frame, scratch);
+                space.log.frames.forget(scratch);
+                let (node, image) = space.log.frames.pair(frame, scratch);
                 let made = appended::append_image(&mut node[extent.clone()], &shape, image);
                 let Some((at, bytes)) = made else { return Ok(false) };
                 space.overwrite(page, at, Image::Frame(scratch, bytes))?
             }
         };
         if !told {
-            appended::make_whole(&mut space.frames.bytes_mut(frame)[extent], &shape);
+            appended::make_whole(&mut space.log.frames.bytes_mut(frame)[extent], &shape);
         }
         Ok(told)
     }
@@ -108,7 +109,7 @@ impl Placement for VmOw {
         origin: Origin,
         records: u32,
     ) -> Result<Put, Fault<F::Error>> {
-        let frame = Self::working(level.level, level.height, space.frames.count());
+        let frame = Self::working(level.level, level.height, space.log.frames.count());
         if let Some(page) = origin.name
             && !origin.leave
             && space.can_overwrite(page, frame)

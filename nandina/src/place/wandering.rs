@@ -45,7 +45,7 @@ impl Placement for Wandering {
         _origin: Origin,
         records: u32,
     ) -> Result<Put, Fault<F::Error>> {
-        let frame = Self::working(level, height, space.frames.count());
+        let frame = Self::working(level, height, space.log.frames.count());
         let root_height = if level == height { height } else { 0 };
         Ok(Put::At(space.program(frame, level, root_height, records)?.0))
     }

@@ -36,7 +36,7 @@ pub struct Extent {
 impl Extent {
     /// Pages that a victim gains at least.
     pub const fn gain(&self) -> u32 {
-        if self.block_pages < 16 { 1 } else { self.block_pages / 8 }
+        crate::gc::gain(self.block_pages)
     }
 }
 

@@ -1,14 +1,10 @@
 //! What is kept in RAM beside the struct, and how many bytes it takes. Nothing is read or written here.
 
-use super::{Frames, cache};
+use super::cache;
 use crate::blocks::{Blocks, Validity, Victims, Wear};
 use crate::flash::Geometry;
+use crate::log::Frames;
 use crate::node::PageLayout;
-
-/// The layout for the pages of a chip.
-pub(crate) const fn layout_of(geometry: &Geometry) -> PageLayout {
-    PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize)
-}
 
 /// Pages kept in RAM.
 #[derive(Clone, Copy)]

@@ -8,6 +8,7 @@ use super::memory::{LastProgrammed, Memory};
 use super::session::Sessions;
 use super::{Checkpoints, Space};
 use crate::blocks::Wear;
+use crate::log::Codec;
 
 /// What a system asks of its space.
 pub trait Kind: Sized {
@@ -81,6 +82,22 @@ pub struct InPlace;
 
 /// A change is appended to pages that were programmed before.
 pub struct Appends;
+
+/// Reads of one page, where records are appended, before it counts as unreadable. An append that
+/// was cut may make a page fail that holds records of before, and the next read of it may succeed
+/// (rule 6 of the media contract).
+const PATIENCE: u32 = 13;
+
+/// How pages are sealed and checked that such a system writes.
+pub(super) struct CodecOf<K>(core::marker::PhantomData<K>);
+
+impl<K: Kind> CodecOf<K> {
+    pub const CODEC: &'static Codec = &Codec {
+        seal: |layout, page, header| layout.seal_as(page, header, K::APPENDS),
+        check: |layout, page| layout.check_as(page, K::READS_APPENDED),
+        reads_max: if K::APPENDS { PATIENCE } else { 1 },
+    };
+}
 
 /// There is no such thing.
 #[derive(Default)]

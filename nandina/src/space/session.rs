@@ -18,10 +18,10 @@
 //! whole.
 
 use super::memory::Memory;
-use super::write::Label;
 use super::{GAP, InPlace, Space};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
+use crate::log::Label;
 use crate::node::{Gaps, PageHeader, SESSION_START};
 
 /// The logical page of the sessions.
@@ -58,9 +58,9 @@ impl<F: Flash> Space<'_, F, InPlace> {
         let mut newest: Option<(PageNumber, u64)> = None;
         for page in [PageNumber(SESSION), PageNumber(SESSION | 1)] {
             // A chip too small for it has none.
-            if page.0 < self.geometry().pages()
-                && let Ok(header) = self.read_raw(page, 0)?
-                && header.medium.system == self.medium.system
+            if page.0 < self.log.geometry().pages()
+                && let Ok(header) = self.log.read_raw(page, 0)?
+                && header.medium.system == self.log.medium.system
                 && header.begins_session()
                 && newest.is_none_or(|(_, number)| number < header.sequence)
                 && !torn.contains(&page.0)
@@ -76,10 +76,10 @@ impl<F: Flash> Space<'_, F, InPlace> {
     pub(crate) fn set_session(&mut self, session: Option<(PageNumber, u64)>) {
         self.memory = Sessions::default();
         if let Some((page, number)) = session {
-            let area_bytes = self.layout().area_bytes();
-            let gaps = Gaps::read(&self.frames.bytes(0)[..area_bytes]);
+            let area_bytes = self.log.layout().area_bytes();
+            let gaps = Gaps::read(&self.log.frames.bytes(0)[..area_bytes]);
             self.memory = Sessions { page: Some(page), number, gaps, ..Sessions::default() };
-            self.sequence = self.sequence.max(number);
+            self.log.raise_sequence(number);
         }
     }
 
@@ -93,7 +93,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
         let Sessions { number, gaps, oldest, .. } = &self.memory;
         let left = gaps.iter().filter(|&(_, end)| end > oldest.unwrap_or(0)).count();
         let is_longer = gaps.iter().last().is_some_and(|(_, end)| end == *number);
-        !is_longer && left >= Gaps::most(self.layout().area_bytes())
+        !is_longer && left >= Gaps::most(self.log.layout().area_bytes())
     }
 
     /// Begins a session: what was written above the sequence number `highest` is outdated. If the
@@ -106,42 +106,42 @@ impl<F: Flash> Space<'_, F, InPlace> {
         newest: Option<PageNumber>,
         highest: u64,
     ) -> Result<(), Fault<F::Error>> {
-        let most = Gaps::most(self.layout().area_bytes());
-        self.sequence = highest + GAP;
+        let most = Gaps::most(self.log.layout().area_bytes());
+        self.log.raise_sequence(highest + GAP);
         if let Some(oldest) = self.memory.oldest {
             self.memory.gaps.forget_before(oldest);
         }
-        self.settling = true;
-        if !self.memory.gaps.add(highest + 1, self.sequence + 1, most) {
-            for name in (0..self.geometry().pages() / 2).map(|pair| 2 * pair) {
+        self.log.settling = true;
+        if !self.memory.gaps.add(highest + 1, self.log.sequence() + 1, most) {
+            for name in (0..self.log.geometry().pages() / 2).map(|pair| 2 * pair) {
                 self.copy_twin(PageNumber(self.newer_twin(name)), highest)?;
             }
             self.memory.gaps = Gaps::default();
         } else if let Some(page) = newest {
             self.copy_twin(page, highest)?;
         }
-        self.settling = false;
+        self.log.settling = false;
         let page = self.memory.page.map_or(SESSION, |page| page.0 ^ 1);
-        self.frames.forget(0);
-        let area_bytes = self.layout().area_bytes();
-        self.memory.gaps.write(&mut self.frames.bytes_mut(0)[..area_bytes]);
+        self.log.frames.forget(0);
+        let area_bytes = self.log.layout().area_bytes();
+        self.memory.gaps.write(&mut self.log.frames.bytes_mut(0)[..area_bytes]);
         let label = Label { lowest: 1, height: 0, records: SESSION_START };
-        self.rewrite(0, PageNumber(page), label)?;
-        self.frames.release(0);
-        (self.memory.page, self.memory.number) = (Some(PageNumber(page)), self.sequence);
-        self.begun = true;
+        self.log.rewrite(0, PageNumber(page), label)?;
+        self.log.frames.release(0);
+        (self.memory.page, self.memory.number) = (Some(PageNumber(page)), self.log.sequence());
+        self.log.begin_at_once();
         Ok(())
     }
 
     /// Writes the page over its twin, if it is valid, can be read, and has no higher number than
     /// `highest`.
     fn copy_twin(&mut self, page: PageNumber, highest: u64) -> Result<(), Fault<F::Error>> {
-        if self.blocks.is_valid(page)
-            && let Ok(header) = self.read_raw(page, 0)?
+        if self.log.blocks.is_valid(page)
+            && let Ok(header) = self.log.read_raw(page, 0)?
             && header.sequence <= highest
         {
             let PageHeader { lowest, height, records, .. } = header;
-            self.frames.forget(0);
+            self.log.frames.forget(0);
             self.replace(0, page.0 & !1, lowest, height, records)?;
         }
         Ok(())

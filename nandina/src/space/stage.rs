@@ -4,10 +4,11 @@
 //! newest root last. Until that root is on the chip, no page that it supersedes there can be erased: a cut
 //! finds the tree of the root before. So a cut costs the operations since then and never half of one.
 
-use super::write::{Label, Source};
+use super::write::Bytes;
 use super::{Kind, Paths, Space};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
+use crate::log::Label;
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// What follows is programmed at once and not staged: garbage collection. Nothing may be staged.
@@ -49,14 +50,14 @@ impl<F: Flash> Space<'_, F, Paths> {
         let Label { lowest, height, records } = label;
         loop {
             if self.cache.spilled() {
-                let layout = self.layout();
-                let (bytes, cache) = (self.frames.bytes_mut(frame), &self.cache);
+                let layout = self.log.layout();
+                let (bytes, cache) = (self.log.frames.bytes_mut(frame), &self.cache);
                 let to = |page| cache.resolve(page);
-                cache.relink()(bytes, &layout, &self.medium, lowest, height, &to);
+                cache.relink()(bytes, &layout, &self.log.medium, lowest, height, &to);
             }
-            let header = self.header_of(label, 0, 0);
-            self.layout().write_header(self.frames.bytes_mut(frame), &header);
-            let bytes = self.frames.bytes(frame);
+            let header = self.log.header_of(label, 0, 0);
+            self.log.layout().write_header(self.log.frames.bytes_mut(frame), &header);
+            let bytes = self.log.frames.bytes(frame);
             match self.cache.stage(bytes, lowest, height, records) {
                 Some(page) => return Ok(PageNumber(page)),
                 None => self.write_staged()?,
@@ -72,13 +73,13 @@ impl<F: Flash> Space<'_, F, Paths> {
         }
         let relink = self.cache.relink();
         while let Some(pending) = self.cache.next_pending() {
-            let layout = self.layout();
+            let layout = self.log.layout();
             let (bytes, names) = self.cache.bytes_and_names(pending.slot);
             let (lowest, height) = (pending.lowest, pending.height);
             let to = |page| names.resolve(page);
-            relink(bytes, &layout, &self.medium, lowest, height, &to);
+            relink(bytes, &layout, &self.log.medium, lowest, height, &to);
             let label = Label { lowest, height, records: pending.records };
-            let page = self.write(Source::Slot(pending.slot), label)?;
+            let page = self.write(Bytes::Slot(pending.slot), label)?;
             self.cache.programmed(&pending, page);
         }
         Ok(())
@@ -90,11 +91,11 @@ impl<F: Flash> Space<'_, F, Paths> {
         let mut from = 0;
         while let Some(page) = self.cache.take_superseded(from) {
             from = page.0;
-            self.supersede(page);
+            self.log.supersede(page);
         }
-        self.blocks.release();
+        self.log.blocks.release();
         self.cache.end_operation();
-        self.frames.forget_all();
+        self.log.frames.forget_all();
         Ok(root)
     }
 

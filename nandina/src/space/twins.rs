@@ -9,10 +9,10 @@
 use super::cache::Cached;
 use super::memory::Memory;
 use super::session::SESSION;
-use super::write::{Label, Source};
 use super::{InPlace, Kind, Space};
-use crate::error::{Damage, Fault};
+use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
+use crate::log::Label;
 use crate::node::PageHeader;
 
 /// The logical page that always holds the root.
@@ -26,12 +26,12 @@ pub(crate) const fn twins(pages: u32) -> u32 {
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Logical pages that are free.
     pub(crate) fn free_twins(&self) -> u32 {
-        twins(self.geometry().pages()).saturating_sub(self.blocks.valid_pages())
+        twins(self.log.geometry().pages()).saturating_sub(self.log.blocks.valid_pages())
     }
 
     /// The page that holds the logical page `name`.
     pub(super) fn newer_twin(&self, name: u32) -> u32 {
-        if self.blocks.is_valid(PageNumber(name | 1)) { name | 1 } else { name }
+        if self.log.blocks.is_valid(PageNumber(name | 1)) { name | 1 } else { name }
     }
 }
 
@@ -46,37 +46,16 @@ impl<F: Flash> Space<'_, F, InPlace> {
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
         let before = PageNumber(self.newer_twin(name));
-        let is_new = !self.blocks.is_valid(before);
+        let is_new = !self.log.blocks.is_valid(before);
         let page = if is_new { before } else { PageNumber(before.0 ^ 1) };
-        self.frames.forget_page(page.0);
+        self.log.frames.forget_page(page.0);
         self.cache.forget(page.0);
-        self.rewrite(frame, page, Label { lowest, height, records })?;
-        self.blocks.set_valid(before, false);
-        self.blocks.set_valid(page, true);
+        self.log.rewrite(frame, page, Label { lowest, height, records })?;
+        self.log.blocks.set_valid(before, false);
+        self.log.blocks.set_valid(page, true);
         self.cache.forget(before.0);
-        self.cache.remember_written(page, self.frames.bytes(frame));
-        self.frames.hold(frame, page);
-        Ok(())
-    }
-
-    /// Seals the page in `frame` and puts it in the place of `page`.
-    pub(super) fn rewrite(
-        &mut self,
-        frame: usize,
-        page: PageNumber,
-        label: Label,
-    ) -> Result<(), Fault<F::Error>> {
-        self.sequence += 1;
-        let header = self.header_of(label, self.sequence, 0);
-        let layout = self.layout();
-        let bytes = self.frames.bytes_mut(frame);
-        layout.seal_as(bytes, &header, false);
-        let (main, spare) = bytes.split_at(layout.page_bytes());
-        self.operations += 1;
-        self.flash.rewrite(page, main, spare).map_err(Fault::Device)?;
-        if self.verify && !self.reads_back(page, Source::Frame(frame))? {
-            return Err(Fault::Corrupt { page, reason: Damage::NotAsWritten });
-        }
+        self.cache.remember_written(page, self.log.frames.bytes(frame));
+        self.log.frames.hold(frame, page);
         Ok(())
     }
 
@@ -87,16 +66,16 @@ impl<F: Flash> Space<'_, F, InPlace> {
         lowest: u8,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
-        let pairs = self.geometry().pages() / 2;
+        let pairs = self.log.geometry().pages() / 2;
         let free =
             (0..pairs).map(|step| 2 * ((self.memory.next_free + step) % pairs)).find(|&name| {
                 name != ROOT
                     && name != SESSION
-                    && !self.blocks.is_valid(PageNumber(name))
-                    && !self.blocks.is_valid(PageNumber(name + 1))
+                    && !self.log.blocks.is_valid(PageNumber(name))
+                    && !self.log.blocks.is_valid(PageNumber(name + 1))
             });
         let Some(name) = free else {
-            return Err(self.no_room(pairs));
+            return Err(self.log.no_room(pairs));
         };
         self.memory.next_free = name / 2 + 1;
         self.replace(frame, name, lowest, 0, records)?;
@@ -116,7 +95,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
         let mut newest: Option<(PageNumber, PageHeader)> = None;
         for page in [PageNumber(name), PageNumber(name | 1)] {
-            let header = match self.read_raw(page, 0)? {
+            let header = match self.log.read_raw(page, 0)? {
                 Ok(header) if !torn.contains(&page.0) && self.memory.counts(&header) => header,
                 Ok(_) | Err(_) => continue,
             };
@@ -127,9 +106,9 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             }
         }
         if let Some((page, header)) = newest {
-            self.sequence = self.sequence.max(header.sequence);
+            self.log.raise_sequence(header.sequence);
             self.memory.note_counted(header.sequence);
-            self.blocks.set_valid(page, true);
+            self.log.blocks.set_valid(page, true);
         }
         Ok(newest)
     }

@@ -1,27 +1,18 @@
-//! Pages on their way to the chip: programmed at once or staged (`stage.rs` beside this), the commit that makes an
-//! operation count, and the blocks that are opened for them.
+//! Pages with nodes on their way to the log: programmed at once or staged (`stage.rs` beside this), and
+//! the commit that makes an operation count.
 
 use super::cache::Cached;
 use super::memory::Memory;
-use super::victim::SpareWithHint;
 use super::{Kind, RETIRED_MAX, STAGED, Space};
-use crate::blocks::NO_BLOCK;
 use crate::error::Fault;
-use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
-use crate::node::{PageHeader, SESSION_START};
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::log::{Label, Source};
 
-/// What a page says of its nodes.
+/// Where the bytes of a page are.
 #[derive(Clone, Copy)]
-pub(super) struct Label {
-    pub lowest: u8,
-    pub height: u8,
-    pub records: u32,
-}
-
-/// Where the bytes to program stand.
-#[derive(Clone, Copy)]
-pub(super) enum Source {
+pub(super) enum Bytes {
     Frame(usize),
+    /// A slot of the write cache.
     Slot(usize),
 }
 
@@ -41,13 +32,13 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             return space.stage(frame, label);
         }
         // What is to be programmed may be lost to nothing that is read on the way.
-        self.frames.forget(frame);
-        let page = self.write(Source::Frame(frame), label)?;
-        self.cache.remember_written(page, self.frames.bytes(frame));
+        self.log.frames.forget(frame);
+        let page = self.write(Bytes::Frame(frame), label)?;
+        self.cache.remember_written(page, self.log.frames.bytes(frame));
         if self.keeps_pages {
-            self.frames.hold(frame, page);
+            self.log.frames.hold(frame, page);
         } else {
-            self.frames.release(frame);
+            self.log.frames.release(frame);
         }
         Ok(page)
     }
@@ -59,137 +50,56 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         frame: usize,
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
-        let label = Label { lowest: self.lowest(frame), height: 0, records };
-        self.frames.forget(frame);
-        let page = self.write(Source::Frame(frame), label)?;
-        self.frames.release(frame);
-        self.blocks.set_valid(page, false);
+        let label = Label { lowest: self.log.lowest(frame), height: 0, records };
+        self.log.frames.forget(frame);
+        let page = self.write(Bytes::Frame(frame), label)?;
+        self.log.frames.release(frame);
+        self.log.blocks.set_valid(page, false);
         Ok(())
-    }
-
-    /// Erases `block`, in which nothing is valid. That it is erased is known in RAM only, and if it can be the block
-    /// that is opened next.
-    pub(crate) fn clear_block(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
-        if self.blocks.is_empty(block) && Some(block) != self.active_block() && block != self.ready
-        {
-            self.erase(block)?;
-        }
-        Ok(())
-    }
-
-    /// The header of a page of this index.
-    pub(super) const fn header_of(
-        &self,
-        Label { lowest, height, records }: Label,
-        sequence: u64,
-        erase_count: u32,
-    ) -> PageHeader {
-        let (medium, identity) = (self.medium, self.identity);
-        let settling = self.settling;
-        PageHeader { medium, identity, sequence, lowest, height, erase_count, records, settling }
     }
 
     /// Seals a page and programs it into the next place that takes it.
     pub(super) fn write(
         &mut self,
-        source: Source,
+        bytes: Bytes,
         label: Label,
     ) -> Result<PageNumber, Fault<F::Error>> {
         loop {
-            if self.active.0 == NO_BLOCK || self.active.1 >= self.block_pages() {
-                self.active = (self.open_block()?, 0);
-            }
-            let (block, place) = self.active;
-            self.active.1 += 1;
+            let Some(page) = self.log.next_page() else {
+                self.open_block()?;
+                continue;
+            };
             // The first page after a mount commits nothing: once it is there, its number is above those of all that was
             // cut before, and every later mount sees it, or something newer.
-            let first = !self.begun && (label.height > 0 || !K::PATHS);
-            let label =
-                if first { Label { height: 0, records: SESSION_START, ..label } } else { label };
-            if self.program_at(block, place, source, label)? {
-                let page = self.page_at(block, place);
+            let first = !self.log.has_begun() && (label.height > 0 || !K::PATHS);
+            let label = if first { label.of_session() } else { label };
+            self.memory.note_programmed(page.0);
+            let source = match bytes {
+                Bytes::Frame(frame) => Source::Frame(frame),
+                Bytes::Slot(slot) => Source::Bytes(self.cache.bytes_mut(slot)),
+            };
+            if self.log.append(source, label)? {
                 self.cache.forget(page.0);
-                if place == 0 {
-                    self.blocks.set_opened_at(block, self.sequence);
+                if !first {
+                    self.log.blocks.set_valid(page, true);
+                    return Ok(page);
                 }
-                self.begun = true;
-                if first {
-                    continue;
-                }
-                self.blocks.set_valid(page, true);
-                return Ok(page);
             }
-            self.active = (NO_BLOCK, 0);
         }
     }
 
-    /// Seals a page and programs it. If the chip does not take it, its block is given up.
+    /// Opens the block that is written next. The checkpoint may tell which.
     #[inline(never)]
-    pub(super) fn program_at(
-        &mut self,
-        block: BlockNumber,
-        place: u32,
-        source: Source,
-        label: Label,
-    ) -> Result<bool, Fault<F::Error>> {
-        let page = self.page_at(block, place);
-        self.memory.note_programmed(page.0);
-        self.sequence += 1;
-        let hint = if label.lowest > 0 { self.hint_for(block, place) } else { None };
-        let erase_count = self.blocks.erase_count(block);
-        let header = self.header_of(label, self.sequence, erase_count);
-        let (layout, geometry) = (self.layout(), self.geometry());
-        let bytes = match source {
-            Source::Frame(frame) => self.frames.bytes_mut(frame),
-            Source::Slot(slot) => self.cache.bytes_mut(slot),
-        };
-        layout.seal_as(bytes, &header, K::APPENDS);
-        let (main, spare) = bytes.split_at(layout.page_bytes());
-        self.operations += 1;
-        let mut with_hint = [0; size_of::<SpareWithHint>()];
-        let hinted = hint.map(|hint| hint.seal(&geometry, spare, &mut with_hint));
-        let spare = hinted.map_or(spare, |bytes| &with_hint[..bytes]);
-        let programmed = match self.flash.program(page, main, spare) {
-            Ok(()) => !self.verify || self.reads_back(page, source)?,
-            Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => false,
-            Err(error) => return Err(Fault::Device(error)),
-        };
-        if programmed {
-            self.failures = 0;
-        } else {
-            self.give_up(block);
+    fn open_block(&mut self) -> Result<(), Fault<F::Error>> {
+        let filled = self.log.close_block();
+        if self.log.open_ready() {
+            return Ok(());
         }
-        Ok(programmed)
-    }
-
-    /// Whether `page` holds just the bytes of `source`.
-    pub(super) fn reads_back(
-        &mut self,
-        page: PageNumber,
-        source: Source,
-    ) -> Result<bool, Fault<F::Error>> {
-        let spare_frame = self.frames.count();
-        self.operations += 1;
-        let page_bytes = self.layout().page_bytes();
-        let (main, spare) = self.frames.bytes_mut(spare_frame).split_at_mut(page_bytes);
-        match self.flash.read(page, main, spare) {
-            Ok(_) => {
-                let meant = match source {
-                    Source::Frame(frame) => self.frames.bytes(frame),
-                    Source::Slot(slot) => self.cache.bytes(slot),
-                };
-                Ok(self.frames.bytes(spare_frame) == meant)
+        loop {
+            let block = self.next_block(filled)?;
+            if self.log.open(block)? {
+                return Ok(());
             }
-            Err(error) if error.kind() == ErrorKind::Uncorrectable => Ok(false),
-            Err(error) => Err(Fault::Device(error)),
-        }
-    }
-
-    /// The page is garbage from now on.
-    pub(super) fn supersede(&mut self, page: PageNumber) {
-        self.blocks.supersede(page);
-        if K::PATHS {
-            self.blocks.track(self.geometry().block_of(page));
         }
     }
 
@@ -203,85 +113,45 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         {
             return Ok(block);
         }
-        self.next_spared(filled)?.ok_or_else(|| self.no_room(0))
+        self.log.next_spared(filled)?.ok_or_else(|| self.log.no_room(0))
     }
 
-    /// Erases the block that is opened next, so that no change has to wait for it, if the active one is half full.
-    /// That it is erased is known in RAM only: after a cut it is erased again. Answers whether it was done.
+    /// Erases the block that is opened next ahead of need ([`Log::prepare_block`](crate::log::Log::prepare_block)),
+    /// unless a checkpoint names the blocks that are opened after it.
     pub(crate) fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
-        let half = self.block_pages() / 2;
-        let (active, place) = self.active;
-        // A checkpoint names the blocks that are opened after it.
-        if K::IN_PLACE
-            || self.medium.checkpoints
-            || active == NO_BLOCK
-            || place < half
-            || self.ready != NO_BLOCK
-        {
-            return Ok(false);
-        }
-        let Some(block) = self.next_spared(Some(active))? else {
-            return Ok(false);
-        };
-        if self.erase(block)? {
-            self.ready = block;
-        }
-        Ok(true)
+        Ok(!K::IN_PLACE && !self.log.medium.checkpoints && self.log.prepare_block()?)
     }
 
     /// Begins to write in the first block, if an index that was replaced in place may have its root there: it is gone
     /// then.
     pub(crate) fn begin_where_roots_are_replaced(&mut self) -> Result<(), Fault<F::Error>> {
         let first = BlockNumber(0);
-        if self.begins_in(first) {
-            let is_erased = self.blocks.is_empty(first) && self.erase(first)?;
-            self.ready = if is_erased { first } else { NO_BLOCK };
-        }
-        Ok(())
+        if self.begins_in(first) { self.log.make_ready(first) } else { Ok(()) }
     }
 
     /// Whether an index that replaces one whose root was replaced in place begins in `block`.
     pub(crate) fn begins_in(&self, block: BlockNumber) -> bool {
         let is_first = block == BlockNumber(0);
-        is_first && !K::IN_PLACE && self.capabilities().rewrite && !self.medium.checkpoints
+        is_first && !K::IN_PLACE && self.log.capabilities().rewrite && !self.log.medium.checkpoints
     }
 
+    /// The block to collect next for its garbage, of those that gain room: `gains` is asked with a number of
+    /// valid pages.
+    pub(crate) fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
+        if K::IN_PLACE { None } else { self.log.victim(gains) }
+    }
+
+    /// Whether it is time to look for a block whose data has rested, where operations program so
+    /// many `pages`.
+    pub(crate) fn wear_due(&self, pages: u32) -> bool {
+        !K::IN_PLACE && self.log.wear_due(pages)
+    }
+
+    /// Pages kept free for the blocks that may still fail.
     #[inline(never)]
-    fn open_block(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
-        let active = self.active_block();
-        self.active = (NO_BLOCK, 0);
-        let ready = core::mem::replace(&mut self.ready, NO_BLOCK);
-        if ready != NO_BLOCK && self.blocks.is_empty(ready) {
-            self.blocks.note_open(ready);
-            return Ok(ready);
-        }
-        loop {
-            let block = self.next_block(active)?;
-            if self.erase(block)? {
-                self.blocks.note_open(block);
-                return Ok(block);
-            }
-        }
-    }
-
-    /// Erases a block. If it cannot be erased, it is given up.
-    #[inline(always)]
-    pub(super) fn erase(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
-        let count = self.next_erase_count(block)?;
-        self.blocks.note_erase(block, count);
-        if K::PATHS {
-            self.blocks.untrack(block);
-        }
-        self.frames.forget_block(block, self.geometry().pages_per_block);
-        self.operations += 1;
-        match self.flash.erase(block) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::EraseFailed && self.may_fail() => {
-                self.give_up(block);
-                Ok(false)
-            }
-            Err(error) => Err(Fault::Device(error)),
-        }
+    pub(crate) fn room_to_fail(&self) -> u32 {
+        let log = &self.log;
+        super::room_to_fail(log.blocks.bad_blocks(), log.reserve_blocks(), log.block_pages())
     }
 
     /// Notes that the running operation supersedes the node that its parent knows as `page`. Its block can be
@@ -298,7 +168,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         self.cache.forget(page);
         match K::paths_mut(self) {
             Some(space) if !space.at_once => space.cache.note_superseded(PageNumber(page)),
-            _ => self.supersede(PageNumber(page)),
+            _ => self.log.supersede(PageNumber(page)),
         }
     }
 
@@ -329,14 +199,14 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         let is_new = self.mappings.get(name).is_none();
         self.mappings.set(name, page.0);
         if is_new {
-            self.blocks.set_valid(PageNumber(name), true);
+            self.log.blocks.set_valid(PageNumber(name), true);
         }
     }
 
     /// No parent knows a node as `name` any more.
     pub(crate) fn unname(&mut self, name: u32) {
         if K::MAPS && self.mappings.remove(name) {
-            self.blocks.supersede(PageNumber(name));
+            self.log.blocks.supersede(PageNumber(name));
         }
     }
 
@@ -344,7 +214,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// root is on the chip. Answers where the root stands.
     pub(crate) fn commit(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         self.retired = 0;
-        self.blocks.release();
+        self.log.blocks.release();
         K::paths_mut(self).map_or(Ok(root), |space| space.end_staging(root))
     }
 }

@@ -54,7 +54,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         value: &[u8],
     ) -> Result<Option<bool>, WriteError<F::Error>> {
         self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
-        let expected = usize::from(self.space.medium.value_bytes);
+        let expected = usize::from(self.space.log.medium.value_bytes);
         if value.len() != expected {
             return Err(WriteError::ValueSize { expected, given: value.len() });
         }
@@ -220,7 +220,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if self.space.taken_pages() + more_pages + beside <= limit_pages {
             return Ok(());
         }
-        Err(self.space.no_room(limit_pages))
+        Err(self.space.log.no_room(limit_pages))
     }
 
     /// The tree was changed along `path`, when it had a height of `before`.

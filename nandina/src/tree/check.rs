@@ -57,10 +57,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     violated("more nodes are reached than the valid pages hold");
                     return Ok(());
                 }
-                let lowest = self.space.lowest(frame);
+                let lowest = self.space.log.lowest(frame);
                 seen.pages += u32::from(lowest == level);
                 seen.inner_nodes += u32::from(level > 1);
-                if !staged(place.0) && !self.space.blocks.is_valid(place) {
+                if !staged(place.0) && !self.space.log.blocks.is_valid(place) {
                     violated("it is referenced but not counted as valid");
                 }
                 if !(1..count).all(|index| node.key(index - 1) < node.key(index)) {
@@ -112,7 +112,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             (seen.pages == self.space.valid_pages(), "the number of valid pages is wrong"),
             (
                 seen.pages <= self.budget.limit_pages
-                    || self.space.blocks.bad_blocks() > self.space.reserve_blocks(),
+                    || self.space.log.blocks.bad_blocks() > self.space.log.reserve_blocks(),
                 "more pages are valid than allowed",
             ),
         ] {
@@ -135,7 +135,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let frame = if page == leaf_page {
             Some(leaf_frame)
         } else {
-            self.space.frames.holding(PageNumber(self.space.where_is(page)))
+            self.space.log.frames.holding(PageNumber(self.space.where_is(page)))
         };
         match frame {
             Some(frame) => Ok(Some(self.node(frame, 2)?.key(path.slot(2)))),

@@ -85,7 +85,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 found.header.sequence
             }
         };
-        let inner_nodes_max = self.space.geometry().pages().saturating_mul(NODES_BY_PAGE);
+        let inner_nodes_max = self.space.log.geometry().pages().saturating_mul(NODES_BY_PAGE);
         if self.height == 0
             || !(1..=super::HEIGHT_MAX).contains(&tree.height)
             || tree.inner_nodes > inner_nodes_max
@@ -99,14 +99,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         } else if (from - found.header.sequence).saturating_mul(COMPARING)
             >= tree.inner_nodes.into()
         {
-            self.space.blocks.forget_valid();
+            self.space.log.blocks.forget_valid();
             self.inner_nodes = 0;
             self.find_valid_pages(|_| true)?;
         } else {
             self.drop_replaced(&tree)?;
-            let geometry = self.space.geometry();
-            let first =
-                found.active.map(|(block, place)| (block, self.space.place_or_end(block, place)));
+            let geometry = self.space.log.geometry();
+            let first = found
+                .active
+                .map(|(block, place)| (block, self.space.log.place_or_end(block, place)));
             self.find_valid_pages(|page| {
                 let block = geometry.block_of(PageNumber(page));
                 listed.contains(&block)
@@ -126,12 +127,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut opened = Opened { since: [None; LISTED_MAX], outdated: false };
         for (since, &block) in opened.since.iter_mut().zip(found.listed()) {
             // A block that was given up is not opened again, but the newest root may be in it.
-            if self.space.blocks.is_bad(block) {
+            if self.space.log.blocks.is_bad(block) {
                 *since = Some(0);
             }
-            for place in 0..self.space.block_pages() {
-                let page = self.space.page_at(block, place);
-                match self.space.read_raw(page, 0)? {
+            for place in 0..self.space.log.block_pages() {
+                let page = self.space.log.page_at(block, place);
+                match self.space.log.read_raw(page, 0)? {
                     Ok(header) => {
                         if header.sequence <= found.header.sequence {
                             break;
@@ -141,8 +142,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                         } else {
                             // What it holds of checkpoints is no way to a root.
                             *since = Some(if header.lowest > 0 { header.sequence } else { 0 });
-                            self.space.blocks.set_erase_count(block, header.erase_count);
-                            self.space.blocks.set_opened_at(block, header.sequence);
+                            self.space.log.blocks.set_erase_count(block, header.erase_count);
+                            self.space.log.blocks.set_opened_at(block, header.sequence);
                         }
                         break;
                     }

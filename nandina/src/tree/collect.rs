@@ -1,24 +1,152 @@
-//! Garbage collection: blocks with few valid pages are emptied, so that they can be erased and written.
-//! Bad blocks are emptied first, and pages that the ECC found weak are written elsewhere.
+//! The tree as the owner of the pages of a log: which are valid, and how one is moved.
 //!
 //! A page that is believed valid is tested by reachability: its lowest node is looked for from the root,
 //! by the node's own first key. If the way ends at this very page, the page is moved by writing that node
 //! anew, as an update that changes nothing would (μ-Tree paper, section 5.1). Other children in the same
 //! block that the path's nodes point to are copied on the way, so that one path serves them all.
-//!
-//! A damaged page never stops a change elsewhere: the block that holds it is left alone.
 
 use super::Index;
 use super::descend::Path;
 use super::rewrite::{Edit, Emptying};
+use crate::blocks::Wear;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::gc::{self, Collector, PageOwner};
+use crate::log::Log;
 use crate::node::SAME_PAGE;
 use crate::place::{Placement, node_mut_in};
 use crate::space::{Moves, RETIRED_MAX, RIDERS};
 
-/// Moves that one change does for other reasons than to gain room.
-pub(crate) const SPARE_MOVES: u32 = 4;
+/// Chip operations to move one page of which `riders` others are carried along.
+pub(crate) fn move_cost(
+    height: u8,
+    path_pages: u32,
+    riders: u32,
+    verify: bool,
+    wear: Wear,
+    block_pages: u32,
+) -> u32 {
+    // The page, its way down, nodes displaced from their buffers, and the riders; then erases, and the
+    // mark on a bad block.
+    let reads = 1 + 2 * u32::from(height) + riders;
+    let programs = path_pages + riders;
+    let erases = programs / block_pages + 2;
+    reads + programs * (1 + u32::from(verify)) + erases * (1 + wear.reads_by_erase())
+}
+
+impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
+    fn log(&self) -> &Log<'b, F> {
+        &self.space.log
+    }
+
+    fn log_mut(&mut self) -> &mut Log<'b, F> {
+        &mut self.space.log
+    }
+
+    fn collector(&self) -> &Collector {
+        &self.collector
+    }
+
+    fn collector_mut(&mut self) -> &mut Collector {
+        &mut self.collector
+    }
+
+    fn relocate(
+        &mut self,
+        page: PageNumber,
+        beside: Option<BlockNumber>,
+    ) -> Result<(), Fault<F::Error>> {
+        self.move_page(page, beside)
+    }
+
+    fn kept(&self) -> u32 {
+        if S::DESCRIPTION.in_place {
+            return 0;
+        }
+        self.budget.room_pages + self.space.room_to_fail()
+    }
+
+    fn reserve_pages(&self) -> u32 {
+        self.budget.reserve_pages + self.space.room_to_fail()
+    }
+
+    fn pages_to_empty(&self, valid: u32, together: bool) -> u32 {
+        let moves = if together { Moves::Together } else { Moves::Alone };
+        moves.pages(valid, self.moved_path(), self.inner_nodes)
+    }
+
+    fn move_cost(&self, beside: u32) -> u32 {
+        let path = S::path_pages(self.height);
+        let (verify, wear) = (self.space.log.verifies(), self.space.log.blocks.wear());
+        move_cost(self.height, path, beside, verify, wear, self.space.log.block_pages())
+            + self.space.checkpoint_cost()
+    }
+
+    fn limit_pages(&self) -> u32 {
+        self.budget.limit_pages
+    }
+
+    fn room(&self) -> u32 {
+        self.space.room()
+    }
+
+    fn move_pages(&self) -> u32 {
+        S::path_pages(self.height)
+    }
+
+    fn pages_beside(&self) -> u32 {
+        if self.moves == Moves::Together { RIDERS } else { 0 }
+    }
+
+    fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
+        Index::write_out(self)
+    }
+
+    fn begin_changes(&mut self) -> Result<bool, Fault<F::Error>> {
+        self.begin_session()
+    }
+
+    fn collect_ahead(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
+        if self.space.log.follows_hints() { self.collect_hinted(victim) } else { Ok(()) }
+    }
+
+    fn is_needed(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+        self.is_reached(page)
+    }
+
+    /// Its leaves count, since a leaf takes its path along.
+    fn moves_to_empty(&mut self, block: BlockNumber, best: u32) -> Result<u32, Fault<F::Error>> {
+        let mut leaves = 0;
+        for place in 0..self.space.log.block_pages() {
+            let page = self.space.log.page_at(block, place);
+            // Counting ends at the best so far: what is no better is not known any closer.
+            if leaves < best
+                && self.space.log.blocks.is_valid(page)
+                && (self.knows_pages() || self.is_reached(page)?)
+            {
+                let header = self.space.log.read_raw(page, 0)?;
+                leaves += u32::from(header.is_ok_and(|header| header.lowest == 1));
+            }
+        }
+        Ok(leaves.max(1))
+    }
+
+    fn in_doubt(&self) -> bool {
+        self.in_doubt
+    }
+
+    fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
+        self.space.victim(gains)
+    }
+
+    fn wear_due(&self) -> bool {
+        self.space.wear_due(S::path_pages(self.height))
+    }
+
+    fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
+        self.space.prepare_block()
+    }
+}
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Collects garbage until the longest operation fits and the reserve is whole. Where a change
@@ -27,17 +155,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.settle()?;
         self.begin_session()?;
         self.keep_checkpoint()?;
-        if first {
-            let is_short = self.space.room() < self.kept();
-            if is_short {
-                self.gain_room(0)?;
-            }
-            if is_short || self.space.wear_due(S::path_pages(self.height)) {
-                self.level_wear()?;
-            }
-            self.tend()?;
-        }
-        self.gain_room(0)?;
+        gc::make_room(self, first)?;
         let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
         if !self.space.can_stage(operation) || !self.keeps_path() {
             self.write_out()?;
@@ -47,188 +165,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Whether a change keeps every node of its path in a page buffer, and reads none of them twice.
     fn keeps_path(&self) -> bool {
-        let buffers = self.space.frames.count();
+        let buffers = self.space.log.frames.count();
         usize::from(self.height) < buffers || self.working(1) != S::reading(1, self.height, buffers)
-    }
-
-    /// Collects garbage until `beyond` pages more can be programmed than are kept.
-    pub(super) fn gain_room(&mut self, beyond: u32) -> Result<(), Fault<F::Error>> {
-        // Each round gains a page at least; a chip's worth of rounds without success is no progress.
-        if self.space.room() < self.kept() + beyond {
-            self.write_out()?;
-        }
-        self.see_reserve();
-        let mut rounds = self.space.geometry().pages();
-        // A block that fails on the way takes the room that was kept for it.
-        while self.space.room() < self.kept() + beyond {
-            let Some(victim) = self.next_victim()?.filter(|_| rounds > 0) else {
-                return Err(self.no_room());
-            };
-            if self.space.follows_hints() && !self.reserve_touched {
-                self.collect_hinted(victim)?;
-            }
-            self.collect(victim)?;
-            rounds -= 1;
-        }
-        self.reserve_touched = false;
-        Ok(())
-    }
-
-    /// The block to empty next, to gain room.
-    #[inline(never)]
-    pub(super) fn next_victim(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
-        if self.reserve_touched {
-            return self.easiest_victim();
-        }
-        let (path_pages, inner_nodes) = (self.moved_path(), self.inner_nodes);
-        let block = self.space.block_pages() - self.space.extent().gain();
-        Ok(self.space.victim(|valid| self.moves.pages(valid, path_pages, inner_nodes) <= block))
-    }
-
-    /// Moves the valid pages of `victim`, to gain room.
-    #[inline(always)]
-    fn collect(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
-        self.collected_blocks = self.collected_blocks.saturating_add(1);
-        let together = self.moves == Moves::Together;
-        let mut from = 0;
-        while let Some((page, place)) = self.next_valid(victim, from)? {
-            if self.space.room() < S::path_pages(self.height) {
-                return Err(self.no_room());
-            }
-            if !self.save(page, together.then_some(victim))? {
-                break;
-            }
-            from = place;
-        }
-        self.leave_alone(victim);
-        Ok(())
-    }
-
-    /// The block that the fewest moves empty: its leaves count, since a leaf takes its path along. Reads
-    /// the valid pages of some blocks, which is only done when cuts have touched the reserve.
-    fn easiest_victim(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
-        let active = self.space.active_block();
-        let Some(fewest) = self.space.blocks.victim(active) else {
-            return Ok(None);
-        };
-        let path_pages = S::path_pages(self.height);
-        let mut best = (self.space.blocks.valid_in(fewest), fewest);
-        if path_pages == 1 {
-            return Ok(Some(fewest));
-        }
-        for block in self.space.blocks.all() {
-            // A move empties at most a path, so more valid pages than that cannot be fewer moves.
-            let valid = self.space.blocks.valid_in(block);
-            if best.0 == 1
-                || valid >= best.0 * path_pages
-                || !self.space.blocks.is_victim(block, active)
-            {
-                continue;
-            }
-            let mut leaves = 0;
-            for place in 0..self.space.block_pages() {
-                let page = self.space.page_at(block, place);
-                if leaves < best.0
-                    && self.space.blocks.is_valid(page)
-                    && (!self.space.blocks.searches() || self.is_reached(page)?)
-                {
-                    let header = self.space.read_raw(page, 0)?;
-                    leaves += u32::from(header.is_ok_and(|header| header.lowest == 1));
-                }
-            }
-            // Counting ends at the best so far: what is no better is not known any closer.
-            if leaves.max(1) < best.0 {
-                best = (leaves.max(1), block);
-            }
-        }
-        Ok(Some(best.1))
-    }
-
-    fn no_room(&self) -> Fault<F::Error> {
-        self.space.no_room(self.budget.limit_pages)
-    }
-
-    /// Notes whether cuts, or blocks that failed, have touched the reserve. Room for blocks that fail
-    /// is part of it: cuts must not use that up either.
-    pub(super) fn see_reserve(&mut self) {
-        let reserve_pages = self.budget.reserve_pages + self.space.room_to_fail();
-        // Nothing was written since the mount, or since a block failed: a collection that is half done in
-        // idle steps has touched nothing.
-        self.reserve_touched |=
-            self.space.active_block().is_none() && self.space.room() < reserve_pages;
-    }
-
-    /// Pages that must be free before an operation begins.
-    pub(super) fn kept(&self) -> u32 {
-        if S::DESCRIPTION.in_place {
-            return 0;
-        }
-        self.budget.room_pages + self.space.room_to_fail()
-    }
-
-    /// Room below which nothing is moved but to gain room.
-    pub(super) fn floor(&self) -> u32 {
-        self.kept() + S::path_pages(self.height)
-    }
-
-    /// Saves what is on weak pages and bad blocks, as far as there is room.
-    fn tend(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.space.has_weak() {
-            // A device that is worn out refuses this, and may take the change all the same.
-            match self.gain_room(S::path_pages(self.height)) {
-                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => {}
-                gained => gained?,
-            }
-        }
-        while self.space.room() >= self.floor()
-            && let Some(page) = self.space.take_weak()
-        {
-            self.refreshed_pages = self.refreshed_pages.saturating_add(1);
-            self.save(page, None)?;
-        }
-        if let Some(block) = self.space.blocks.failing() {
-            self.relieve(block)?;
-        }
-        self.space.mark_bad_blocks()
-    }
-
-    /// Puts a block into circulation whose data has rested while others wore out (static wear
-    /// levelling), as far as there is room for it; the next calls go on.
-    fn level_wear(&mut self) -> Result<(), Fault<F::Error>> {
-        match self.space.rested()? {
-            Some(rested) => self.relieve(rested),
-            None => Ok(()),
-        }
-    }
-
-    /// Moves a few valid pages of `block`, each by itself, for another reason than to gain room.
-    fn relieve(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
-        self.collected_blocks = self.collected_blocks.saturating_add(1);
-        let mut from = 0;
-        for _ in 0..SPARE_MOVES {
-            if self.space.room() < self.floor() {
-                return Ok(());
-            }
-            let Some((page, place)) = self.next_valid(block, from)? else {
-                self.leave_alone(block);
-                break;
-            };
-            if !self.save(page, None)? {
-                break;
-            }
-            from = place;
-        }
-        Ok(())
     }
 
     /// Moves the pages of `victim` that a hint tells of and that can still be reached from the root, without
     /// the account of valid pages (μ-Tree paper, section 5.1). What it leaves is the account's.
     fn collect_hinted(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
         self.write_out()?;
-        let hint = self.space.read_hint(victim)?;
-        for place in 0..self.space.block_pages() {
-            let page = self.space.page_at(victim, place);
-            let index = page.0 % self.space.geometry().pages_per_block;
+        let hint = self.space.log.read_hint(victim)?;
+        for place in 0..self.space.log.block_pages() {
+            let page = self.space.log.page_at(victim, place);
+            let index = page.0 % self.space.log.geometry().pages_per_block;
             if self.space.room() < S::path_pages(self.height) {
                 break;
             }
@@ -242,34 +190,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
         }
         Ok(())
-    }
-
-    /// All pages of `block` were looked at. What cannot be found in it, because it is damaged, stays.
-    fn leave_alone(&mut self, block: BlockNumber) {
-        if self.space.blocks.searches() && self.space.blocks.valid_in(block) > 0 {
-            self.space.blocks.set_stuck(block);
-        }
-    }
-
-    /// Moves a page, and answers whether it could be read: if not, its block is left alone.
-    pub(super) fn save(
-        &mut self,
-        page: PageNumber,
-        victim: Option<BlockNumber>,
-    ) -> Result<bool, Fault<F::Error>> {
-        match self.move_page(page, victim) {
-            Ok(()) => Ok(true),
-            Err(Fault::Corrupt { .. }) if !self.in_doubt => {
-                // Where pages are searched for, garbage may be found weak: that a page of it leads nowhere is no damage.
-                if !self.space.blocks.searches() {
-                    self.space.blocks.set_stuck(self.space.geometry().block_of(page));
-                }
-                // It was read, and may have been found weak again.
-                self.space.forget_weak(page);
-                Ok(false)
-            }
-            Err(fault) => Err(fault),
-        }
     }
 
     /// Writes a page elsewhere; with it, children in the block `victim` that its path points to.
@@ -290,7 +210,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         descended?;
         let (name, place) = (path.page(level), self.space.where_is(path.page(level)));
         let emptying = Some(Emptying {
-            block: self.space.geometry().block_of(page),
+            block: self.space.log.geometry().block_of(page),
             together: victim.is_some(),
         });
         let start = if place == page.0 {
@@ -300,7 +220,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             level + 1
         } else {
             // Unreachable, so nothing is lost with it.
-            self.space.note_unreachable(page);
+            self.space.log.note_unreachable(page);
             return Ok(());
         };
         self.moved_pages = self.moved_pages.saturating_add(1);
@@ -313,7 +233,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     pub(super) fn keep_first_key(&mut self, page: PageNumber) -> Result<u8, Fault<F::Error>> {
         self.space.begin_walk();
         let frame = self.space.load(page.0, self.visiting(1))?;
-        let level = self.space.lowest(frame);
+        let level = self.space.log.lowest(frame);
         if level == 0 || level > self.height {
             return Err(Fault::Corrupt { page, reason: Damage::LevelBeyondTree });
         }
@@ -338,7 +258,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ) -> Result<(), Fault<F::Error>> {
         let (working, spare) = (self.working(level), self.spare(level));
         // What is read on the way is read elsewhere.
-        self.space.frames.forget(working);
+        self.space.log.frames.forget(working);
         let above = u32::from(self.height - level).min(S::path_pages(self.height) - 1) as usize;
         for slot in 0..self.node(working, level)?.count() {
             let pointer = self.node(working, level)?.pointer(slot);
@@ -354,11 +274,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 Err(Fault::Corrupt { .. }) => continue,
                 loaded => loaded?,
             };
-            let lowest = self.space.lowest(frame);
+            let lowest = self.space.log.lowest(frame);
             // What stands above the child in its page is older than the path being written.
-            let extent = S::extent(self.space.layout().area_bytes(), level - 1, self.height);
-            self.space.frames.bytes_mut(frame)[..extent.start].fill(0xFF);
-            self.space.frames.forget(frame);
+            let extent = S::extent(self.space.log.layout().area_bytes(), level - 1, self.height);
+            self.space.log.frames.bytes_mut(frame)[..extent.start].fill(0xFF);
+            self.space.log.frames.forget(frame);
             let at = self.level(lowest);
             let moved = self.place.copy(&mut self.space, frame, at, records)?;
             self.space.retire(PageNumber(pointer));

@@ -88,7 +88,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// The page buffer into which a node of `level` is read that is in none.
     pub(super) fn visiting(&self, level: u8) -> usize {
-        let buffers = self.space.frames.count();
+        let buffers = self.space.log.frames.count();
         if self.space.keeps_pages() {
             seat(level, self.height, buffers)
         } else {
@@ -109,7 +109,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(page);
         }
         let is_staged = pointer & STAGED != 0 && self.space.has_staged();
-        if pointer >= self.space.geometry().pages() && !is_staged {
+        if pointer >= self.space.log.geometry().pages() && !is_staged {
             return Err(self.corrupt_at(page, Damage::BeyondChip));
         }
         Ok(pointer)
@@ -154,7 +154,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut level = from;
         let mut bounded = S::TRIMS && self.find_bound(path, level)?;
         loop {
-            let reading = S::reading(level, self.height, self.space.frames.count());
+            let reading = S::reading(level, self.height, self.space.log.frames.count());
             let frame = self.enter_bounded(path, level, change.then_some(reading), bounded)?;
             let child = self.choose_child(path, level, frame, toward, change && level > stop)?;
             if change {

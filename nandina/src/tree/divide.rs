@@ -104,14 +104,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
         let is_root = level == self.height;
-        let area_bytes = self.space.layout().area_bytes();
+        let area_bytes = self.space.log.layout().area_bytes();
         let before = S::extent(area_bytes, level, self.height);
         let after = S::extent(area_bytes, level, self.height + u8::from(is_root));
         let shape = self.level(level).shape;
         let (working, spare) = (self.working(level), self.spare(level));
-        self.space.frames.forget(working);
-        self.space.frames.forget(spare);
-        let (working, spare) = self.space.frames.pair(working, spare);
+        self.space.log.frames.forget(working);
+        self.space.log.frames.forget(spare);
+        let (working, spare) = self.space.log.frames.pair(working, spare);
         let mut right = NodeMut::empty(&mut spare[after.clone()], shape);
         if let Some(mut left) = NodeMut::parse(&mut working[before.clone()], shape) {
             match record {

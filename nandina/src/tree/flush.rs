@@ -164,7 +164,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         merges: &Merges,
     ) -> Result<Option<Sparse>, Fault<F::Error>> {
         let mut key = [0; KEY_BYTES_MAX];
-        let key = &mut key[..usize::from(self.space.medium.key_bytes)];
+        let key = &mut key[..usize::from(self.space.log.medium.key_bytes)];
         key.copy_from_slice(self.batch.key(from));
         let mut path = Path::new();
         self.descend_to_change(&mut path, key, 1)?;

@@ -65,7 +65,7 @@ pub(crate) fn moved_path<S: Placement>(
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Pages that are written when a page is moved, its own included.
     pub(super) fn moved_path(&self) -> u32 {
-        let block_pages = self.space.block_pages();
+        let block_pages = self.space.log.block_pages();
         moved_path::<S>(self.space.mappings.capacity(), self.height, self.inner_nodes, block_pages)
     }
 
@@ -84,7 +84,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// pages, and only near it are they missed, where cuts have used up the reserve.
     fn lends_places(&self) -> bool {
         let limit = self.budget.limit_pages;
-        self.space.block_pages() < COUNTED_PAGES && self.space.taken_pages() < limit - limit / 8
+        self.space.log.block_pages() < COUNTED_PAGES && self.space.taken_pages() < limit - limit / 8
     }
 
     /// After a `refusal` for lack of room: has a parent take the place of a child that has moved, so that the page
@@ -95,7 +95,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Err(refusal);
         };
         self.tight = true;
-        let saved = self.save(crate::flash::PageNumber(name), None);
+        let saved = crate::gc::save(self, crate::flash::PageNumber(name), None);
         self.tight = false;
         // A parent that cannot be read stays, and so do the names in it.
         if saved? { Ok(()) } else { Err(refusal) }
@@ -135,7 +135,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         };
         // A parent that was displaced from its page buffer is not worth a read.
         let page = crate::flash::PageNumber(self.space.where_is(path.page(level)));
-        let Some(frame) = self.space.frames.holding(page) else {
+        let Some(frame) = self.space.log.frames.holding(page) else {
             return Ok(false);
         };
         let Some(node) = node_in::<S, F>(&self.space, frame, self.level(level)) else {

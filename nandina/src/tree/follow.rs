@@ -38,14 +38,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return self.disclaim(old.root);
         }
         let mut parent = Parent { level: 0, page: 0, end: None };
-        let last = self.space.frames.count() - 1;
+        let last = self.space.log.frames.count() - 1;
         let mut path = Path::new();
         let mut level = old.height;
         path.set_page(level, old.root);
         loop {
             let page = path.page(level);
             let frame = self.space.load(page, last)?;
-            let header = self.space.header(frame);
+            let header = self.space.log.header(frame);
             let at = self.form().level::<S>(level, old.height);
             let Some(node) = node_in::<S, F>(&self.space, frame, at) else {
                 let reason = Damage::CheckpointNodeTooFull;
@@ -96,8 +96,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if level >= self.height {
             return Ok((level == self.height).then_some(self.root));
         }
-        let key = &key[..usize::from(self.space.medium.key_bytes)];
-        let others = self.space.frames.count() - 1;
+        let key = &key[..usize::from(self.space.log.medium.key_bytes)];
+        let others = self.space.log.frames.count() - 1;
         let holds = parent.level == level + 1
             && parent.end.as_ref().is_none_or(|end| key < &end[..key.len()]);
         if !holds {
@@ -122,11 +122,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     fn disclaim(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(page);
-        if page.0 >= self.space.geometry().pages() || !self.space.blocks.is_valid(page) {
+        if page.0 >= self.space.log.geometry().pages() || !self.space.log.blocks.is_valid(page) {
             let reason = Damage::NotInCheckpoint;
             return Err(Fault::Corrupt { page, reason });
         }
-        self.space.blocks.set_valid(page, false);
+        self.space.log.blocks.set_valid(page, false);
         Ok(())
     }
 }

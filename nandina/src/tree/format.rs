@@ -8,8 +8,9 @@ use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SESSION_START;
 
+use crate::log::GAP;
 use crate::place::{Origin, Placement};
-use crate::space::{GAP, Kind};
+use crate::space::Kind;
 
 /// What a new index replaces.
 enum Replaced {
@@ -44,10 +45,10 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         // What is there stays whole until the new root takes its place: only what it does not need
         // is erased.
         let replaced = match index.find_to_replace() {
-            Ok(()) if S::DESCRIPTION.in_place => Replaced::Continued(index.space.sequence()),
+            Ok(()) if S::DESCRIPTION.in_place => Replaced::Continued(index.space.log.sequence()),
             Ok(()) => {
                 index.begin_last_session()?;
-                Replaced::Continued(index.space.sequence())
+                Replaced::Continued(index.space.log.sequence())
             }
             Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
             Err(OpenError::Blank) => Replaced::Nothing,
@@ -79,10 +80,10 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// so that one mount sees it and another does not, each of them settles what it sees. Where one
     /// block is free, the root is written into that one, and a mount looks at it often.
     fn begin_last_session(&mut self) -> Result<(), Fault<F::Error>> {
-        if !self.space.has_begun() && self.space.room() > self.space.block_pages() {
+        if !self.space.log.has_begun() && self.space.room() > self.space.log.block_pages() {
             self.mark(SESSION_START)?;
         }
-        if self.space.medium.checkpoints {
+        if self.space.log.medium.checkpoints {
             self.space.clear_anchors()?;
         }
         Ok(())
@@ -105,7 +106,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         };
         self.space.restart((sequence as u32).wrapping_add(1), before, before);
         if S::DESCRIPTION.in_place || !matches!(replaced, Replaced::Damaged(_)) {
-            self.space.begin_at_once();
+            self.space.log.begin_at_once();
         }
     }
 
@@ -113,9 +114,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     fn own_root_alone(&mut self) {
         let root = PageNumber(self.space.where_is(self.root));
         self.space.mappings.clear();
-        self.space.blocks.release();
-        self.space.blocks.forget_valid();
-        self.space.blocks.set_valid(root, true);
+        self.space.log.blocks.release();
+        self.space.log.blocks.forget_valid();
+        self.space.log.blocks.set_valid(root, true);
         self.space.leave_checkpoints();
         (self.records, self.inner_nodes, self.unexplained_pages) = (0, 0, 0);
         self.from_checkpoint = false;
@@ -137,7 +138,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                 last.sequence.max(newest.sequence)
             }
             // No page of its block has a number that is higher by more than the block has pages.
-            Some(newest) => newest.sequence + u64::from(self.space.block_pages()),
+            Some(newest) => newest.sequence + u64::from(self.space.log.block_pages()),
             None => 0,
         };
         let sequence = survey.unread_sequence().max(sequence);
@@ -156,25 +157,25 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// all.
     fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         let mut others = false;
-        for block in self.space.blocks.all() {
-            let first = self.space.read_raw(self.space.page_at(block, 0), 0)?;
+        for block in self.space.log.blocks.all() {
+            let first = self.space.log.read_raw(self.space.log.page_at(block, 0), 0)?;
             let is_other = match first {
                 Ok(header) => header.identity != identity,
                 Err(fault) => fault == crate::node::PageFault::Erased,
             };
             if !is_other {
-                self.space.blocks.set_valid(self.space.page_at(block, 0), true);
+                self.space.log.blocks.set_valid(self.space.log.page_at(block, 0), true);
             }
-            others |= is_other && !self.space.blocks.is_bad(block);
+            others |= is_other && !self.space.log.blocks.is_bad(block);
             if is_other || !self.space.begins_in(block) {
                 continue;
             }
-            self.space.blocks.set_valid(self.space.page_at(block, 0), false);
+            self.space.log.blocks.set_valid(self.space.log.page_at(block, 0), false);
         }
         if others {
-            self.space.blocks.hold_valid();
+            self.space.log.blocks.hold_valid();
         } else {
-            self.space.blocks.forget_valid();
+            self.space.log.blocks.forget_valid();
         }
         Ok(())
     }

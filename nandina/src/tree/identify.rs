@@ -59,5 +59,5 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
 /// page and five for each block, and four bytes. What any index needs suffices too.
 pub fn ram_to_identify(geometry: &Geometry) -> usize {
     let geometry = &bounded(geometry);
-    space::ram_needed(geometry, &space::layout_of(geometry), &Buffers::SINGLE)
+    space::ram_needed(geometry, &crate::log::layout_of(geometry), &Buffers::SINGLE)
 }

@@ -38,7 +38,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.take_root(page, &PageHeader { records: 0, ..root })?;
         // Pages newer than the root are its as well: a parent was told of them.
         self.space.restart(identity, found.sequence, found.sequence);
-        self.space.blocks.forget_valid();
+        self.space.log.blocks.forget_valid();
         self.claim_page(page)?;
         self.unexplained_pages = 0;
         self.find_every_node(identity)?;
@@ -51,9 +51,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Counts records and valid pages anew.
     pub(super) fn count_anew(&mut self) -> Result<(), Fault<F::Error>> {
         self.records = 0;
-        self.space.blocks.forget_valid();
+        self.space.log.blocks.forget_valid();
         self.claim_page(PageNumber(self.root))?;
-        self.find_every_node(self.space.identity())
+        self.find_every_node(self.space.log.identity())
     }
 
     /// Finds every node of an index that is replaced in place, without the pages that turn out to
@@ -87,13 +87,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.from_checkpoint = false;
         let Some((page, root)) = self.root_in_place()? else { return Ok(None) };
         self.note_newest(page, root.sequence);
-        if root.medium != self.space.medium {
+        if root.medium != self.space.log.medium {
             return Ok(Some(root));
         }
         if root.lowest == 0 || root.lowest != root.height || root.height > HEIGHT_MAX {
             return Err(self.corrupt_at(ROOT_TWIN, Damage::NoRoot));
         }
-        self.space.set_identity(root.identity);
+        self.space.log.set_identity(root.identity);
         self.take_root(PageNumber(ROOT_TWIN), &PageHeader { records: 0, ..root })?;
         self.find_every_node(root.identity)?;
         Ok(Some(root))
@@ -103,7 +103,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     pub(super) fn root_in_place(
         &mut self,
     ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
-        self.space.blocks.forget_valid();
+        self.space.log.blocks.forget_valid();
         self.space.find_twin(ROOT_TWIN, None, &self.torn)
     }
     /// Walks the whole tree: what is referenced is valid, and what the leaves hold is counted.
@@ -153,10 +153,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn claim_twin(&mut self, child: u32, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(child);
         let corrupt = |reason| Err(Fault::Corrupt { page, reason });
-        if child % 2 == 1 || child == SESSION_TWIN || child + 1 >= self.space.geometry().pages() {
+        if child % 2 == 1 || child == SESSION_TWIN || child + 1 >= self.space.log.geometry().pages()
+        {
             return corrupt(Damage::NoLogicalPage);
         }
-        if self.space.blocks.is_valid(page) || self.space.blocks.is_valid(PageNumber(child + 1)) {
+        if self.space.log.blocks.is_valid(page)
+            || self.space.log.blocks.is_valid(PageNumber(child + 1))
+        {
             return corrupt(Damage::ReferredTwice);
         }
         let found = self.space.find_twin(child, Some(identity), &self.torn)?;
@@ -164,7 +167,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.note_newest(page, header.sequence);
         }
         if found.is_none() && level == 1 {
-            self.space.blocks.set_valid(page, true);
+            self.space.log.blocks.set_valid(page, true);
         } else if found.is_none_or(|(_, header)| header.lowest != level) {
             return corrupt(Damage::NeitherTwin);
         }

@@ -127,9 +127,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let height = self.height.max(2);
         let shape = self.form().level::<S>(1, height).shape;
         let capacity = self.form_capacity(1, height);
-        let extent = S::extent(self.space.layout().area_bytes(), 1, height);
+        let extent = S::extent(self.space.log.layout().area_bytes(), 1, height);
         let (working, last) = (self.working(1), self.spare(1));
-        let (working, last) = self.space.frames.pair(working, last);
+        let (working, last) = self.space.log.frames.pair(working, last);
         let (Some(mut left), Some(mut right)) = (
             NodeMut::parse(&mut working[extent.clone()], shape),
             NodeMut::parse(&mut last[extent], shape),

@@ -318,10 +318,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.load_into(upper.page, spare)?;
         self.truncate(spare, level, upper.count.into());
         let (capacity, at) = (self.capacity(level), self.level(level));
-        let extent = S::extent(self.space.layout().area_bytes(), level, self.height);
-        self.space.frames.forget(working);
-        self.space.frames.release(spare);
-        let (into, from) = self.space.frames.pair(working, spare);
+        let extent = S::extent(self.space.log.layout().area_bytes(), level, self.height);
+        self.space.log.frames.forget(working);
+        self.space.log.frames.release(spare);
+        let (into, from) = self.space.log.frames.pair(working, spare);
         let node = NodeMut::parse(&mut into[extent.clone()], at.shape);
         let (Some(mut node), Some(from)) = (node, Node::parse(&from[extent], at.shape)) else {
             return Err(fault);

@@ -47,13 +47,11 @@ use no_batch as batch;
 
 pub(crate) use batch::waiting_max;
 pub use check::Violation;
-pub(crate) use collect::SPARE_MOVES;
+pub(crate) use collect::move_cost;
 pub use fold::Folds;
 pub(crate) use fold::moved_path;
 pub(crate) use form::Form;
 pub use identify::{identify, ram_to_identify};
-pub use idle::Idle;
-pub(crate) use idle::move_cost;
 pub(crate) use merge::{Size, merges_max};
 pub use options::{Options, ram_needed};
 pub use pairs::{Pairs, Records};
@@ -67,6 +65,7 @@ use settle::TORN_MAX;
 
 use crate::error::{Damage, Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::gc::Collector;
 use crate::place::{Level, Placement, node_in};
 use crate::space::{Budget, Moves, Space, Tree, twins};
 
@@ -115,13 +114,8 @@ pub struct Index<'b, F, S: Placement> {
     in_doubt: bool,
     /// No mapping is to be added: each keeps a page from being used.
     tight: bool,
-    /// A cut during garbage collection has left less room than the reserve, or a block that failed has.
-    reserve_touched: bool,
-    collected_blocks: u32,
+    collector: Collector,
     moved_pages: u32,
-    refreshed_pages: u32,
-    /// The next page that an idle index reads to see whether it can.
-    patrol: u32,
     /// Damaged pages behind the root that the mount found and that no cut explains.
     unexplained_pages: u32,
     from_checkpoint: bool,
@@ -185,7 +179,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// The chip that the index stands on.
     pub fn flash(&self) -> &F {
-        self.space.flash()
+        self.space.log.flash()
     }
 
     /// Ends the use of the index and returns the chip. With a write cache or a write buffer, call
@@ -201,7 +195,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     pub fn close(mut self) -> F {
         // What fails is left to the next mount.
         let _ = self.mark_end();
-        self.space.into_flash()
+        self.space.log.into_flash()
     }
 
     /// Makes every change durable. Without a write cache and a write buffer they all are, and it does nothing.
@@ -231,7 +225,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Cost: [`flush`](Self::flush), the pages of a checkpoint, and now and then an anchor's page and two erases.
     pub fn checkpoint(&mut self) -> Result<bool, WriteError<F::Error>> {
         self.flush()?;
-        Ok(self.space.medium.checkpoints && self.write_checkpoint()?)
+        Ok(self.space.log.medium.checkpoints && self.write_checkpoint()?)
     }
 
     fn write_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
@@ -264,7 +258,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Counts and sizes. Cost: no chip operation.
     pub fn statistics(&self) -> Statistics {
-        let counted = self.space.blocks.least_and_mean();
+        let counted = self.space.log.blocks.least_and_mean();
         Statistics {
             height: self.height,
             records: self.records,
@@ -275,13 +269,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             mappings: self.space.mappings.len() as u32,
             mappings_max: self.space.mappings.capacity() as u32,
             free_pages: self.space.room(),
-            collected_blocks: self.collected_blocks.into(),
+            collected_blocks: self.collector.collected_blocks().into(),
             moved_pages: self.moved_pages.into(),
             erases_least: counted.map(|(least, _)| least),
             erases_mean: counted.map(|(_, mean)| mean),
-            erases_most: self.space.blocks.most_erased(),
-            bad_blocks: self.space.blocks.bad_blocks(),
-            refreshed_pages: self.refreshed_pages.into(),
+            erases_most: self.space.log.blocks.most_erased(),
+            bad_blocks: self.space.log.blocks.bad_blocks(),
+            refreshed_pages: self.collector.refreshed_pages().into(),
             unexplained_pages: self.unexplained_pages,
             from_checkpoint: self.from_checkpoint,
         }
@@ -290,7 +284,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether pages that were read need to be written anew before their bits fade further. The next change
     /// does that, or [`gc_step`](Self::gc_step); lookups alone never write. Cost: nothing.
     pub fn refresh_due(&self) -> bool {
-        self.space.has_weak()
+        self.space.log.has_weak()
     }
 
     /// The value of `key`. Cost: at most *h* page reads; none if a change of the key waits in the write buffer.
@@ -308,7 +302,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     fn check_key(&self, key: &[u8]) -> Result<(), (usize, usize)> {
-        let expected = usize::from(self.space.medium.key_bytes);
+        let expected = usize::from(self.space.log.medium.key_bytes);
         if key.len() == expected { Ok(()) } else { Err((expected, key.len())) }
     }
 
@@ -333,18 +327,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
         if S::DESCRIPTION.in_place {
-            return Budget::in_place(twins(self.space.geometry().pages()));
+            return Budget::in_place(twins(self.space.log.geometry().pages()));
         }
         let capacity = self.space.mappings.capacity();
         let paths = (
             S::path_pages(height),
-            fold::moved_path::<S>(capacity, height, inner_nodes, self.space.block_pages()),
+            fold::moved_path::<S>(capacity, height, inner_nodes, self.space.log.block_pages()),
         );
         Budget::new(&self.space.extent(), self.moves, height, paths, inner_nodes)
     }
 
     fn form(&self) -> Form {
-        Form::new(&self.space.layout(), &self.space.medium)
+        Form::new(&self.space.log.layout(), &self.space.log.medium)
     }
 
     fn level(&self, level: u8) -> Level {
@@ -356,11 +350,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     fn working(&self, level: u8) -> usize {
-        S::working(level, self.height, self.space.frames.count())
+        S::working(level, self.height, self.space.log.frames.count())
     }
 
     fn spare(&self, level: u8) -> usize {
-        S::spare(level, self.height, self.space.frames.count())
+        S::spare(level, self.height, self.space.log.frames.count())
     }
 
     fn node(&self, frame: usize, level: u8) -> Result<crate::node::Node<'_>, Fault<F::Error>> {
@@ -371,8 +365,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// The page that `frame` holds is wrong; the root, if what it holds was changed since it was
     /// read.
     fn corrupt(&self, frame: usize, reason: Damage) -> Fault<F::Error> {
-        let held = self.space.frames.held(frame);
-        let is_page = held < self.space.geometry().pages();
+        let held = self.space.log.frames.held(frame);
+        let is_page = held < self.space.log.geometry().pages();
         self.corrupt_at(if is_page { held } else { self.root }, reason)
     }
 
@@ -382,6 +376,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     fn block_of(&self, page: u32) -> BlockNumber {
-        self.space.geometry().block_of(PageNumber(page))
+        self.space.log.geometry().block_of(PageNumber(page))
     }
 }

@@ -23,6 +23,7 @@ use super::survey::{Age, END, Newest, survey};
 use super::{HEIGHT_MAX, Index, Options};
 use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::gc::{self, Collector};
 use crate::node::{Medium, PageHeader};
 use crate::place::{Placement, relink};
 use crate::space::{Budget, ROOT_TWIN, Space, block_pages};
@@ -82,7 +83,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             match self.recover_in_place()? {
                 Some(root) => {
                     self.check_medium(&root.medium)?;
-                    if root.medium != self.space.medium {
+                    if root.medium != self.space.log.medium {
                         return Err(self.corrupt_at(ROOT_TWIN, Damage::OtherRoot).into());
                     }
                 }
@@ -103,7 +104,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     #[inline(never)]
     fn newest_page(&mut self) -> Result<Option<Newest>, OpenError<F::Error>> {
         let survey = survey(&mut self.space, END)?;
-        let medium = survey.medium(self.space.medium.system)?;
+        let medium = survey.medium(self.space.log.medium.system)?;
         self.check_medium(&medium)?;
         Ok(survey.newest)
     }
@@ -156,18 +157,15 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             folding: options.folds,
             in_doubt: true,
             tight: false,
-            reserve_touched: false,
-            collected_blocks: 0,
+            collector: Collector::default(),
             moved_pages: 0,
-            refreshed_pages: 0,
-            patrol: 0,
             unexplained_pages: 0,
             from_checkpoint: false,
         }
     }
 
     pub(super) fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
-        let expected = &self.space.medium;
+        let expected = &self.space.log.medium;
         let settings = [
             (SYSTEM_NUMBER, u32::from(found.system), u32::from(expected.system)),
             ("key size", found.key_bytes.into(), expected.key_bytes.into()),
@@ -203,7 +201,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.ended = 0;
         if S::DESCRIPTION.in_place {
             let root = self.recover_in_place()?;
-            let medium = self.space.medium;
+            let medium = self.space.log.medium;
             if root.is_none_or(|root| root.medium != medium) {
                 return Err(self.corrupt_at(ROOT_TWIN, Damage::NoRoot));
             }
@@ -218,8 +216,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// All that is on the chip is known.
     fn ready(&mut self) {
         self.set_budget();
-        self.reserve_touched = false;
-        self.see_reserve();
+        self.collector.forget_reserve();
+        gc::note_reserve(self);
         self.forget_root();
         self.in_doubt = false;
     }
@@ -237,7 +235,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             if self.ended_well() {
                 return Ok(());
             }
-            self.space.blocks.set_reserved(newest.block, true);
+            self.space.log.blocks.set_reserved(newest.block, true);
             return self.hold_told_before();
         }
         if S::DESCRIPTION.maps {
@@ -304,10 +302,10 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         page: PageNumber,
         root: &PageHeader,
     ) -> Result<(), Fault<F::Error>> {
-        if root.medium != self.space.medium || root.lowest == 0 || root.height > HEIGHT_MAX {
+        if root.medium != self.space.log.medium || root.lowest == 0 || root.height > HEIGHT_MAX {
             return Err(Fault::Corrupt { page, reason: Damage::OtherRoot });
         }
-        let most = u64::from(self.space.geometry().pages())
+        let most = u64::from(self.space.log.geometry().pages())
             * self.form().records_that_fit::<S>(1, root.height.max(1)) as u64;
         if u64::from(root.records) > most {
             return Err(Fault::Corrupt { page, reason: Damage::TooManyRecords });
@@ -328,13 +326,13 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         first: u32,
         below: u64,
     ) -> Result<Last, Fault<F::Error>> {
-        let written = self.space.written(block, self.space.block_pages(), 1)?;
+        let written = self.space.log.written(block, self.space.log.block_pages(), 1)?;
         let below = below.min(self.torn_from);
         let mut last = Last { sequence: 0, root: None };
         let mut damaged = 0;
         for place in (first..written).rev() {
-            let page = self.space.page_at(block, place);
-            match self.space.read_raw(page, 0)? {
+            let page = self.space.log.page_at(block, place);
+            match self.space.log.read_raw(page, 0)? {
                 Ok(header) if identity.is_none_or(|identity| header.identity == identity) => {
                     self.note_end(&header);
                     last.sequence = last.sequence.max(header.sequence);

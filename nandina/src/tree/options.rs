@@ -5,9 +5,10 @@ use super::{Folds, Form, HEIGHT_MAX, KEY_BYTES_MAX, batch};
 use crate::blocks::{PAGES_MAX, TRACKED_MAX, Validity, Victims, Wear};
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
+use crate::log::{Frames, layout_of};
 use crate::node::{HEADER_BYTES, Medium, Shape};
 use crate::place::Placement;
-use crate::space::{self, Buffers, EVERY_MAX, Frames, Kind, Moves, STAGED};
+use crate::space::{self, Buffers, EVERY_MAX, Kind, Moves, STAGED};
 
 /// Settings of an index. Sizes of keys and values and whether there are checkpoints are written on the medium;
 /// the others are not.
@@ -185,12 +186,15 @@ impl Options {
         if !S::DESCRIPTION.writes_paths && matches!(self.victims, Victims::Tracked(_)) {
             return bad(BadOption::TrackedWithoutPaths);
         }
+        if !cfg!(feature = "paper-modes") && matches!(self.victims, Victims::Tracked(_)) {
+            return bad(BadOption::PaperModesNotBuilt);
+        }
         if self.mapping_bytes > MAPPING_BYTES_MAX {
             return bad(BadOption::MappingBytes);
         }
         if self.validity == Validity::Searched {
             if !self.validity.searches() {
-                return bad(BadOption::PageSearchNotBuilt);
+                return bad(BadOption::PaperModesNotBuilt);
             }
             let counted = matches!(self.victims, Victims::Tracked(_));
             if S::Kind::IN_PLACE || self.write_cache > 0 || self.checkpoints.is_some() || counted {
@@ -215,7 +219,7 @@ impl Options {
         if self.write_buffer > 0 && batch::waiting_max(geometry.page_bytes as usize, self) == 0 {
             return bad(BadOption::WriteBufferTooSmall);
         }
-        let layout = space::layout_of(geometry);
+        let layout = layout_of(geometry);
         if matches!(self.victims, Victims::Tracked(blocks) if !(1..=TRACKED_MAX).contains(&blocks))
         {
             return bad(BadOption::TrackedBlocks);
@@ -260,7 +264,7 @@ pub(super) fn unusable(geometry: &Geometry) -> Option<BadOption> {
     if geometry.blocks > (STAGED - 1) / geometry.pages_per_block {
         return Some(BadOption::Pages);
     }
-    (space::layout_of(geometry).frame_bytes() < HEADER_BYTES).then_some(BadOption::PageBytes)
+    (layout_of(geometry).frame_bytes() < HEADER_BYTES).then_some(BadOption::PageBytes)
 }
 
 /// The geometry, with numbers of pages and blocks that are beyond their ranges reduced to the
@@ -289,7 +293,7 @@ pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize
         ..*options
     };
     let geometry = &bounded(geometry);
-    space::ram_needed(geometry, &space::layout_of(geometry), &options.kept::<S>())
+    space::ram_needed(geometry, &layout_of(geometry), &options.kept::<S>())
         + batch::ram_needed(geometry.page_bytes as usize, options.write_buffer)
         + Separator::ram_needed(options.key_bytes)
         + options.key_bytes

@@ -57,7 +57,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         &mut self,
         value_bytes: usize,
     ) -> Result<Pairs<'_, 'b, F, S>, PairError<ReadError<F::Error>>> {
-        let medium = &self.space.medium;
+        let medium = &self.space.log.medium;
         let key_bytes = usize::from(medium.key_bytes);
         if medium.value_bytes > 0 || !(1..key_bytes).contains(&value_bytes) {
             return Err(PairError::Unsuited {
@@ -128,7 +128,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         &'i mut self,
         value: &'k [u8],
     ) -> Result<Records<'i, 'b, 'k, F, S>, ReadError<F::Error>> {
-        let expected = usize::from(self.space.medium.key_bytes);
+        let expected = usize::from(self.space.log.medium.key_bytes);
         if value.len() > expected {
             return Err(ReadError::KeySize { expected, given: value.len() });
         }
@@ -140,7 +140,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// The key of a pair, in the first bytes; or how many bytes it should have, and has.
     fn pair(&self, value: &[u8], record: &[u8]) -> Result<[u8; KEY_BYTES_MAX], (usize, usize)> {
         let (expected, given) =
-            (usize::from(self.space.medium.key_bytes), value.len() + record.len());
+            (usize::from(self.space.log.medium.key_bytes), value.len() + record.len());
         if given != expected {
             return Err((expected, given));
         }
@@ -205,7 +205,7 @@ impl<'b, F: Flash, S: Placement> Pairs<'_, 'b, F, S> {
         if given != expected {
             return Err(PairError::ValueSize { expected, given });
         }
-        let expected = usize::from(self.index.space.medium.key_bytes) - self.value_bytes;
+        let expected = usize::from(self.index.space.log.medium.key_bytes) - self.value_bytes;
         match record.map(<[u8]>::len) {
             Some(given) if given != expected => Err(PairError::RecordSize { expected, given }),
             _ => Ok(()),

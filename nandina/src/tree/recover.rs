@@ -12,9 +12,9 @@
 use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
+use crate::log::LOST_MAX;
 use crate::node::{PageFault, PageHeader, SESSION_START};
 use crate::place::Placement;
-use crate::space::LOST_MAX;
 
 /// What the pages of one formatting say.
 pub(super) struct Found {
@@ -36,13 +36,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.take_newest_root(identity, found)?;
         self.space.mappings.clear();
         for level in (1..self.height).rev() {
-            self.space.blocks.forget_valid();
-            if !self.space.blocks.searches() {
+            self.space.log.blocks.forget_valid();
+            if !self.space.log.blocks.searches() {
                 self.mark_pointers(level)?;
             }
             self.find_named(identity, level)?;
         }
-        self.space.blocks.forget_valid();
+        self.space.log.blocks.forget_valid();
         self.inner_nodes = 0;
         self.find_valid_pages(|_| true)?;
         self.count_unexplained();
@@ -64,9 +64,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Counts the blocks with damage that no cut explains. Where no page is valid the erase may have been cut.
     pub(super) fn count_unexplained(&mut self) {
         self.unexplained_pages = 0;
-        for block in self.space.blocks.all() {
-            let damaged = self.space.blocks.take_stuck(block);
-            self.unexplained_pages += u32::from(damaged && self.space.blocks.valid_in(block) > 0);
+        for block in self.space.log.blocks.all() {
+            let damaged = self.space.log.blocks.take_stuck(block);
+            self.unexplained_pages +=
+                u32::from(damaged && self.space.log.blocks.valid_in(block) > 0);
         }
     }
 
@@ -80,11 +81,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             settled: (0, 0),
             start: 0,
         };
-        for block in self.space.blocks.all() {
+        for block in self.space.log.blocks.all() {
             let (mut damaged, mut blank, mut first) = (false, 0, None);
-            for place in 0..self.space.block_pages() {
-                let page = self.space.page_at(block, place);
-                let header = self.space.read_raw(page, 0)?;
+            for place in 0..self.space.log.block_pages() {
+                let page = self.space.log.page_at(block, place);
+                let header = self.space.log.read_raw(page, 0)?;
                 if header == Err(PageFault::Erased) {
                     blank += 1;
                     if blank > LOST_MAX {
@@ -97,7 +98,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 // A cut damages the last page that was written, and no other. (Until it is known which blocks
                 // matter, the mark is kept where nothing else uses it yet.)
                 if damaged {
-                    self.space.blocks.set_stuck(block);
+                    self.space.log.blocks.set_stuck(block);
                 }
                 damaged = header.is_err();
                 let Ok(header) = header else { continue };
@@ -143,11 +144,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Finds the nodes of `level` that stand elsewhere than their names, which are marked, tell.
     #[inline(never)]
     fn find_named(&mut self, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
-        for block in self.space.blocks.all() {
+        for block in self.space.log.blocks.all() {
             let mut blank = 0;
-            for place in 0..self.space.block_pages() {
-                let page = self.space.page_at(block, place);
-                let header = match self.space.read_raw(page, 0)? {
+            for place in 0..self.space.log.block_pages() {
+                let page = self.space.log.page_at(block, place);
+                let header = match self.space.log.read_raw(page, 0)? {
                     Err(PageFault::Erased) if blank >= LOST_MAX => break,
                     Err(PageFault::Erased) => {
                         blank += 1;
@@ -163,21 +164,21 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 if header.identity != identity || header.lowest != level || header.height == 0 {
                     continue;
                 }
-                let area = &self.space.frames.bytes(0)[..self.space.layout().area_bytes()];
+                let area = &self.space.log.frames.bytes(0)[..self.space.log.layout().area_bytes()];
                 let Some(name) = S::name_in(area).filter(|&name| {
-                    name < self.space.geometry().pages()
+                    name < self.space.log.geometry().pages()
                         && name != page.0
-                        && (self.space.blocks.searches()
-                            || self.space.blocks.is_valid(PageNumber(name)))
+                        && (self.space.log.blocks.searches()
+                            || self.space.log.blocks.is_valid(PageNumber(name)))
                 }) else {
                     continue;
                 };
-                if self.space.blocks.searches() && !self.is_pointed_to(level, name)? {
+                if self.space.log.blocks.searches() && !self.is_pointed_to(level, name)? {
                     continue;
                 }
                 // The page of the name is not programmed anew while it is one, so it tells the time.
                 let rival = PageNumber(self.space.where_is(name));
-                let rival = self.space.read_raw(rival, 0)?;
+                let rival = self.space.log.read_raw(rival, 0)?;
                 if rival.is_ok_and(|rival| {
                     rival.identity == identity && rival.sequence > header.sequence
                 }) {

@@ -211,7 +211,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Makes sure that the working buffer of `level` holds its node.
     fn bring(&mut self, path: &mut Path, level: u8) -> Result<(), Fault<F::Error>> {
-        let (working, buffers) = (self.working(level), self.space.frames.count());
+        let (working, buffers) = (self.working(level), self.space.log.frames.count());
         // A placement that works elsewhere than it reads has taken its copy during the descent.
         // (A page that is there may have come untrimmed, for the bound of a node below it.)
         if working == S::reading(level, self.height, buffers) {
@@ -327,7 +327,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let pointers = self.place.put_halves(&mut self.space, node, halves, records)?;
         if S::LEFT_STAYS && pointers.0 == name {
             // Trimmed to what is its own, the page is still the one on the chip.
-            self.space.frames.hold(halves.left, PageNumber(self.space.where_is(name)));
+            self.space.log.frames.hold(halves.left, PageNumber(self.space.where_is(name)));
         }
         Ok(pointers)
     }
@@ -361,9 +361,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// An empty node in the working buffer of `level`.
     pub(super) fn empty_node(&mut self, level: Level) -> NodeMut<'_> {
-        let working = S::working(level.level, level.height, self.space.frames.count());
-        let extent = S::extent(self.space.layout().area_bytes(), level.level, level.height);
-        self.space.frames.forget(working);
-        NodeMut::empty(&mut self.space.frames.bytes_mut(working)[extent], level.shape)
+        let working = S::working(level.level, level.height, self.space.log.frames.count());
+        let extent = S::extent(self.space.log.layout().area_bytes(), level.level, level.height);
+        self.space.log.frames.forget(working);
+        NodeMut::empty(&mut self.space.log.frames.bytes_mut(working)[extent], level.shape)
     }
 }

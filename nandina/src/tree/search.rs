@@ -5,32 +5,10 @@
 use super::Index;
 use super::descend::Path;
 use crate::error::Fault;
-use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::flash::{Flash, PageNumber};
 use crate::place::Placement;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// The first valid page of `block` from the one at `from` on, and its place in the block.
-    ///
-    /// Cost: where pages are searched for, one read for each page that is looked at, and one for each level.
-    pub(super) fn next_valid(
-        &mut self,
-        block: BlockNumber,
-        from: u32,
-    ) -> Result<Option<(PageNumber, u32)>, Fault<F::Error>> {
-        for place in from..self.space.geometry().pages_per_block {
-            if self.space.blocks.valid_in(block) == 0 {
-                break;
-            }
-            let page = self.space.geometry().page_in(block, place);
-            if self.space.blocks.is_valid(page)
-                && (!self.space.blocks.searches() || self.is_reached(page)?)
-            {
-                return Ok(Some((page, place)));
-            }
-        }
-        Ok(None)
-    }
-
     /// Whether the tree leads to `page`, or its number is a name.
     #[inline(never)]
     pub(super) fn is_reached(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {

@@ -62,7 +62,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// then.
     pub(super) fn reads_as(&mut self, page: u32, sequence: u64) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
-            let header = self.space.read_raw(PageNumber(page), 0)?;
+            let header = self.space.log.read_raw(PageNumber(page), 0)?;
             if header.map(|header| header.sequence) != Ok(sequence) {
                 return Ok(false);
             }
@@ -94,7 +94,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Begins a session before the first change, where nodes are replaced in place. Returns whether
     /// there was one to begin.
     pub(super) fn begin_session(&mut self) -> Result<bool, Fault<F::Error>> {
-        if !S::DESCRIPTION.in_place || self.space.has_begun() {
+        if !S::DESCRIPTION.in_place || self.space.log.has_begun() {
             return Ok(false);
         }
         self.in_doubt = true;
@@ -102,7 +102,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if let Some(space) = S::Kind::in_place_mut(&mut self.space) {
             let recent =
                 Some(newest).filter(|newest| *newest != NONE && newest.1 > space.session());
-            let highest = space.sequence();
+            let highest = space.log.sequence();
             space.begin_session(recent.map(|(page, _)| PageNumber(page)), highest)?;
         }
         self.in_doubt = false;
@@ -113,8 +113,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Cost: a read for each page.
     pub(super) fn highest_in_place(&mut self) -> Result<u64, Fault<F::Error>> {
         let mut highest = self.last_session();
-        for page in (0..self.space.geometry().pages()).map(PageNumber) {
-            if let Ok(header) = self.space.read_raw(page, 0)?
+        for page in (0..self.space.log.geometry().pages()).map(PageNumber) {
+            if let Ok(header) = self.space.log.read_raw(page, 0)?
                 && !header.settling
                 && !header.begins_session()
                 && !self.torn.contains(&page.0)

@@ -12,9 +12,11 @@ use super::Index;
 use super::survey::Newest;
 use crate::error::{Damage, Fault};
 use crate::flash::{ErrorKind, Flash, FlashError, PageNumber};
+use crate::gc::{self, PageOwner};
+use crate::log::GAP;
 use crate::node::{PageHeader, SESSION_END, SESSION_START};
 use crate::place::Placement;
-use crate::space::{GAP, Kind};
+use crate::space::Kind;
 
 /// Times that a mount begins again, each time without one more page that turned out to be torn.
 pub(crate) const TRIES: u32 = 2;
@@ -68,7 +70,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ) -> Result<(), Fault<F::Error>> {
         // The newest commit began in this block, or in one of those before that its pages span.
         let operation = S::path_pages(root.height) + u32::from(root.height) + 1;
-        let others = 1 + operation / self.space.block_pages();
+        let others = 1 + operation / self.space.log.block_pages();
         let below = (root.sequence, others);
         let found = self.root_from(block, root.identity, below, &mut sequence)?;
         let Some((page, before, _)) = found else { return Ok(()) };
@@ -76,8 +78,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.restart(root.identity, before.sequence, sequence);
         self.inner_nodes = 0;
         match self.find_valid_pages(|_| true) {
-            Ok(()) => self.space.blocks.hold_valid(),
-            Err(Fault::Corrupt { .. }) => self.space.blocks.forget_valid(),
+            Ok(()) => self.space.log.blocks.hold_valid(),
+            Err(Fault::Corrupt { .. }) => self.space.log.blocks.forget_valid(),
             Err(fault) => return Err(fault),
         }
         Ok(())
@@ -106,7 +108,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.expect_steady(self.root)?;
         }
         self.settled = false;
-        self.space.settling = false;
+        self.space.log.settling = false;
         self.free_held();
         Ok(())
     }
@@ -114,14 +116,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether the newest page on the chip is the end of a session. Then nothing can be torn but a
     /// page that commits nothing, or a block that held nothing.
     pub(super) fn ended_well(&self) -> bool {
-        self.ended > 0 && self.ended + GAP == self.space.sequence()
+        self.ended > 0 && self.ended + GAP == self.space.log.sequence()
     }
 
     /// Blocks that were kept from being opened are free, but those of checkpoints.
     pub(super) fn free_held(&mut self) {
-        self.space.blocks.release();
+        self.space.log.blocks.release();
         if S::DESCRIPTION.appends {
-            self.space.blocks.unreserve_all();
+            self.space.log.blocks.unreserve_all();
         }
     }
 
@@ -136,8 +138,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// written page.
     pub(super) fn start_before(&mut self, below: u64) -> Result<u64, Fault<F::Error>> {
         let mut start = 0;
-        for page in (0..self.space.geometry().pages()).map(PageNumber) {
-            if let Ok(header) = self.space.read_raw(page, 0)?
+        for page in (0..self.space.log.geometry().pages()).map(PageNumber) {
+            if let Ok(header) = self.space.log.read_raw(page, 0)?
                 && header.height == 0
                 && header.records == SESSION_START
                 && header.sequence <= below
@@ -152,27 +154,28 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ///
     /// Cost: a read for each block, and what it costs to collect these blocks.
     fn settle_blocks(&mut self) -> Result<(), Fault<F::Error>> {
-        let torn = self.settle_from..self.space.sequence();
-        if self.space.room() < 2 + S::path_pages(self.height) && self.space.blocks.held_blocks() > 0
+        let torn = self.settle_from..self.space.log.sequence();
+        if self.space.room() < 2 + S::path_pages(self.height)
+            && self.space.log.blocks.held_blocks() > 0
         {
             self.expect_steady(self.newest.0)?;
             self.free_held();
         }
-        self.space.settling = true;
-        for block in self.space.blocks.all() {
-            if self.space.first_sequence(block)?.is_none_or(|first| !torn.contains(&first)) {
+        self.space.log.settling = true;
+        for block in self.space.log.blocks.all() {
+            if self.space.log.first_sequence(block)?.is_none_or(|first| !torn.contains(&first)) {
                 continue;
             }
             let mut from = 0;
             loop {
                 self.keep_room_to_settle()?;
-                let Some((page, place)) = self.next_valid(block, from)? else { break };
+                let Some((page, place)) = gc::next_valid(self, block, from)? else { break };
                 match self.move_page(page, None) {
                     Err(Fault::Corrupt { page, .. })
                         if page.0 != self.newest.0 && !self.in_doubt =>
                     {
                         // Damage that no cut explains.
-                        self.space.blocks.set_stuck(block);
+                        self.space.log.blocks.set_stuck(block);
                         break;
                     }
                     moved => moved?,
@@ -182,22 +185,22 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         // All that counts is in other blocks now, the newest commit as well: no state before it is
         // needed.
-        self.space.blocks.release();
-        for block in self.space.blocks.all() {
-            let first = self.space.first_sequence(block)?;
-            let clears = self.torn.contains(&self.space.page_at(block, 0).0)
+        self.space.log.blocks.release();
+        for block in self.space.log.blocks.all() {
+            let first = self.space.log.first_sequence(block)?;
+            let clears = self.torn.contains(&self.space.log.page_at(block, 0).0)
                 || (S::DESCRIPTION.maps && first.is_some_and(|first| torn.contains(&first)));
             if clears {
-                self.space.clear_block(block)?;
+                self.space.log.clear_block(block)?;
             }
         }
-        self.space.settling = false;
+        self.space.log.settling = false;
         if S::DESCRIPTION.appends {
             self.free_held();
             self.count_anew()?;
         }
         // What was held is free.
-        self.reserve_touched &= self.space.room() < self.kept();
+        gc::review_reserve(self);
         // The first page of all that says so.
         self.mark(0)
     }
@@ -207,7 +210,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     pub(super) fn mark(&mut self, records: u32) -> Result<(), Fault<F::Error>> {
         self.space.begin_walk();
         let root = PageNumber(self.space.where_is(self.root));
-        if self.space.read_raw(root, 0)?.is_ok() {
+        if self.space.log.read_raw(root, 0)?.is_ok() {
             self.in_doubt = true;
             self.space.program_mark(0, records)?;
             self.in_doubt = false;
@@ -219,7 +222,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// mount has nothing to settle. Without room for that page, or if nothing was programmed,
     /// nothing is written.
     pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
-        let can_end = self.settled && !self.in_doubt && self.space.has_begun();
+        let can_end = self.settled && !self.in_doubt && self.space.log.has_begun();
         if can_end && !S::DESCRIPTION.in_place && self.space.room() > self.kept() {
             self.mark(SESSION_END)?;
         }
@@ -236,12 +239,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Collects garbage where less room is left than a collection may need. Where that does not
     /// suffice, blocks that were kept from being opened are free after all.
     fn keep_room_to_settle(&mut self) -> Result<(), Fault<F::Error>> {
-        let least = self.space.block_pages() + 2 * S::path_pages(self.height);
+        let least = self.space.log.block_pages() + 2 * S::path_pages(self.height);
         for _ in 0..2 {
             if self.space.room() >= least {
                 return Ok(());
             }
-            match self.gain_room(0) {
+            match gc::gain_room(self, 0) {
                 Err(Fault::NoRoom { .. }) if !self.in_doubt => {}
                 gained => gained?,
             }
@@ -250,7 +253,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
         }
         if self.space.room() < least {
-            Err(self.space.no_room(self.budget.limit_pages))
+            Err(self.space.log.no_room(self.budget.limit_pages))
         } else {
             Ok(())
         }
@@ -275,10 +278,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// [`LOOKS`] for each that may begin with a torn page, and a collection.
     fn settle_root(&mut self) -> Result<(), Fault<F::Error>> {
         let root = self.root;
-        let held_pages = self.space.blocks.held_blocks() * self.space.block_pages();
+        let held_pages = self.space.log.blocks.held_blocks() * self.space.log.block_pages();
         // The first page that is programmed, and the longest way up.
         let lacks_room = self.space.room() < 1 + S::path_pages(self.height);
-        if lacks_room || self.space.room() + held_pages < self.kept() + self.space.block_pages() {
+        if lacks_room || self.space.room() + held_pages < self.kept() + self.space.log.block_pages()
+        {
             self.expect_steady(root)?;
             self.free_held();
             if self.ends_alike()? {
@@ -286,7 +290,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             // The first page that is moved makes a new root. The other nodes of the page that may
             // be torn may stay.
-            match self.gain_room(0) {
+            match gc::gain_room(self, 0) {
                 Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
                 gained => gained?,
             }
@@ -299,7 +303,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.begin_operation(true);
         let frame = self.working(self.height);
         self.space.load_into(root, frame)?;
-        let lowest = self.space.lowest(frame);
+        let lowest = self.space.log.lowest(frame);
         self.root = self.space.program(frame, lowest, self.height, self.records)?.0;
         self.space.retire(PageNumber(root));
         self.root = self.space.commit(self.root)?;

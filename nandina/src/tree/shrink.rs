@@ -9,12 +9,12 @@ use crate::place::Placement;
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// The only child of the root stands in its page and becomes the root.
     fn shrink_in_page(&mut self) -> Result<(), Fault<F::Error>> {
-        let (area_bytes, level) = (self.space.layout().area_bytes(), self.height - 1);
+        let (area_bytes, level) = (self.space.log.layout().area_bytes(), self.height - 1);
         let from = S::extent(area_bytes, level, self.height).start;
         let to = S::extent(area_bytes, level, level).start;
         let working = self.working(self.height);
         let used = self.node(working, level)?.used().len();
-        self.space.frames.bytes_mut(working).copy_within(from..from + used, to);
+        self.space.log.frames.bytes_mut(working).copy_within(from..from + used, to);
         self.height -= 1;
         self.inner_nodes -= 1;
         Ok(())
@@ -35,12 +35,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 continue;
             }
             let frame = self.space.load(page, self.spare(self.height))?;
-            let lowest = self.space.lowest(frame);
+            let lowest = self.space.log.lowest(frame);
             if lowest == self.height - 1 {
                 self.space.retire(PageNumber(page));
                 self.space.unname(page);
             }
-            let area_bytes = self.space.layout().area_bytes();
+            let area_bytes = self.space.log.layout().area_bytes();
             let from = S::extent(area_bytes, self.height - 1, self.height);
             let used = self.node(frame, self.height - 1)?.used().len();
             self.height -= 1;
@@ -48,14 +48,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let (level, working) = (self.level(self.height), self.working(self.height));
             let to = S::extent(area_bytes, self.height, self.height);
             self.place.begin(&mut self.space, self.height);
-            self.space.frames.forget(working);
+            self.space.log.frames.forget(working);
             if working == frame {
                 self.space
+                    .log
                     .frames
                     .bytes_mut(frame)
                     .copy_within(from.start..from.start + used, to.start);
             } else {
-                let (stage, read) = self.space.frames.pair(working, frame);
+                let (stage, read) = self.space.log.frames.pair(working, frame);
                 stage[to][..used].copy_from_slice(&read[from][..used]);
             }
             let mut root = self.working_node(level.level)?;

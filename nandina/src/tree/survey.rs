@@ -79,13 +79,13 @@ pub fn survey<F: Flash, K: Kind>(
     before: Age,
 ) -> Result<Survey, Fault<F::Error>> {
     let mut survey = Survey::default();
-    space.blocks.clear();
+    space.log.blocks.clear();
     space.forget_checkpoints();
-    space.find_bad_blocks()?;
-    for block in space.blocks.all() {
+    space.log.find_bad_blocks()?;
+    for block in space.log.blocks.all() {
         // A first page that is damaged must not hide those behind it.
-        for place in 0..space.block_pages() {
-            match space.read_page(space.page_at(block, place), 0)? {
+        for place in 0..space.log.block_pages() {
+            match space.log.read_page(space.log.page_at(block, place), 0)? {
                 Ok(()) => {
                     survey.any_written = true;
                     note_first(space, &mut survey, block, before);
@@ -111,7 +111,7 @@ pub fn survey<F: Flash, K: Kind>(
     }
     // The count of a block may have been lost in a cut; one that was never erased shares the guess, which only
     // delays its first use.
-    space.blocks.guess_erase_counts();
+    space.log.blocks.guess_erase_counts();
     Ok(survey)
 }
 
@@ -123,7 +123,7 @@ fn note_first<F: Flash, K: Kind>(
     block: BlockNumber,
     before: Age,
 ) {
-    let (layout, bytes) = (space.layout(), space.frames.bytes(0));
+    let (layout, bytes) = (space.log.layout(), space.log.frames.bytes(0));
     let (lowest, sequence) = (layout.lowest(bytes), layout.sequence(bytes));
     let erase_count = layout.erase_count(bytes);
     survey.checkpoints |= lowest == 0;
@@ -134,9 +134,9 @@ fn note_first<F: Flash, K: Kind>(
         let (identity, medium) = (layout.identity(bytes), layout.medium(bytes));
         survey.newest = Some(Newest { block, identity, sequence, medium });
     }
-    space.blocks.set_erase_count(block, erase_count);
-    space.blocks.set_opened_at(block, sequence);
+    space.log.blocks.set_erase_count(block, erase_count);
+    space.log.blocks.set_opened_at(block, sequence);
     if is_newest {
-        space.blocks.set_last(block, erase_count);
+        space.log.blocks.set_last(block, erase_count);
     }
 }

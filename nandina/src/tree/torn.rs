@@ -40,13 +40,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.torn[torn] = newest;
             torn += 1;
         }
-        for block in self.space.blocks.all() {
-            match self.space.first_sequence(block)? {
+        for block in self.space.log.blocks.all() {
+            match self.space.log.first_sequence(block)? {
                 Some(first) if first < from => continue,
                 Some(_) => {}
                 None => {
                     // The block may have been opened last of all.
-                    let page = self.space.page_at(block, 0);
+                    let page = self.space.log.page_at(block, 0);
                     if torn < TORN_MAX && page.0 != newest && !self.reads_alike(page)? {
                         self.torn[torn] = page.0;
                         torn += 1;
@@ -54,9 +54,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     continue;
                 }
             }
-            let written = self.space.written(block, self.space.block_pages(), 1)?;
-            for place in written.saturating_sub(1)..(written + 1).min(self.space.block_pages()) {
-                let page = self.space.page_at(block, place);
+            let written = self.space.log.written(block, self.space.log.block_pages(), 1)?;
+            for place in written.saturating_sub(1)..(written + 1).min(self.space.log.block_pages())
+            {
+                let page = self.space.log.page_at(block, place);
                 if page.0 == newest {
                     continue;
                 }
@@ -82,7 +83,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether `page` can be read time after time.
     pub(super) fn is_steady(&mut self, page: u32) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
-            if self.space.read_raw(PageNumber(page), 0)?.is_err() {
+            if self.space.log.read_raw(PageNumber(page), 0)?.is_err() {
                 return Ok(false);
             }
         }
@@ -91,9 +92,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Whether `page` reads the same time after time, whatever that is.
     fn reads_alike(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
-        let first = self.space.read_raw(page, 0)?.map(|header| header.sequence);
+        let first = self.space.log.read_raw(page, 0)?.map(|header| header.sequence);
         for _ in 1..LOOKS {
-            if self.space.read_raw(page, 0)?.map(|header| header.sequence) != first {
+            if self.space.log.read_raw(page, 0)?.map(|header| header.sequence) != first {
                 return Ok(false);
             }
         }
@@ -104,18 +105,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// been opened since, read the same time after time.
     pub(super) fn ends_alike(&mut self) -> Result<bool, Fault<F::Error>> {
         let mut newest = None;
-        for block in self.space.blocks.all() {
-            match self.space.first_sequence(block)? {
+        for block in self.space.log.blocks.all() {
+            match self.space.log.first_sequence(block)? {
                 Some(first) => newest = newest.max(Some((first, block.0))),
-                None if self.reads_alike(self.space.page_at(block, 0))? => {}
+                None if self.reads_alike(self.space.log.page_at(block, 0))? => {}
                 None => return Ok(false),
             }
         }
         let Some((_, block)) = newest else { return Ok(true) };
-        let (block, pages) = (BlockNumber(block), self.space.block_pages());
-        let written = self.space.written(block, pages, 1)?;
+        let (block, pages) = (BlockNumber(block), self.space.log.block_pages());
+        let written = self.space.log.written(block, pages, 1)?;
         for place in written.saturating_sub(1)..(written + 1).min(pages) {
-            if !self.reads_alike(self.space.page_at(block, place))? {
+            if !self.reads_alike(self.space.log.page_at(block, place))? {
                 return Ok(false);
             }
         }
@@ -125,7 +126,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether `page` reads as erased time after time.
     fn is_steadily_blank(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
-            if self.space.read_raw(page, 0)? != Err(PageFault::Erased) {
+            if self.space.log.read_raw(page, 0)? != Err(PageFault::Erased) {
                 return Ok(false);
             }
         }
@@ -152,30 +153,30 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             Err(fault) => return Err(fault),
         }
         let parent = PageNumber(path.page(level + 1));
-        if self.space.read_raw(parent, 0)?.is_err() {
+        if self.space.log.read_raw(parent, 0)?.is_err() {
             return Ok(());
         }
         let shape = self.level(level + 1).shape;
-        let area_bytes = self.space.layout().area_bytes();
+        let area_bytes = self.space.log.layout().area_bytes();
         for slot in 0..shape.capacity(area_bytes) {
             let at = shape.at(slot) + shape.key_bytes();
-            let child = u32_at(self.space.frames.bytes(0), at);
-            if child >= self.space.geometry().pages() {
+            let child = u32_at(self.space.log.frames.bytes(0), at);
+            if child >= self.space.log.geometry().pages() {
                 continue;
             }
-            self.space.blocks.set_reserved(self.block_of(child), true);
-            if level > 1 && self.space.read_raw(PageNumber(child), 0)?.is_ok() {
+            self.space.log.blocks.set_reserved(self.block_of(child), true);
+            if level > 1 && self.space.log.read_raw(PageNumber(child), 0)?.is_ok() {
                 // It told of children in turn.
                 for slot in 0..shape.capacity(area_bytes) {
                     let at = shape.at(slot) + shape.key_bytes();
-                    let child = u32_at(self.space.frames.bytes(0), at);
-                    if child < self.space.geometry().pages() {
-                        self.space.blocks.set_reserved(self.block_of(child), true);
+                    let child = u32_at(self.space.log.frames.bytes(0), at);
+                    if child < self.space.log.geometry().pages() {
+                        self.space.log.blocks.set_reserved(self.block_of(child), true);
                     }
                 }
             }
             if level > 1 {
-                let _ = self.space.read_raw(parent, 0)?;
+                let _ = self.space.log.read_raw(parent, 0)?;
             }
         }
         Ok(())
@@ -200,8 +201,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.page_before(identity, commit)?
         };
         let Some(before) = before else { return Ok(()) };
-        self.space.blocks.hold(self.block_of(before.0));
-        let Ok(header) = self.space.read_raw(before, 0)? else { return Ok(()) };
+        self.space.log.blocks.hold(self.block_of(before.0));
+        let Ok(header) = self.space.log.read_raw(before, 0)? else { return Ok(()) };
         if !(2..=HEIGHT_MAX).contains(&header.lowest) {
             return Ok(());
         }
@@ -212,8 +213,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 break;
             }
             let child = node.pointer(slot);
-            if child < self.space.geometry().pages() {
-                self.space.blocks.hold(self.block_of(child));
+            if child < self.space.log.geometry().pages() {
+                self.space.log.blocks.hold(self.block_of(child));
             }
         }
         Ok(())
@@ -225,15 +226,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         identity: u32,
         commit: PageNumber,
     ) -> Result<Option<PageNumber>, Fault<F::Error>> {
-        let Ok(newest) = self.space.read_raw(commit, 0)? else { return Ok(None) };
-        let area_bytes = self.space.layout().area_bytes();
-        let Some(name) = S::name_in(&self.space.frames.bytes(0)[..area_bytes]) else {
+        let Ok(newest) = self.space.log.read_raw(commit, 0)? else { return Ok(None) };
+        let area_bytes = self.space.log.layout().area_bytes();
+        let Some(name) = S::name_in(&self.space.log.frames.bytes(0)[..area_bytes]) else {
             return Ok(None);
         };
         let mut before: Option<(PageNumber, u64)> = None;
-        for page in (0..self.space.geometry().pages()).map(PageNumber) {
-            let Ok(header) = self.space.read_raw(page, 0)? else { continue };
-            let area = &self.space.frames.bytes(0)[..area_bytes];
+        for page in (0..self.space.log.geometry().pages()).map(PageNumber) {
+            let Ok(header) = self.space.log.read_raw(page, 0)? else { continue };
+            let area = &self.space.log.frames.bytes(0)[..area_bytes];
             if header.identity == identity
                 && header.lowest == newest.lowest
                 && header.sequence < newest.sequence

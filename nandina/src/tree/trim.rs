@@ -46,7 +46,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let count = self.cut(frame, level, Some(&*bound).filter(|_| bounded));
         self.bound = bound;
         path.set_count(level, count?);
-        path.set_lowest(level, self.space.lowest(frame));
+        path.set_lowest(level, self.space.log.lowest(frame));
         Ok(frame)
     }
 
@@ -122,8 +122,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     #[inline(never)]
     pub(super) fn truncate(&mut self, frame: usize, level: u8, count: usize) {
         let level = self.level(level);
-        let extent = S::extent(self.space.layout().area_bytes(), level.level, level.height);
-        let bytes = &mut self.space.frames.bytes_mut(frame)[extent];
+        let extent = S::extent(self.space.log.layout().area_bytes(), level.level, level.height);
+        let bytes = &mut self.space.log.frames.bytes_mut(frame)[extent];
         if let Some(mut node) = crate::node::NodeMut::parse(bytes, level.shape) {
             node.truncate(count);
         }
@@ -156,7 +156,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let child = self.child(path.page(level + 1), above, level + 1, path.slot(level + 1))?;
             path.set_page(level, child);
             // As it stands on the chip, and not as it was trimmed before.
-            self.space.frames.forget_page(self.space.where_is(child));
+            self.space.log.frames.forget_page(self.space.where_is(child));
             let frame = self.space.load(child, self.visiting(level))?;
             let all =
                 node_in::<S, F>(&self.space, frame, self.level(level)).map_or(0, |n| n.count());

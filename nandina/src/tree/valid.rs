@@ -20,10 +20,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     pub(super) fn claim_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
-        if !self.space.blocks.can_have(page) {
+        if !self.space.log.blocks.can_have(page) {
             return Err(Fault::Corrupt { page, reason: Damage::ReferredTwice });
         }
-        self.space.blocks.set_valid(page, true);
+        self.space.log.blocks.set_valid(page, true);
         Ok(())
     }
 
@@ -33,10 +33,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Cost: one read for each page up to that one.
     #[inline(never)]
     pub(super) fn no_root(&mut self) -> Result<Fault<F::Error>, Fault<F::Error>> {
-        for block in self.space.blocks.all() {
-            for place in 0..self.space.block_pages() {
-                let page = self.space.page_at(block, place);
-                if matches!(self.space.read_page(page, 0)?, Err(fault) if fault != PageFault::Erased)
+        for block in self.space.log.blocks.all() {
+            for place in 0..self.space.log.block_pages() {
+                let page = self.space.log.page_at(block, place);
+                if matches!(self.space.log.read_page(page, 0)?, Err(fault) if fault != PageFault::Erased)
                 {
                     return Ok(Fault::Corrupt { page, reason: Damage::NoRoot });
                 }
@@ -48,7 +48,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Marks the page of the node of `level` in `frame`, if the node is the lowest in it.
     #[inline(never)]
     fn claim_node(&mut self, page: u32, level: u8, frame: usize) -> Result<(), Fault<F::Error>> {
-        let lowest = self.space.lowest(frame);
+        let lowest = self.space.log.lowest(frame);
         let below = level > 1 && self.node(frame, level)?.slot_of(SAME_PAGE).is_some();
         if lowest == level {
             self.claim(page)?;

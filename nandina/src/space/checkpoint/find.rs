@@ -44,10 +44,10 @@ impl<F: Flash> Space<'_, F, Paths> {
             return Ok(None);
         }
         // One that was marked since the checkpoint stays known while that is read.
-        self.find_bad_blocks()?;
+        self.log.find_bad_blocks()?;
         let mut newest: Option<(usize, Anchor)> = None;
         for (which, anchor) in ANCHORS.into_iter().enumerate() {
-            if !self.blocks.is_bad(anchor)
+            if !self.log.blocks.is_bad(anchor)
                 && let Some(found) = self.last_anchor(anchor)?
                 && newest.as_ref().is_none_or(|(_, before)| before.number < found.number)
             {
@@ -56,8 +56,8 @@ impl<F: Flash> Space<'_, F, Paths> {
         }
         let Some((which, Anchor { number, block })) = newest else { return Ok(None) };
         let parts = self.parts();
-        let slots = self.block_pages() / parts;
-        let written = self.written(block, slots, parts)?;
+        let slots = self.log.block_pages() / parts;
+        let written = self.log.written(block, slots, parts)?;
         // The last one may have been cut; one that was finished stands before it.
         for slot in (written.saturating_sub(2)..written).rev() {
             let found = self.read_checkpoint(block, slot * parts, parts)?;
@@ -67,13 +67,13 @@ impl<F: Flash> Space<'_, F, Paths> {
                 found.filter(|_| self.checkpoints.number == number + u64::from(slot))
             {
                 self.reserve_anchors();
-                self.blocks.set_reserved(block, true);
+                self.log.blocks.set_reserved(block, true);
                 // An erase of the anchor that was cut may have left all that is read in it, and a program nothing:
                 // the other is erased and written next.
-                self.checkpoints.anchor = Some((which, self.block_pages()));
+                self.checkpoints.anchor = Some((which, self.log.block_pages()));
                 self.checkpoints.stale = false;
                 // A program that was cut may be invisible: the block is not written again.
-                self.checkpoints.last = Some((block, self.block_pages()));
+                self.checkpoints.last = Some((block, self.log.block_pages()));
                 return Ok(Some(found));
             }
         }
@@ -94,12 +94,12 @@ impl<F: Flash> Space<'_, F, Paths> {
 
     /// The newest page of an anchor.
     fn last_anchor(&mut self, anchor: BlockNumber) -> Result<Option<Anchor>, Fault<F::Error>> {
-        let next = self.written(anchor, self.block_pages(), 1)?;
+        let next = self.log.written(anchor, self.log.block_pages(), 1)?;
         for place in (next.saturating_sub(2)..next).rev() {
-            let page = self.page_at(anchor, place);
+            let page = self.log.page_at(anchor, place);
             if let Some((_, Prefix { kind: Kind::Anchor, number, .. })) = self.area_page(page)? {
-                let block = BlockNumber(u32_at(self.frames.bytes(0), PREFIX_BYTES));
-                let there = block.0 < self.geometry().blocks;
+                let block = BlockNumber(u32_at(self.log.frames.bytes(0), PREFIX_BYTES));
+                let there = block.0 < self.log.geometry().blocks;
                 return Ok(there.then_some(Anchor { number, block }));
             }
         }
@@ -111,11 +111,11 @@ impl<F: Flash> Space<'_, F, Paths> {
         &mut self,
         page: PageNumber,
     ) -> Result<Option<(PageHeader, Prefix)>, Fault<F::Error>> {
-        let header = match self.read_raw(page, 0)? {
-            Ok(header) if header.lowest == 0 && header.medium == self.medium => header,
+        let header = match self.log.read_raw(page, 0)? {
+            Ok(header) if header.lowest == 0 && header.medium == self.log.medium => header,
             _ => return Ok(None),
         };
-        Ok(Prefix::read(self.frames.bytes(0)).map(|prefix| (header, prefix)))
+        Ok(Prefix::read(self.log.frames.bytes(0)).map(|prefix| (header, prefix)))
     }
 
     /// Reads the checkpoint at `place` of `block`, if it is whole.
@@ -125,26 +125,27 @@ impl<F: Flash> Space<'_, F, Paths> {
         place: u32,
         parts: u32,
     ) -> Result<Option<Found>, Fault<F::Error>> {
-        self.blocks.clear();
+        self.log.blocks.clear();
         let mut found: Option<(Found, Prefix)> = None;
         for part in 0..parts {
-            let page = self.page_at(block, place + part);
+            let page = self.log.page_at(block, place + part);
             let Some((header, prefix)) = self.area_page(page)? else { return Ok(None) };
             let first = found.as_ref().map(|(_, first)| *first).unwrap_or(prefix);
             let expected = Prefix { kind: Kind::Checkpoint, part: part as u16, ..first };
             if prefix != expected || u32::from(prefix.parts) != parts {
                 return Ok(None);
             }
-            let bytes = &self.frames.bytes(0)[PREFIX_BYTES..self.layout().area_bytes()];
+            let bytes = &self.log.frames.bytes(0)[PREFIX_BYTES..self.log.layout().area_bytes()];
             if part == 0 {
-                let Some(Head { tree, active, list }) = Head::read(bytes, &self.geometry()) else {
+                let Some(Head { tree, active, list }) = Head::read(bytes, &self.log.geometry())
+                else {
                     return Ok(None);
                 };
                 self.checkpoints.number = prefix.number;
                 found = Some((Found { header, tree, active, list }, prefix));
             }
             let from = part as usize * bytes.len();
-            let (pages, blocks) = (self.geometry().pages(), self.geometry().blocks);
+            let (pages, blocks) = (self.log.geometry().pages(), self.log.geometry().blocks);
             let table = HEAD_BYTES + pages.div_ceil(8) as usize;
             for (at, &byte) in
                 (from..).zip(bytes).filter(|(at, _)| (HEAD_BYTES..table).contains(at))
@@ -152,7 +153,7 @@ impl<F: Flash> Space<'_, F, Paths> {
                 for bit in (0..8).filter(|bit| byte >> bit & 1 == 1) {
                     let page = ((at - HEAD_BYTES) * 8 + bit) as u32;
                     if page < pages {
-                        self.blocks.set_valid(PageNumber(page), true);
+                        self.log.blocks.set_valid(PageNumber(page), true);
                     }
                 }
             }
@@ -160,10 +161,10 @@ impl<F: Flash> Space<'_, F, Paths> {
                 let (block, shift) = (((at - table) / 4) as u32, (at - table) % 4 * 8);
                 if block < blocks {
                     let block = BlockNumber(block);
-                    let count = self.blocks.erase_count(block) | u32::from(byte) << shift;
-                    self.blocks.set_erase_count(block, count & !BAD);
+                    let count = self.log.blocks.erase_count(block) | u32::from(byte) << shift;
+                    self.log.blocks.set_erase_count(block, count & !BAD);
                     if count & BAD != 0 {
-                        self.blocks.set_bad(block);
+                        self.log.blocks.set_bad(block);
                     }
                 }
             }

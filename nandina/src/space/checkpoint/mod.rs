@@ -21,11 +21,11 @@ pub(crate) use find::Found;
 pub(crate) use page::Tree;
 use page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix};
 
-use super::write::{Label, Source};
 use super::{Paths, Space};
 use crate::blocks::Blocks;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, Geometry};
+use crate::log::{Label, Source};
 use crate::node::PageLayout;
 
 /// The most blocks that are opened between two checkpoints.
@@ -102,7 +102,7 @@ impl<F: Flash> Space<'_, F, Paths> {
     fn leave_area(&mut self) {
         let Checkpoints { last, anchor, .. } = self.checkpoints;
         if let Some((block, _)) = last {
-            self.blocks.set_reserved(block, false);
+            self.log.blocks.set_reserved(block, false);
         }
         self.forget_area();
         self.checkpoints.anchor = anchor;
@@ -113,7 +113,7 @@ impl<F: Flash> Space<'_, F, Paths> {
     fn reserve_anchors(&mut self) {
         if self.checkpoints.every > 0 {
             for block in ANCHORS {
-                self.blocks.set_reserved(block, true);
+                self.log.blocks.set_reserved(block, true);
             }
         }
     }
@@ -124,8 +124,8 @@ impl<F: Flash> Space<'_, F, Paths> {
         if *every == 0 || *opened == 0 {
             return false;
         }
-        let left = list.len() as u32 * self.block_pages();
-        *opened >= *every || (last.is_some() && left < pages + 2 * self.block_pages())
+        let left = list.len() as u32 * self.log.block_pages();
+        *opened >= *every || (last.is_some() && left < pages + 2 * self.log.block_pages())
     }
 
     /// The most chip operations that a checkpoint takes where no block fails.
@@ -133,11 +133,11 @@ impl<F: Flash> Space<'_, F, Paths> {
         if self.checkpoints.every == 0 {
             return 0;
         }
-        cost(self.parts(), self.verify)
+        cost(self.parts(), self.log.verifies())
     }
 
     fn parts(&self) -> u32 {
-        parts(&self.geometry(), &self.layout(), self.block_pages()).unwrap_or(u32::MAX)
+        parts(&self.log.geometry(), &self.log.layout(), self.log.block_pages()).unwrap_or(u32::MAX)
     }
 
     /// The block that the checkpoint has to be opened next. If it tells none, no mount uses it any more.
@@ -157,8 +157,8 @@ impl<F: Flash> Space<'_, F, Paths> {
             // Its blocks were all opened, but one that is erased and cut looks as if it never was.
             return if self.checkpoints.stale { self.erase_anchors() } else { Ok(()) };
         };
-        self.blocks.set_reserved(block, false);
-        if !self.blocks.is_bad(block) && self.erase(block)? {
+        self.log.blocks.set_reserved(block, false);
+        if !self.log.blocks.is_bad(block) && self.log.erase(block)? {
             return Ok(());
         }
         // It may still be readable: then nothing may lead to it.
@@ -169,11 +169,11 @@ impl<F: Flash> Space<'_, F, Paths> {
     fn erase_anchors(&mut self) -> Result<(), Fault<F::Error>> {
         for block in ANCHORS {
             // One that cannot be erased may still be readable, and must not be asked again.
-            if !self.blocks.is_bad(block) && !self.erase(block)? {
-                self.mark_bad_blocks()?;
+            if !self.log.blocks.is_bad(block) && !self.log.erase(block)? {
+                self.log.mark_bad_blocks()?;
             }
         }
-        let usable = ANCHORS.iter().position(|&block| !self.blocks.is_bad(block));
+        let usable = ANCHORS.iter().position(|&block| !self.log.blocks.is_bad(block));
         self.checkpoints.anchor = usable.map(|which| (which, 0));
         self.checkpoints.stale = false;
         Ok(())
@@ -182,29 +182,31 @@ impl<F: Flash> Space<'_, F, Paths> {
     /// Writes down where the tree and all valid pages are, unless there is no block for it. Answers whether it did.
     /// Nothing may be staged, and no operation under way.
     fn write_area(&mut self, tree: &Tree) -> Result<bool, Fault<F::Error>> {
-        self.frames.forget_all();
+        self.log.frames.forget_all();
         self.checkpoints.number += 1;
         let before = self.checkpoints.last;
         let (block, next) = loop {
             let (block, place) = match self.checkpoints.last {
-                Some((block, next)) if next + self.parts() <= self.block_pages() => (block, next),
-                _ if self.blocks.free_blocks(self.active_block()) < 2 => return Ok(false),
+                Some((block, next)) if next + self.parts() <= self.log.block_pages() => {
+                    (block, next)
+                }
+                _ if self.log.blocks.free_blocks(self.log.active_block()) < 2 => return Ok(false),
                 _ => {
-                    let block = self.next_block(self.active_block())?;
-                    if !self.erase(block)? {
+                    let block = self.next_block(self.log.active_block())?;
+                    if !self.log.erase(block)? {
                         continue;
                     }
                     (block, 0)
                 }
             };
-            self.blocks.set_reserved(block, true);
+            self.log.blocks.set_reserved(block, true);
             let list = self.list_for(block);
             if self.program_parts(block, place, &list, tree)? {
                 self.checkpoints.list = list;
                 break (block, place + self.parts());
             }
             // What it holds of older checkpoints stays until there is a newer one.
-            let pages_per_block = self.geometry().pages_per_block;
+            let pages_per_block = self.log.geometry().pages_per_block;
             if let Some((last, next)) = &mut self.checkpoints.last
                 && *last == block
             {
@@ -213,7 +215,7 @@ impl<F: Flash> Space<'_, F, Paths> {
         };
         if before.is_none_or(|(last, _)| last != block) || self.checkpoints.last.is_none() {
             if !self.write_anchor(block)? {
-                self.blocks.set_reserved(block, false);
+                self.log.blocks.set_reserved(block, false);
                 self.checkpoints.every = 0;
                 self.void_checkpoint()?;
                 return Ok(false);
@@ -221,9 +223,9 @@ impl<F: Flash> Space<'_, F, Paths> {
             // Only one block ever holds checkpoints: an older anchor leads nowhere. Its blocks may be erased and
             // look as if they had never been opened.
             if let Some((last, _)) = self.checkpoints.last {
-                self.blocks.set_reserved(last, false);
-                if !self.blocks.is_bad(last) {
-                    self.erase(last)?;
+                self.log.blocks.set_reserved(last, false);
+                if !self.log.blocks.is_bad(last) {
+                    self.log.erase(last)?;
                 }
             }
         }
@@ -240,7 +242,7 @@ impl<F: Flash> Space<'_, F, Paths> {
             list.push(left);
         }
         while list.len() < (self.checkpoints.every as usize + SLACK).min(LIST_MAX) {
-            let free = self.blocks.next_free(self.active_block(), list.as_slice());
+            let free = self.log.blocks.next_free(self.log.active_block(), list.as_slice());
             let Some(free) = free.filter(|&free| free != block) else { break };
             list.push(free);
         }
@@ -256,22 +258,17 @@ impl<F: Flash> Space<'_, F, Paths> {
         tree: &Tree,
     ) -> Result<bool, Fault<F::Error>> {
         let mut head = [0; HEAD_BYTES];
-        Head {
-            tree: *tree,
-            active: Some(self.active).filter(|active| active.0 != crate::blocks::NO_BLOCK),
-            list: *list,
-        }
-        .write(&mut head);
+        Head { tree: *tree, active: self.log.next_place(), list: *list }.write(&mut head);
         let parts = self.parts();
-        let (number, area_bytes) = (self.checkpoints.number, self.layout().area_bytes());
+        let (number, area_bytes) = (self.checkpoints.number, self.log.layout().area_bytes());
         for part in 0..parts {
             let prefix =
                 Prefix { kind: Kind::Checkpoint, part: part as u16, parts: parts as u16, number };
-            let page = &mut self.frames.bytes_mut(0)[..area_bytes];
+            let page = &mut self.log.frames.bytes_mut(0)[..area_bytes];
             prefix.write(page);
             let bytes = &mut page[PREFIX_BYTES..];
             let from = part as usize * bytes.len();
-            fill(bytes, from, &head, &self.blocks);
+            fill(bytes, from, &head, &self.log.blocks);
             if !self.program_area(block, place + part)? {
                 return Ok(false);
             }
@@ -281,9 +278,9 @@ impl<F: Flash> Space<'_, F, Paths> {
 
     /// Programs the anchor page for checkpoints in `block`. Answers whether an anchor took it.
     fn write_anchor(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
-        let (number, area_bytes) = (self.checkpoints.number, self.layout().area_bytes());
+        let (number, area_bytes) = (self.checkpoints.number, self.log.layout().area_bytes());
         while let Some((which, place)) = self.anchor_with_room()? {
-            let page = &mut self.frames.bytes_mut(0)[..area_bytes];
+            let page = &mut self.log.frames.bytes_mut(0)[..area_bytes];
             page.fill(0xFF);
             Prefix { kind: Kind::Anchor, part: 0, parts: 1, number }.write(page);
             page[PREFIX_BYTES..PREFIX_BYTES + 4].copy_from_slice(&block.0.to_le_bytes());
@@ -297,9 +294,9 @@ impl<F: Flash> Space<'_, F, Paths> {
 
     /// The anchor to write next, and the place in it.
     fn anchor_with_room(&mut self) -> Result<Option<(usize, u32)>, Fault<F::Error>> {
-        let usable = |space: &Self, which: usize| !space.blocks.is_bad(ANCHORS[which]);
+        let usable = |space: &Self, which: usize| !space.log.blocks.is_bad(ANCHORS[which]);
         let first = match self.checkpoints.anchor {
-            Some((which, place)) if usable(self, which) && place < self.block_pages() => {
+            Some((which, place)) if usable(self, which) && place < self.log.block_pages() => {
                 return Ok(Some((which, place)));
             }
             // The other one first: the anchor in use leads to a checkpoint that is still right.
@@ -307,7 +304,7 @@ impl<F: Flash> Space<'_, F, Paths> {
             None => return Ok(None),
         };
         for which in [first, 1 - first] {
-            if usable(self, which) && self.erase(ANCHORS[which])? {
+            if usable(self, which) && self.log.erase(ANCHORS[which])? {
                 return Ok(Some((which, 0)));
             }
         }
@@ -316,7 +313,12 @@ impl<F: Flash> Space<'_, F, Paths> {
 
     /// Programs page buffer 0 as a page of the area. If the chip does not take it, the block is given up.
     fn program_area(&mut self, block: BlockNumber, place: u32) -> Result<bool, Fault<F::Error>> {
-        self.program_at(block, place, Source::Frame(0), Label { lowest: 0, height: 0, records: 0 })
+        self.log.program_at(
+            block,
+            place,
+            Source::Frame(0),
+            Label { lowest: 0, height: 0, records: 0 },
+        )
     }
 }
 

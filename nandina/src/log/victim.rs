@@ -4,7 +4,7 @@
 //! Whatever is chosen gains room: where a choice would not, or finds nothing, the block with the fewest valid
 //! pages is taken, which always does.
 
-use super::{Kind, Space};
+use super::Log;
 use crate::blocks::Victims;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, Geometry};
@@ -20,7 +20,7 @@ const HINT_BYTES_MAX: usize = HINTED_MAX / 8 + 4;
 pub(super) type SpareWithHint = [u8; HEADER_BYTES + HINT_BYTES_MAX];
 
 /// Which pages of a block may be valid.
-pub(crate) struct Hint {
+pub struct Hint {
     bits: [u8; HINTED_MAX / 8],
     /// Nothing is known: any page may be.
     any: bool,
@@ -28,12 +28,7 @@ pub(crate) struct Hint {
 
 impl Hint {
     /// Puts the hint behind the page header in a spare area; answers how many bytes they are.
-    pub(super) fn seal(
-        &self,
-        geometry: &Geometry,
-        header: &[u8],
-        spare: &mut SpareWithHint,
-    ) -> usize {
+    pub fn seal(&self, geometry: &Geometry, header: &[u8], spare: &mut SpareWithHint) -> usize {
         let Some(bytes) = hint_bytes(geometry) else {
             return 0;
         };
@@ -60,18 +55,15 @@ const fn hint_bytes(geometry: &Geometry) -> Option<usize> {
     }
 }
 
-impl<F: Flash, K: Kind> Space<'_, F, K> {
+impl<F: Flash> Log<'_, F> {
     /// Whether pages are taken for valid as hints tell.
-    pub(crate) const fn follows_hints(&self) -> bool {
-        K::PATHS && matches!(self.victims, Victims::Tracked(_))
+    pub const fn follows_hints(&self) -> bool {
+        cfg!(feature = "paper-modes") && matches!(self.victims, Victims::Tracked(_))
     }
 
     /// The block to collect next for its garbage, of those that gain room: `gains` is asked with a number of
     /// valid pages.
-    pub(crate) fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
-        if K::IN_PLACE {
-            return None;
-        }
+    pub fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         let active = self.active_block();
         let fewest = self.blocks.victim(active)?;
         if self.victims == Victims::Fewest && self.blocks.counts_erases() {
@@ -94,7 +86,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
                     let age = (self.sequence as u32).wrapping_sub(self.blocks.opened_at(block));
                     (free * u64::from(age), valid.into())
                 }
-                Victims::Tracked(_) if !K::PATHS => continue,
+                Victims::Tracked(_) if !self.follows_hints() => continue,
                 Victims::Tracked(_) => (self.blocks.superseded_in(block).into(), 1),
             };
             let is_tracked = matches!(self.victims, Victims::Tracked(_));
@@ -109,7 +101,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// What the page at `place` of `block` is to tell of the block's pages, this one among them: only the last
     /// one tells.
-    pub(super) fn hint_for(&self, block: BlockNumber, place: u32) -> Option<Hint> {
+    pub fn hint_for(&self, block: BlockNumber, place: u32) -> Option<Hint> {
         if !self.follows_hints() || place + 1 < self.block_pages() {
             return None;
         }
@@ -126,7 +118,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     }
 
     /// What the last page of `block` says of its pages. Cost: one read.
-    pub(crate) fn read_hint(&mut self, block: BlockNumber) -> Result<Hint, Fault<F::Error>> {
+    pub fn read_hint(&mut self, block: BlockNumber) -> Result<Hint, Fault<F::Error>> {
         let mut found = Hint { bits: [0; HINTED_MAX / 8], any: true };
         let Some(bytes) = hint_bytes(&self.geometry()) else {
             return Ok(found);

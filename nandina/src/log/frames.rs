@@ -13,6 +13,7 @@ const NONE: u32 = u32::MAX;
 /// The page buffer holds what is no page of the chip, or not yet. No page has this number either.
 const CHANGED: u32 = u32::MAX - 1;
 
+/// Page buffers in the caller's RAM.
 pub struct Frames<'b> {
     /// The page buffers, then for each the number of the page that it holds.
     bytes: &'b mut [u8],
@@ -36,6 +37,7 @@ impl<'b> Frames<'b> {
         frames
     }
 
+    /// How many there are.
     pub const fn count(&self) -> usize {
         self.count
     }
@@ -60,6 +62,7 @@ impl<'b> Frames<'b> {
         (0..self.count).find(|&frame| self.held(frame) == page.0)
     }
 
+    /// The page buffer holds `page` as it is on the chip.
     pub fn hold(&mut self, frame: usize, page: PageNumber) {
         self.set_held(frame, page.0);
     }
@@ -111,15 +114,18 @@ impl<'b> Frames<'b> {
         }
     }
 
+    /// No page buffer holds anything.
     pub fn forget_all(&mut self) {
         let table = self.table();
         self.bytes[table..].fill(0xFF);
     }
 
+    /// The bytes of a page buffer.
     pub fn bytes(&self, frame: usize) -> &[u8] {
         &self.bytes[frame * self.frame_bytes..][..self.frame_bytes]
     }
 
+    /// The same, to change.
     pub fn bytes_mut(&mut self, frame: usize) -> &mut [u8] {
         &mut self.bytes[frame * self.frame_bytes..][..self.frame_bytes]
     }

@@ -1,23 +1,23 @@
 //! Which block is opened next, and which is emptied because its data rests, as far as the count of its
 //! erases has to be read for that (`blocks/wear.rs` says how worn blocks are spared).
 
-use super::{Kind, Space};
+use super::Log;
 use crate::blocks::{LAG, LOOK_EVERY, NO_BLOCK, TRIES};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash};
 use crate::node::PageFault;
 
-impl<F: Flash, K: Kind> Space<'_, F, K> {
+impl<F: Flash> Log<'_, F> {
     /// Whether it is time to look for a block whose data has rested, where operations program so
     /// many `pages`. A chip on which blocks become free of themselves is never short of room and
     /// wears out all the same.
-    pub(crate) fn wear_due(&self, pages: u32) -> bool {
-        !K::IN_PLACE && (!self.blocks.counts_erases() || self.active.1 % LOOK_EVERY < pages)
+    pub fn wear_due(&self, pages: u32) -> bool {
+        !self.blocks.counts_erases() || self.active.1 % LOOK_EVERY < pages
     }
 
     /// The block whose data has rested so long that the others wear out around it, if there is one.
     /// Cost: one read or none if erases are not counted.
-    pub(crate) fn rested(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
+    pub fn rested(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         let rested = self.blocks.rested(self.active_block(), self.sequence as u32);
         let Some(block) = rested.filter(|_| !self.blocks.counts_erases()) else {
             return Ok(rested);
@@ -40,7 +40,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// erased as often as any, if one of a few was not: blocks that are often free would be ahead
     /// else. Cost: a read for each of these.
     #[inline(never)]
-    pub(super) fn next_spared(
+    pub fn next_spared(
         &mut self,
         filled: Option<BlockNumber>,
     ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
@@ -65,7 +65,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// How often `block` will have been erased once it is erased again. Cost: one read, if erases are not counted.
     #[inline(always)]
-    pub(super) fn next_erase_count(&mut self, block: BlockNumber) -> Result<u32, Fault<F::Error>> {
+    pub fn next_erase_count(&mut self, block: BlockNumber) -> Result<u32, Fault<F::Error>> {
         if self.blocks.counts_erases() {
             return Ok(self.blocks.erase_count(block).saturating_add(1));
         }

@@ -1,10 +1,10 @@
 //! Pages that the ECC found weak, to be written elsewhere. The list is short: what finds no place is found again.
 
-use super::{Kind, Space};
+use super::Log;
 use crate::flash::{Flash, PageNumber};
 
 /// Pages that wait to be written elsewhere.
-pub(crate) const WEAK_MAX: usize = 4;
+pub const WEAK_MAX: usize = 4;
 
 /// No page has this number.
 const NONE: u32 = u32::MAX;
@@ -16,9 +16,9 @@ impl Weak {
     pub const NONE: Self = Self([NONE; WEAK_MAX]);
 }
 
-impl<F: Flash, K: Kind> Space<'_, F, K> {
+impl<F: Flash> Log<'_, F> {
     /// Remembers that `page` should be written elsewhere, if there is room to.
-    pub(crate) fn note_weak(&mut self, page: PageNumber) {
+    pub fn note_weak(&mut self, page: PageNumber) {
         let weak = &mut self.weak.0;
         if self.blocks.is_valid(page)
             && !weak.contains(&page.0)
@@ -29,13 +29,13 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     }
 
     /// The page belongs to no node, as was just found out: nobody needs it.
-    pub(crate) fn note_unreachable(&mut self, page: PageNumber) {
+    pub fn note_unreachable(&mut self, page: PageNumber) {
         self.blocks.note_unreachable(page);
         self.forget_weak(page);
     }
 
     /// The page is not written elsewhere, now or later.
-    pub(crate) fn forget_weak(&mut self, page: PageNumber) {
+    pub fn forget_weak(&mut self, page: PageNumber) {
         for weak in &mut self.weak.0 {
             if *weak == page.0 {
                 *weak = NONE;
@@ -44,12 +44,12 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     }
 
     /// Whether some page should be written elsewhere.
-    pub(crate) fn has_weak(&self) -> bool {
+    pub fn has_weak(&self) -> bool {
         self.weak.0.iter().any(|&weak| weak != NONE)
     }
 
     /// The next valid page that should be written elsewhere.
-    pub(crate) fn take_weak(&mut self) -> Option<PageNumber> {
+    pub fn take_weak(&mut self) -> Option<PageNumber> {
         let weak = self.weak.0.iter_mut().map(|weak| core::mem::replace(weak, NONE));
         weak.filter(|&weak| weak != NONE).map(PageNumber).find(|&page| self.blocks.is_valid(page))
     }

@@ -1,0 +1,106 @@
+//! Pages on their way from the chip into page buffers, and which pages of a block were written. Nothing
+//! is written here.
+
+use super::Log;
+use crate::error::Fault;
+use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber, Reading};
+use crate::node::{PageFault, PageHeader};
+
+/// Pages one behind the other that may read as erased though they were programmed, so that those behind them are found.
+pub const LOST_MAX: u32 = 2;
+
+impl<F: Flash> Log<'_, F> {
+    /// How many of the first `count` strides of `block` were programmed.
+    pub fn written(
+        &mut self,
+        block: BlockNumber,
+        count: u32,
+        stride: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        let mut written = 0;
+        loop {
+            let mut end = count;
+            while written < end {
+                let middle = written + (end - written) / 2;
+                if self.is_blank(block, middle * stride)? {
+                    end = middle;
+                } else {
+                    written = middle + 1;
+                }
+            }
+            // A page that was lost, and reads as erased, must not hide those behind it.
+            let behind = (written + 1..count).take(LOST_MAX as usize);
+            let mut last = None;
+            for place in behind {
+                if !self.is_blank(block, place * stride)? {
+                    last = Some(place + 1);
+                }
+            }
+            match last {
+                Some(last) => written = last,
+                None => return Ok(written),
+            }
+        }
+    }
+
+    /// The sequence number of the first page of `block` that can be read. Cost: one read, or a few.
+    pub fn first_sequence(&mut self, block: BlockNumber) -> Result<Option<u64>, Fault<F::Error>> {
+        for place in 0..(1 + LOST_MAX).min(self.block_pages()) {
+            if let Ok(header) = self.read_raw(self.page_at(block, place), 0)? {
+                return Ok(Some(header.sequence));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the page at `place` of `block` reads as erased. Cost: one read.
+    fn is_blank(&mut self, block: BlockNumber, place: u32) -> Result<bool, Fault<F::Error>> {
+        let page = self.page_at(block, place);
+        Ok(matches!(self.read_raw(page, 0)?, Err(PageFault::Erased)))
+    }
+
+    /// Reads any page into page buffer `frame`, whatever it holds.
+    pub fn read_raw(
+        &mut self,
+        page: PageNumber,
+        frame: usize,
+    ) -> Result<Result<PageHeader, PageFault>, Fault<F::Error>> {
+        Ok(self.read_page(page, frame)?.map(|()| self.header(frame)))
+    }
+
+    /// The same; the header of what is a page is left where it stands.
+    #[inline(never)]
+    pub fn read_page(
+        &mut self,
+        page: PageNumber,
+        frame: usize,
+    ) -> Result<Result<(), PageFault>, Fault<F::Error>> {
+        self.frames.release(frame);
+        let layout = self.layout();
+        for _ in 0..self.codec.reads_max {
+            self.operations += 1;
+            let (main, spare) = self.frames.bytes_mut(frame).split_at_mut(layout.page_bytes());
+            match self.flash.read(page, main, spare) {
+                Ok(reading) => {
+                    if reading == Reading::Corrected {
+                        self.note_weak(page);
+                    }
+                    return Ok((self.codec.check)(&layout, self.frames.bytes(frame)));
+                }
+                Err(error) if error.kind() == ErrorKind::Uncorrectable => {}
+                Err(error) => return Err(Fault::Device(error)),
+            }
+        }
+        Ok(Err(PageFault::Unreadable))
+    }
+
+    /// Lowest level of the nodes in the page that `frame` holds.
+    pub fn lowest(&self, frame: usize) -> u8 {
+        self.layout().lowest(self.frames.bytes(frame))
+    }
+
+    /// The header of the page that `frame` holds.
+    pub fn header(&self, frame: usize) -> PageHeader {
+        self.layout().header(self.frames.bytes(frame))
+    }
+}
