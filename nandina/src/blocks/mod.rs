@@ -6,16 +6,19 @@
 //! collected need more: the time when a block was opened, or counts of what was superseded in some
 //! blocks.
 
+mod order;
 mod tracked;
 mod validity;
 mod victims;
 mod wear;
 
+pub use order::ORDERED_MIN;
 pub use validity::Validity;
 pub use victims::{TRACKED_MAX, Victims};
 pub use wear::Wear;
 pub(crate) use wear::{LAG, LOOK_EVERY, TRIES};
 
+use order::{Choice, is_ordered, order_bytes};
 use tracked::TRACKED_BYTES;
 use wear::{WEAR_GAP, mean};
 
@@ -62,7 +65,7 @@ pub struct Blocks<'b> {
     validity: Validity,
     /// For each block its erase count, if erases are counted; then the low half of the sequence number of its first
     /// page, if ages are asked for; then a block (u32) and how many of its pages were superseded since the mount
-    /// (u16), 0 for none, as often as blocks are kept count of.
+    /// (u16), 0 for none, as often as blocks are kept count of; then the blocks in order, if they are kept so.
     table: &'b mut [u8],
     wear: Wear,
     ages: bool,
@@ -104,8 +107,10 @@ impl<'b> Blocks<'b> {
 
     const fn table_bytes(geometry: &Geometry, victims: Victims, wear: Wear) -> usize {
         let words = geometry.blocks as usize * WORD_BYTES;
-        let counts = if matches!(wear, Wear::Counted) { words } else { 0 };
+        let is_counted = matches!(wear, Wear::Counted);
+        let counts = if is_counted { words } else { 0 };
         counts
+            + order_bytes(geometry.blocks, is_counted)
             + match victims {
                 Victims::Fewest => 0,
                 Victims::CostBenefit => words,
@@ -153,10 +158,10 @@ impl<'b> Blocks<'b> {
         self.table.fill(0);
         for block in self.all() {
             for mark in [Mark::Stuck, Mark::Reserved, Mark::Held] {
-                self.set_mark(block, mark, false);
+                self.put_mark(block, mark, false);
             }
             if self.wear == Wear::Circular {
-                self.set_mark(block, Mark::Young, false);
+                self.put_mark(block, Mark::Young, false);
             }
         }
         self.holds = false;
@@ -181,6 +186,7 @@ impl<'b> Blocks<'b> {
         }
         (self.valid_pages, self.endangered_pages) = (0, 0);
         self.empty_blocks = self.all().filter(|&block| self.is_empty(block)).count() as u32;
+        self.reorder_all();
     }
 
     /// Bits for pages.
@@ -194,6 +200,12 @@ impl<'b> Blocks<'b> {
     }
 
     fn set_mark(&mut self, block: BlockNumber, mark: Mark, to: bool) {
+        self.put_mark(block, mark, to);
+        self.reorder(block);
+    }
+
+    /// Sets the mark; the order of the blocks is not renewed.
+    fn put_mark(&mut self, block: BlockNumber, mark: Mark, to: bool) {
         let at = self.page_bits() + mark as usize * self.blocks as usize + block.0 as usize;
         set_bit(self.bits, at, to);
     }
@@ -227,6 +239,7 @@ impl<'b> Blocks<'b> {
     pub fn set_erase_count(&mut self, block: BlockNumber, count: u32) {
         if self.counts_erases() {
             self.set_word(block, 0, count);
+            self.reorder(block);
         }
         self.most_erased = self.most_erased.max(count);
     }
@@ -306,12 +319,22 @@ impl<'b> Blocks<'b> {
             return;
         }
         self.holds = false;
+        while let Some(Some(block)) = self.best(Choice::Release, |_| false) {
+            self.free_held(block);
+        }
+        if self.is_ordered() {
+            return;
+        }
         for block in self.all() {
             if self.has(block, Mark::Held) {
-                self.set_mark(block, Mark::Held, false);
-                self.empty_blocks += u32::from(self.is_empty(block));
+                self.free_held(block);
             }
         }
+    }
+
+    fn free_held(&mut self, block: BlockNumber) {
+        self.set_mark(block, Mark::Held, false);
+        self.empty_blocks += u32::from(self.is_empty(block));
     }
 
     /// The block is not free before the next operation commits.
@@ -358,6 +381,25 @@ impl<'b> Blocks<'b> {
     /// The low half of the sequence number of the block's first page; 0 if it is not known.
     pub fn opened_at(&self, block: BlockNumber) -> u32 {
         if self.ages { self.word(block, self.counts_erases().into()) } else { 0 }
+    }
+
+    /// Whether the best block for each choice is known.
+    const fn is_ordered(&self) -> bool {
+        is_ordered(self.blocks, self.counts_erases())
+    }
+
+    /// Where the order of the blocks begins in the table.
+    const fn order_at(&self) -> usize {
+        self.table.len() - order_bytes(self.blocks, self.counts_erases())
+    }
+
+    fn order_word(&self, at: usize) -> u32 {
+        u32_at(self.table, self.order_at() + WORD_BYTES * at)
+    }
+
+    fn set_order_word(&mut self, at: usize, to: u32) {
+        let at = self.order_at() + WORD_BYTES * at;
+        self.table[at..at + WORD_BYTES].copy_from_slice(&to.to_le_bytes());
     }
 
     /// Where the blocks that are kept count of stand in the table.
@@ -484,6 +526,7 @@ impl<'b> Blocks<'b> {
         if !valid {
             self.empty_blocks += u32::from(self.is_empty(block));
         }
+        self.reorder(block);
     }
 
     /// Whether the block can have a valid page more: if not, two nodes refer to one.
@@ -515,6 +558,10 @@ impl<'b> Blocks<'b> {
         filled: Option<BlockNumber>,
         others: &[BlockNumber],
     ) -> Option<BlockNumber> {
+        let is_excluded = |block| Some(block) == filled || others.contains(&block);
+        if let Some(best) = self.best(Choice::Open, is_excluded) {
+            return best;
+        }
         let mut best = None;
         for block in self.in_turn() {
             if !self.is_empty(block) || Some(block) == filled || others.contains(&block) {
@@ -533,6 +580,9 @@ impl<'b> Blocks<'b> {
 
     /// The block with the fewest valid pages of those that may be collected, and of these the least worn.
     pub fn victim(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
+        if let Some(best) = self.best(Choice::Collect, |block| Some(block) == active) {
+            return best;
+        }
         let mut best = None;
         for block in self.in_turn() {
             if self.is_victim(block, active) {
@@ -577,11 +627,12 @@ impl<'b> Blocks<'b> {
     /// numbered `sequence` is next. Without counts the block whose data may have.
     pub fn rested(&mut self, active: Option<BlockNumber>, sequence: u32) -> Option<BlockNumber> {
         if self.counts_erases() {
-            return self
-                .all()
-                .filter(|&block| self.may_rest(block, active))
-                .min_by_key(|&block| self.erase_count(block))
-                .filter(|&block| self.most_erased - self.erase_count(block) > WEAR_GAP);
+            let least = self.best(Choice::Rest, |block| Some(block) == active);
+            let least = least.unwrap_or_else(|| {
+                let resting = self.all().filter(|&block| self.may_rest(block, active));
+                resting.min_by_key(|&block| self.erase_count(block))
+            });
+            return least.filter(|&block| self.most_erased - self.erase_count(block) > WEAR_GAP);
         }
         // The hand is where the count of programs puts it, so that no mount puts it back.
         let blocks = self.count();
@@ -624,19 +675,19 @@ impl<'b> Blocks<'b> {
 
     /// Counts a superseded page of `block`, if blocks are kept count of.
     pub fn track(&mut self, block: BlockNumber) {
-        let at = self.tracked_at();
-        tracked::note(&mut self.table[at..], block);
+        let (from, to) = (self.tracked_at(), self.order_at());
+        tracked::note(&mut self.table[from..to], block);
     }
 
     /// Pages of `block` known to be superseded since the mount.
     pub fn superseded_in(&self, block: BlockNumber) -> u32 {
-        tracked::count(&self.table[self.tracked_at()..], block)
+        tracked::count(&self.table[self.tracked_at()..self.order_at()], block)
     }
 
     /// The block is erased: nothing of it is superseded any more.
     pub fn untrack(&mut self, block: BlockNumber) {
-        let at = self.tracked_at();
-        tracked::forget(&mut self.table[at..], block);
+        let (from, to) = (self.tracked_at(), self.order_at());
+        tracked::forget(&mut self.table[from..to], block);
     }
 
     /// The erase of `block` that comes next will be its `count`th, as its first page says.

@@ -1,0 +1,220 @@
+//! The blocks of large devices in order: the best one for each choice is known without looking at all of
+//! them. For each choice there is a tournament of the blocks, a binary tree whose inner nodes hold the
+//! winner of what is below; whatever changes a block plays its matches again, up to the root.
+//!
+//! RAM: four bytes for each choice and block, the blocks rounded up to a power of two. Small chips have no such
+//! trees ([`ORDERED_MIN`]): to look at all of their blocks takes less than the trees do.
+//!
+//! Cost: the logarithm of the blocks to the base 2, for a change and for a choice.
+
+use super::{Blocks, Mark};
+use crate::flash::BlockNumber;
+
+/// The fewest blocks that are kept in order.
+pub const ORDERED_MIN: u32 = 4096;
+
+/// No block has this number.
+const NONE: u32 = u32::MAX;
+
+/// What a block is chosen for.
+#[derive(Clone, Copy)]
+pub(super) enum Choice {
+    /// To be opened: the least worn of the free ones.
+    Open,
+    /// To be collected: the one with the fewest valid pages, and of these the least worn.
+    Collect,
+    /// To be emptied because its data rests: the least worn of all that hold some.
+    Rest,
+    /// To be freed when the running operation commits.
+    Release,
+}
+
+const CHOICES: [Choice; 4] = [Choice::Open, Choice::Collect, Choice::Rest, Choice::Release];
+
+/// Whether such a chip has its blocks kept in order.
+pub(super) const fn is_ordered(blocks: u32, counts_erases: bool) -> bool {
+    cfg!(feature = "large-devices") && counts_erases && blocks >= ORDERED_MIN
+}
+
+/// Bytes of the trees.
+pub(super) const fn order_bytes(blocks: u32, counts_erases: bool) -> usize {
+    if is_ordered(blocks, counts_erases) { CHOICES.len() * leaves(blocks) * 4 } else { 0 }
+}
+
+/// The leaves of a tree.
+const fn leaves(blocks: u32) -> usize {
+    blocks.next_power_of_two() as usize
+}
+
+impl Blocks<'_> {
+    /// What makes a block the better choice: lower numbers, and then a lower block. Nothing if it is none at all.
+    fn rank(&self, choice: Choice, block: BlockNumber) -> Option<(u32, u32)> {
+        match choice {
+            Choice::Open => self.is_empty(block).then(|| (self.erase_count(block), 0)),
+            Choice::Collect => {
+                let ranks = || (self.valid_in(block), self.erase_count(block));
+                self.is_victim(block, None).then(ranks)
+            }
+            Choice::Rest => self.may_rest(block, None).then(|| (self.erase_count(block), 0)),
+            Choice::Release => self.has(block, Mark::Held).then_some((0, 0)),
+        }
+    }
+
+    /// The winner of the matches below `node`, which is a leaf from the number of leaves on.
+    fn winner(&self, choice: Choice, node: usize) -> u32 {
+        let leaves = leaves(self.count());
+        if node < leaves {
+            return self.order_word(choice as usize * leaves + node);
+        }
+        let block = (node - leaves) as u32;
+        if block < self.count() && self.rank(choice, BlockNumber(block)).is_some() {
+            block
+        } else {
+            NONE
+        }
+    }
+
+    fn better(&self, choice: Choice, left: u32, right: u32) -> u32 {
+        if left == NONE || right == NONE {
+            return left.min(right);
+        }
+        let rank = |block| (self.rank(choice, BlockNumber(block)), block);
+        if rank(left) <= rank(right) { left } else { right }
+    }
+
+    /// Plays the match at `node`. Returns its winner and whether it was another one before.
+    fn play(&mut self, choice: Choice, node: usize) -> (u32, bool) {
+        let (left, right) = (self.winner(choice, 2 * node), self.winner(choice, 2 * node + 1));
+        let best = self.better(choice, left, right);
+        let at = choice as usize * leaves(self.count()) + node;
+        let is_new = self.order_word(at) != best;
+        self.set_order_word(at, best);
+        (best, is_new)
+    }
+
+    /// Something about `block` has changed.
+    pub(super) fn reorder(&mut self, block: BlockNumber) {
+        if !is_ordered(self.count(), self.counts_erases()) {
+            return;
+        }
+        for choice in CHOICES {
+            let mut node = (leaves(self.count()) + block.0 as usize) / 2;
+            while node > 0 {
+                let (best, is_new) = self.play(choice, node);
+                // Above, nothing but the block's own rank can decide otherwise.
+                if !is_new && best != block.0 {
+                    break;
+                }
+                node /= 2;
+            }
+        }
+    }
+
+    /// Plays all matches.
+    pub(super) fn reorder_all(&mut self) {
+        if is_ordered(self.count(), self.counts_erases()) {
+            for choice in CHOICES {
+                for node in (1..leaves(self.count())).rev() {
+                    self.play(choice, node);
+                }
+            }
+        }
+    }
+
+    /// The best block that is not `excluded`, if blocks are kept in order.
+    pub(super) fn best(
+        &self,
+        choice: Choice,
+        excluded: impl Fn(BlockNumber) -> bool,
+    ) -> Option<Option<BlockNumber>> {
+        if !is_ordered(self.count(), self.counts_erases()) {
+            return None;
+        }
+        // One branch for each level waits at most, beside the one that is looked into.
+        let mut waiting = [0; 33];
+        waiting[0] = 1;
+        let (mut count, mut best) = (1, NONE);
+        while count > 0 {
+            count -= 1;
+            let node = waiting[count];
+            let winner = self.winner(choice, node);
+            if winner == NONE {
+                continue;
+            }
+            if !excluded(BlockNumber(winner)) {
+                best = self.better(choice, best, winner);
+            } else if node < leaves(self.count()) {
+                waiting[count] = 2 * node;
+                waiting[count + 1] = 2 * node + 1;
+                count += 2;
+            }
+        }
+        Some((best != NONE).then_some(BlockNumber(best)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::blocks::{Validity, Victims, Wear};
+    use crate::flash::{Geometry, PageNumber};
+
+    const GEOMETRY: Geometry =
+        Geometry { page_bytes: 512, spare_bytes: 16, pages_per_block: 4, blocks: ORDERED_MIN + 5 };
+
+    /// The first of the blocks with the lowest rank, as a look at all of them finds it.
+    fn scanned(blocks: &Blocks<'_>, choice: Choice, excluded: &[u32]) -> Option<BlockNumber> {
+        let others = blocks.all().filter(|block| !excluded.contains(&block.0));
+        others
+            .filter_map(|block| Some((blocks.rank(choice, block)?, block.0)))
+            .min()
+            .map(|(_, block)| BlockNumber(block))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_best_block_is_the_one_that_a_look_at_all_finds(
+            steps in prop::collection::vec((0..10u8, 0..GEOMETRY.blocks, 0..4u32, 0..9u32), 1..400),
+            hot in 1..40u32,
+        ) {
+            let bytes = Blocks::ram_needed(
+                &GEOMETRY, Validity::Marked, Victims::Fewest, Wear::Counted,
+            );
+            let mut ram = vec![0xA5; bytes];
+            let mut blocks = Blocks::new(
+                &mut ram, &GEOMETRY, Validity::Marked, Victims::Fewest, Wear::Counted, 4,
+            );
+            for (what, block, page, number) in steps {
+                // Most of the work is on a few blocks.
+                let block = BlockNumber(if number > 2 { block % hot } else { block });
+                let page = PageNumber(block.0 * 4 + page);
+                match what {
+                    0 => blocks.set_bad(block),
+                    1 => blocks.set_stuck(block),
+                    2 => blocks.set_erase_count(block, number),
+                    3 if blocks.is_valid(page) => blocks.supersede(page),
+                    4 => blocks.release(),
+                    5 => blocks.set_valid(page, false),
+                    6 if number == 0 => blocks.hold_valid(),
+                    6 => blocks.hold(block),
+                    _ => blocks.set_valid(page, true),
+                }
+                let excluded = [block.0, number, blocks.victim(None).map_or(0, |best| best.0)];
+                for choice in CHOICES {
+                    for excluded in [&[][..], &excluded] {
+                        let found = blocks.best(choice, |block| excluded.contains(&block.0));
+                        prop_assert_eq!(found, Some(scanned(&blocks, choice, excluded)));
+                    }
+                }
+            }
+        }
+    }
+}
