@@ -41,6 +41,7 @@ mod survey;
 mod torn;
 mod trim;
 mod valid;
+mod walk;
 
 #[cfg(not(feature = "write-buffer"))]
 use no_batch as batch;
