@@ -9,6 +9,7 @@
 //! by bisection, and put where it belongs by shifting those behind it.
 
 use super::Options;
+use crate::node::bytes::bisect;
 
 /// Changes that wait, and how long they may.
 #[derive(Default)]
@@ -134,16 +135,7 @@ impl<'b> Batch<'b> {
 
     /// Where the change of `key` stands (`Ok`), or where it would be put (`Err`).
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.key(middle).cmp(key) {
-                core::cmp::Ordering::Less => low = middle + 1,
-                core::cmp::Ordering::Greater => high = middle,
-                core::cmp::Ordering::Equal => return Ok(middle),
-            }
-        }
-        Err(low)
+        bisect(self.count, |index| self.key(index), key)
     }
 
     /// How many changes are of keys below `key`.
