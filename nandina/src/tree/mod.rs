@@ -7,7 +7,6 @@
 //! tree that would grow beyond what is planned for its records merges nodes first (`merge.rs`
 //! beside this).
 
-#[cfg(feature = "write-buffer")]
 mod batch;
 mod change;
 mod check;
@@ -26,8 +25,6 @@ mod in_place;
 mod leaf_changes;
 mod merge;
 mod mount;
-#[cfg(not(feature = "write-buffer"))]
-mod no_batch;
 mod options;
 mod pairs;
 mod range;
@@ -42,9 +39,6 @@ mod torn;
 mod trim;
 mod valid;
 mod walk;
-
-#[cfg(not(feature = "write-buffer"))]
-use no_batch as batch;
 
 pub(crate) use batch::waiting_max;
 pub use check::Violation;
