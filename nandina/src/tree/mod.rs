@@ -27,6 +27,7 @@ mod merge;
 mod mount;
 mod options;
 mod pairs;
+mod promise;
 mod range;
 mod recover;
 mod rewrite;
