@@ -1,5 +1,7 @@
-//! Whole numbers and bits among bytes, as they are stored on the medium and in tables in RAM: the lowest
-//! byte, and the lowest bit of a byte, first.
+//! Bytes as they are stored on the medium and in tables in RAM: whole numbers, the lowest byte first; records in the
+//! order of their keys; sets of small numbers.
+
+use core::cmp::Ordering;
 
 pub const fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
@@ -9,22 +11,67 @@ pub const fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-pub const fn bit(bytes: &[u8], at: usize) -> bool {
-    bytes[at / 8] & (1 << (at % 8)) != 0
+/// Where `key` is among `count` keys that rise (`Ok`), or where it would be put (`Err`).
+#[inline]
+pub fn bisect<'k>(
+    count: usize,
+    key_at: impl Fn(usize) -> &'k [u8],
+    key: &[u8],
+) -> Result<usize, usize> {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match key_at(middle).cmp(key) {
+            Ordering::Less => low = middle + 1,
+            Ordering::Greater => high = middle,
+            Ordering::Equal => return Ok(middle),
+        }
+    }
+    Err(low)
 }
 
-pub const fn set_bit(bytes: &mut [u8], at: usize, to: bool) {
-    let (byte, bit) = (&mut bytes[at / 8], 1 << (at % 8));
-    *byte = if to { *byte | bit } else { *byte & !bit };
+/// A set of small numbers, a bit each: 0 is the lowest bit of the first byte.
+#[derive(Clone, Copy, Default)]
+pub struct Bits<B>(pub B);
+
+impl<B: AsRef<[u8]>> Bits<B> {
+    /// Whether `number` is in the set.
+    pub fn has(&self, number: usize) -> bool {
+        self.0.as_ref()[number / 8] & (1 << (number % 8)) != 0
+    }
+}
+
+impl<B: AsMut<[u8]>> Bits<B> {
+    /// Puts `number` into the set, or takes it out.
+    pub fn set(&mut self, number: usize, is_in: bool) {
+        let (byte, bit) = (&mut self.0.as_mut()[number / 8], 1 << (number % 8));
+        *byte = if is_in { *byte | bit } else { *byte & !bit };
+    }
 }
 
 /// How many of the bits from `from` to before `to` are set.
 pub fn count_bits(bytes: &[u8], from: usize, to: usize) -> u32 {
     let (first, last) = (from.div_ceil(8).min(to.div_ceil(8)), to / 8);
     if first > last {
-        return (from..to).filter(|&at| bit(bytes, at)).count() as u32;
+        return (from..to).filter(|&at| Bits(bytes).has(at)).count() as u32;
     }
     let edges = (from..first * 8).chain(last * 8..to);
-    let edges = edges.filter(|&at| bit(bytes, at)).count() as u32;
+    let edges = edges.filter(|&at| Bits(bytes).has(at)).count() as u32;
     edges + bytes[first..last].iter().map(|byte| byte.count_ones()).sum::<u32>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_holds_what_was_put_in_and_not_taken_out() {
+        let mut bits = Bits([0u8; 3]);
+        for number in [0, 7, 8, 23] {
+            bits.set(number, true);
+        }
+        bits.set(7, false);
+        assert_eq!(bits.0, [0x01, 0x01, 0x80]);
+        assert!((0..24).filter(|&number| bits.has(number)).eq([0, 8, 23]));
+    }
 }

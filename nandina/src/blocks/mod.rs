@@ -22,7 +22,7 @@ use order::{Choice, is_ordered, order_bytes};
 use tracked::TRACKED_BYTES;
 use wear::{WEAR_GAP, mean};
 
-use crate::bytes::{bit, count_bits, set_bit, u32_at};
+use crate::bytes::{Bits, count_bits, u32_at};
 use crate::flash::{BlockNumber, Geometry, PageNumber};
 
 /// No chip has so many blocks.
@@ -182,7 +182,7 @@ impl<'b> Blocks<'b> {
         let (pages, bytes) = (self.page_bits(), self.page_bits() / 8);
         self.bits[..bytes].fill(0);
         for page in bytes * 8..pages {
-            set_bit(self.bits, page, false);
+            Bits(&mut *self.bits).set(page, false);
         }
         (self.valid_pages, self.endangered_pages) = (0, 0);
         self.empty_blocks = self.all().filter(|&block| self.is_empty(block)).count() as u32;
@@ -196,7 +196,7 @@ impl<'b> Blocks<'b> {
 
     fn has(&self, block: BlockNumber, mark: Mark) -> bool {
         let at = self.page_bits() + mark as usize * self.blocks as usize + block.0 as usize;
-        bit(self.bits, at)
+        Bits(&*self.bits).has(at)
     }
 
     fn set_mark(&mut self, block: BlockNumber, mark: Mark, to: bool) {
@@ -207,7 +207,7 @@ impl<'b> Blocks<'b> {
     /// Sets the mark; the order of the blocks is not renewed.
     fn put_mark(&mut self, block: BlockNumber, mark: Mark, to: bool) {
         let at = self.page_bits() + mark as usize * self.blocks as usize + block.0 as usize;
-        set_bit(self.bits, at, to);
+        Bits(&mut *self.bits).set(at, to);
     }
 
     /// Whether the erases of each block are counted.
@@ -500,7 +500,7 @@ impl<'b> Blocks<'b> {
         if self.searches() {
             return self.valid_in(BlockNumber(page.0 / self.pages_per_block)) > 0;
         }
-        bit(self.bits, page.0 as usize)
+        Bits(&*self.bits).has(page.0 as usize)
     }
 
     /// The page is valid from now on, or is garbage.
@@ -521,7 +521,7 @@ impl<'b> Blocks<'b> {
         if self.searches() {
             self.count_page(block, valid);
         } else {
-            set_bit(self.bits, page.0 as usize, valid);
+            Bits(&mut *self.bits).set(page.0 as usize, valid);
         }
         if !valid {
             self.empty_blocks += u32::from(self.is_empty(block));

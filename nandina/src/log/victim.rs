@@ -6,6 +6,7 @@
 
 use super::Log;
 use crate::blocks::Victims;
+use crate::bytes::Bits;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, Geometry};
 use crate::node::{HEADER_BYTES, checksum};
@@ -21,7 +22,7 @@ pub(super) type SpareWithHint = [u8; HEADER_BYTES + HINT_BYTES_MAX];
 
 /// Which pages of a block may be valid.
 pub struct Hint {
-    bits: [u8; HINTED_MAX / 8],
+    bits: Bits<[u8; HINTED_MAX / 8]>,
     /// Nothing is known: any page may be.
     any: bool,
 }
@@ -34,13 +35,13 @@ impl Hint {
         };
         spare[..HEADER_BYTES].copy_from_slice(header);
         let (bits, sum) = spare[HEADER_BYTES..HEADER_BYTES + bytes].split_at_mut(bytes - 4);
-        bits.copy_from_slice(&self.bits[..bytes - 4]);
+        bits.copy_from_slice(&self.bits.0[..bytes - 4]);
         sum.copy_from_slice(&checksum::of(&[header, bits]).to_le_bytes());
         HEADER_BYTES + bytes
     }
 
     pub fn has(&self, index: u32) -> bool {
-        self.any || self.bits[index as usize / 8] & (1 << (index % 8)) != 0
+        self.any || self.bits.has(index as usize)
     }
 }
 
@@ -106,12 +107,12 @@ impl<F: Flash> Log<'_, F> {
             return None;
         }
         hint_bytes(&self.geometry())?;
-        let mut hint = Hint { bits: [0; HINTED_MAX / 8], any: false };
+        let mut hint = Hint { bits: Bits([0; HINTED_MAX / 8]), any: false };
         let last = self.page_at(block, place);
         for index in 0..self.geometry().pages_per_block {
             let page = self.geometry().page_in(block, index);
             if page == last || self.blocks.is_valid(page) {
-                hint.bits[index as usize / 8] |= 1 << (index % 8);
+                hint.bits.set(index as usize, true);
             }
         }
         Some(hint)
@@ -119,7 +120,7 @@ impl<F: Flash> Log<'_, F> {
 
     /// What the last page of `block` says of its pages. Cost: one read.
     pub fn read_hint(&mut self, block: BlockNumber) -> Result<Hint, Fault<F::Error>> {
-        let mut found = Hint { bits: [0; HINTED_MAX / 8], any: true };
+        let mut found = Hint { bits: Bits([0; HINTED_MAX / 8]), any: true };
         let Some(bytes) = hint_bytes(&self.geometry()) else {
             return Ok(found);
         };
@@ -138,7 +139,7 @@ impl<F: Flash> Log<'_, F> {
         let (header, hint) = spare.split_at(HEADER_BYTES);
         let (bits, sum) = hint.split_at(bytes - 4);
         if sum == checksum::of(&[header, bits]).to_le_bytes() {
-            found.bits[..bits.len()].copy_from_slice(bits);
+            found.bits.0[..bits.len()].copy_from_slice(bits);
             found.any = false;
         }
         Ok(found)

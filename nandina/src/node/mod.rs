@@ -3,13 +3,15 @@
 pub mod appended;
 pub(crate) mod checksum;
 mod gaps;
+mod header;
 mod page;
 mod sorted;
 mod tags;
 
 pub use gaps::Gaps;
-pub use page::{HEADER_BYTES, Medium, PageFault, PageHeader, PageLayout, VERSION};
-pub(crate) use page::{SESSION_END, SESSION_START};
+pub use header::{HEADER_BYTES, Medium, PageHeader, VERSION};
+pub(crate) use header::{SESSION_END, SESSION_START};
+pub use page::{PageFault, PageLayout};
 pub use sorted::{Node, NodeMut, Shape};
 
 /// The pointer of an inner node to a child that stands in the same page.

@@ -10,7 +10,7 @@
 //! can be found by it. Numbers are little-endian, keys order as bytes.
 
 use super::{POINTER_BYTES, tags};
-use crate::bytes::u32_at;
+use crate::bytes::{bisect, u32_at};
 
 /// Sizes of the parts of a record and of what stands before the first, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,16 +152,7 @@ impl<'a> Node<'a> {
 
     /// Where `key` stands (`Ok`), or where it would be put (`Err`).
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.key(middle).cmp(key) {
-                core::cmp::Ordering::Less => low = middle + 1,
-                core::cmp::Ordering::Greater => high = middle,
-                core::cmp::Ordering::Equal => return Ok(middle),
-            }
-        }
-        Err(low)
+        bisect(self.count, |index| self.key(index), key)
     }
 
     /// The index of the child of an inner node that `key` belongs to. The node is not empty.

@@ -7,15 +7,31 @@
 //!
 //! The bit is 1 where a record is put and 0 where one is removed; the value means nothing then. A change is found
 //! by bisection, and put where it belongs by shifting those behind it.
+//!
+//! Without the feature `write-buffer` a batch is empty and has no size. Nothing ever waits, which is known when a
+//! program is compiled, so all that is done for what waits takes no code.
+
+use core::ops::Deref;
 
 use super::Options;
+use crate::bytes::{Bits, bisect};
 
-/// Changes that wait, and how long they may.
+/// Whether this library has a write buffer.
+pub const IS_BUILT: bool = cfg!(feature = "write-buffer");
+
+/// Changes that wait, and how long they may: none or one of [`Waiting`], by whether this library has a write buffer.
 #[derive(Default)]
-pub struct Batch<'b> {
-    bytes: &'b mut [u8],
+pub struct Batch<'b>([Waiting<'b>; IS_BUILT as usize]);
+
+/// What a batch holds.
+pub struct Waiting<'b> {
+    /// Keys and values.
+    entries: &'b mut [u8],
+    /// Which changes put a record.
+    are_puts: Bits<&'b mut [u8]>,
     key_bytes: usize,
     entry_bytes: usize,
+    capacity: usize,
     count: usize,
     /// How many of them put a record: only those can take pages.
     puts: u32,
@@ -31,12 +47,12 @@ pub struct Batch<'b> {
     root_records: u32,
 }
 
-/// Whether this library has a write buffer: it has, with the feature `write-buffer`.
-pub const IS_BUILT: bool = true;
+/// What a batch holds where there is no write buffer.
+static NOTHING: Waiting<'static> = Waiting::nothing();
 
 /// Bytes of RAM for a write buffer of so many pages.
 pub const fn ram_needed(page_bytes: usize, pages: usize) -> usize {
-    page_bytes * pages
+    if IS_BUILT { page_bytes * pages } else { 0 }
 }
 
 /// Bytes that a waiting change takes, besides a bit.
@@ -53,6 +69,9 @@ const fn changes_in(bytes: usize, entry_bytes: usize) -> usize {
 
 /// Changes that a write buffer holds at most: as many as fit in its pages, or as the options allow to wait.
 pub const fn waiting_max(page_bytes: usize, options: &Options) -> usize {
+    if !IS_BUILT {
+        return 0;
+    }
     let fit = changes_in(ram_needed(page_bytes, options.write_buffer), entry_bytes(options));
     match options.write_buffer_changes {
         Some(changes) if (changes as usize) < fit => changes as usize,
@@ -60,45 +79,71 @@ pub const fn waiting_max(page_bytes: usize, options: &Options) -> usize {
     }
 }
 
-impl<'b> Batch<'b> {
-    pub fn new(bytes: &'b mut [u8], options: &Options) -> Self {
+impl<'b> Deref for Batch<'b> {
+    type Target = Waiting<'b>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Waiting<'b> {
+        self.0.first().unwrap_or(&NOTHING)
+    }
+}
+
+impl Default for Waiting<'_> {
+    fn default() -> Self {
+        Self::nothing()
+    }
+}
+
+impl<'b> Waiting<'b> {
+    const fn nothing() -> Self {
         Self {
-            bytes,
+            entries: &mut [],
+            are_puts: Bits(&mut []),
+            key_bytes: 0,
+            entry_bytes: 0,
+            capacity: 0,
+            count: 0,
+            puts: 0,
+            granted: 0,
+            changes_max: 0,
+            ticks_max: 0,
+            ticks: 0,
+            root_records: u32::MAX,
+        }
+    }
+
+    fn new(bytes: &'b mut [u8], options: &Options) -> Self {
+        let entry_bytes = entry_bytes(options);
+        let capacity = changes_in(bytes.len(), entry_bytes);
+        let (entries, are_puts) = bytes.split_at_mut(bytes.len() - capacity.div_ceil(8));
+        Self {
+            entries,
+            are_puts: Bits(are_puts),
             key_bytes: options.key_bytes,
-            entry_bytes: entry_bytes(options),
+            entry_bytes,
+            capacity,
             changes_max: options.write_buffer_changes.unwrap_or(0),
             ticks_max: options.write_buffer_ticks.unwrap_or(0),
-            root_records: u32::MAX,
-            ..Self::default()
+            ..Self::nothing()
         }
     }
 
     /// Whether there is a write buffer at all.
     pub const fn is_used(&self) -> bool {
-        !self.bytes.is_empty()
+        IS_BUILT && self.capacity > 0
     }
 
     pub const fn len(&self) -> usize {
-        self.count
+        if IS_BUILT { self.count } else { 0 }
     }
 
     pub const fn capacity(&self) -> usize {
-        changes_in(self.bytes.len(), self.entry_bytes)
-    }
-
-    /// The byte in which the bit of the change at `at` stands, and the bit in it.
-    const fn bit(&self, at: usize) -> (usize, u8) {
-        (self.bytes.len() - 1 - at / 8, 1 << (at % 8))
-    }
-
-    fn set_puts(&mut self, at: usize, puts: bool) {
-        let (byte, bit) = self.bit(at);
-        self.bytes[byte] = if puts { self.bytes[byte] | bit } else { self.bytes[byte] & !bit };
+        self.capacity
     }
 
     /// Whether a change of `key` finds a place.
     pub fn takes(&self, key: &[u8]) -> bool {
-        self.count < self.capacity() || self.search(key).is_ok()
+        self.count < self.capacity || self.search(key).is_ok()
     }
 
     /// Whether as many changes wait as may.
@@ -106,100 +151,34 @@ impl<'b> Batch<'b> {
         self.changes_max > 0 && self.count >= self.changes_max as usize
     }
 
-    /// A tick has passed. Answers whether what waits has waited too long.
-    pub const fn tick(&mut self) -> bool {
-        if self.count == 0 {
-            return false;
-        }
-        self.ticks = self.ticks.saturating_add(1);
-        self.ticks_max > 0 && self.ticks >= self.ticks_max
-    }
-
     /// The key of the change at `at`.
     pub fn key(&self, at: usize) -> &[u8] {
-        &self.bytes[at * self.entry_bytes..][..self.key_bytes]
+        &self.entries[at * self.entry_bytes..][..self.key_bytes]
     }
 
     /// Whether the change at `at` puts a record.
     pub fn puts_at(&self, at: usize) -> bool {
-        let (byte, bit) = self.bit(at);
-        self.bytes[byte] & bit != 0
+        self.are_puts.has(at)
     }
 
     /// The value that the change at `at` puts, or nothing if it removes.
     pub fn value(&self, at: usize) -> Option<&[u8]> {
-        let entry = &self.bytes[at * self.entry_bytes..][..self.entry_bytes];
+        let entry = &self.entries[at * self.entry_bytes..][..self.entry_bytes];
         self.puts_at(at).then(|| &entry[self.key_bytes..])
     }
 
     /// Where the change of `key` stands (`Ok`), or where it would be put (`Err`).
+    #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.key(middle).cmp(key) {
-                core::cmp::Ordering::Less => low = middle + 1,
-                core::cmp::Ordering::Greater => high = middle,
-                core::cmp::Ordering::Equal => return Ok(middle),
-            }
-        }
-        Err(low)
+        bisect(self.len(), |at| self.key(at), key)
     }
 
     /// How many changes are of keys below `key`.
+    #[inline]
     pub fn below(&self, key: &[u8]) -> usize {
         match self.search(key) {
             Ok(at) | Err(at) => at,
         }
-    }
-
-    /// Takes a change in, of which there is room: a record with `value` is put, or removed if that is nothing.
-    pub fn take(&mut self, key: &[u8], value: Option<&[u8]>) {
-        let size = self.entry_bytes;
-        let at = match self.search(key) {
-            Ok(at) => {
-                self.puts -= u32::from(self.puts_at(at));
-                at
-            }
-            Err(at) => {
-                self.bytes.copy_within(at * size..self.count * size, (at + 1) * size);
-                for behind in (at..self.count).rev() {
-                    self.set_puts(behind + 1, self.puts_at(behind));
-                }
-                self.bytes[at * size..][..self.key_bytes].copy_from_slice(key);
-                self.count += 1;
-                at
-            }
-        };
-        self.set_puts(at, value.is_some());
-        if let Some(value) = value {
-            self.bytes[at * size..][self.key_bytes..size].copy_from_slice(value);
-            self.puts += 1;
-        }
-    }
-
-    /// The changes from `from` up to `to` wait no more.
-    pub fn drop_between(&mut self, from: usize, to: usize) {
-        for at in from..to {
-            self.puts -= u32::from(self.puts_at(at));
-        }
-        let size = self.entry_bytes;
-        self.bytes.copy_within(to * size..self.count * size, from * size);
-        for behind in to..self.count {
-            self.set_puts(behind - to + from, self.puts_at(behind));
-        }
-        self.count -= to - from;
-        if self.count == 0 {
-            self.ticks = 0;
-        }
-    }
-
-    /// The change of `key`, if one waits, does so no more. Answers whether it would have put a record.
-    pub fn forget(&mut self, key: &[u8]) -> Option<bool> {
-        let at = self.search(key).ok()?;
-        let puts = self.puts_at(at);
-        self.drop_between(at, at + 1);
-        Some(puts)
     }
 
     /// Puts that wait once one of `key` does as well.
@@ -212,22 +191,93 @@ impl<'b> Batch<'b> {
         self.granted
     }
 
-    /// So many puts may wait until the tree changes.
-    pub const fn grant(&mut self, puts: u32) {
-        self.granted = puts;
-    }
-
     /// Records in the root at most, or `u32::MAX` if that is not known.
     pub const fn root_records(&self) -> u32 {
         self.root_records
     }
+}
 
-    pub const fn set_root_records(&mut self, records: u32) {
-        self.root_records = records;
+impl<'b> Batch<'b> {
+    pub fn new(mut bytes: &'b mut [u8], options: &Options) -> Self {
+        Self(core::array::from_fn(|_| Waiting::new(core::mem::take(&mut bytes), options)))
+    }
+
+    /// A tick has passed. Answers whether what waits has waited too long.
+    pub fn tick(&mut self) -> bool {
+        let [waiting] = self.0.as_mut_slice() else { return false };
+        if waiting.count == 0 {
+            return false;
+        }
+        waiting.ticks = waiting.ticks.saturating_add(1);
+        waiting.ticks_max > 0 && waiting.ticks >= waiting.ticks_max
+    }
+
+    /// Takes a change in, of which there is room: a record with `value` is put, or removed if that is nothing.
+    pub fn take(&mut self, key: &[u8], value: Option<&[u8]>) {
+        let [waiting] = self.0.as_mut_slice() else { return };
+        let size = waiting.entry_bytes;
+        let at = match waiting.search(key) {
+            Ok(at) => {
+                waiting.puts -= u32::from(waiting.puts_at(at));
+                at
+            }
+            Err(at) => {
+                waiting.entries.copy_within(at * size..waiting.count * size, (at + 1) * size);
+                for behind in (at..waiting.count).rev() {
+                    waiting.are_puts.set(behind + 1, waiting.are_puts.has(behind));
+                }
+                waiting.entries[at * size..][..waiting.key_bytes].copy_from_slice(key);
+                waiting.count += 1;
+                at
+            }
+        };
+        waiting.are_puts.set(at, value.is_some());
+        if let Some(value) = value {
+            waiting.entries[at * size..][waiting.key_bytes..size].copy_from_slice(value);
+            waiting.puts += 1;
+        }
+    }
+
+    /// The changes from `from` up to `to` wait no more.
+    pub fn drop_between(&mut self, from: usize, to: usize) {
+        let [waiting] = self.0.as_mut_slice() else { return };
+        for at in from..to {
+            waiting.puts -= u32::from(waiting.puts_at(at));
+        }
+        let size = waiting.entry_bytes;
+        waiting.entries.copy_within(to * size..waiting.count * size, from * size);
+        for behind in to..waiting.count {
+            waiting.are_puts.set(behind - to + from, waiting.are_puts.has(behind));
+        }
+        waiting.count -= to - from;
+        if waiting.count == 0 {
+            waiting.ticks = 0;
+        }
+    }
+
+    /// The change of `key`, if one waits, does so no more. Answers whether it would have put a record.
+    pub fn forget(&mut self, key: &[u8]) -> Option<bool> {
+        let at = self.search(key).ok()?;
+        let puts = self.puts_at(at);
+        self.drop_between(at, at + 1);
+        Some(puts)
+    }
+
+    /// So many puts may wait until the tree changes.
+    pub fn grant(&mut self, puts: u32) {
+        if let [waiting] = self.0.as_mut_slice() {
+            waiting.granted = puts;
+        }
+    }
+
+    pub fn set_root_records(&mut self, records: u32) {
+        if let [waiting] = self.0.as_mut_slice() {
+            waiting.root_records = records;
+        }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "write-buffer"))]
 mod tests {
     use super::*;
 

@@ -234,7 +234,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// The tree may be another one than it was.
-    pub(super) const fn forget_root(&mut self) {
+    pub(super) fn forget_root(&mut self) {
         self.batch.grant(0);
         self.batch.set_root_records(u32::MAX);
     }

@@ -2,6 +2,7 @@
 
 use super::Index;
 use super::descend::Path;
+use super::walk::Walk;
 use crate::error::{Fault, ReadError};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
@@ -37,26 +38,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.begin_walk();
         let staged = |page: u32| page & STAGED != 0;
         let mut seen = Seen::default();
-        // A page holds at most one node of each level.
-        let most = self.space.valid_pages().saturating_mul(self.height.into());
-        let mut path = Path::new();
-        let mut level = self.height;
-        path.set_page(level, self.root);
+        let mut walk = Walk::new(self.root, self.height, self.space.valid_pages(), 1);
         let mut previous = [0u8; super::KEY_BYTES_MAX];
-        loop {
-            let page = path.page(level);
-            let frame = self.visit(&mut path, level)?;
-            let slot = path.slot(level);
+        while !walk.is_over() {
+            let (level, page) = (walk.level(), walk.page());
+            let frame = self.read_on(&mut walk)?;
             let place = PageNumber(self.space.where_is(page));
             let mut violated = |what| report(Violation { page: place, what });
             let node = self.node(frame, level)?;
             let count = node.count();
-            if slot == 0 {
-                seen.nodes += 1;
-                if seen.nodes > most {
-                    violated("more nodes are reached than the valid pages hold");
-                    return Ok(());
-                }
+            if walk.is_new() {
                 let lowest = self.space.log.lowest(frame);
                 seen.pages += u32::from(lowest == level);
                 seen.inner_nodes += u32::from(level > 1);
@@ -84,28 +75,23 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                         violated("keys of two leaves are out of order");
                     }
                     // Below its first key an inner node has no bound of its own.
-                    let bounded = self.height > 1 && (!S::TRIMS || path.slot(2) > 0);
-                    if bounded && key < self.separator(&path, frame, page)?.unwrap_or(key) {
+                    let bounded = self.height > 1 && (!S::TRIMS || walk.path.slot(2) > 0);
+                    if bounded && key < self.separator(&walk.path, frame, page)?.unwrap_or(key) {
                         violated("a key is below its parent's bound");
                     }
                     previous.copy_from_slice(self.node(frame, 1)?.key(index));
                     seen.records += 1;
                 }
             }
-            if level == 1 || slot >= count {
-                if level == self.height {
-                    break;
-                }
-                level += 1;
-                path.set_slot(level, path.slot(level) + 1);
-                continue;
+            if let Some(child) = self.next_child(&mut walk, frame)? {
+                walk.enter(child);
             }
-            let child = self.child(page, frame, level, slot)?;
-            level -= 1;
-            path.set_page(level, child);
-            path.set_slot(level, 0);
         }
         let page = PageNumber(self.space.where_is(self.root));
+        if walk.is_endless() {
+            report(Violation { page, what: "more nodes are reached than the valid pages hold" });
+            return Ok(());
+        }
         for (holds, what) in [
             (seen.records == self.records, "the number of records is wrong"),
             (seen.inner_nodes == self.inner_nodes, "the number of inner nodes is wrong"),
@@ -146,7 +132,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
 #[derive(Default)]
 struct Seen {
-    nodes: u32,
     pages: u32,
     inner_nodes: u32,
     records: u32,

@@ -4,7 +4,7 @@
 //! of then can still be read, and what stands in an older page is the same in both trees. Only nodes in
 //! newer pages are visited, and the older nodes that they replaced; leaves are not read.
 
-use super::descend::Path;
+use super::walk::Walk;
 use super::{Index, KEY_BYTES_MAX};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
@@ -39,11 +39,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         let mut parent = Parent { level: 0, page: 0, end: None };
         let last = self.space.log.frames.count() - 1;
-        let mut path = Path::new();
-        let mut level = old.height;
-        path.set_page(level, old.root);
-        loop {
-            let page = path.page(level);
+        let pages = self.space.log.geometry().pages();
+        let mut walk = Walk::new(old.root, old.height, pages, 2);
+        // Its pages are read apart from those of this tree.
+        while !walk.is_over() {
+            let (level, page, slot) = (walk.level(), walk.page(), walk.slot());
             let frame = self.space.load(page, last)?;
             let header = self.space.log.header(frame);
             let at = self.form().level::<S>(level, old.height);
@@ -51,12 +51,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 let reason = Damage::CheckpointNodeTooFull;
                 return Err(Fault::Corrupt { page: PageNumber(page), reason });
             };
-            let slot = path.slot(level);
             let child = (slot < node.count()).then(|| {
                 let pointer = node.pointer(slot);
                 (padded(node.key(slot)), if pointer == SAME_PAGE { page } else { pointer })
             });
-            if slot == 0 {
+            if walk.is_new() {
                 let reason = Damage::CheckpointCountsTooFew;
                 let corrupt = Fault::Corrupt { page: PageNumber(page), reason };
                 self.inner_nodes = self.inner_nodes.checked_sub(1).ok_or(corrupt)?;
@@ -65,24 +64,19 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
             }
             let Some((key, child)) = child else {
-                if level == old.height {
-                    return Ok(());
-                }
-                level += 1;
-                path.set_slot(level, path.slot(level) + 1);
+                walk.leave();
                 continue;
             };
             if self.page_toward(&mut parent, &key, level - 1)? == Some(child) {
-                path.set_slot(level, slot + 1);
+                walk.pass();
             } else if level == 2 {
                 self.disclaim(child)?;
-                path.set_slot(level, slot + 1);
+                walk.pass();
             } else {
-                level -= 1;
-                path.set_page(level, child);
-                path.set_slot(level, 0);
+                walk.enter(child);
             }
         }
+        self.walked(&walk)
     }
 
     /// The page of this tree's node of `level` that `key` belongs to, if the tree is so high. It is not read.

@@ -9,9 +9,9 @@
 //! Cost: in place, three reads for each node, and the same again for each page that is torn, of
 //! which there are two at most; else one read for each written page and each node.
 
-use super::descend::Path;
 use super::recover::Found;
 use super::settle::{NONE, TORN_MAX};
+use super::walk::Walk;
 use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
@@ -106,47 +106,36 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.log.blocks.forget_valid();
         self.space.find_twin(ROOT_TWIN, None, &self.torn)
     }
+
     /// Walks the whole tree: what is referenced is valid, and what the leaves hold is counted.
     fn find_every_node(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         self.inner_nodes = 0;
-        let mut path = Path::new();
-        let mut level = self.height;
-        path.set_page(level, self.root);
-        loop {
-            let frame = match self.visit(&mut path, level) {
+        let pages = self.space.log.geometry().pages();
+        let mut walk = Walk::new(self.root, self.height, pages, 1);
+        while !walk.is_over() {
+            let frame = match self.read_on(&mut walk) {
                 // What cannot be read is told when it is asked for; it hides nothing else.
-                Err(Fault::Corrupt { .. }) if level == 1 && self.height > 1 => {
+                Err(Fault::Corrupt { .. }) if walk.level() == 1 && self.height > 1 => {
                     self.unexplained_pages += 1;
-                    path.set_count(1, 0);
-                    0
+                    walk.leave();
+                    continue;
                 }
                 frame => frame?,
             };
-            let (page, slot, count) = (path.page(level), path.slot(level), path.count(level));
-            if slot == 0 {
-                self.inner_nodes += u32::from(level > 1);
-                if level == 1 {
-                    self.records += count as u32;
-                }
+            if walk.level() == 1 {
+                self.records += walk.path.count(1) as u32;
+            } else if walk.is_new() {
+                self.inner_nodes += 1;
             }
-            if level == 1 || slot >= count {
-                if level == self.height {
-                    return Ok(());
-                }
-                level += 1;
-                path.set_slot(level, path.slot(level) + 1);
-                continue;
-            }
-            let child = self.child(page, frame, level, slot)?;
+            let Some(child) = self.next_child(&mut walk, frame)? else { continue };
             if S::DESCRIPTION.in_place {
-                self.claim_twin(child, identity, level - 1)?;
+                self.claim_twin(child, identity, walk.level() - 1)?;
             } else {
                 self.claim_page(PageNumber(child))?;
             }
-            level -= 1;
-            path.set_page(level, child);
-            path.set_slot(level, 0);
+            walk.enter(child);
         }
+        self.walked(&walk)
     }
 
     /// Finds which page holds the logical page `child`, with a node of `level`, and marks it as valid.

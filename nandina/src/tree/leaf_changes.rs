@@ -125,8 +125,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         records: &mut u32,
     ) -> usize {
         let height = self.height.max(2);
-        let shape = self.form().level::<S>(1, height).shape;
-        let capacity = self.form_capacity(1, height);
+        let form = self.form();
+        let shape = form.level::<S>(1, height).shape;
+        let capacity = form.capacity::<S>(1, height);
         let extent = S::extent(self.space.log.layout().area_bytes(), 1, height);
         let (working, last) = (self.working(1), self.spare(1));
         let (working, last) = self.space.log.frames.pair(working, last);

@@ -13,6 +13,7 @@
 
 use super::descend::Path;
 use super::rewrite::Edit;
+use super::walk::Walk;
 use super::{Form, HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
@@ -254,45 +255,37 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn find_pair(&mut self, level: u8) -> Result<Option<Upper>, Fault<F::Error>> {
         let capacity = self.capacity(level);
         self.space.begin_walk();
-        let (mut path, mut at, mut lower) = (Path::new(), self.height, usize::MAX);
-        path.set_page(at, self.root);
-        loop {
-            let frame = match self.visit(&mut path, at) {
+        let mut lower = usize::MAX;
+        let mut walk = Walk::new(self.root, self.height, self.space.valid_pages(), level);
+        while !walk.is_over() {
+            let frame = match self.read_on(&mut walk) {
                 // A damaged page keeps no change from being made elsewhere.
-                Err(Fault::Corrupt { .. }) if at < self.height => None,
+                Err(Fault::Corrupt { .. }) if walk.level() < self.height => None,
                 frame => Some(frame?),
             };
-            let slot = path.slot(at);
-            if let Some(frame) = frame
-                && at > level
-                && slot < path.count(at)
-            {
-                let Ok(child) = self.child(path.page(at), frame, at, slot) else {
-                    lower = usize::MAX;
-                    path.set_slot(at, slot + 1);
-                    continue;
-                };
-                at -= 1;
-                path.set_page(at, child);
-                path.set_slot(at, 0);
+            if walk.level() > level {
+                match frame.map(|frame| self.next_child(&mut walk, frame)) {
+                    Some(Ok(Some(child))) => walk.enter(child),
+                    Some(Ok(None)) => {}
+                    Some(Err(_)) => {
+                        lower = usize::MAX;
+                        walk.pass();
+                    }
+                    None => walk.leave(),
+                }
                 continue;
             }
-            if at == level {
-                let above = path.slot(level + 1);
-                let count = if frame.is_some() { path.count(level) } else { usize::MAX };
-                if above > 0 && lower.saturating_add(count) <= capacity {
-                    self.keep_keys(&mut path, level + 1)?;
-                    let (page, lowest) = (path.page(level), path.lowest(level));
-                    return Ok(Some(Upper { page, count: count as u16, lowest }));
-                }
-                lower = count;
+            let path = &mut walk.path;
+            let count = if frame.is_some() { path.count(level) } else { usize::MAX };
+            if path.slot(level + 1) > 0 && lower.saturating_add(count) <= capacity {
+                self.keep_keys(path, level + 1)?;
+                let (page, lowest) = (path.page(level), path.lowest(level));
+                return Ok(Some(Upper { page, count: count as u16, lowest }));
             }
-            if at == self.height {
-                return Ok(None);
-            }
-            at += 1;
-            path.set_slot(at, path.slot(at) + 1);
+            lower = count;
+            walk.leave();
         }
+        Ok(None)
     }
 
     /// Keeps the key at the slot of the node of `level` on `path`, and the one before.

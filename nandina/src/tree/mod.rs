@@ -7,7 +7,6 @@
 //! tree that would grow beyond what is planned for its records merges nodes first (`merge.rs`
 //! beside this).
 
-#[cfg(feature = "write-buffer")]
 mod batch;
 mod change;
 mod check;
@@ -26,10 +25,9 @@ mod in_place;
 mod leaf_changes;
 mod merge;
 mod mount;
-#[cfg(not(feature = "write-buffer"))]
-mod no_batch;
 mod options;
 mod pairs;
+mod promise;
 mod range;
 mod recover;
 mod rewrite;
@@ -41,9 +39,7 @@ mod survey;
 mod torn;
 mod trim;
 mod valid;
-
-#[cfg(not(feature = "write-buffer"))]
-use no_batch as batch;
+mod walk;
 
 pub(crate) use batch::waiting_max;
 pub use check::Violation;

@@ -1,7 +1,7 @@
 //! Which pages are valid: a walk of the tree by a mount. Nothing is written.
 
 use super::Index;
-use super::descend::Path;
+use super::walk::Walk;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::{PageFault, SAME_PAGE};
@@ -82,41 +82,26 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         all: bool,
         new: &dyn Fn(u32) -> bool,
     ) -> Result<(), Fault<F::Error>> {
-        let mut path = Path::new();
-        let mut level = self.height;
-        path.set_page(level, self.root);
-        loop {
-            let page = path.page(level);
-            let frame = self.visit(&mut path, level)?;
-            let slot = path.slot(level);
-            if slot == 0 && all {
-                self.claim_node(page, level, frame)?;
+        let pages = self.space.log.geometry().pages();
+        let mut walk = Walk::new(self.root, self.height, pages, bottom);
+        while !walk.is_over() {
+            let frame = self.read_on(&mut walk)?;
+            if walk.is_new() && all {
+                self.claim_node(walk.page(), walk.level(), frame)?;
             }
-            if level == bottom || slot >= path.count(level) {
-                // A tree of height one is a leaf, and the walk is over; else go on beside the parent.
-                if level == self.height {
-                    return Ok(());
-                }
-                level += 1;
-                path.set_slot(level, path.slot(level) + 1);
+            let Some(child) = self.next_child(&mut walk, frame)? else { continue };
+            if new(child) && walk.level() > bottom + 1 {
+                walk.enter(child);
                 continue;
             }
-            let child = self.child(page, frame, level, slot)?;
-            if !new(child) {
-                path.set_slot(level, slot + 1);
-            } else if level == bottom + 1 {
-                // A leaf is the lowest node of its page: it need not be read to be known.
-                if all {
-                    self.claim(child)?;
-                } else {
-                    self.claim_page(PageNumber(child))?;
-                }
-                path.set_slot(level, slot + 1);
-            } else {
-                level -= 1;
-                path.set_page(level, child);
-                path.set_slot(level, 0);
+            // A leaf is the lowest node of its page: it need not be read to be known.
+            if new(child) && all {
+                self.claim(child)?;
+            } else if new(child) {
+                self.claim_page(PageNumber(child))?;
             }
+            walk.pass();
         }
+        self.walked(&walk)
     }
 }

@@ -1,0 +1,243 @@
+//! The header of a page: where each field lies, and what the fields mean. Every page describes its medium, so that no
+//! single page is precious and none wears first.
+//!
+//! `docs/FORMAT.md` lists the same fields, and a test compares its table with [`field`].
+
+use crate::bytes::{u16_at, u32_at};
+
+/// Where each field lies in a header. All numbers are little-endian.
+pub mod field {
+    use core::ops::Range;
+
+    /// CRC-32C of the node area and the rest of the header.
+    pub const CHECKSUM: Range<usize> = 0..4;
+    pub const MAGIC: Range<usize> = 4..6;
+    /// Version of the format.
+    pub const VERSION: Range<usize> = 6..7;
+    pub const SYSTEM: Range<usize> = 7..8;
+    /// Which formatting of the medium the page belongs to.
+    pub const IDENTITY: Range<usize> = 8..12;
+    /// Counts programs over the whole life of the medium, below 2^47.
+    pub const SEQUENCE: Range<usize> = 12..18;
+    /// Lowest level of the nodes in the page, or 0 in a page of a checkpoint.
+    pub const LOWEST: Range<usize> = 18..19;
+    /// Height of the tree, if its root is in the page, else 0.
+    pub const HEIGHT: Range<usize> = 19..20;
+    pub const KEY_BYTES: Range<usize> = 20..22;
+    pub const VALUE_BYTES: Range<usize> = 22..24;
+    pub const BLOCKS: Range<usize> = 24..28;
+    pub const PAGES_PER_BLOCK: Range<usize> = 28..30;
+    /// [`CHECKPOINTS`](super::CHECKPOINTS) and [`SETTLING`](super::SETTLING).
+    pub const FLAGS: Range<usize> = 30..31;
+    /// 1 if records are appended to pages, else 0.
+    pub const APPENDED: Range<usize> = 31..32;
+    /// Erase count of the page's block.
+    pub const ERASE_COUNT: Range<usize> = 32..36;
+    /// Records in the index, as of this page.
+    pub const RECORDS: Range<usize> = 36..40;
+
+    /// All of them, in order, each behind the one before.
+    #[cfg(test)]
+    pub const ALL: [Range<usize>; 16] = [
+        CHECKSUM,
+        MAGIC,
+        VERSION,
+        SYSTEM,
+        IDENTITY,
+        SEQUENCE,
+        LOWEST,
+        HEIGHT,
+        KEY_BYTES,
+        VALUE_BYTES,
+        BLOCKS,
+        PAGES_PER_BLOCK,
+        FLAGS,
+        APPENDED,
+        ERASE_COUNT,
+        RECORDS,
+    ];
+}
+
+/// Bytes of a page header.
+pub const HEADER_BYTES: usize = field::RECORDS.end;
+
+/// The flag that checkpoints are written.
+const CHECKPOINTS: u8 = 1;
+
+/// The flag that a mount was settling.
+const SETTLING: u8 = 2;
+
+/// Records that the first page tells of which is programmed after a mount: it commits nothing, and no node leads to it.
+pub(crate) const SESSION_START: u32 = u32::MAX;
+
+/// Records that the last page tells of which a session programmed, if it ended by
+/// [`Index::close`](crate::Index::close): all before it is whole. No node leads to it either.
+pub(crate) const SESSION_END: u32 = u32::MAX - 1;
+
+/// Version of the format on the medium. Media of another version are refused.
+pub const VERSION: u8 = 1;
+
+pub(super) const MAGIC: [u8; 2] = *b"Nd";
+
+/// What an index is made for. It is fixed when the medium is formatted and checked when it is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Medium {
+    /// Number of the system that wrote the medium.
+    pub system: u8,
+    /// Bytes of a key.
+    pub key_bytes: u16,
+    /// Bytes of a value.
+    pub value_bytes: u16,
+    /// Blocks in the chip.
+    pub blocks: u32,
+    /// Pages in a block.
+    pub pages_per_block: u16,
+    /// Checkpoints are written, so blocks are opened in the order that they tell.
+    pub checkpoints: bool,
+    /// Nodes are of appended records ([`super::appended`]): a page's checksum covers what was programmed first.
+    pub appended: bool,
+}
+
+/// What a page says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageHeader {
+    /// What the index is made for.
+    pub medium: Medium,
+    /// Which formatting of the medium the page belongs to.
+    pub identity: u32,
+    /// Rises with every program.
+    pub sequence: u64,
+    /// Lowest level of the nodes in the page, or 0 if it belongs to a checkpoint and holds no nodes.
+    pub lowest: u8,
+    /// Height of the tree if the root is in the page, else 0.
+    pub height: u8,
+    /// How often the block had been erased when the page was programmed.
+    pub erase_count: u32,
+    /// Records in the index as of this page.
+    pub records: u32,
+    /// The page was programmed by a mount that had not settled yet what may be torn.
+    pub settling: bool,
+}
+
+impl PageHeader {
+    /// Whether the page is the first of a session: it commits nothing, and no node leads to it.
+    pub const fn begins_session(&self) -> bool {
+        self.height == 0 && self.records == SESSION_START
+    }
+
+    /// Writes all fields but the checksum into `out`, the bytes of a header.
+    #[inline]
+    pub(super) fn write(&self, out: &mut [u8]) {
+        let medium = &self.medium;
+        let flags = if medium.checkpoints { CHECKPOINTS } else { 0 }
+            | if self.settling { SETTLING } else { 0 };
+        out[field::MAGIC].copy_from_slice(&MAGIC);
+        out[field::VERSION.start] = VERSION;
+        out[field::SYSTEM.start] = medium.system;
+        out[field::IDENTITY].copy_from_slice(&self.identity.to_le_bytes());
+        out[field::SEQUENCE].copy_from_slice(&self.sequence.to_le_bytes()[..field::SEQUENCE.len()]);
+        out[field::LOWEST.start] = self.lowest;
+        out[field::HEIGHT.start] = self.height;
+        out[field::KEY_BYTES].copy_from_slice(&medium.key_bytes.to_le_bytes());
+        out[field::VALUE_BYTES].copy_from_slice(&medium.value_bytes.to_le_bytes());
+        out[field::BLOCKS].copy_from_slice(&medium.blocks.to_le_bytes());
+        out[field::PAGES_PER_BLOCK].copy_from_slice(&medium.pages_per_block.to_le_bytes());
+        out[field::FLAGS.start] = flags;
+        out[field::APPENDED.start] = medium.appended.into();
+        out[field::ERASE_COUNT].copy_from_slice(&self.erase_count.to_le_bytes());
+        out[field::RECORDS].copy_from_slice(&self.records.to_le_bytes());
+    }
+}
+
+/// The fields of a page that came from the medium. What is needed deep in an operation is read by itself, so that no
+/// whole header is on the stack there.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a>(pub &'a [u8]);
+
+impl Fields<'_> {
+    pub fn header(self) -> PageHeader {
+        PageHeader {
+            medium: self.medium(),
+            identity: self.identity(),
+            sequence: self.sequence(),
+            lowest: self.0[field::LOWEST.start],
+            height: self.0[field::HEIGHT.start],
+            erase_count: self.erase_count(),
+            records: u32_at(self.0, field::RECORDS.start),
+            settling: self.0[field::FLAGS.start] & SETTLING != 0,
+        }
+    }
+
+    pub fn medium(self) -> Medium {
+        Medium {
+            system: self.system(),
+            key_bytes: u16_at(self.0, field::KEY_BYTES.start),
+            value_bytes: u16_at(self.0, field::VALUE_BYTES.start),
+            blocks: u32_at(self.0, field::BLOCKS.start),
+            pages_per_block: u16_at(self.0, field::PAGES_PER_BLOCK.start),
+            checkpoints: self.0[field::FLAGS.start] & CHECKPOINTS != 0,
+            appended: self.is_appended(),
+        }
+    }
+
+    pub const fn checksum(self) -> u32 {
+        u32_at(self.0, field::CHECKSUM.start)
+    }
+
+    pub fn has_magic(self) -> bool {
+        self.0[field::MAGIC] == MAGIC
+    }
+
+    pub const fn version(self) -> u8 {
+        self.0[field::VERSION.start]
+    }
+
+    pub const fn system(self) -> u8 {
+        self.0[field::SYSTEM.start]
+    }
+
+    pub const fn is_appended(self) -> bool {
+        self.0[field::APPENDED.start] != 0
+    }
+
+    pub const fn identity(self) -> u32 {
+        u32_at(self.0, field::IDENTITY.start)
+    }
+
+    pub fn sequence(self) -> u64 {
+        let at = field::SEQUENCE.start;
+        u64::from(u32_at(self.0, at)) | u64::from(u16_at(self.0, at + 4)) << 32
+    }
+
+    pub const fn erase_count(self) -> u32 {
+        u32_at(self.0, field::ERASE_COUNT.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows of the first table below `heading` of a document: offset and size of each field.
+    fn fields_below<'d>(
+        document: &'d str,
+        heading: &str,
+    ) -> impl Iterator<Item = (usize, usize)> + use<'d> {
+        let (_, section) = document.split_once(heading).unwrap();
+        let rows = section.lines().skip_while(|line| !line.starts_with("|---"));
+        rows.skip(1).take_while(|line| line.starts_with('|')).map(|row| {
+            let mut cells = row.split('|').skip(1).map_while(|cell| cell.trim().parse().ok());
+            (cells.next().unwrap(), cells.next().unwrap())
+        })
+    }
+
+    #[test]
+    fn the_format_document_lists_the_fields_of_a_page_header() {
+        let document = include_str!("../../../docs/FORMAT.md");
+        let fields = field::ALL.iter().map(|field| (field.start, field.len()));
+        assert!(fields.eq(fields_below(document, "\n## Page\n")));
+        for (before, after) in field::ALL.iter().zip(&field::ALL[1..]) {
+            assert_eq!(before.end, after.start);
+        }
+    }
+}

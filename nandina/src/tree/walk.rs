@@ -1,0 +1,126 @@
+//! A walk of a tree, depth first and without recursion: every node comes before its children, and the children in the
+//! order of their keys. What is done at a node, and which of its children are visited, is left to who walks.
+//!
+//! A node is read when the walk reaches it, and again each time the walk comes back from a child; that costs nothing
+//! while its page is in a page buffer.
+
+use super::Index;
+use super::descend::Path;
+use crate::error::{Damage, Fault};
+use crate::flash::Flash;
+use crate::place::Placement;
+
+/// Where a walk is: at a node, and before which of its children.
+pub struct Walk {
+    pub path: Path,
+    level: u8,
+    height: u8,
+    bottom: u8,
+    /// Nodes that may still be reached.
+    nodes_left: u32,
+}
+
+/// The level of a walk that has reached too many nodes.
+const ENDLESS: u8 = u8::MAX;
+
+impl Walk {
+    /// A walk from the root of a tree, which lies in `pages` pages at most, down to the level `bottom`.
+    ///
+    /// A page holds at most one node of each level. Where two nodes lead to one, there may be more ways than time:
+    /// the walk ends, and is [endless](Self::is_endless), when it has reached more nodes than the pages can hold.
+    pub const fn new(root: u32, height: u8, pages: u32, bottom: u8) -> Self {
+        let mut path = Path::new();
+        path.set_page(height, root);
+        Self {
+            path,
+            level: height,
+            height,
+            bottom,
+            nodes_left: pages.saturating_mul(height as u32),
+        }
+    }
+
+    /// Whether the walk is over.
+    pub const fn is_over(&self) -> bool {
+        self.level > self.height
+    }
+
+    /// Whether it is over because it reached more nodes than the pages can hold.
+    pub const fn is_endless(&self) -> bool {
+        self.level == ENDLESS
+    }
+
+    /// The level of the node.
+    pub const fn level(&self) -> u8 {
+        self.level
+    }
+
+    /// The page of the node.
+    pub const fn page(&self) -> u32 {
+        self.path.page(self.level)
+    }
+
+    /// The child that is next.
+    pub const fn slot(&self) -> usize {
+        self.path.slot(self.level)
+    }
+
+    /// Whether the walk has just reached the node.
+    pub const fn is_new(&self) -> bool {
+        self.slot() == 0
+    }
+
+    /// Goes down to the next child, the node on `page`.
+    pub const fn enter(&mut self, page: u32) {
+        let Some(left) = self.nodes_left.checked_sub(1) else {
+            self.level = ENDLESS;
+            return;
+        };
+        self.nodes_left = left;
+        self.level -= 1;
+        self.path.set_page(self.level, page);
+        self.path.set_slot(self.level, 0);
+    }
+
+    /// Does not visit the next child.
+    pub const fn pass(&mut self) {
+        self.path.set_slot(self.level, self.slot() + 1);
+    }
+
+    /// Goes back to the parent, before the child behind this node. From the root the walk is over.
+    pub const fn leave(&mut self) {
+        self.level += 1;
+        if !self.is_over() {
+            self.pass();
+        }
+    }
+}
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Brings the node at which `walk` is into a page buffer, to read.
+    pub(super) fn read_on(&mut self, walk: &mut Walk) -> Result<usize, Fault<F::Error>> {
+        self.visit(&mut walk.path, walk.level)
+    }
+
+    /// The page of the child that is next, where the node at which `walk` is was brought into `frame`. If the walk
+    /// goes no deeper, or there are no more children, it leaves the node.
+    pub(super) fn next_child(
+        &self,
+        walk: &mut Walk,
+        frame: usize,
+    ) -> Result<Option<u32>, Fault<F::Error>> {
+        if walk.level == walk.bottom || walk.slot() >= walk.path.count(walk.level) {
+            walk.leave();
+            return Ok(None);
+        }
+        self.child(walk.page(), frame, walk.level, walk.slot()).map(Some)
+    }
+
+    /// The walk is over: whether it came to its end.
+    pub(super) fn walked(&self, walk: &Walk) -> Result<(), Fault<F::Error>> {
+        if walk.is_endless() {
+            return Err(self.corrupt_at(self.root, Damage::ReferredTwice));
+        }
+        Ok(())
+    }
+}
