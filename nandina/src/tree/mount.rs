@@ -194,7 +194,11 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                 Err(Fault::Corrupt { page, reason }) if tries > 0 && self.is_torn(page, reason) => {
                     tries -= 1;
                 }
-                mounted => return mounted,
+                mounted => {
+                    // Read, and not settled: the next operation mounts again.
+                    self.in_doubt |= mounted.is_err();
+                    return mounted;
+                }
             }
         }
     }
