@@ -143,6 +143,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             root: 0,
             newest: NONE,
             torn_from: u64::MAX,
+            torn_to: u64::MAX,
             torn: [u32::MAX; TORN_MAX],
             settle_from: 0,
             ended: 0,
@@ -333,7 +334,6 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         below: u64,
     ) -> Result<Last, Fault<F::Error>> {
         let written = self.space.written(block, self.space.block_pages(), 1)?;
-        let below = below.min(self.torn_from);
         let mut last = Last { sequence: 0, root: None };
         let mut damaged = 0;
         for place in (first..written).rev() {
@@ -342,7 +342,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                 Ok(header) if identity.is_none_or(|identity| header.identity == identity) => {
                     self.note_end(&header);
                     last.sequence = last.sequence.max(header.sequence);
-                    if header.lowest > 0 && header.height > 0 && header.sequence < below {
+                    let counts = header.sequence < below && !self.is_outdated(header.sequence);
+                    if header.lowest > 0 && header.height > 0 && counts {
                         last.root = Some((page, header));
                         break;
                     }

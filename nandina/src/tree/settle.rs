@@ -51,9 +51,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         );
         // Replaced in place, it was decided which page is torn.
         let cannot_be_read = cannot_be_read && !S::DESCRIPTION.in_place;
-        let is_torn = cannot_be_read && page.0 == self.newest.0 && self.newest.1 < self.torn_from;
+        let is_torn =
+            cannot_be_read && page.0 == self.newest.0 && !self.is_outdated(self.newest.1);
         if is_torn {
-            self.torn_from = self.newest.1;
+            self.torn_from = self.newest.1.min(self.torn_from);
+            self.torn_to = self.space.sequence();
         }
         is_torn
     }

@@ -14,7 +14,12 @@ use crate::place::{Placement, node_in};
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether a mount takes the page for one of the index.
     pub(super) fn counts(&self, page: PageNumber, sequence: u64) -> bool {
-        sequence < self.torn_from && !self.torn.contains(&page.0)
+        !self.is_outdated(sequence) && !self.torn.contains(&page.0)
+    }
+
+    /// Whether a page with this number belongs to what was cut, and was found to be torn.
+    pub(super) fn is_outdated(&self, sequence: u64) -> bool {
+        (self.torn_from..=self.torn_to).contains(&sequence)
     }
 
     /// Where pages commit for themselves: whether those that may be torn count is decided before
@@ -32,7 +37,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         let from = found.settled.1;
         // What was not seen by now is not seen later either.
-        self.torn_from = found.sequence + 1;
+        (self.torn_from, self.torn_to) = (found.sequence + 1, u64::MAX);
         let mut torn = 0;
         // Its block may look as if nothing had ever been written to it when it is read next.
         let newest = self.newest.0;
