@@ -59,10 +59,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
         let mut tries = TRIES;
         loop {
-            match self.find_once() {
-                Err(OpenError::Corrupt { page, reason })
-                    if tries > 0 && self.is_torn(page, reason) =>
-                {
+            let found = self.find_once();
+            match found {
+                Err(OpenError::Corrupt { page, reason }) if tries > 0 => {
+                    if !self.is_torn(page, reason)? {
+                        return found;
+                    }
                     tries -= 1;
                 }
                 found => return found,
@@ -192,7 +194,11 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         loop {
             self.in_doubt = true;
             match self.mount_as_seen().and_then(|()| self.settle_torn()) {
-                Err(Fault::Corrupt { page, reason }) if tries > 0 && self.is_torn(page, reason) => {
+                Err(Fault::Corrupt { page, reason }) if tries > 0 => {
+                    self.in_doubt = true;
+                    if !self.is_torn(page, reason)? {
+                        return Err(Fault::Corrupt { page, reason });
+                    }
                     tries -= 1;
                 }
                 mounted => {

@@ -38,9 +38,16 @@ fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Whether a mount can begin again without `page`, which could be read at first and cannot now: it was programmed
-    /// last, and is torn. What was torn was never acknowledged.
-    pub(super) fn is_torn(&mut self, page: PageNumber, reason: Damage) -> bool {
+    /// Whether a mount can begin again without the newest root, of whose tree `page` cannot be read. That is so if it is
+    /// the page that was programmed last, which is torn: what was torn was never acknowledged. It is so as well if `page`
+    /// reads now so, now otherwise: its block was erased, or was about to be, so no tree that counts needs it.
+    ///
+    /// Cost: [`LOOKS`] reads at most.
+    pub(super) fn is_torn(
+        &mut self,
+        page: PageNumber,
+        reason: Damage,
+    ) -> Result<bool, Fault<F::Error>> {
         let cannot_be_read = matches!(
             reason,
             Damage::Erased
@@ -50,14 +57,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 | Damage::OtherSystem
         );
         // Replaced in place, it was decided which page is torn.
-        let cannot_be_read = cannot_be_read && !S::DESCRIPTION.in_place;
-        let is_torn =
-            cannot_be_read && page.0 == self.newest.0 && !self.is_outdated(self.newest.1);
+        if !cannot_be_read || S::DESCRIPTION.in_place || self.is_outdated(self.newest.1) {
+            return Ok(false);
+        }
+        let is_torn = page.0 == self.newest.0 || (S::Kind::PATHS && !self.reads_alike(page)?);
         if is_torn {
             self.torn_from = self.newest.1.min(self.torn_from);
             self.torn_to = self.space.sequence();
         }
-        is_torn
+        Ok(is_torn)
     }
 
     /// Keeps the blocks that hold pages of the tree before `root`, which was found in `block`, from being opened until

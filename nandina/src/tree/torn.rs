@@ -95,7 +95,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Whether `page` reads the same time after time, whatever that is.
-    fn reads_alike(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+    pub(super) fn reads_alike(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         let first = self.space.read_raw(page, 0)?.map(|header| header.sequence);
         for _ in 1..LOOKS {
             if self.space.read_raw(page, 0)?.map(|header| header.sequence) != first {
