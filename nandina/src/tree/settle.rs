@@ -208,8 +208,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         // What was held is free.
         self.reserve_touched &= self.space.room() < self.kept();
-        // The first page of all that says so.
-        self.mark(0)
+        // The first page of all that says so. Where the newest root counts it is the root: a torn one
+        // that this mount did not see is older.
+        if S::DESCRIPTION.appends {
+            self.move_page(PageNumber(self.root), None)
+        } else {
+            self.mark(0)
+        }
     }
 
     /// Programs a page that no node leads to and that tells of so many `records`. Cost: one read
