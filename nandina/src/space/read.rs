@@ -2,10 +2,11 @@
 //! written here.
 
 use super::cache::Cached;
+use super::memory::Memory;
 use super::{Kind, Space};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber, Reading};
-use crate::node::{PageFault, PageHeader};
+use crate::node::{PageFault, PageHeader, checksum};
 
 /// Pages one behind the other that may read as erased though they were programmed, so that those behind them are found.
 pub(crate) const LOST_MAX: u32 = 2;
@@ -86,13 +87,23 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     ) -> Result<Result<(), PageFault>, Fault<F::Error>> {
         self.frames.release(frame);
         let layout = self.layout();
-        for _ in 0..if K::APPENDS { PATIENCE } else { 1 } {
+        let expected = self.memory.expected(page.0);
+        let patience = match expected {
+            Some(_) => 4 * PATIENCE,
+            None if K::APPENDS => PATIENCE,
+            None => 1,
+        };
+        for _ in 0..patience {
             self.operations += 1;
             let (main, spare) = self.frames.bytes_mut(frame).split_at_mut(layout.page_bytes());
             match self.flash.read(page, main, spare) {
                 Ok(reading) => {
                     if reading == Reading::Corrected {
                         self.note_weak(page);
+                    }
+                    let bytes = self.frames.bytes(frame);
+                    if expected.is_some_and(|sum| sum != checksum::of(&[bytes])) {
+                        continue;
                     }
                     return Ok(layout.check_as(self.frames.bytes(frame), K::READS_APPENDED));
                 }
@@ -101,6 +112,13 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             }
         }
         Ok(Err(PageFault::Unreadable))
+    }
+
+    /// Until it is programmed anew `page` is read until it holds what has this checksum.
+    pub(crate) fn expect(&mut self, page: PageNumber, sum: u32) {
+        self.frames.forget_page(page.0);
+        self.cache.forget(page.0);
+        self.memory.expect(page.0, sum);
     }
 
     /// Whether page buffers keep their pages from one operation to the next.

@@ -8,10 +8,12 @@
 //!
 //! Cost of a mount that writes: what the systems write, as their sections below say.
 
+use core::ops::Range;
+
 use super::Index;
 use super::survey::Newest;
 use crate::error::{Damage, Fault};
-use crate::flash::{ErrorKind, Flash, FlashError, PageNumber};
+use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
 use crate::node::{PageHeader, SESSION_END, SESSION_START};
 use crate::place::Placement;
 use crate::space::{GAP, Kind};
@@ -114,6 +116,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         if S::Kind::PATHS {
             self.expect_steady(self.root)?;
+        } else if S::DESCRIPTION.appends {
+            self.expect_before_append()?;
+            // What was torn may have been read otherwise before.
+            self.count_anew()?;
         }
         self.settled = false;
         self.space.settling = false;
@@ -169,25 +175,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.free_held();
         }
         self.space.settling = true;
-        for block in self.space.blocks.all() {
-            if self.space.first_sequence(block)?.is_none_or(|first| !torn.contains(&first)) {
+        // Room may end before all is written anew: then first the page in which a record is torn.
+        let short = self.space.room() < self.kept() + 2 * self.space.valid_pages();
+        for unsteady in [true, false] {
+            if unsteady && !(short && S::DESCRIPTION.appends) {
                 continue;
             }
-            let mut from = 0;
-            loop {
-                self.keep_room_to_settle()?;
-                let Some((page, place)) = self.next_valid(block, from)? else { break };
-                match self.move_page(page, None) {
-                    Err(Fault::Corrupt { page, .. })
-                        if page.0 != self.newest.0 && !self.in_doubt =>
-                    {
-                        // Damage that no cut explains.
-                        self.space.blocks.set_stuck(block);
-                        break;
-                    }
-                    moved => moved?,
-                }
-                from = place;
+            for block in self.space.blocks.all() {
+                self.settle_block(block, &torn, unsteady)?;
             }
         }
         // All that counts is in other blocks now, the newest commit as well: no state before it is
@@ -215,6 +210,58 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         } else {
             self.mark(0)
         }
+    }
+
+    /// Writes anew what is valid in `block`, if its first page has one of the numbers `torn`: all,
+    /// or only what does not read the same time after time.
+    fn settle_block(
+        &mut self,
+        block: BlockNumber,
+        torn: &Range<u64>,
+        unsteady: bool,
+    ) -> Result<(), Fault<F::Error>> {
+        if self.space.first_sequence(block)?.is_none_or(|first| !torn.contains(&first)) {
+            return Ok(());
+        }
+        let mut from = 0;
+        loop {
+            if !unsteady {
+                self.keep_room_to_settle()?;
+            }
+            let Some((page, place)) = self.next_valid(block, from)? else { return Ok(()) };
+            from = place + u32::from(unsteady);
+            if unsteady {
+                if self.before_append(page)?.is_none() {
+                    continue;
+                }
+                self.keep_room_to_settle()?;
+            }
+            match self.move_page(page, None) {
+                Err(Fault::Corrupt { page, .. }) if page.0 != self.newest.0 && !self.in_doubt => {
+                    // Damage that no cut explains.
+                    self.space.blocks.set_stuck(block);
+                    return Ok(());
+                }
+                moved => moved?,
+            }
+        }
+    }
+
+    /// Where nothing more can be written: the page with a torn append is what it was before that.
+    fn expect_before_append(&mut self) -> Result<(), Fault<F::Error>> {
+        for block in self.space.blocks.all() {
+            if self.space.first_sequence(block)?.is_none_or(|first| first < self.settle_from) {
+                continue;
+            }
+            let mut from = 0;
+            while let Some((page, place)) = self.next_valid(block, from)? {
+                if let Some(sum) = self.before_append(page)? {
+                    self.space.expect(page, sum);
+                }
+                from = place + 1;
+            }
+        }
+        Ok(())
     }
 
     /// Programs a page that no node leads to and that tells of so many `records`. Cost: one read

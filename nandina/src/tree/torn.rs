@@ -7,8 +7,8 @@ use super::settle::{LOOKS, NONE, TORN_MAX};
 use super::{HEIGHT_MAX, Index};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::node::PageFault;
 use crate::node::bytes::u32_at;
+use crate::node::{PageFault, checksum};
 use crate::place::{Placement, node_in};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -92,6 +92,26 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
         }
         Ok(true)
+    }
+
+    /// Whether `page` holds other bytes at other times: then the checksum of those with the most bits that are 1. These
+    /// were there before the last append.
+    pub(super) fn before_append(
+        &mut self,
+        page: PageNumber,
+    ) -> Result<Option<u32>, Fault<F::Error>> {
+        let (mut before, mut differs) = (None, false);
+        for _ in 0..LOOKS {
+            if self.space.read_raw(page, 0)?.is_err() {
+                continue;
+            }
+            let bytes = self.space.frames.bytes(0);
+            let ones: u32 = bytes.iter().map(|byte| byte.count_ones()).sum();
+            let read = Some((ones, checksum::of(&[bytes])));
+            differs |= before.is_some() && before != read;
+            before = before.max(read);
+        }
+        Ok(before.filter(|_| differs).map(|(_, sum)| sum))
     }
 
     /// Whether `page` reads the same time after time, whatever that is.
