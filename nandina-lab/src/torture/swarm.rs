@@ -272,6 +272,15 @@ impl Life {
     /// On a chip that is not worn out everything can be removed, and put again.
     fn demand_progress<S: Placement>(&mut self) -> Result<(), String> {
         let worn_out = self.is_worn_out();
+        // Then the chip's own error is handed on: it is not the blocks that fail, but the way to them.
+        let most_fail = lost_blocks(&self.chip) > 8.max(self.chip.geometry().blocks / 4);
+        let may_refuse = |error: &WriteError<ChipError>| match error {
+            WriteError::Full { .. } | WriteError::WornOut { .. } => worn_out,
+            WriteError::Device(ChipError::EraseFailed(_) | ChipError::ProgramFailed(_)) => {
+                worn_out && most_fail
+            }
+            _ => false,
+        };
         let options = self.choose_options::<S>();
         let value_bytes = options.value_bytes;
         let mut index = Index::<_, S>::open(&mut self.chip, &options, &mut self.ram)
@@ -279,9 +288,7 @@ impl Life {
         for key in std::mem::take(&mut self.model).into_keys() {
             match index.remove(&key).and_then(|was_there| index.flush().map(|()| was_there)) {
                 Ok(Some(true) | None) => {}
-                Err(WriteError::Full { .. } | WriteError::WornOut { .. }) if worn_out => {
-                    return Ok(());
-                }
+                Err(error) if may_refuse(&error) => return Ok(()),
                 other => {
                     return Err(format!("removing {key:02x?} from the healed chip: {other:?}"));
                 }
@@ -291,9 +298,7 @@ impl Life {
             let value = value(number, 1, value_bytes);
             match index.insert(&key(number), &value).and_then(|new| index.flush().map(|()| new)) {
                 Ok(Some(true) | None) => {}
-                Err(WriteError::Full { .. } | WriteError::WornOut { .. }) if worn_out => {
-                    return Ok(());
-                }
+                Err(error) if may_refuse(&error) => return Ok(()),
                 other => return Err(format!("putting {number} on the healed chip: {other:?}")),
             }
             self.model.insert(key(number), value);
@@ -304,9 +309,13 @@ impl Life {
 
 /// Whether more blocks can be written no more, marked or not, than the chip promises.
 pub(super) fn is_worn_out(chip: &Chip) -> bool {
-    let blocks = (0..chip.geometry().blocks).map(BlockNumber);
-    let failing = blocks.filter(|&block| chip.is_lost(block)).count() as u32;
     // A program or erase that silently did nothing makes the index give up a good block.
-    let given_up = failing + chip.fault_counters().silent as u32;
+    let given_up = lost_blocks(chip) + chip.fault_counters().silent as u32;
     given_up > chip.capabilities().bad_blocks_max(chip.geometry().blocks)
+}
+
+/// Blocks that can be written no more, marked or not.
+fn lost_blocks(chip: &Chip) -> u32 {
+    let blocks = (0..chip.geometry().blocks).map(BlockNumber);
+    blocks.filter(|&block| chip.is_lost(block)).count() as u32
 }

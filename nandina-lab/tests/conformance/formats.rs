@@ -13,7 +13,7 @@ use crate::harness::*;
 
 /// What the reads of the hidden page find.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+pub enum Shown {
     Erased,
     Written,
     /// The one or the other.
@@ -22,12 +22,12 @@ enum Shown {
 
 /// A chip that tears one program and loses power there. Whether the page is read as written or as
 /// erased is for the test to say.
-struct Torn {
-    chip: Chip,
+pub struct Torn {
+    pub chip: Chip,
     /// Programs until one is torn.
-    left: Cell<Option<u32>>,
-    hidden: Option<PageNumber>,
-    shown: Shown,
+    pub left: Cell<Option<u32>>,
+    pub hidden: Option<PageNumber>,
+    pub shown: Shown,
     /// Blocks that can neither be erased nor marked as bad.
     worn: Range<u32>,
     reads: u64,
@@ -103,16 +103,27 @@ impl Flash for Torn {
 
 /// A chip with so many records, all of whose blocks were erased, and whose last session did not end
 /// by `close`.
-fn filled<S: Placement>(case: &Case, records: u32, ram: &mut [u8]) -> Result<Torn, String> {
+pub fn filled<S: Placement>(case: &Case, records: u32, ram: &mut [u8]) -> Result<Torn, String> {
     let mut chip = Torn::new(Chip::new(case.profile));
-    let mut index = Index::<_, S>::format(&mut chip, &case.options, ram).map_err(text)?;
+    fill::<_, S>(&mut chip, case, records, ram)?;
+    Ok(chip)
+}
+
+/// Formats a chip, puts so many records into it until all blocks were erased, and does not `close` it.
+pub fn fill<F: Flash, S: Placement>(
+    chip: &mut F,
+    case: &Case,
+    records: u32,
+    ram: &mut [u8],
+) -> Outcome {
+    let mut index = Index::<_, S>::format(chip, &case.options, ram).map_err(text)?;
     for number in 0..records {
         index.insert(&key(number), &value(number, 0)).map_err(text)?;
     }
     for number in 0..400 + records {
         index.insert(&key(number % records), &value(number % records, 0)).map_err(text)?;
     }
-    Ok(chip)
+    Ok(())
 }
 
 struct Outdated;

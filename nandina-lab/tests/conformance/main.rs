@@ -38,6 +38,7 @@ mod reserve;
 mod rollback;
 mod searched;
 mod sessions;
+mod torn;
 mod trusting;
 mod victims;
 mod wear;

@@ -6,6 +6,7 @@
 //! collected need more: the time when a block was opened, or counts of what was superseded in some
 //! blocks.
 
+mod choose;
 mod order;
 mod tracked;
 mod validity;
@@ -20,7 +21,6 @@ pub(crate) use wear::{LAG, LOOK_EVERY, TRIES};
 
 use order::{Choice, is_ordered, order_bytes};
 use tracked::TRACKED_BYTES;
-use wear::{WEAR_GAP, mean};
 
 use crate::bytes::{Bits, count_bits, u32_at};
 use crate::flash::{BlockNumber, Geometry, PageNumber};
@@ -543,58 +543,6 @@ impl<'b> Blocks<'b> {
         self.wear
     }
 
-    /// Every block, from the one on that is next in turn.
-    pub fn in_turn(&self) -> impl Iterator<Item = BlockNumber> + use<> {
-        let (count, last) = (self.count(), self.last.0.0.min(self.count() - 1));
-        let first = if self.counts_erases() || last + 1 == count { 0 } else { last + 1 };
-        (first..first + count).map(move |at| BlockNumber(if at < count { at } else { at - count }))
-    }
-
-    /// The free block to open next, which is none of `others`. The block just filled is not free: its pages may
-    /// belong to an operation that has not committed.
-    #[inline(never)]
-    pub fn next_free(
-        &self,
-        filled: Option<BlockNumber>,
-        others: &[BlockNumber],
-    ) -> Option<BlockNumber> {
-        let is_excluded = |block| Some(block) == filled || others.contains(&block);
-        if let Some(best) = self.best(Choice::Open, is_excluded) {
-            return best;
-        }
-        let mut best = None;
-        for block in self.in_turn() {
-            if !self.is_empty(block) || Some(block) == filled || others.contains(&block) {
-                continue;
-            }
-            if !self.counts_erases() {
-                return Some(block);
-            }
-            let count = self.erase_count(block);
-            if best.is_none_or(|(_, least)| count < least) {
-                best = Some((block, count));
-            }
-        }
-        best.map(|(block, _)| block)
-    }
-
-    /// The block with the fewest valid pages of those that may be collected, and of these the least worn.
-    pub fn victim(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
-        if let Some(best) = self.best(Choice::Collect, |block| Some(block) == active) {
-            return best;
-        }
-        let mut best = None;
-        for block in self.in_turn() {
-            if self.is_victim(block, active) {
-                let rank = (self.valid_in(block), self.erase_count(block));
-                if best.is_none_or(|(_, least)| rank < least) {
-                    best = Some((block, rank));
-                }
-            }
-        }
-        best.map(|(block, _)| block)
-    }
-
     /// The block is erased for the `count`th time.
     pub fn note_erase(&mut self, block: BlockNumber, count: u32) {
         self.set_erase_count(block, count);
@@ -613,64 +561,6 @@ impl<'b> Blocks<'b> {
     /// The newest pages stand in `block`, which was erased `count` times.
     pub fn set_last(&mut self, block: BlockNumber, count: u32) {
         self.last = (block, count);
-    }
-
-    /// Whether the block can be emptied because its data rests.
-    fn may_rest(&self, block: BlockNumber, active: Option<BlockNumber>) -> bool {
-        Some(block) != active
-            && !self.is_bad(block)
-            && !self.is_stuck(block)
-            && self.valid_in(block) > 0
-    }
-
-    /// The block whose data has rested so long that the others wear out around it, if there is one, when the program
-    /// numbered `sequence` is next. Without counts the block whose data may have.
-    pub fn rested(&mut self, active: Option<BlockNumber>, sequence: u32) -> Option<BlockNumber> {
-        if self.counts_erases() {
-            let least = self.best(Choice::Rest, |block| Some(block) == active);
-            let least = least.unwrap_or_else(|| {
-                let resting = self.all().filter(|&block| self.may_rest(block, active));
-                resting.min_by_key(|&block| self.erase_count(block))
-            });
-            return least.filter(|&block| self.most_erased - self.erase_count(block) > WEAR_GAP);
-        }
-        // The hand is where the count of programs puts it, so that no mount puts it back.
-        let blocks = self.count();
-        let hand = sequence / self.safe_pages() % blocks;
-        let (before, hand) = (BlockNumber((hand + blocks - 1) % blocks), BlockNumber(hand));
-        self.set_mark(before, Mark::Young, false);
-        Some(hand).filter(|&hand| !self.has(hand, Mark::Young) && self.may_rest(hand, active))
-    }
-
-    /// Least and mean erases (rounded down) of a good block, if erases are counted.
-    pub fn least_and_mean(&self) -> Option<(u32, u32)> {
-        if !self.counts_erases() {
-            return None;
-        }
-        let good = self.all().filter(|&block| !self.is_bad(block));
-        let counts = good.map(|block| self.erase_count(block));
-        Some((counts.clone().min().unwrap_or(0), mean(counts).unwrap_or(0)))
-    }
-
-    /// Blocks of which nothing is known are taken to be as worn as the others.
-    pub fn guess_erase_counts(&mut self) {
-        let known = self.all().map(|block| self.erase_count(block)).filter(|&count| count > 0);
-        if self.counts_erases()
-            && let Some(mean) = mean(known)
-        {
-            for block in self.all() {
-                if self.erase_count(block) == 0 {
-                    self.set_erase_count(block, mean);
-                }
-            }
-        }
-    }
-
-    /// Most erases of a block.
-    pub fn most_erased(&self) -> u32 {
-        let good = self.all().filter(|&block| !self.is_bad(block));
-        let counted = good.map(|block| self.erase_count(block)).max();
-        counted.filter(|_| self.counts_erases()).unwrap_or(self.most_erased)
     }
 
     /// Counts a superseded page of `block`, if blocks are kept count of.

@@ -155,10 +155,6 @@ impl Blocks<'_> {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
-    use std::vec;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -185,10 +181,7 @@ mod tests {
             steps in prop::collection::vec((0..10u8, 0..GEOMETRY.blocks, 0..4u32, 0..9u32), 1..400),
             hot in 1..40u32,
         ) {
-            let bytes = Blocks::ram_needed(
-                &GEOMETRY, Validity::Marked, Victims::Fewest, Wear::Counted,
-            );
-            let mut ram = vec![0xA5; bytes];
+            let mut ram = [0xA5; 160_000];
             let mut blocks = Blocks::new(
                 &mut ram, &GEOMETRY, Validity::Marked, Victims::Fewest, Wear::Counted, 4,
             );

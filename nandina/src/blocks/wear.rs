@@ -8,6 +8,8 @@
 //! emptied if the count is behind. A block that was erased as often as any is opened only if the
 //! next few are too.
 
+use super::Blocks;
+
 /// How blocks are spared that are worn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wear {
@@ -47,7 +49,7 @@ pub const LAG: u32 = 4;
 
 /// The mean of some numbers, rounded down. It divides numbers of 32 bits only: those of 64 take half a kilobyte of code
 /// on small microcontrollers.
-pub fn mean(numbers: impl Iterator<Item = u32> + Clone) -> Option<u32> {
+fn mean(numbers: impl Iterator<Item = u32> + Clone) -> Option<u32> {
     let count = numbers.clone().count() as u32;
     if count == 0 {
         return None;
@@ -57,6 +59,39 @@ pub fn mean(numbers: impl Iterator<Item = u32> + Clone) -> Option<u32> {
         (mean + number / count + u32::from(rest >= count), rest % count)
     });
     Some(mean)
+}
+
+impl Blocks<'_> {
+    /// Least and mean erases (rounded down) of a good block, if erases are counted.
+    pub fn least_and_mean(&self) -> Option<(u32, u32)> {
+        if !self.counts_erases() {
+            return None;
+        }
+        let good = self.all().filter(|&block| !self.is_bad(block));
+        let counts = good.map(|block| self.erase_count(block));
+        Some((counts.clone().min().unwrap_or(0), mean(counts).unwrap_or(0)))
+    }
+
+    /// Blocks of which nothing is known are taken to be as worn as the others.
+    pub fn guess_erase_counts(&mut self) {
+        let known = self.all().map(|block| self.erase_count(block)).filter(|&count| count > 0);
+        if self.counts_erases()
+            && let Some(mean) = mean(known)
+        {
+            for block in self.all() {
+                if self.erase_count(block) == 0 {
+                    self.set_erase_count(block, mean);
+                }
+            }
+        }
+    }
+
+    /// Most erases of a block.
+    pub fn most_erased(&self) -> u32 {
+        let good = self.all().filter(|&block| !self.is_bad(block));
+        let counted = good.map(|block| self.erase_count(block)).max();
+        counted.filter(|_| self.counts_erases()).unwrap_or(self.most_erased)
+    }
 }
 
 #[cfg(test)]

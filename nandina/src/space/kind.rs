@@ -86,7 +86,7 @@ pub struct Appends;
 /// Reads of one page, where records are appended, before it counts as unreadable. An append that
 /// was cut may make a page fail that holds records of before, and the next read of it may succeed
 /// (rule 6 of the media contract).
-const PATIENCE: u32 = 13;
+pub(super) const PATIENCE: u32 = 13;
 
 /// How pages are sealed and checked that such a system writes.
 pub(super) struct CodecOf<K>(core::marker::PhantomData<K>);

@@ -15,6 +15,17 @@ pub trait Memory: Default {
         let _ = page;
     }
 
+    /// The checksum of what a page holds that is read now so, now so.
+    fn expected(&self, page: u32) -> Option<u32> {
+        let _ = page;
+        None
+    }
+
+    /// From now on `page` is read until it holds what has this checksum.
+    fn expect(&mut self, page: u32, sum: u32) {
+        let _ = (page, sum);
+    }
+
     /// Whether a page with this header counts for a mount.
     fn counts(&self, header: &PageHeader) -> bool {
         let _ = header;
@@ -27,10 +38,10 @@ pub trait Memory: Default {
     }
 }
 
-/// The page that was programmed last since the mount, and how often; and the number above which pages were programmed
-/// since then.
+/// The page that was programmed last since the mount, and how often; the number above which pages were programmed
+/// since then; and a page that is read now so, now so, and the checksum of what it is taken to hold.
 #[derive(Default)]
-pub struct LastProgrammed(Option<(u32, u8)>, u64);
+pub struct LastProgrammed(Option<(u32, u8)>, u64, Option<(u32, u32)>);
 
 impl Memory for LastProgrammed {
     fn note_mount(&mut self, sequence: u64) {
@@ -39,6 +50,15 @@ impl Memory for LastProgrammed {
 
     fn note_programmed(&mut self, page: u32) {
         self.0 = Some((page, 1));
+        self.2 = self.2.filter(|&(torn, _)| torn != page);
+    }
+
+    fn expected(&self, page: u32) -> Option<u32> {
+        self.2.filter(|&(torn, _)| torn == page).map(|(_, sum)| sum)
+    }
+
+    fn expect(&mut self, page: u32, sum: u32) {
+        self.2 = Some((page, sum));
     }
 }
 

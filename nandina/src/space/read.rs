@@ -2,10 +2,12 @@
 //! written here.
 
 use super::cache::Cached;
+use super::kind::PATIENCE;
+use super::memory::Memory;
 use super::{Kind, Space};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::node::PageFault;
+use crate::node::{PageFault, checksum};
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Whether page buffers keep their pages from one operation to the next.
@@ -49,7 +51,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         if page.0 >= self.log.geometry().pages() {
             return Err(Fault::Corrupt { page, reason: Damage::BeyondChip });
         }
-        let reason = match self.log.read_page(page, frame)? {
+        let reason = match self.read_expected(page, frame)? {
             Ok(()) => match self.unfit(frame) {
                 Some(reason) => reason,
                 None => {
@@ -65,6 +67,31 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             Err(PageFault::Appended { .. }) => Damage::OtherSystem,
         };
         Err(Fault::Corrupt { page, reason })
+    }
+
+    /// Reads a page; if it has to hold what has a certain checksum, until it does.
+    fn read_expected(
+        &mut self,
+        page: PageNumber,
+        frame: usize,
+    ) -> Result<Result<(), PageFault>, Fault<F::Error>> {
+        let Some(expected) = self.memory.expected(page.0) else {
+            return self.log.read_page(page, frame);
+        };
+        for _ in 0..4 * PATIENCE {
+            let read = self.log.read_page(page, frame)?;
+            if read.is_ok() && checksum::of(&[self.log.frames.bytes(frame)]) == expected {
+                return Ok(read);
+            }
+        }
+        Ok(Err(PageFault::Unreadable))
+    }
+
+    /// Until it is programmed anew `page` is read until it holds what has this checksum.
+    pub(crate) fn expect(&mut self, page: PageNumber, sum: u32) {
+        self.log.frames.forget_page(page.0);
+        self.cache.forget(page.0);
+        self.memory.expect(page.0, sum);
     }
 
     /// Why the page in `frame`, which was just read, holds no node of this index; nothing if it does. Then the node is

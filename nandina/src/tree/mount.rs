@@ -60,10 +60,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
         let mut tries = TRIES;
         loop {
-            match self.find_once() {
-                Err(OpenError::Corrupt { page, reason })
-                    if tries > 0 && self.is_torn(page, reason) =>
-                {
+            let found = self.find_once();
+            match found {
+                Err(OpenError::Corrupt { page, reason }) if tries > 0 => {
+                    if !self.is_torn(page, reason)? {
+                        return found;
+                    }
                     tries -= 1;
                 }
                 found => return found,
@@ -144,6 +146,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             root: 0,
             newest: NONE,
             torn_from: u64::MAX,
+            torn_to: u64::MAX,
             torn: [u32::MAX; TORN_MAX],
             settle_from: 0,
             ended: 0,
@@ -189,10 +192,18 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         loop {
             self.in_doubt = true;
             match self.mount_as_seen().and_then(|()| self.settle_torn()) {
-                Err(Fault::Corrupt { page, reason }) if tries > 0 && self.is_torn(page, reason) => {
+                Err(Fault::Corrupt { page, reason }) if tries > 0 => {
+                    self.in_doubt = true;
+                    if !self.is_torn(page, reason)? {
+                        return Err(Fault::Corrupt { page, reason });
+                    }
                     tries -= 1;
                 }
-                mounted => return mounted,
+                mounted => {
+                    // Read, and not settled: the next operation mounts again.
+                    self.in_doubt |= mounted.is_err();
+                    return mounted;
+                }
             }
         }
     }
@@ -327,7 +338,6 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         below: u64,
     ) -> Result<Last, Fault<F::Error>> {
         let written = self.space.log.written(block, self.space.log.block_pages(), 1)?;
-        let below = below.min(self.torn_from);
         let mut last = Last { sequence: 0, root: None };
         let mut damaged = 0;
         for place in (first..written).rev() {
@@ -336,7 +346,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                 Ok(header) if identity.is_none_or(|identity| header.identity == identity) => {
                     self.note_end(&header);
                     last.sequence = last.sequence.max(header.sequence);
-                    if header.lowest > 0 && header.height > 0 && header.sequence < below {
+                    let counts = header.sequence < below && !self.is_outdated(header.sequence);
+                    if header.lowest > 0 && header.height > 0 && counts {
                         last.root = Some((page, header));
                         break;
                     }

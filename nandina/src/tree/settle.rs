@@ -8,10 +8,12 @@
 //!
 //! Cost of a mount that writes: what the systems write, as their sections below say.
 
+use core::ops::Range;
+
 use super::Index;
 use super::survey::Newest;
 use crate::error::{Damage, Fault};
-use crate::flash::{ErrorKind, Flash, FlashError, PageNumber};
+use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
 use crate::gc::{self, PageOwner};
 use crate::log::GAP;
 use crate::node::{PageHeader, SESSION_END, SESSION_START};
@@ -40,9 +42,16 @@ fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Whether a mount can begin again without `page`, which could be read at first and cannot now: it was programmed
-    /// last, and is torn. What was torn was never acknowledged.
-    pub(super) fn is_torn(&mut self, page: PageNumber, reason: Damage) -> bool {
+    /// Whether a mount can begin again without the newest root, of whose tree `page` cannot be read. That is so if it is
+    /// the page that was programmed last, which is torn: what was torn was never acknowledged. It is so as well if `page`
+    /// reads now so, now otherwise: its block was erased, or was about to be, so no tree that counts needs it.
+    ///
+    /// Cost: [`LOOKS`] reads at most.
+    pub(super) fn is_torn(
+        &mut self,
+        page: PageNumber,
+        reason: Damage,
+    ) -> Result<bool, Fault<F::Error>> {
         let cannot_be_read = matches!(
             reason,
             Damage::Erased
@@ -52,12 +61,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 | Damage::OtherSystem
         );
         // Replaced in place, it was decided which page is torn.
-        let cannot_be_read = cannot_be_read && !S::DESCRIPTION.in_place;
-        let is_torn = cannot_be_read && page.0 == self.newest.0 && self.newest.1 < self.torn_from;
-        if is_torn {
-            self.torn_from = self.newest.1;
+        if !cannot_be_read || S::DESCRIPTION.in_place || self.is_outdated(self.newest.1) {
+            return Ok(false);
         }
-        is_torn
+        let is_torn = page.0 == self.newest.0 || (S::Kind::PATHS && !self.reads_alike(page)?);
+        if is_torn {
+            self.torn_from = self.newest.1.min(self.torn_from);
+            self.torn_to = self.space.log.sequence();
+        }
+        Ok(is_torn)
     }
 
     /// Keeps the blocks that hold pages of the tree before `root`, which was found in `block`, from being opened until
@@ -106,6 +118,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         if S::Kind::PATHS {
             self.expect_steady(self.root)?;
+        } else if S::DESCRIPTION.appends {
+            self.expect_before_append()?;
+            // What was torn may have been read otherwise before.
+            self.count_anew()?;
         }
         self.settled = false;
         self.space.log.settling = false;
@@ -162,25 +178,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.free_held();
         }
         self.space.log.settling = true;
-        for block in self.space.log.blocks.all() {
-            if self.space.log.first_sequence(block)?.is_none_or(|first| !torn.contains(&first)) {
+        // Room may end before all is written anew: then first the page in which a record is torn.
+        let short = self.space.room() < self.kept() + 2 * self.space.valid_pages();
+        for unsteady in [true, false] {
+            if unsteady && !(short && S::DESCRIPTION.appends) {
                 continue;
             }
-            let mut from = 0;
-            loop {
-                self.keep_room_to_settle()?;
-                let Some((page, place)) = gc::next_valid(self, block, from)? else { break };
-                match self.move_page(page, None) {
-                    Err(Fault::Corrupt { page, .. })
-                        if page.0 != self.newest.0 && !self.in_doubt =>
-                    {
-                        // Damage that no cut explains.
-                        self.space.log.blocks.set_stuck(block);
-                        break;
-                    }
-                    moved => moved?,
-                }
-                from = place;
+            for block in self.space.log.blocks.all() {
+                self.settle_block(block, &torn, unsteady)?;
             }
         }
         // All that counts is in other blocks now, the newest commit as well: no state before it is
@@ -201,8 +206,65 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         // What was held is free.
         gc::review_reserve(self);
-        // The first page of all that says so.
-        self.mark(0)
+        // The first page of all that says so. Where the newest root counts it is the root: a torn one
+        // that this mount did not see is older.
+        if S::DESCRIPTION.appends {
+            self.move_page(PageNumber(self.root), None)
+        } else {
+            self.mark(0)
+        }
+    }
+
+    /// Writes anew what is valid in `block`, if its first page has one of the numbers `torn`: all,
+    /// or only what does not read the same time after time.
+    fn settle_block(
+        &mut self,
+        block: BlockNumber,
+        torn: &Range<u64>,
+        unsteady: bool,
+    ) -> Result<(), Fault<F::Error>> {
+        if self.space.log.first_sequence(block)?.is_none_or(|first| !torn.contains(&first)) {
+            return Ok(());
+        }
+        let mut from = 0;
+        loop {
+            if !unsteady {
+                self.keep_room_to_settle()?;
+            }
+            let Some((page, place)) = gc::next_valid(self, block, from)? else { return Ok(()) };
+            from = place + u32::from(unsteady);
+            if unsteady {
+                if self.before_append(page)?.is_none() {
+                    continue;
+                }
+                self.keep_room_to_settle()?;
+            }
+            match self.move_page(page, None) {
+                Err(Fault::Corrupt { page, .. }) if page.0 != self.newest.0 && !self.in_doubt => {
+                    // Damage that no cut explains.
+                    self.space.log.blocks.set_stuck(block);
+                    return Ok(());
+                }
+                moved => moved?,
+            }
+        }
+    }
+
+    /// Where nothing more can be written: the page with a torn append is what it was before that.
+    fn expect_before_append(&mut self) -> Result<(), Fault<F::Error>> {
+        for block in self.space.log.blocks.all() {
+            if self.space.log.first_sequence(block)?.is_none_or(|first| first < self.settle_from) {
+                continue;
+            }
+            let mut from = 0;
+            while let Some((page, place)) = gc::next_valid(self, block, from)? {
+                if let Some(sum) = self.before_append(page)? {
+                    self.space.expect(page, sum);
+                }
+                from = place + 1;
+            }
+        }
+        Ok(())
     }
 
     /// Programs a page that no node leads to and that tells of so many `records`. Cost: one read

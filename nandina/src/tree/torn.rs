@@ -8,13 +8,18 @@ use super::{HEIGHT_MAX, Index};
 use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::node::PageFault;
+use crate::node::{PageFault, checksum};
 use crate::place::{Placement, node_in};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether a mount takes the page for one of the index.
     pub(super) fn counts(&self, page: PageNumber, sequence: u64) -> bool {
-        sequence < self.torn_from && !self.torn.contains(&page.0)
+        !self.is_outdated(sequence) && !self.torn.contains(&page.0)
+    }
+
+    /// Whether a page with this number belongs to what was cut, and was found to be torn.
+    pub(super) fn is_outdated(&self, sequence: u64) -> bool {
+        (self.torn_from..=self.torn_to).contains(&sequence)
     }
 
     /// Where pages commit for themselves: whether those that may be torn count is decided before
@@ -32,7 +37,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         let from = found.settled.1;
         // What was not seen by now is not seen later either.
-        self.torn_from = found.sequence + 1;
+        (self.torn_from, self.torn_to) = (found.sequence + 1, u64::MAX);
         let mut torn = 0;
         // Its block may look as if nothing had ever been written to it when it is read next.
         let newest = self.newest.0;
@@ -90,8 +95,28 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
+    /// Whether `page` holds other bytes at other times: then the checksum of those with the most bits that are 1. These
+    /// were there before the last append.
+    pub(super) fn before_append(
+        &mut self,
+        page: PageNumber,
+    ) -> Result<Option<u32>, Fault<F::Error>> {
+        let (mut before, mut differs) = (None, false);
+        for _ in 0..LOOKS {
+            if self.space.log.read_raw(page, 0)?.is_err() {
+                continue;
+            }
+            let bytes = self.space.log.frames.bytes(0);
+            let ones: u32 = bytes.iter().map(|byte| byte.count_ones()).sum();
+            let read = Some((ones, checksum::of(&[bytes])));
+            differs |= before.is_some() && before != read;
+            before = before.max(read);
+        }
+        Ok(before.filter(|_| differs).map(|(_, sum)| sum))
+    }
+
     /// Whether `page` reads the same time after time, whatever that is.
-    fn reads_alike(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+    pub(super) fn reads_alike(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         let first = self.space.log.read_raw(page, 0)?.map(|header| header.sequence);
         for _ in 1..LOOKS {
             if self.space.log.read_raw(page, 0)?.map(|header| header.sequence) != first {

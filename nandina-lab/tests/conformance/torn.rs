@@ -1,0 +1,278 @@
+//! What a mount makes of torn pages is made good for ever: a page that it left out does not come back, a
+//! mount that was given up half way is no mount, and where room is short the torn page comes first.
+
+use std::cell::Cell;
+
+use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
+use nandina::place::{Description, Placement};
+use nandina::{Index, WriteError};
+use nandina_lab::hand_on;
+use nandina_lab::torture::{Outcome as Replayed, replay};
+use nandina_sim::{Chip, ChipError};
+
+use crate::formats::{Shown, Torn, fill, filled};
+use crate::harness::*;
+
+fn open<'r, S: Placement>(
+    chip: &'r mut Torn,
+    case: &Case,
+    ram: &'r mut [u8],
+) -> Result<Index<'r, &'r mut Torn, S>, String> {
+    Index::open(chip, &case.options, ram).map_err(text)
+}
+
+struct LeftOut;
+
+impl Check for LeftOut {
+    /// Pages are programmed, not rewritten.
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(LONG).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut torn = 0;
+        for records in 10..60 {
+            for left in 0..5 {
+                let mut chip = filled::<S>(&case, records, &mut ram)?;
+                open::<S>(&mut chip, &case, &mut ram)?.close();
+                let mut index = open::<S>(&mut chip, &case, &mut ram)?;
+                index.flash().left.set(Some(left));
+                let _ = index.insert(&key(records), &value(records, 0));
+                drop(index);
+                chip.left.set(None);
+                torn += u32::from(chip.hidden.is_some());
+                let mut found = None;
+                for shown in [Shown::Erased, Shown::Written, Shown::Both, Shown::Written] {
+                    chip.shown = shown;
+                    let index = open::<S>(&mut chip, &case, &mut ram)?;
+                    if *found.get_or_insert(index.len()) != index.len() {
+                        return Err(format!("{records} records, program {left}: {found:?}"));
+                    }
+                }
+            }
+        }
+        if torn == 0 { Err("nothing was torn".into()) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_torn_page_that_a_mount_left_out_is_left_out_by_all_later_ones() {
+    for_every_system(&LeftOut);
+}
+
+/// A chip whose device gives up one read, tears one append, and erases only so many blocks.
+struct Flaky {
+    chip: Chip,
+    /// Programs until the device gives one up.
+    programs: Cell<Option<u32>>,
+    /// Reads until the device gives one up.
+    reads: Cell<Option<u32>>,
+    /// Appends until one is torn, and power lost.
+    appends: Cell<Option<u32>>,
+    /// The page with the torn append, as it was before: half of the reads find that.
+    torn: Option<(PageNumber, Vec<u8>)>,
+    /// Erases until all others fail.
+    erases: Cell<Option<u32>>,
+    all_reads: u64,
+    all_programs: u32,
+}
+
+impl Flaky {
+    const fn new(chip: Chip) -> Self {
+        Self {
+            chip,
+            programs: Cell::new(None),
+            reads: Cell::new(None),
+            appends: Cell::new(None),
+            torn: None,
+            erases: Cell::new(None),
+            all_reads: 0,
+            all_programs: 0,
+        }
+    }
+}
+
+/// Whether it is the turn of what is counted down.
+fn strikes(left: &Cell<Option<u32>>) -> bool {
+    let is_due = left.get() == Some(0);
+    left.set(if is_due { None } else { left.get().map(|left| left - 1) });
+    is_due
+}
+
+impl Flash for Flaky {
+    type Error = ChipError;
+
+    hand_on!(chip: geometry, capabilities, rewrite, is_bad, mark_bad);
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        if strikes(&self.reads) {
+            return Err(ChipError::GaveUp);
+        }
+        self.all_reads += 1;
+        let reading = self.chip.read(page, main, spare);
+        if let Some((_, before)) = self.torn.as_ref().filter(|(torn, _)| *torn == page)
+            && self.all_reads.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 1
+        {
+            main.copy_from_slice(&before[..main.len()]);
+        }
+        reading
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        if strikes(&self.programs) {
+            return Err(ChipError::GaveUp);
+        }
+        self.all_programs += 1;
+        self.chip.program(page, main, spare)
+    }
+
+    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        if !strikes(&self.appends) {
+            return self.chip.overwrite(page, offset, bytes);
+        }
+        let mut before = vec![0; self.chip.geometry().page_bytes as usize];
+        self.chip.read(page, &mut before, &mut [])?;
+        self.chip.overwrite(page, offset, bytes)?;
+        self.torn = Some((page, before));
+        Err(ChipError::PowerLost)
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        if self.erases.get() == Some(0) {
+            return Err(ChipError::EraseFailed(block));
+        }
+        strikes(&self.erases);
+        if self.torn.as_ref().is_some_and(|(page, _)| self.geometry().block_of(*page) == block) {
+            self.torn = None;
+        }
+        self.chip.erase(block)
+    }
+}
+
+struct GivenUp;
+
+impl Check for GivenUp {
+    /// Replaced in place, what is torn is settled before the first change.
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(SMALL).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let (records, mut given_up) = (40, 0);
+        for read in 0.. {
+            let mut chip = Flaky::new(Chip::new(case.profile));
+            fill::<_, S>(&mut chip, &case, records, &mut ram)?;
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            index.flash().programs.set(Some(0));
+            let changed = index.insert(&key(7), &value(7, 1));
+            if !matches!(changed, Err(WriteError::Device(ChipError::GaveUp))) {
+                // The change was appended.
+                index.flash().programs.set(None);
+                index.flash().reads.set(Some(0));
+                let _ = index.insert(&key(8), &value(8, 1));
+            }
+            let before = index.flash().all_programs;
+            index.flash().reads.set(Some(read));
+            let mounted = index.get(&key(0)).map(drop);
+            if index.flash().reads.take().is_some() {
+                // The mount has fewer reads.
+                break;
+            }
+            given_up += u32::from(mounted.is_err());
+            for number in [0, 9] {
+                if index.get(&key(number)).map_err(text)? != Some(&value(number, 0)) {
+                    return Err(format!("record {number} is lost"));
+                }
+            }
+            if index.flash().all_programs == before {
+                return Err(format!("read {read} was given up, and nothing is settled"));
+            }
+        }
+        if given_up < 5 { Err(format!("only {given_up} mounts were given up")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_mount_that_the_device_gave_up_is_begun_again() {
+    for_every_system(&GivenUp);
+}
+
+struct ShortOfRoom;
+
+impl Check for ShortOfRoom {
+    fn concerns(&self, system: &Description) -> bool {
+        system.appends
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = Case::new(SMALL).suited::<S>();
+        case.profile.capabilities.programs_per_page = None;
+        case.profile.capabilities.in_order = false;
+        let mut ram = case.ram::<S>();
+        let mut torn = 0;
+        for records in 60..90 {
+            let mut chip = Flaky::new(Chip::new(case.profile));
+            fill::<_, S>(&mut chip, &case, records, &mut ram)?;
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            index.flash().appends.set(Some(records % 7));
+            let mut versions = vec![0; records as usize];
+            for version in 1..200 {
+                let number = version * 5 % records;
+                if index.insert(&key(number), &value(number, version)).is_err() {
+                    break;
+                }
+                versions[number as usize] = version;
+            }
+            drop(index);
+            torn += u32::from(chip.torn.is_some());
+            chip.erases.set(Some(records % 3));
+            let mut changed = None;
+            for _ in 0..4 {
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                let mut violations = Vec::new();
+                index.check(|violation| violations.push(violation.to_string())).map_err(text)?;
+                if !violations.is_empty() {
+                    return Err(format!("{records} records: {violations:?}"));
+                }
+                let mut others = 0;
+                for (number, &version) in (0..).zip(&versions) {
+                    let found = index.get(&key(number)).map_err(text)?;
+                    others += u32::from(found != Some(&value(number, version)));
+                }
+                if others > 1 || *changed.get_or_insert(others) != others {
+                    return Err(format!("{records} records: {others} are others, {changed:?}"));
+                }
+            }
+        }
+        if torn < 10 { Err(format!("only {torn} appends were torn")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_torn_append_is_written_anew_first_where_room_is_short() {
+    for_every_system(&ShortOfRoom);
+}
+
+#[test]
+fn a_mount_that_wrote_before_its_chip_wore_out_finds_what_it_wrote() {
+    let case = "swarm/wandering/seed 4301636 unstable changed formats errors";
+    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+}
+
+#[test]
+fn a_root_that_was_torn_does_not_come_back_where_the_erase_of_its_block_fails() {
+    let case = "swarm/wandering/seed 4303942 unstable changed formats errors";
+    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+}

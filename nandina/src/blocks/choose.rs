@@ -1,0 +1,87 @@
+//! Which block is opened, collected or emptied next, by what is known of all of them.
+
+use super::order::Choice;
+use super::wear::WEAR_GAP;
+use super::{Blocks, Mark};
+use crate::flash::BlockNumber;
+
+impl Blocks<'_> {
+    /// Every block, from the one on that is next in turn.
+    pub fn in_turn(&self) -> impl Iterator<Item = BlockNumber> + use<> {
+        let (count, last) = (self.count(), self.last.0.0.min(self.count() - 1));
+        let first = if self.counts_erases() || last + 1 == count { 0 } else { last + 1 };
+        (first..first + count).map(move |at| BlockNumber(if at < count { at } else { at - count }))
+    }
+
+    /// The free block to open next, which is none of `others`. The block just filled is not free: its pages may
+    /// belong to an operation that has not committed.
+    #[inline(never)]
+    pub fn next_free(
+        &self,
+        filled: Option<BlockNumber>,
+        others: &[BlockNumber],
+    ) -> Option<BlockNumber> {
+        let is_excluded = |block| Some(block) == filled || others.contains(&block);
+        if let Some(best) = self.best(Choice::Open, is_excluded) {
+            return best;
+        }
+        let mut best = None;
+        for block in self.in_turn() {
+            if !self.is_empty(block) || Some(block) == filled || others.contains(&block) {
+                continue;
+            }
+            if !self.counts_erases() {
+                return Some(block);
+            }
+            let count = self.erase_count(block);
+            if best.is_none_or(|(_, least)| count < least) {
+                best = Some((block, count));
+            }
+        }
+        best.map(|(block, _)| block)
+    }
+
+    /// The block with the fewest valid pages of those that may be collected, and of these the least worn.
+    pub fn victim(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
+        if let Some(best) = self.best(Choice::Collect, |block| Some(block) == active) {
+            return best;
+        }
+        let mut best = None;
+        for block in self.in_turn() {
+            if self.is_victim(block, active) {
+                let rank = (self.valid_in(block), self.erase_count(block));
+                if best.is_none_or(|(_, least)| rank < least) {
+                    best = Some((block, rank));
+                }
+            }
+        }
+        best.map(|(block, _)| block)
+    }
+
+    /// Whether the block can be emptied because its data rests.
+    pub(super) fn may_rest(&self, block: BlockNumber, active: Option<BlockNumber>) -> bool {
+        Some(block) != active
+            && !self.is_bad(block)
+            && !self.is_stuck(block)
+            && self.valid_in(block) > 0
+    }
+
+    /// The block whose data has rested so long that the others wear out around it, if there is one, when the program
+    /// numbered `sequence` is next. Without counts the block whose data may have.
+    pub fn rested(&mut self, active: Option<BlockNumber>, sequence: u32) -> Option<BlockNumber> {
+        if self.counts_erases() {
+            let least = self.best(Choice::Rest, |block| Some(block) == active);
+            let least = least.unwrap_or_else(|| {
+                let resting = self.all().filter(|&block| self.may_rest(block, active));
+                resting.min_by_key(|&block| self.erase_count(block))
+            });
+            return least.filter(|&block| self.most_erased - self.erase_count(block) > WEAR_GAP);
+        }
+        // The hand is where the count of programs puts it, so that no mount puts it back.
+        let blocks = self.count();
+        let hand = sequence / self.safe_pages() % blocks;
+        let (before, hand) = (BlockNumber((hand + blocks - 1) % blocks), BlockNumber(hand));
+        self.set_mark(before, Mark::Young, false);
+        Some(hand).filter(|&hand| !self.has(hand, Mark::Young) && self.may_rest(hand, active))
+    }
+}
