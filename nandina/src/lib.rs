@@ -35,6 +35,7 @@
 
 pub mod blocks;
 mod bytes;
+mod cache;
 mod error;
 pub mod flash;
 pub mod gc;

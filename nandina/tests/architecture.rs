@@ -24,8 +24,9 @@ const MODULES: &[(&str, &[&str])] = &[
     ("blocks", &["bytes", "flash", "blocks"]),
     ("log", &["bytes", "flash", "node", "error", "blocks", "log"]),
     ("gc", &["flash", "error", "log", "gc"]),
-    ("space", &["bytes", "flash", "node", "error", "blocks", "log", "gc", "space"]),
-    ("place", &["bytes", "flash", "node", "error", "blocks", "log", "space", "place"]),
+    ("cache", &["bytes", "flash", "node", "cache"]),
+    ("space", &["bytes", "flash", "node", "error", "blocks", "cache", "log", "gc", "space"]),
+    ("place", &["bytes", "flash", "node", "error", "blocks", "cache", "log", "space", "place"]),
     ("tree", &["bytes", "flash", "node", "error", "blocks", "log", "gc", "space", "place", "tree"]),
 ];
 

@@ -22,9 +22,10 @@ pub use wandering::Wandering;
 
 use core::ops::Range;
 
+use crate::cache::Resolve;
 use crate::flash::{Flash, Needs};
 use crate::node::{Medium, Node, NodeMut, PageLayout, SAME_PAGE, Shape};
-use crate::space::{Kind, Resolve, Space};
+use crate::space::{Kind, Space};
 
 /// Why a placement could not write: it hands on what [`Space`] answered.
 pub type PlaceFault<F> = crate::error::Fault<<F as Flash>::Error>;

@@ -1,7 +1,7 @@
 //! What is kept in RAM beside the struct, and how many bytes it takes. Nothing is read or written here.
 
-use super::cache;
 use crate::blocks::{Blocks, Validity, Victims, Wear};
+use crate::cache;
 use crate::flash::Geometry;
 use crate::log::Frames;
 use crate::node::PageLayout;

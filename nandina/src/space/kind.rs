@@ -1,13 +1,15 @@
 //! The kinds of systems, as far as what they ask of their space differs: known when a program is compiled, so that a
 //! system takes neither code nor RAM for what only others do. No system is named here.
 
-#[cfg(not(feature = "read-cache"))]
-use super::cache::NoCache;
-use super::cache::{Cache, Cached, Staging};
 use super::memory::{LastProgrammed, Memory};
 use super::session::Sessions;
 use super::{Checkpoints, Space};
 use crate::blocks::Wear;
+#[cfg(not(feature = "read-cache"))]
+use crate::cache::NoCache;
+#[cfg(feature = "read-cache")]
+use crate::cache::NoStaging;
+use crate::cache::{Cache, Cached, Staging};
 use crate::log::Codec;
 
 /// What a system asks of its space.
@@ -67,7 +69,7 @@ pub trait Kind: Sized {
 
 /// Pages that were read.
 #[cfg(feature = "read-cache")]
-type ReadCache<'b> = Cache<'b, Nothing>;
+type ReadCache<'b> = Cache<'b, NoStaging>;
 #[cfg(not(feature = "read-cache"))]
 type ReadCache<'b> = NoCache;
 
@@ -115,7 +117,7 @@ impl Kind for Paths {
     const PATHS: bool = true;
     const WEAR: Wear = Wear::Counted;
     type Checkpoints = Checkpoints;
-    type Cache<'b> = Cache<'b, Staging>;
+    type Cache<'b> = Cache<'b, Staging<'b>>;
     const CACHES: bool = true;
     type Memory = Nothing;
 

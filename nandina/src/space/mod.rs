@@ -6,7 +6,6 @@
 
 mod budget;
 mod buffers;
-mod cache;
 mod checkpoint;
 mod kind;
 mod mappings;
@@ -21,8 +20,6 @@ mod write;
 pub use budget::{Budget, Extent, Moves};
 pub(crate) use budget::{RIDERS, room_to_fail};
 pub(crate) use buffers::{Buffers, ram_needed};
-use cache::Cached;
-pub(crate) use cache::STAGED;
 use checkpoint::Checkpoints;
 pub use checkpoint::EVERY_MAX;
 pub(crate) use checkpoint::{
@@ -39,26 +36,14 @@ pub(crate) use twins::{ROOT as ROOT_TWIN, twins};
 use memory::Memory;
 
 use crate::blocks::Blocks;
+pub(crate) use crate::cache::STAGED;
+use crate::cache::{Cached, Relink};
 use crate::flash::Flash;
 use crate::log::{Frames, GAP, Log, layout_of};
-use crate::node::{Medium, PageLayout};
+use crate::node::Medium;
 
 /// Pages that one operation can supersede before it commits.
 pub(crate) const RETIRED_MAX: usize = 48;
-
-/// Changes each pointer of the inner nodes in a page buffer. A page holds nodes from the lowest level up, and
-/// the root of a tree of some height unless that is 0.
-pub(crate) type Relink = fn(
-    bytes: &mut [u8],
-    layout: &PageLayout,
-    medium: &Medium,
-    lowest: u8,
-    height: u8,
-    to: &Resolve<'_>,
-);
-
-/// The page that a pointer is to lead to.
-pub(crate) type Resolve<'r> = dyn Fn(u32) -> u32 + 'r;
 
 /// The log, and what leads from what a parent knows to a page of it.
 pub struct Space<'b, F, K: Kind> {

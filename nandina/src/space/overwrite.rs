@@ -5,8 +5,8 @@
 //! only in the page that was programmed last, and only as long as it is known how often it was: that is forgotten
 //! by a mount.
 
-use super::cache::Cached;
 use super::{Appends, Space};
+use crate::cache::Cached;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::log::Image;

@@ -1,10 +1,10 @@
 //! Pages of the index on their way into page buffers, and why one that was read is none of it. Nothing is
 //! written here.
 
-use super::cache::Cached;
 use super::kind::PATIENCE;
 use super::memory::Memory;
 use super::{Kind, Space};
+use crate::cache::Cached;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::{PageFault, checksum};

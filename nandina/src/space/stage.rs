@@ -14,7 +14,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// What follows is programmed at once and not staged: garbage collection. Nothing may be staged.
     pub(crate) fn begin_operation(&mut self, at_once: bool) {
         if let Some(space) = K::paths_mut(self) {
-            space.at_once = at_once || !space.cache.stages();
+            space.at_once = at_once || !space.cache.staging().stages();
         }
     }
 
@@ -25,8 +25,9 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// Pages of the tree that are not on the chip yet, and pages on it that are superseded by these.
     pub(super) fn staged(&self) -> (u32, u32) {
-        K::paths(self)
-            .map_or((0, 0), |space| (space.cache.staged(), space.cache.superseded_pages()))
+        K::paths(self).map_or((0, 0), |space| {
+            (space.cache.staging().staged(), space.cache.staging().superseded_pages())
+        })
     }
 
     /// Whether pages of the tree are not on the chip yet.
@@ -36,7 +37,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// Whether an operation that stages at most `pages` can begin.
     pub(crate) fn can_stage(&self, pages: u32) -> bool {
-        K::paths(self).is_none_or(|space| space.cache.has_room_for(pages as usize))
+        K::paths(self).is_none_or(|space| space.cache.staging().has_room_for(pages as usize))
     }
 }
 
@@ -49,16 +50,16 @@ impl<F: Flash> Space<'_, F, Paths> {
     ) -> Result<PageNumber, Fault<F::Error>> {
         let Label { lowest, height, records } = label;
         loop {
-            if self.cache.spilled() {
+            if self.cache.staging().spilled() {
                 let layout = self.log.layout();
-                let (bytes, cache) = (self.log.frames.bytes_mut(frame), &self.cache);
+                let (bytes, cache) = (self.log.frames.bytes_mut(frame), self.cache.staging());
                 let to = |page| cache.resolve(page);
                 cache.relink()(bytes, &layout, &self.log.medium, lowest, height, &to);
             }
             let header = self.log.header_of(label, 0, 0);
             self.log.layout().write_header(self.log.frames.bytes_mut(frame), &header);
             let bytes = self.log.frames.bytes(frame);
-            match self.cache.stage(bytes, lowest, height, records) {
+            match self.cache.staging_mut().stage(bytes, lowest, height, records) {
                 Some(page) => return Ok(PageNumber(page)),
                 None => self.write_staged()?,
             }
@@ -68,44 +69,44 @@ impl<F: Flash> Space<'_, F, Paths> {
     /// Programs every staged page, and frees the slots of those that the running operation supersedes.
     fn write_staged(&mut self) -> Result<(), Fault<F::Error>> {
         // A page that holds the root of before leads to what never comes to the chip.
-        if self.cache.drop_superseded() {
-            self.cache.forget_root();
+        if self.cache.staging_mut().drop_superseded() {
+            self.cache.staging_mut().forget_root();
         }
-        let relink = self.cache.relink();
-        while let Some(pending) = self.cache.next_pending() {
+        let relink = self.cache.staging().relink();
+        while let Some(pending) = self.cache.staging().next_pending() {
             let layout = self.log.layout();
-            let (bytes, names) = self.cache.bytes_and_names(pending.slot);
+            let (bytes, names) = self.cache.staging_mut().bytes_and_names(pending.slot);
             let (lowest, height) = (pending.lowest, pending.height);
             let to = |page| names.resolve(page);
             relink(bytes, &layout, &self.log.medium, lowest, height, &to);
             let label = Label { lowest, height, records: pending.records };
             let page = self.write(Bytes::Slot(pending.slot), label)?;
-            self.cache.programmed(&pending, page);
+            self.cache.staging_mut().programmed(&pending, page);
         }
         Ok(())
     }
 
     fn unstage(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         self.write_staged()?;
-        let root = self.cache.resolve(root);
+        let root = self.cache.staging().resolve(root);
         let mut from = 0;
-        while let Some(page) = self.cache.take_superseded(from) {
+        while let Some(page) = self.cache.staging_mut().take_superseded(from) {
             from = page.0;
             self.log.supersede(page);
         }
         self.log.blocks.release();
-        self.cache.end_operation();
+        self.cache.staging_mut().end_operation();
         self.log.frames.forget_all();
         Ok(root)
     }
 
     /// An operation ends. One that had to program pages in its middle ends with all of them on the chip.
     pub(super) fn end_staging(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
-        if self.cache.spilled() {
-            self.cache.drop_superseded();
+        if self.cache.staging().spilled() {
+            self.cache.staging_mut().drop_superseded();
             return self.unstage(root);
         }
-        self.cache.end_operation();
+        self.cache.staging_mut().end_operation();
         Ok(root)
     }
 }

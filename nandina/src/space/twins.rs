@@ -6,10 +6,10 @@
 //! for each page that every index keeps. Nothing is erased, and nothing is written elsewhere. Which
 //! of the two counts after a cut is said in `session.rs` beside this.
 
-use super::cache::Cached;
 use super::memory::Memory;
 use super::session::SESSION;
 use super::{InPlace, Kind, Space};
+use crate::cache::Cached;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::log::Label;

@@ -1,9 +1,9 @@
 //! Pages with nodes on their way to the log: programmed at once or staged (`stage.rs` beside this), and
 //! the commit that makes an operation count.
 
-use super::cache::Cached;
 use super::memory::Memory;
 use super::{Kind, RETIRED_MAX, STAGED, Space};
+use crate::cache::Cached;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::{Label, Source};
@@ -161,13 +161,15 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         if let Some(space) = K::paths_mut(self)
             && page & STAGED != 0
         {
-            space.cache.supersede(page);
+            space.cache.staging_mut().supersede(page);
             return;
         }
         self.retired = self.retired.saturating_add(1);
         self.cache.forget(page);
         match K::paths_mut(self) {
-            Some(space) if !space.at_once => space.cache.note_superseded(PageNumber(page)),
+            Some(space) if !space.at_once => {
+                space.cache.staging_mut().note_superseded(PageNumber(page))
+            }
             _ => self.log.supersede(PageNumber(page)),
         }
     }
@@ -185,7 +187,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         if K::MAPS {
             return self.mappings.get(page).unwrap_or(page);
         }
-        K::paths(self).map_or(page, |space| space.cache.resolve(page))
+        K::paths(self).map_or(page, |space| space.cache.staging().resolve(page))
     }
 
     /// Whether the node that its parent knows as `name` can be moved without its parent being told.

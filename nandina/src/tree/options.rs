@@ -31,10 +31,10 @@ pub struct Options {
     /// go round.
     pub wear: Option<Wear>,
     /// Pages of the read cache, which keeps the pages that were read last; 0 to 65535. Each takes a page, up
-    /// to 40 bytes, and 20. Default: none.
+    /// to 40 bytes, and 12. Default: none.
     pub read_cache: usize,
-    /// Pages of the write cache, which keeps pages from the chip until it is full; 0 to 65535. Each takes as
-    /// much as one of the read cache, and all of them 384 bytes and one bit for each page of the chip.
+    /// Pages of the write cache, which keeps pages from the chip until it is full; 0 to 65535. Each takes a page, up
+    /// to 40 bytes, and 28; all of them 384 bytes, a bit for each page of the chip, and one for each 256.
     /// Default: none.
     ///
     /// With a write cache a change is durable only when [`Index::flush`](crate::Index::flush) has returned,
