@@ -151,7 +151,7 @@ pub fn plan<S: Placement>(
     };
     let shared = Frames::COUNT_MAX.min(options.buffers::<S>()) <= usize::from(tree.height);
     let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };
-    let spanned = u64::from((budget.room_pages - budget.reserve_pages).div_ceil(block_pages));
+    let spanned = u64::from((budget.room_pages() - budget.reserve_pages()).div_ceil(block_pages));
     // A checkpoint that leads nowhere: both anchors and its block are searched, the blocks that it names looked
     // into, and the nodes compared.
     let in_vain = if parts > 0 {
@@ -164,8 +164,9 @@ pub fn plan<S: Placement>(
         0
     };
     let waiting = waiting_max(geometry.page_bytes as usize, options) as u64;
-    let change = bounds.change(budget.room_pages - budget.reserve_pages, false);
-    let after_cuts = bounds.change(budget.room_pages + room_to_fail(0, reserve, block_pages), true);
+    let change = bounds.change(budget.room_pages() - budget.reserve_pages(), false);
+    let after_cuts =
+        bounds.change(budget.room_pages() + room_to_fail(0, reserve, block_pages), true);
     // What may be torn is written anew, by way of a collection if one is due; and a mount begins again for each page that
     // turns out to be torn.
     let opened =

@@ -129,11 +129,11 @@ impl<'b> PageOwner<'b, &'b mut Chip> for Mapped<'b> {
     }
 
     fn kept(&self) -> u32 {
-        self.budget.room_pages
+        self.budget.room_pages()
     }
 
     fn reserve_pages(&self) -> u32 {
-        self.budget.reserve_pages
+        self.budget.reserve_pages()
     }
 
     fn pages_to_empty(&self, valid: u32, _: bool) -> u32 {

@@ -67,10 +67,9 @@ impl Moves {
 pub struct Budget {
     /// Valid pages allowed.
     pub limit_pages: u32,
-    /// Pages that must be free before an operation begins, beside those kept for blocks that fail.
-    pub room_pages: u32,
-    /// Of these, the pages that only garbage collection after a cut may use.
-    pub reserve_pages: u32,
+    // Of two bytes each: no operation writes a block, and no reserve has more than 13 blocks of 4,095 pages.
+    room_pages: u16,
+    reserve_pages: u16,
 }
 
 /// Children that one path takes along when a victim is collected.
@@ -88,6 +87,22 @@ impl Budget {
         Self { limit_pages: pages, room_pages: 0, reserve_pages: 0 }
     }
 
+    const fn with(limit_pages: u32, operation: u32, reserve_pages: u32) -> Self {
+        let room_pages = operation + reserve_pages;
+        debug_assert!(room_pages <= u16::MAX as u32);
+        Self { limit_pages, room_pages: room_pages as u16, reserve_pages: reserve_pages as u16 }
+    }
+
+    /// Pages that must be free before an operation begins, beside those kept for blocks that fail.
+    pub fn room_pages(&self) -> u32 {
+        self.room_pages.into()
+    }
+
+    /// Of these, the pages that only garbage collection after a cut may use.
+    pub fn reserve_pages(&self) -> u32 {
+        self.reserve_pages.into()
+    }
+
     /// The best limits for a tree of `height` with `inner_nodes`, in which a changed leaf writes
     /// `path_pages` pages, its own included, and one that is moved `moved_path`.
     pub fn new(
@@ -100,17 +115,18 @@ impl Budget {
         let block = extent.block_pages;
         // The longest operation splits every level.
         let operation = path_pages + u32::from(height) + 1;
-        let mut best = Self { limit_pages: 0, room_pages: operation + block, reserve_pages: block };
+        let mut best = Self::with(0, operation, block);
         for valid in 1..block {
             if moves.pages(valid, moved_path, inner_nodes) + extent.gain() > block {
                 break;
             }
             let reserve_blocks = 1 + valid.next_power_of_two().ilog2();
-            let room_pages = operation + reserve_blocks * block;
-            let closed = extent.blocks.saturating_sub((room_pages + path_pages - 1) / block + 1);
+            let reserve_pages = reserve_blocks * block;
+            let longest = operation + reserve_pages + path_pages - 1;
+            let closed = extent.blocks.saturating_sub(longest / block + 1);
             let limit_pages = (closed * (valid + 1)).saturating_sub(1);
             if limit_pages > best.limit_pages {
-                best = Self { limit_pages, room_pages, reserve_pages: reserve_blocks * block };
+                best = Self::with(limit_pages, operation, reserve_pages);
             }
         }
         best

@@ -63,11 +63,11 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
         if S::DESCRIPTION.in_place {
             return 0;
         }
-        self.budget.room_pages + self.space.room_to_fail()
+        self.budget.room_pages() + self.space.room_to_fail()
     }
 
     fn reserve_pages(&self) -> u32 {
-        self.budget.reserve_pages + self.space.room_to_fail()
+        self.budget.reserve_pages() + self.space.room_to_fail()
     }
 
     fn pages_to_empty(&self, valid: u32, together: bool) -> u32 {

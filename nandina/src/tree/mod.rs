@@ -103,6 +103,9 @@ pub struct Index<'b, F, S: Placement> {
     records: u32,
     inner_nodes: u32,
     budget: Budget,
+    /// The height and the inner nodes of the tree that the budget is for.
+    budget_height: u8,
+    budget_inner_nodes: u32,
     /// How the options would have pages moved.
     moves_asked: Moves,
     /// How they are moved.
@@ -312,10 +315,27 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
+    /// Sets the limits for the tree as it is, if they may be others than before the last change. They depend on nothing
+    /// that a change changes, but on the height, the inner nodes, and how many blocks more are bad than may be.
+    fn keep_budget(&mut self) {
+        let bad_blocks = self.space.log.blocks.bad_blocks();
+        let worn_out = bad_blocks > 0 && bad_blocks > self.space.log.reserve_blocks();
+        let is_same =
+            (self.budget_height, self.budget_inner_nodes) == (self.height, self.inner_nodes);
+        if !is_same || worn_out || self.moves_asked == Moves::Alone {
+            self.set_budget();
+        }
+        debug_assert!(
+            self.budget == self.budget_for(self.height, self.inner_nodes),
+            "the budget is of another tree"
+        );
+    }
+
     /// Sets the limits for the tree as it is. An index that is fuller than the moves asked for allow, because other
     /// settings filled it, moves pages together until it is not: else nothing could be removed.
     fn set_budget(&mut self) {
         self.moves = self.moves_asked;
+        (self.budget_height, self.budget_inner_nodes) = (self.height, self.inner_nodes);
         self.budget = self.budget_for(self.height, self.inner_nodes);
         if self.moves == Moves::Alone && self.space.taken_pages() > self.budget.limit_pages {
             self.moves = Moves::Together;

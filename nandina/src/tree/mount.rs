@@ -155,6 +155,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             records: 0,
             inner_nodes: 0,
             budget: Budget::default(),
+            budget_height: 0,
+            budget_inner_nodes: 0,
             moves_asked: options.moves,
             moves: options.moves,
             folding: options.folds,

@@ -129,7 +129,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         self.root = self.space.commit(self.root)?;
         self.records = records;
-        self.set_budget();
+        self.keep_budget();
         self.in_doubt = false;
         Ok(())
     }
