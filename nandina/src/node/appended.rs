@@ -118,7 +118,11 @@ fn initial(area: &[u8], shape: &Shape) -> Result<usize, NoNode> {
 /// Zero bits of the key and the payload at `index`.
 fn zeros(area: &[u8], shape: &Shape, index: usize) -> usize {
     let (at, end) = (shape.at(index), shape.at(index + 1) - shape.tag_bytes());
-    area[at..end].iter().map(|byte| byte.count_zeros() as usize).sum()
+    // A small microcontroller counts the bits of four bytes about as fast as those of one.
+    let (words, rest) = area[at..end].as_chunks::<4>();
+    let words: u32 = words.iter().map(|&word| u32::from_le_bytes(word).count_zeros()).sum();
+    let rest: u32 = rest.iter().map(|byte| byte.count_zeros()).sum();
+    (words + rest) as usize
 }
 
 /// The tag as it stands in the page.
@@ -134,6 +138,54 @@ fn is_whole(area: &[u8], shape: &Shape, slot: usize) -> bool {
 fn is_valid(area: &[u8], shape: &Shape, slot: usize) -> bool {
     let (byte, bit) = tags::valid_bit(slot, shape);
     area[byte] & bit != 0
+}
+
+fn key<'a>(area: &'a [u8], shape: &Shape, slot: usize) -> &'a [u8] {
+    &area[shape.at(slot)..][..shape.key_bytes()]
+}
+
+/// In `area`, which is as in a page that was checked, the slot that counts for `key`; if its key is not in the page, for
+/// the highest key below; if there is none, for the lowest of all. `None`, if no record is valid.
+///
+/// The node need not be unpacked for that. What was programmed with the page is in the order of its keys, and the page's
+/// checksum seals it; of what was appended, each slot is looked at. Of unpacked nodes nothing can be found like this.
+pub fn find(area: &[u8], shape: &Shape, wanted: &[u8]) -> Result<Option<usize>, NoNode> {
+    let initial = initial(area, shape)?;
+    let capacity = shape.capacity(area.len());
+    let end = (initial..capacity).find(|&slot| !is_whole(area, shape, slot)).unwrap_or(capacity);
+    let mut best: Option<usize> = None;
+    // The last slot of several with one key is met first.
+    for slot in (initial..end).rev() {
+        let its = key(area, shape, slot);
+        if its <= wanted
+            && best.is_none_or(|best| key(area, shape, best) < its)
+            && is_valid(area, shape, slot)
+        {
+            if its == wanted {
+                return Ok(Some(slot));
+            }
+            best = Some(slot);
+        }
+    }
+    let mut above = match Node::sorted(area, *shape, initial).search(wanted) {
+        Ok(slot) => slot + 1,
+        Err(slot) => slot,
+    };
+    while above > 0 && !is_valid(area, shape, above - 1) {
+        above -= 1;
+    }
+    if above > 0 && best.is_none_or(|best| key(area, shape, best) < key(area, shape, above - 1)) {
+        best = Some(above - 1);
+    }
+    Ok(best.or_else(|| lowest(area, shape, end)))
+}
+
+/// The slot that counts for the lowest key in the slots before `end`.
+#[cold]
+fn lowest(area: &[u8], shape: &Shape, end: usize) -> Option<usize> {
+    let valid = (0..end).rev().filter(|&slot| is_valid(area, shape, slot));
+    // The first of those that are equal.
+    valid.min_by_key(|&slot| key(area, shape, slot))
 }
 
 /// Makes of `area` as it stands in a page the node in RAM. Whatever the bytes are, this ends and does not panic;

@@ -10,6 +10,10 @@ use super::{HEADER_BYTES, Medium, PageHeader, Shape, VERSION, appended, checksum
 /// made; and from any other page on, sequence numbers never reach the end of their six bytes.
 const SEQUENCE_END: u64 = 1 << 47;
 
+/// What the byte of the header that says whether records are appended is in RAM, if the node was unpacked. In the page
+/// it is 1.
+const UNPACKED: u8 = 2;
+
 /// Why bytes are not a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PageFault {
@@ -106,6 +110,10 @@ impl PageLayout {
             let (system, sequence) = (header.system(), header.sequence());
             return Err(PageFault::Appended { system, sequence });
         }
+        // No page says that its node was unpacked.
+        if appended && frame[self.area_bytes() + field::APPENDED.start] > 1 {
+            return Err(PageFault::Damaged);
+        }
         if self.checksum(frame, is_appended && appended) != Some(header.checksum()) {
             return Err(PageFault::Damaged);
         }
@@ -166,15 +174,24 @@ impl PageLayout {
         shape.appended(self.area_bytes())
     }
 
-    /// Makes of the node in `frame`, a page that was opened, what it is in RAM ([`appended::unpack`]); answers
-    /// whether it is one. Where records are not appended, it is the same.
+    /// Makes of the node in `frame`, a page that was opened, what it is in RAM ([`appended::unpack`]), unless it was
+    /// done before; returns whether it is one. Where records are not appended, it is the same.
     pub fn unpack(&self, frame: &mut [u8]) -> bool {
-        if !self.header(frame).medium.appended {
+        if !self.is_packed(frame) {
             return true;
         }
-        let shape = self.appended_shape(frame);
-        let area = &mut frame[..self.area_bytes()];
-        shape.is_some_and(|shape| appended::unpack(area, &shape).is_ok())
+        let Some(shape) = self.appended_shape(frame) else { return false };
+        let (area, header) = frame.split_at_mut(self.area_bytes());
+        let is_node = appended::unpack(area, &shape).is_ok();
+        if is_node {
+            header[field::APPENDED.start] = UNPACKED;
+        }
+        is_node
+    }
+
+    /// Whether the node in `frame`, a page that was opened, is of appended records and as it is in the page.
+    pub fn is_packed(&self, frame: &[u8]) -> bool {
+        !matches!(frame[self.area_bytes() + field::APPENDED.start], 0 | UNPACKED)
     }
 }
 

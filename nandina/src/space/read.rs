@@ -37,8 +37,20 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(())
     }
 
-    /// Brings a page of the index into a page buffer: into `frame`, if no buffer holds it already.
+    /// Brings a page of the index into a page buffer: into `frame`, if no buffer holds it already. Its node is as it is
+    /// in RAM.
     pub(crate) fn load(&mut self, page: u32, frame: usize) -> Result<usize, Fault<F::Error>> {
+        let held = self.fetch(page, frame)?;
+        if K::APPENDS && !self.log.layout().unpack(self.log.frames.bytes_mut(held)) {
+            let page = PageNumber(self.log.frames.held(held));
+            self.log.frames.release(held);
+            return Err(Fault::Corrupt { page, reason: Damage::NoNode });
+        }
+        Ok(held)
+    }
+
+    /// The same; where records are appended, the node may be as it is in the page.
+    pub(crate) fn fetch(&mut self, page: u32, frame: usize) -> Result<usize, Fault<F::Error>> {
         let page = PageNumber(self.where_is(page));
         if let Some(held) = self.log.frames.holding(page) {
             return Ok(held);
@@ -94,10 +106,9 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         self.memory.expect(page.0, sum);
     }
 
-    /// Why the page in `frame`, which was just read, holds no node of this index; nothing if it does. Then the node is
-    /// as it is in RAM.
+    /// Why the page in `frame`, which was just read, is none of this index; nothing if it is.
     #[inline(never)]
-    fn unfit(&mut self, frame: usize) -> Option<Damage> {
+    fn unfit(&self, frame: usize) -> Option<Damage> {
         let (layout, bytes) = (self.log.layout(), self.log.frames.bytes(frame));
         if layout.medium(bytes) != self.log.medium || layout.identity(bytes) != self.log.identity()
         {
@@ -107,8 +118,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         if self.is_foreign(layout.sequence(bytes)) {
             return Some(Damage::AfterRoot);
         }
-        let is_node = !K::APPENDS || layout.unpack(self.log.frames.bytes_mut(frame));
-        (!is_node).then_some(Damage::NoNode)
+        None
     }
 
     fn is_foreign(&self, sequence: u64) -> bool {

@@ -105,6 +105,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         slot: usize,
     ) -> Result<u32, Fault<F::Error>> {
         let pointer = self.node(frame, level)?.pointer(slot);
+        self.pointed_to(page, pointer)
+    }
+
+    /// The page to which `pointer` leads, in a node that is on `page`.
+    #[inline(always)]
+    pub(super) fn pointed_to(&self, page: u32, pointer: u32) -> Result<u32, Fault<F::Error>> {
         if pointer == SAME_PAGE {
             return Ok(page);
         }

@@ -23,6 +23,8 @@ mod identify;
 mod idle;
 mod in_place;
 mod leaf_changes;
+mod limits;
+mod look_up;
 mod merge;
 mod mount;
 mod options;
@@ -63,7 +65,7 @@ use crate::error::{Damage, Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::Collector;
 use crate::place::{Level, Placement, node_in};
-use crate::space::{Budget, Moves, Space, Tree, twins};
+use crate::space::{Budget, Moves, Space, Tree};
 
 /// The highest tree that is built.
 pub const HEIGHT_MAX: u8 = 12;
@@ -296,6 +298,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         self.settle()?;
         self.space.begin_walk();
+        if S::DESCRIPTION.appends {
+            let found = self.look_up(key)?;
+            return Ok(found.map(|(frame, value)| &self.space.log.frames.bytes(frame)[value]));
+        }
         let mut path = Path::new();
         self.descend(&mut path, key, 1, false)?;
         let node = self.node(path.frame, 1)?;
@@ -313,46 +319,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.mount()?;
         }
         Ok(())
-    }
-
-    /// Sets the limits for the tree as it is, if they may be others than before the last change. They depend on nothing
-    /// that a change changes, but on the height, the inner nodes, and how many blocks more are bad than may be.
-    fn keep_budget(&mut self) {
-        let bad_blocks = self.space.log.blocks.bad_blocks();
-        let worn_out = bad_blocks > 0 && bad_blocks > self.space.log.reserve_blocks();
-        let is_same =
-            (self.budget_height, self.budget_inner_nodes) == (self.height, self.inner_nodes);
-        if !is_same || worn_out || self.moves_asked == Moves::Alone {
-            self.set_budget();
-        }
-        debug_assert!(
-            self.budget == self.budget_for(self.height, self.inner_nodes),
-            "the budget is of another tree"
-        );
-    }
-
-    /// Sets the limits for the tree as it is. An index that is fuller than the moves asked for allow, because other
-    /// settings filled it, moves pages together until it is not: else nothing could be removed.
-    fn set_budget(&mut self) {
-        self.moves = self.moves_asked;
-        (self.budget_height, self.budget_inner_nodes) = (self.height, self.inner_nodes);
-        self.budget = self.budget_for(self.height, self.inner_nodes);
-        if self.moves == Moves::Alone && self.space.taken_pages() > self.budget.limit_pages {
-            self.moves = Moves::Together;
-            self.budget = self.budget_for(self.height, self.inner_nodes);
-        }
-    }
-
-    fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
-        if S::DESCRIPTION.in_place {
-            return Budget::in_place(twins(self.space.log.geometry().pages()));
-        }
-        let capacity = self.space.mappings.capacity();
-        let paths = (
-            S::path_pages(height),
-            fold::moved_path::<S>(capacity, height, inner_nodes, self.space.log.block_pages()),
-        );
-        Budget::new(&self.space.extent(), self.moves, height, paths, inner_nodes)
     }
 
     fn form(&self) -> Form {

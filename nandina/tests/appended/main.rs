@@ -5,9 +5,9 @@ mod cases;
 mod page;
 
 use nandina::node::appended::{
-    Change, NoNode, append_image, capacity, change, pack, removal, sealed, unpack,
+    Change, NoNode, append_image, capacity, change, find, pack, removal, sealed, unpack,
 };
-use nandina::node::{NodeMut, Shape};
+use nandina::node::{Node, NodeMut, Shape};
 use page::{FORMS, Model, Page, Step, act, begin, key, payload, records, shape, step};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -74,6 +74,30 @@ fn tear(
     Ok(())
 }
 
+/// What is found in a page is what is found in the node that it becomes in RAM.
+fn found_as_in_ram(area: &[u8], shape: &Shape) -> Result<(), TestCaseError> {
+    let mut unpacked = area.to_vec();
+    unpack(&mut unpacked, shape).unwrap();
+    let node = Node::parse(&unpacked, *shape).unwrap();
+    let record = |bytes: &[u8]| bytes[..shape.key_bytes() + shape.payload_bytes()].to_vec();
+    let numbers = (0..node.count()).map(|at| u16::from_be_bytes([0, node.key(at)[0]]));
+    for number in numbers.chain([0, 1, 17, 130, 255, 256, 0xFFFF]).collect::<Vec<_>>() {
+        for near in [number.saturating_sub(1), number, number.saturating_add(1)] {
+            let wanted = key(near, shape);
+            let slot = find(area, shape, &wanted).unwrap();
+            let found = slot.map(|slot| record(&area[slot_at(shape, slot)..]));
+            let index = (node.count() > 0).then(|| node.child_slot(&wanted));
+            let expected = index.map(|index| record(&unpacked[slot_at(shape, index)..]));
+            prop_assert_eq!(found, expected, "key {}", near);
+        }
+    }
+    Ok(())
+}
+
+fn slot_at(shape: &Shape, slot: usize) -> usize {
+    shape.head_bytes() + slot * shape.record_bytes()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
@@ -106,6 +130,7 @@ proptest! {
                 _ => {}
             }
             prop_assert_eq!(records(&node, &shape), model.clone(), "after {:?}", step);
+            found_as_in_ram(&page.area, &shape)?;
         }
     }
 
@@ -164,6 +189,10 @@ proptest! {
         }
         let _ = sealed(&node, &shape);
         let before = node.clone();
+        let wanted = key(7, &shape);
+        if let Ok(Some(slot)) = find(&node, &shape, &wanted) {
+            prop_assert!(slot < capacity(form.0, &shape));
+        }
         if unpack(&mut node, &shape).is_err() {
             prop_assert_eq!(node, before);
             return Ok(());

@@ -1,0 +1,49 @@
+//! How many pages may be valid in the tree as it is. Nothing is read or written here.
+
+use super::{Index, fold};
+use crate::flash::Flash;
+use crate::place::Placement;
+use crate::space::{Budget, Moves, twins};
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Sets the limits for the tree as it is, if they may be others than before the last change. They depend on nothing
+    /// that a change changes, but on the height, the inner nodes, and how many blocks more are bad than may be.
+    pub(super) fn keep_budget(&mut self) {
+        let bad_blocks = self.space.log.blocks.bad_blocks();
+        let worn_out = bad_blocks > 0 && bad_blocks > self.space.log.reserve_blocks();
+        let is_same =
+            (self.budget_height, self.budget_inner_nodes) == (self.height, self.inner_nodes);
+        if !is_same || worn_out || self.moves_asked == Moves::Alone {
+            self.set_budget();
+        }
+        debug_assert!(
+            self.budget == self.budget_for(self.height, self.inner_nodes),
+            "the budget is of another tree"
+        );
+    }
+
+    /// Sets the limits for the tree as it is. An index that is fuller than the moves asked for allow, because other
+    /// settings filled it, moves pages together until it is not: else nothing could be removed.
+    #[inline(never)]
+    pub(super) fn set_budget(&mut self) {
+        self.moves = self.moves_asked;
+        (self.budget_height, self.budget_inner_nodes) = (self.height, self.inner_nodes);
+        self.budget = self.budget_for(self.height, self.inner_nodes);
+        if self.moves == Moves::Alone && self.space.taken_pages() > self.budget.limit_pages {
+            self.moves = Moves::Together;
+            self.budget = self.budget_for(self.height, self.inner_nodes);
+        }
+    }
+
+    pub(super) fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
+        if S::DESCRIPTION.in_place {
+            return Budget::in_place(twins(self.space.log.geometry().pages()));
+        }
+        let capacity = self.space.mappings.capacity();
+        let paths = (
+            S::path_pages(height),
+            fold::moved_path::<S>(capacity, height, inner_nodes, self.space.log.block_pages()),
+        );
+        Budget::new(&self.space.extent(), self.moves, height, paths, inner_nodes)
+    }
+}

@@ -1,0 +1,72 @@
+//! A lookup where records are appended to pages: nodes are searched as they are in their pages, and not unpacked for it.
+//! Nothing is written here.
+//!
+//! No bound is needed for what is trimmed elsewhere: the key is below the bounds of all nodes on its way, and what these
+//! hold of others is not.
+
+use core::ops::Range;
+
+use super::Index;
+use crate::bytes::u32_at;
+use crate::error::{Damage, Fault};
+use crate::flash::Flash;
+use crate::node::{Node, appended};
+use crate::place::Placement;
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// The page buffer that holds the leaf of `key`, and where the value is in it. Cost: at most *h* page reads.
+    pub(super) fn look_up(
+        &mut self,
+        key: &[u8],
+    ) -> Result<Option<(usize, Range<usize>)>, Fault<F::Error>> {
+        let (mut page, mut level) = (self.root, self.height);
+        loop {
+            let frame = self.space.fetch(page, self.visiting(level))?;
+            let Some((is_key, payload)) = self.nearest(frame, level, key)? else {
+                if self.height > 1 {
+                    return Err(self.corrupt_at(page, Damage::LacksNode));
+                }
+                return Ok(None);
+            };
+            if level == 1 {
+                return Ok(is_key.then_some((frame, payload)));
+            }
+            let pointer = u32_at(&self.space.log.frames.bytes(frame)[payload], 0);
+            page = self.pointed_to(page, pointer)?;
+            level -= 1;
+        }
+    }
+
+    /// In the node of `level` in `frame`, the payload of `key`, of the highest key below, or of the lowest of all, and
+    /// whether it is that of `key`. `None`, if the node is empty.
+    fn nearest(
+        &self,
+        frame: usize,
+        level: u8,
+        key: &[u8],
+    ) -> Result<Option<(bool, Range<usize>)>, Fault<F::Error>> {
+        let (bytes, layout) = (self.space.log.frames.bytes(frame), self.space.log.layout());
+        if layout.lowest(bytes) > level {
+            return Err(self.corrupt(frame, Damage::LacksNode));
+        }
+        let at = self.level(level);
+        let extent = S::extent(layout.area_bytes(), level, self.height);
+        let area = &bytes[extent.clone()];
+        let found = if layout.is_packed(bytes) {
+            let Ok(found) = appended::find(area, &at.shape, key) else {
+                return Err(self.corrupt(frame, Damage::NoNode));
+            };
+            found
+        } else {
+            let Some(node) = Node::parse(area, at.shape) else {
+                return Err(self.corrupt(frame, Damage::NodeTooFull));
+            };
+            (node.count() > 0).then(|| node.child_slot(key))
+        };
+        Ok(found.map(|slot| {
+            let its = extent.start + at.shape.at(slot);
+            let payload = its + at.shape.key_bytes();
+            (&bytes[its..payload] == key, payload..payload + at.shape.payload_bytes())
+        }))
+    }
+}
