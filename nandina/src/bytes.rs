@@ -60,6 +60,16 @@ pub fn count_bits(bytes: &[u8], from: usize, to: usize) -> u32 {
     edges + bytes[first..last].iter().map(|byte| byte.count_ones()).sum::<u32>()
 }
 
+/// Whether one of the bits from `from` to before `to` is set.
+pub fn has_bits(bytes: &[u8], from: usize, to: usize) -> bool {
+    let (first, last) = (from.div_ceil(8).min(to.div_ceil(8)), to / 8);
+    if first > last {
+        return (from..to).any(|at| Bits(bytes).has(at));
+    }
+    bytes[first..last].iter().any(|&byte| byte != 0)
+        || (from..first * 8).chain(last * 8..to).any(|at| Bits(bytes).has(at))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +83,17 @@ mod tests {
         bits.set(7, false);
         assert_eq!(bits.0, [0x01, 0x01, 0x80]);
         assert!((0..24).filter(|&number| bits.has(number)).eq([0, 8, 23]));
+    }
+
+    #[test]
+    fn bits_of_a_range_are_counted_and_found() {
+        let bytes = [0b1000_0001, 0, 0b0000_0100, 0xFF];
+        for from in 0..=32 {
+            for to in from..=32 {
+                let count = (from..to).filter(|&at| Bits(&bytes[..]).has(at)).count();
+                assert_eq!(count_bits(&bytes, from, to) as usize, count, "{from}..{to}");
+                assert_eq!(has_bits(&bytes, from, to), count > 0, "{from}..{to}");
+            }
+        }
     }
 }

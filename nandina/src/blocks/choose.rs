@@ -63,7 +63,7 @@ impl Blocks<'_> {
         Some(block) != active
             && !self.is_bad(block)
             && !self.is_stuck(block)
-            && self.valid_in(block) > 0
+            && self.has_valid(block)
     }
 
     /// The block whose data has rested so long that the others wear out around it, if there is one, when the program

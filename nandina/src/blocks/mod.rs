@@ -22,7 +22,7 @@ pub(crate) use wear::{LAG, LOOK_EVERY, TRIES};
 use order::{Choice, is_ordered, order_bytes};
 use tracked::TRACKED_BYTES;
 
-use crate::bytes::{Bits, count_bits, u32_at};
+use crate::bytes::{Bits, count_bits, has_bits, u32_at};
 use crate::flash::{BlockNumber, Geometry, PageNumber};
 
 /// No chip has so many blocks.
@@ -272,7 +272,7 @@ impl<'b> Blocks<'b> {
         let is_taken = self.has(block, Mark::Bad)
             || self.has(block, Mark::Reserved)
             || self.has(block, Mark::Held);
-        !is_taken && self.valid_in(block) == 0
+        !is_taken && !self.has_valid(block)
     }
 
     const fn safe_pages(&self) -> u32 {
@@ -493,6 +493,15 @@ impl<'b> Blocks<'b> {
         let from = block.0 as usize * self.pages_per_block as usize;
         let to = from + self.pages_per_block as usize;
         count_bits(self.bits, from, to)
+    }
+
+    /// Whether a page of the block is valid: known as soon as one is found.
+    fn has_valid(&self, block: BlockNumber) -> bool {
+        if self.searches() {
+            return self.counted_in(block) > 0;
+        }
+        let from = block.0 as usize * self.pages_per_block as usize;
+        has_bits(self.bits, from, from + self.pages_per_block as usize)
     }
 
     /// Whether the page is valid; where pages are searched for, whether it may be.

@@ -314,10 +314,11 @@ pub fn next_valid<'b, F: Flash>(
     block: BlockNumber,
     from: u32,
 ) -> Result<Option<(PageNumber, u32)>, Fault<F::Error>> {
+    // To find out whether a page is needed makes none valid or garbage.
+    if owner.log().blocks.valid_in(block) == 0 {
+        return Ok(None);
+    }
     for place in from..owner.log().geometry().pages_per_block {
-        if owner.log().blocks.valid_in(block) == 0 {
-            break;
-        }
         let page = owner.log().geometry().page_in(block, place);
         if owner.log().blocks.is_valid(page) && (owner.knows_pages() || owner.is_needed(page)?) {
             return Ok(Some((page, place)));
