@@ -190,10 +190,12 @@ pub fn plan<S: Placement>(
             // be torn, and those.
             let reads = 2 * reads + 3 * pages + (2 * MOUNT_LOOKS + 4) * u64::from(geometry.blocks);
             let opened = opened(reads);
-            // All that was programmed since the last mount may be written anew.
+            // All that was programmed since the last mount may be written anew, and be looked at
+            // before, and once more if that is not possible, for a record that is torn.
             let (moves, path) = (leaves + inner, u64::from(path));
+            let looks = if S::DESCRIPTION.appends { 2 * MOUNT_LOOKS } else { 0 };
             Cost {
-                reads: opened.reads + moves * (4 + 4 * u64::from(tree.height)),
+                reads: opened.reads + moves * (4 + 4 * u64::from(tree.height) + looks),
                 programs: opened.programs + moves * (path + 1),
                 erases: opened.erases
                     + moves * (path + 1) / u64::from(block_pages)

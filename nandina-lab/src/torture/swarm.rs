@@ -272,7 +272,7 @@ impl Life {
     /// On a chip that is not worn out everything can be removed, and put again.
     fn demand_progress<S: Placement>(&mut self) -> Result<(), String> {
         let worn_out = self.is_worn_out();
-        // Then the chip's own error is handed on: it is not the blocks that fail, but the way to them.
+        // Then the index hands on the chip's own error: it blames the way to the blocks, not them.
         let most_fail = lost_blocks(&self.chip) > 8.max(self.chip.geometry().blocks / 4);
         let may_refuse = |error: &WriteError<ChipError>| match error {
             WriteError::Full { .. } | WriteError::WornOut { .. } => worn_out,

@@ -109,7 +109,8 @@ pub fn filled<S: Placement>(case: &Case, records: u32, ram: &mut [u8]) -> Result
     Ok(chip)
 }
 
-/// Formats a chip, puts so many records into it until all blocks were erased, and does not `close` it.
+/// Formats a chip, puts so many records into it until all blocks were erased, and does not `close`
+/// it.
 pub fn fill<F: Flash, S: Placement>(
     chip: &mut F,
     case: &Case,

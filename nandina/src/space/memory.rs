@@ -15,7 +15,7 @@ pub trait Memory: Default {
         let _ = page;
     }
 
-    /// The checksum of what a page holds that is read now so, now so.
+    /// The checksum of what a page is taken to hold that reads otherwise each time.
     fn expected(&self, page: u32) -> Option<u32> {
         let _ = page;
         None
@@ -38,8 +38,9 @@ pub trait Memory: Default {
     }
 }
 
-/// The page that was programmed last since the mount, and how often; the number above which pages were programmed
-/// since then; and a page that is read now so, now so, and the checksum of what it is taken to hold.
+/// The page that was programmed last since the mount, and how often; the number above which pages
+/// were programmed since then; and a page that reads otherwise each time, and the checksum of what
+/// it is taken to hold.
 #[derive(Default)]
 pub struct LastProgrammed(Option<(u32, u8)>, u64, Option<(u32, u32)>);
 

@@ -91,7 +91,7 @@ pub struct Index<'b, F, S: Placement> {
     newest: (u32, u64),
     /// Pages with this sequence number or a higher one do not count: they turned out to be torn.
     torn_from: u64,
-    /// The highest sequence number that was given when that was found out: what is written since counts.
+    /// The highest number that was given when that was found out: what is written since counts.
     torn_to: u64,
     /// Pages that do not count because they could not be read each time.
     torn: [u32; TORN_MAX],

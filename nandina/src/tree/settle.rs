@@ -42,9 +42,10 @@ fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Whether a mount can begin again without the newest root, of whose tree `page` cannot be read. That is so if it is
-    /// the page that was programmed last, which is torn: what was torn was never acknowledged. It is so as well if `page`
-    /// reads now so, now otherwise: its block was erased, or was about to be, so no tree that counts needs it.
+    /// Whether a mount can begin again without the newest root, of whose tree `page` cannot be read.
+    /// It can if that is the page that was programmed last, which is torn: what was torn was never
+    /// acknowledged. It can as well if `page` reads otherwise each time: the erase of its block was
+    /// begun, so no tree that counts needs it.
     ///
     /// Cost: [`LOOKS`] reads at most.
     pub(super) fn is_torn(
@@ -206,8 +207,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         // What was held is free.
         gc::review_reserve(self);
-        // The first page of all that says so. Where the newest root counts it is the root: a torn one
-        // that this mount did not see is older.
+        // The first page of all that says so. Where the newest root counts it is the root: a torn
+        // one that this mount did not see is older.
         if S::DESCRIPTION.appends {
             self.move_page(PageNumber(self.root), None)
         } else {
