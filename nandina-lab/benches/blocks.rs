@@ -24,7 +24,7 @@ fn choices(bencher: Bencher<'_, '_>, count: u32) {
     let mut state = 1_u32;
     let mut random = move |below: u32| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (u64::from(state) * u64::from(below) >> 32) as u32
+        ((u64::from(state) * u64::from(below)) >> 32) as u32
     };
     for block in (0..count).filter(|block| block % 64 > 0) {
         blocks.set_erase_count(BlockNumber(block), random(50));

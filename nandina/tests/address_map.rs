@@ -160,7 +160,7 @@ const WRITES: u32 = 600;
 /// Logical pages that are written, one after the other, and with what.
 fn work(writes: u32) -> impl Iterator<Item = (u32, u8)> {
     (0..writes)
-        .map(|at| (at.wrapping_mul(0x9E37_79B1) >> 8 & 0xFFFF).rem_euclid(LOGICAL as u32))
+        .map(|at| ((at.wrapping_mul(0x9E37_79B1) >> 8) & 0xFFFF).rem_euclid(LOGICAL as u32))
         .zip((0..=255).cycle())
 }
 
@@ -185,7 +185,7 @@ fn a_flat_address_map_on_the_log_is_right_after_every_cut() {
         let mut chip = Chip::new(CHIP);
         let cut = Cut::ALL[operation as usize % Cut::ALL.len()];
         chip.cut_at(operation, cut);
-        let mut model = vec![None; LOGICAL];
+        let mut model = [None; LOGICAL];
         let mut waiting = None;
         if let Ok(mut mapped) = Mapped::mount(&mut chip, &mut ram) {
             for (logical, byte) in work(WRITES) {

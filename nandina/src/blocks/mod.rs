@@ -1,7 +1,7 @@
 //! What is known of each erase block: which of its pages are valid, whether it is bad, how worn it
 //! is, and which block to open, to empty or to collect next. Nothing here reads, programs or erases.
 //!
-//! RAM: one bit for each page, and for each block one bit for each [`Mark`]; four bytes for each
+//! RAM: one bit for each page, and for each block one bit for each mark; four bytes for each
 //! block where its erases are counted. All of it is rebuilt by a mount. Some ways to choose what is
 //! collected need more: the time when a block was opened, or counts of what was superseded in some
 //! blocks.
