@@ -153,7 +153,8 @@ impl Blocks<'_> {
     }
 }
 
-#[cfg(test)]
+// Without the feature there is no tournament to compare with.
+#[cfg(all(test, feature = "large-devices"))]
 mod tests {
     use proptest::prelude::*;
 
