@@ -1,5 +1,5 @@
-//! Chooses the board by the target and the system by the variable `NANDINA_SYSTEM`, a key of the registry. It
-//! names no system itself.
+//! Chooses the board by the target and the system by the variable `NANDINA_SYSTEM`, a key of the
+//! registry. It names no system itself.
 
 use std::{any::type_name, env, fs, path::Path};
 

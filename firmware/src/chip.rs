@@ -1,5 +1,6 @@
-//! A simulated chip, small enough for a microcontroller: it checks the media contract and keeps its pages in a
-//! file of the host. It never lets a broken rule pass: the operation fails and nothing is changed.
+//! A simulated chip, small enough for a microcontroller: it checks the media contract and keeps its
+//! pages in a file of the host. It never lets a broken rule pass: the operation fails and nothing
+//! is changed.
 
 use nandina::flash::{
     BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, Needs, PageNumber, Pairing,
@@ -211,7 +212,8 @@ impl<'c> Chip<'c> {
     }
 }
 
-/// What the driver does is no work of the index: the instructions between enter and leave are not counted.
+/// What the driver does is no work of the index: the instructions between enter and leave are not
+/// counted.
 macro_rules! driver {
     ($work:expr) => {{
         measure::enter_driver();

@@ -1,5 +1,5 @@
-//! The way to the host by semihosting: a file that holds the pages of the chip, and lines of text. The index
-//! never sees it. Unsafe code is here because a call to the host hands over addresses.
+//! The way to the host by semihosting: a file that holds the pages of the chip, and lines of text.
+//! The index never sees it. Unsafe code is here because a call to the host hands over addresses.
 
 use core::fmt::{Display, Write};
 
@@ -11,11 +11,13 @@ pub struct File {
 }
 
 impl File {
-    /// Makes the file, empty, in the folder in which the emulator runs. `name` ends with a zero byte.
+    /// Makes the file, empty, in the folder in which the emulator runs. `name` ends with a zero
+    /// byte.
     pub fn create(name: &[u8]) -> Option<Self> {
         assert!(name.last() == Some(&0));
         let mode = nr::open::RW_TRUNC_BINARY;
-        // SAFETY: the host reads `name`, which ends with a zero byte and lives longer than the call.
+        // SAFETY: the host reads `name`, which ends with a zero byte and lives longer than the
+        // call.
         let handle = unsafe { syscall!(OPEN, name.as_ptr(), mode, name.len() - 1) };
         (handle as isize >= 0).then_some(Self { handle })
     }
@@ -27,15 +29,17 @@ impl File {
 
     /// Fills `bytes` from `offset` on. Answers whether it could.
     pub fn read(&self, offset: u32, bytes: &mut [u8]) -> bool {
-        // SAFETY: the host writes at most `bytes.len()` bytes there. It answers how many are missing.
+        // SAFETY: the host writes at most `bytes.len()` bytes there. It answers how many are
+        // missing.
         self.seek(offset)
             && unsafe { syscall!(READ, self.handle, bytes.as_mut_ptr(), bytes.len()) == 0 }
     }
 
-    /// Writes `bytes` from `offset` on, and zeros before them where the file ends earlier. Answers whether it
-    /// could.
+    /// Writes `bytes` from `offset` on, and zeros before them where the file ends earlier. Answers
+    /// whether it could.
     pub fn write(&self, offset: u32, bytes: &[u8]) -> bool {
-        // SAFETY: the host reads `bytes.len()` bytes from there. It answers how many it has not written.
+        // SAFETY: the host reads `bytes.len()` bytes from there. It answers how many it has not
+        // written.
         self.seek(offset)
             && unsafe { syscall!(WRITE, self.handle, bytes.as_ptr(), bytes.len()) == 0 }
     }

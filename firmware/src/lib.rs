@@ -1,5 +1,5 @@
-//! What the images share: the simulated chip, the way to the host, the measuring, and the work. Nothing here
-//! names a system: `build.rs` chooses one for each image.
+//! What the images share: the simulated chip, the way to the host, the measuring, and the work.
+//! Nothing here names a system: `build.rs` chooses one for each image.
 #![no_std]
 
 pub mod chip;

@@ -1,8 +1,10 @@
-//! Measures calls of the index: the deepest stack, and instructions without those of the driver. Nothing that
-//! measures is counted itself. Unsafe code is here because a stack is painted and marks stand in assembler.
+//! Measures calls of the index: the deepest stack, and instructions without those of the driver.
+//! Nothing that measures is counted itself. Unsafe code is here because a stack is painted and
+//! marks stand in assembler.
 //!
-//! Instructions are counted twice: exactly by a plugin of the emulator (`count.c`), which watches for the marks;
-//! and by the system timer, which follows instructions if the emulator runs with `-icount`.
+//! Instructions are counted twice: exactly by a plugin of the emulator (`count.c`), which watches
+//! for the marks; and by the system timer, which follows instructions if the emulator runs with
+//! `-icount`.
 
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +14,8 @@ use cortex_m::register::msp;
 
 use crate::host::Report;
 
-/// Bytes of stack that are painted below each call; a call that needs more is reported with all of them.
+/// Bytes of stack that are painted below each call; a call that needs more is reported with all of
+/// them.
 const WINDOW_BYTES: usize = 6 << 10;
 
 const PAINT: u32 = 0xC5C5_C5C5;
@@ -23,7 +26,8 @@ const TICKS: u32 = 0x00FF_FFFF;
 /// Instructions of the loop that says how many the timer sees in a tick.
 const CALIBRATION: u32 = 20_000;
 
-/// Makes functions that do nothing, so that a plugin sees when they are reached, and the list of them.
+/// Makes functions that do nothing, so that a plugin sees when they are reached, and the list of
+/// them.
 macro_rules! marks {
     ($($kind:ident $mark:ident $name:literal),+ $(,)?) => {
         /// What is measured.
@@ -101,7 +105,8 @@ fn ticks_since(since: u32) -> u32 {
     since.wrapping_sub(SYST::get_current()) & TICKS
 }
 
-/// The index pauses: what it took since it went on last is added. A call may be longer than the timer counts.
+/// The index pauses: what it took since it went on last is added. A call may be longer than the
+/// timer counts.
 #[inline(always)]
 fn pause() {
     let ticks = INDEX_TICKS.load(Ordering::Relaxed) + ticks_since(SINCE.load(Ordering::Relaxed));
@@ -207,7 +212,8 @@ fn paint(top: usize) {
     let end = msp::read() as usize - 32;
     let mut word = (top - WINDOW_BYTES) as *mut u32;
     while (word as usize) < end {
-        // SAFETY: below the stack pointer nobody keeps anything; `main` has checked that the window is free.
+        // SAFETY: below the stack pointer nobody keeps anything; `main` has checked that the window
+        // is free.
         unsafe { word.write_volatile(PAINT) };
         word = word.wrapping_add(1);
     }

@@ -8,7 +8,8 @@ pub const KEY_BYTES: usize = 4;
 /// Bytes of a value.
 pub const VALUE_BYTES: usize = 12;
 
-/// A small generator of numbers (xorshift, Marsaglia 2003); it never repeats within 2^32 - 1 of them.
+/// A small generator of numbers (xorshift, Marsaglia 2003); it never repeats within 2^32 - 1 of
+/// them.
 pub struct Random(u32);
 
 impl Random {

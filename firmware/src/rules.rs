@@ -1,5 +1,5 @@
-//! Shows that the chip refuses what breaks a rule of the media contract, before an index is trusted to it. A
-//! chip that lets everything pass would show nothing.
+//! Shows that the chip refuses what breaks a rule of the media contract, before an index is trusted
+//! to it. A chip that lets everything pass would show nothing.
 
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 

@@ -1,5 +1,5 @@
-//! The conformance smoke test: a small life of an index, compared with what it must be at each step. It
-//! measures nothing but the stack, and never prints.
+//! The conformance smoke test: a small life of an index, compared with what it must be at each
+//! step. It measures nothing but the stack, and never prints.
 
 use nandina::key;
 
@@ -88,7 +88,8 @@ fn take(
     Ok(())
 }
 
-/// Demands that the index holds what the model does, however it is asked, and that its check finds nothing.
+/// Demands that the index holds what the model does, however it is asked, and that its check finds
+/// nothing.
 fn verify(index: &mut Index<'_, '_>, model: &Model, meter: &mut Meter) -> Result<(), Failure> {
     let records = model.iter().filter(|&&version| version > 0).count();
     demand(index.len() as usize == records, "the number of records")?;

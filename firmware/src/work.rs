@@ -1,5 +1,5 @@
-//! The fixed work whose cost is reported: random inserts, then random lookups and short scans. The numbers are
-//! the same on every system of a board, and change only with the golden figures.
+//! The fixed work whose cost is reported: random inserts, then random lookups and short scans. The
+//! numbers are the same on every system of a board, and change only with the golden figures.
 
 use nandina::place::Placement;
 use nandina::{Options, WriteError, key};

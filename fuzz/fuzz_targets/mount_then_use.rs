@@ -1,4 +1,5 @@
-//! Mounts a damaged medium and uses it. The body is in the lab, where the tests run it on the corpus too.
+//! Mounts a damaged medium and uses it. The body is in the lab, where the tests run it on the
+//! corpus too.
 
 #![no_main]
 

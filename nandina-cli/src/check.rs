@@ -1,4 +1,5 @@
-//! `nandina check`: the list of invariants that do not hold, and an exit code for scripts. Nothing is written.
+//! `nandina check`: the list of invariants that do not hold, and an exit code for scripts. Nothing
+//! is written.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

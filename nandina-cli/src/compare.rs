@@ -1,5 +1,5 @@
-//! `nandina compare`: the same work on several systems, side by side. The work is random, a user's records, a
-//! paper's workload or a trace.
+//! `nandina compare`: the same work on several systems, side by side. The work is random, a user's
+//! records, a paper's workload or a trace.
 
 use std::path::{Path, PathBuf};
 
@@ -39,11 +39,12 @@ pub struct Compare {
     /// Bytes of a key, 1 to 64; with --input 4, 8 or more [default: 4, or what the column needs]
     #[arg(long, conflicts_with_all = ["trace", "workload"], value_parser = size(1..=64))]
     key_size: Option<usize>,
-    /// Bytes of a value, 0 to 65,535, as long as two records fit in a leaf [default: 4, or what the column
-    /// needs]
+    /// Bytes of a value, 0 to 65,535, as long as two records fit in a leaf [default: 4, or what the
+    /// column needs]
     #[arg(long, conflicts_with_all = ["trace", "workload"], value_parser = size(0..=65_535))]
     value_size: Option<usize>,
-    /// Bytes of RAM for each index; page buffers are added as they fit [default: what each system needs]
+    /// Bytes of RAM for each index; page buffers are added as they fit [default: what each system
+    /// needs]
     #[arg(long)]
     ram: Option<usize>,
     /// Records from a file instead: CSV with a header, or 512-byte sensor pages; either may be

@@ -1,4 +1,5 @@
-//! Draws a figure into a folder, as SVG and as PNG. The font is built in, so that drawings are the same everywhere.
+//! Draws a figure into a folder, as SVG and as PNG. The font is built in, so that drawings are the
+//! same everywhere.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -369,8 +370,8 @@ where
     Ok(())
 }
 
-/// Writes `words` `down` pixels below a place of the chart, in letters so small that they are no wider
-/// than `width` bars.
+/// Writes `words` `down` pixels below a place of the chart, in letters so small that they are no
+/// wider than `width` bars.
 fn label<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
     chart: &BarChart<'_, B>,

@@ -40,7 +40,8 @@ pub struct Create {
     /// Chip to simulate; `nandina devices` lists them
     #[arg(long)]
     device: String,
-    /// Blocks of the chip, 1 to 1,048,576, fewer if a block has more than 16 pages [default: as the device has]
+    /// Blocks of the chip, 1 to 1,048,576, fewer if a block has more than 16 pages [default: as the
+    /// device has]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     blocks: Option<u32>,
     /// System that writes the tree; `nandina systems` lists them
@@ -52,8 +53,8 @@ pub struct Create {
     /// What the values are, as for keys, as long as two records fit in a leaf
     #[arg(long, value_name = "KIND")]
     value: String,
-    /// With checkpoints, so that opening reads what was written since the last one and not a page of every block; they
-    /// take four blocks and some room beside, much of a chip of few blocks
+    /// With checkpoints, so that opening reads what was written since the last one and not a page
+    /// of every block; they take four blocks and some room beside, much of a chip of few blocks
     #[arg(long)]
     checkpoints: bool,
     /// Print JSON

@@ -1,5 +1,5 @@
-//! `nandina inspect`: what the lab found on the chip of an image, as tables or JSON. Nothing is written, and no
-//! figure is computed here.
+//! `nandina inspect`: what the lab found on the chip of an image, as tables or JSON. Nothing is
+//! written, and no figure is computed here.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! `nandina torture`: cuts of power and faults of chips, and what they did to each system.
 //!
-//! Exit code 1 if an index did not survive a case; each such case is named, and the name replays it. A replayed
-//! case whose cut is never reached has exit code 1 too.
+//! Exit code 1 if an index did not survive a case; each such case is named, and the name replays
+//! it. A replayed case whose cut is never reached has exit code 1 too.
 
 use std::process::ExitCode;
 
@@ -30,15 +30,15 @@ pub struct Arguments {
     /// Changes and lookups asked of each system in a swarm, 1 to 10,000,000,000 [default: 200,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
     operations: Option<u64>,
-    /// A larger run, higher trees and more collections for the modes that cut at every operation; takes
-    /// minutes to hours
+    /// A larger run, higher trees and more collections for the modes that cut at every operation;
+    /// takes minutes to hours
     #[arg(long)]
     large: bool,
     /// The fewest page buffers that there can be, and pages moved alone
     #[arg(long)]
     lean: bool,
-    /// Blocks from one checkpoint to the next, 1 to 12, in the modes that cut at every operation; a swarm chooses
-    /// itself [default: no checkpoints]
+    /// Blocks from one checkpoint to the next, 1 to 12, in the modes that cut at every operation; a
+    /// swarm chooses itself [default: no checkpoints]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
     checkpoints: Option<u32>,
     /// Torn pages are unstable: each read of one may find something else

@@ -1,5 +1,5 @@
-//! What is wrong with a command line, in one line as every other mistake: what clap says in several, without
-//! its usage, and where to read more.
+//! What is wrong with a command line, in one line as every other mistake: what clap says in
+//! several, without its usage, and where to read more.
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Command, CommandFactory};

@@ -1,5 +1,5 @@
-//! `nandina wear`: erases of each block, and how long the chip of an image will last. Nothing is written, and no
-//! figure is computed here.
+//! `nandina wear`: erases of each block, and how long the chip of an image will last. Nothing is
+//! written, and no figure is computed here.
 
 use std::path::PathBuf;
 
@@ -18,8 +18,8 @@ const ROW: usize = 16;
 pub struct Wear {
     /// The image
     image: PathBuf,
-    /// Days in which the chip came to be as worn as it is, 0.001 to 100,000; without it, records that were
-    /// put or removed by this program are counted
+    /// Days in which the chip came to be as worn as it is, 0.001 to 100,000; without it, records
+    /// that were put or removed by this program are counted
     #[arg(long, value_name = "DAYS", value_parser = days, allow_negative_numbers = true)]
     days_observed: Option<f64>,
     /// Print JSON

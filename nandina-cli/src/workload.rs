@@ -1,4 +1,5 @@
-//! `nandina workload`: makes a workload of the μ-Tree paper, prints its counts beside the paper's, saves it as a trace.
+//! `nandina workload`: makes a workload of the μ-Tree paper, prints its counts beside the paper's,
+//! saves it as a trace.
 
 use std::path::{Path, PathBuf};
 
@@ -69,12 +70,13 @@ pub struct Postmark {
 
 #[derive(Args)]
 pub struct KernelCompile {
-    /// List of the tree's files, `type<TAB>bytes<TAB>path` a line; may be compressed with zstd [default: a tree
-    /// made by rule and seed]
+    /// List of the tree's files, `type<TAB>bytes<TAB>path` a line; may be compressed with zstd
+    /// [default: a tree made by rule and seed]
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
-    /// Files of the tree, 1 to 1,000,000: made by rule, or so many of the list's, in runs that are spread evenly over
-    /// it; a number above the list's takes all [default: 24,800, of a list 25,600; with --quick a twentieth]
+    /// Files of the tree, 1 to 1,000,000: made by rule, or so many of the list's, in runs that are
+    /// spread evenly over it; a number above the list's takes all [default: 24,800, of a list
+    /// 25,600; with --quick a twentieth]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     files: Option<u32>,
     /// Of a thousand C sources, those that are compiled, 0 to 1,000 [default: 1,000]
@@ -92,8 +94,8 @@ pub struct Mp3 {
     /// Storage in millions of bytes, 1 to 1,000,000 [default: 8,000; with --quick 400]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     megabytes: Option<u64>,
-    /// Mean size of a file in bytes, 4,096 to 1,000,000,000; sizes are half to one and a half times it [default:
-    /// 8,000,000]
+    /// Mean size of a file in bytes, 4,096 to 1,000,000,000; sizes are half to one and a half times
+    /// it [default: 8,000,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(4_096..=1_000_000_000))]
     mean_bytes: Option<u64>,
     /// How often half of the files are deleted and as much is copied again, 0 to 1,000 [default: 5]

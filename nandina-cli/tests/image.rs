@@ -1,5 +1,5 @@
-//! Images as a user meets them: whole round trips through the program, each mistake in one line, exit codes,
-//! JSON, and that looking changes nothing.
+//! Images as a user meets them: whole round trips through the program, each mistake in one line,
+//! exit codes, JSON, and that looking changes nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What a choice among many blocks costs: one page becomes garbage and one valid, then the blocks to open and to
-//! collect are chosen.
+//! What a choice among many blocks costs: one page becomes garbage and one valid, then the blocks
+//! to open and to collect are chosen.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;

@@ -1,9 +1,10 @@
 //! How fast simulated inserts go, and where the time goes: `cargo bench -p nandina-lab`.
 //!
-//! `insert` counts inserts a second of each system, into an index of 200,000 records. `checksum` gives a part:
-//! an insert of wandering reads and programs three pages of 4 KiB, one of μ-Tree reads three and programs one.
-//! What the chip takes for them, `cargo bench -p nandina-sim --bench pages` says. `hit` and `insert_cached` count
-//! lookups of which each page is in the read cache, and inserts of which most are, in caches of several sizes.
+//! `insert` counts inserts a second of each system, into an index of 200,000 records. `checksum`
+//! gives a part: an insert of wandering reads and programs three pages of 4 KiB, one of μ-Tree
+//! reads three and programs one. What the chip takes for them, `cargo bench -p nandina-sim --bench
+//! pages` says. `hit` and `insert_cached` count lookups of which each page is in the read cache,
+//! and inserts of which most are, in caches of several sizes.
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};

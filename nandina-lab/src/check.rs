@@ -1,5 +1,5 @@
-//! Checks every invariant of the index on a chip, by the index's own check and by a walk that shares no code
-//! with it. It works on a copy: nothing is written or mended.
+//! Checks every invariant of the index on a chip, by the index's own check and by a walk that
+//! shares no code with it. It works on a copy: nothing is written or mended.
 
 use nandina::place::{Placement, key_of};
 use nandina::{Index, Violation};

@@ -1,5 +1,6 @@
-//! What a run cost, by phase and by kind of operation. Nothing is measured here: exact counts and modelled times
-//! come in, figures go out. Times are not kept one by one: a chip's latencies give few different ones.
+//! What a run cost, by phase and by kind of operation. Nothing is measured here: exact counts and
+//! modelled times come in, figures go out. Times are not kept one by one: a chip's latencies give
+//! few different ones.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -87,7 +88,8 @@ pub struct SystemCost {
     pub wear_max_by_mean: f64,
     /// Blocks from which garbage collection moved pages.
     pub collected_blocks: u64,
-    /// Blocks that were erased again after their first use, whether they still held valid pages or not.
+    /// Blocks that were erased again after their first use, whether they still held valid pages or
+    /// not.
     pub reclaimed_blocks: u64,
     /// Valid pages that garbage collection moved.
     pub moved_pages: u64,
@@ -112,7 +114,8 @@ impl Times {
         self.0.values().sum()
     }
 
-    /// Mean, the smallest time that at least 99 % of the operations do not exceed, and the longest, in milliseconds.
+    /// Mean, the smallest time that at least 99 % of the operations do not exceed, and the longest,
+    /// in milliseconds.
     fn mean_p99_max(&self) -> [f64; 3] {
         let ms = |ns: u64| ns as f64 / 1e6;
         let count = self.count();

@@ -1,10 +1,11 @@
 //! How much of an expensive check is done: all of it, or another part of it each day. Only this
 //! file reads the environment for it.
 //!
-//! - `NANDINA_EFFORT` is `quick`, the default, or `full`. With `full` every case is checked. With `quick` a check takes
-//!   a [`Share`] of its cases.
-//! - `NANDINA_SAMPLE`, a whole number, chooses the share; default: `NANDINA_SEED`, or else the days since 1970. A share
-//!   of one case in N takes every case once in N days. Whoever takes a share prints the number that chose it.
+//! - `NANDINA_EFFORT` is `quick`, the default, or `full`. With `full` every case is checked. With
+//!   `quick` a check takes a [`Share`] of its cases.
+//! - `NANDINA_SAMPLE`, a whole number, chooses the share; default: `NANDINA_SEED`, or else the days
+//!   since 1970. A share of one case in N takes every case once in N days. Whoever takes a share
+//!   prints the number that chose it.
 //!
 //! Every share is a part of what `full` checks: a case that passes there passes on every day.
 

@@ -1,5 +1,5 @@
-//! Whether records fit, as far as it can be known before there is an index: what a plan says in words, and
-//! which work is refused at once instead of in the middle of a run.
+//! Whether records fit, as far as it can be known before there is an index: what a plan says in
+//! words, and which work is refused at once instead of in the middle of a run.
 
 use std::collections::HashSet;
 
@@ -54,7 +54,8 @@ pub fn misfit<S: Placement>(
     (!plan.fits).then(|| half_full_too_high::<S>(profile, options, records).unwrap_or(full))
 }
 
-/// The misfit, if a tree of `records` records in nodes that are half full is too high for the pages.
+/// The misfit, if a tree of `records` records in nodes that are half full is too high for the
+/// pages.
 fn half_full_too_high<S: Placement>(
     profile: &Profile,
     options: &Options,

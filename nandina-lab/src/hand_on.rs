@@ -1,7 +1,8 @@
-//! What a device that wraps another one does not change. Nothing here is counted or broken: that is the wrapper's.
+//! What a device that wraps another one does not change. Nothing here is counted or broken: that is
+//! the wrapper's.
 
-/// The named methods of [`Flash`](nandina::flash::Flash), handed on untouched to the device in a field, which has the
-/// same error. To be used in the wrapper's `impl Flash`.
+/// The named methods of [`Flash`](nandina::flash::Flash), handed on untouched to the device in a
+/// field, which has the same error. To be used in the wrapper's `impl Flash`.
 ///
 /// ```
 /// use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};

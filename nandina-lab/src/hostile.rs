@@ -1,5 +1,6 @@
-//! Hostile media: bytes that describe a damaged image, and an index that is opened on it and used. Whatever
-//! the bytes, nothing panics, loops for ever or reads past a page. The fuzz target and the tests share this.
+//! Hostile media: bytes that describe a damaged image, and an index that is opened on it and used.
+//! Whatever the bytes, nothing panics, loops for ever or reads past a page. The fuzz target and the
+//! tests share this.
 
 use std::sync::OnceLock;
 
@@ -60,11 +61,12 @@ pub enum Outcome {
     Used,
 }
 
-/// Opens and uses, with the system and on the medium that `data` describes. Panics if the index does not
-/// come to an end; any other panic is the index's own.
+/// Opens and uses, with the system and on the medium that `data` describes. Panics if the index
+/// does not come to an end; any other panic is the index's own.
 ///
-/// The first byte chooses the system. The second chooses the medium: an erased chip, or one with a healthy
-/// index, perhaps with checkpoints, and whether there is a write buffer. Then come changes to pages: the page, the kind of change, and what that needs.
+/// The first byte chooses the system. The second chooses the medium: an erased chip, or one with a
+/// healthy index, perhaps with checkpoints, and whether there is a write buffer. Then come changes
+/// to pages: the page, the kind of change, and what that needs.
 pub fn mount_then_use(data: &[u8]) -> Outcome {
     let mut bytes = Bytes(data);
     let system = SYSTEMS[usize::from(bytes.next()) % SYSTEMS.len()];

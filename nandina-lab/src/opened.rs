@@ -1,5 +1,5 @@
-//! An index on a chip whose system is known only when the chip is looked at. No setting is asked for: the
-//! chip's own pages say them.
+//! An index on a chip whose system is known only when the chip is looked at. No setting is asked
+//! for: the chip's own pages say them.
 
 use nandina::node::Medium;
 use nandina::place::{Placement, Visitor, key_of, visit};
@@ -20,7 +20,8 @@ pub trait Job {
     fn run<S: Placement>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output;
 }
 
-/// A copy of `chip` that can be read without any new damage; what was done to `chip` can still be seen.
+/// A copy of `chip` that can be read without any new damage; what was done to `chip` can still be
+/// seen.
 pub fn copy_to_look_at(chip: &Chip) -> Chip {
     let mut copy = chip.clone();
     copy.set_faults(Faults::default());

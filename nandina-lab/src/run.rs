@@ -1,5 +1,5 @@
-//! Runs work on a system and counts. Every answer of the index is compared with what it must be, so a
-//! wrong index gives an error and never a figure.
+//! Runs work on a system and counts. Every answer of the index is compared with what it must be, so
+//! a wrong index gives an error and never a figure.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -237,8 +237,8 @@ impl Visitor for Run<'_> {
 }
 
 impl<'r> Run<'r> {
-    /// With a write buffer, how many operations of a phase there are up to its last change, whose cost includes that of
-    /// a flush: so each phase pays for its own changes. Else 0.
+    /// With a write buffer, how many operations of a phase there are up to its last change, whose
+    /// cost includes that of a flush: so each phase pays for its own changes. Else 0.
     fn operations_up_to_flush(&self, operations: &[Operation]) -> usize {
         match self.setup.options.write_buffer {
             0 => 0,

@@ -1,5 +1,5 @@
-//! How worn a chip is, and how long it will last if it goes on as it did. A forecast is a straight line
-//! through what was observed; it knows nothing of work to come, and does not touch the chip.
+//! How worn a chip is, and how long it will last if it goes on as it did. A forecast is a straight
+//! line through what was observed; it knows nothing of work to come, and does not touch the chip.
 
 use nandina_sim::Chip;
 use serde::Serialize;
@@ -80,8 +80,8 @@ pub struct Forecast {
     pub observed: f64,
     /// Block erases for each unit.
     pub erases_per_unit: f64,
-    /// Units until the most worn block was erased as often as the maker promises, if it goes on being
-    /// the most worn: the pessimist's figure. 0: it was already.
+    /// Units until the most worn block was erased as often as the maker promises, if it goes on
+    /// being the most worn: the pessimist's figure. 0: it was already.
     pub until_most_worn: f64,
     /// Units until the mean erase count reaches that: the figure for wear that is even from now on.
     pub until_mean: f64,

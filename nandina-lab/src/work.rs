@@ -1,5 +1,5 @@
-//! Work for an index: records, and phases of operations on them. Everything comes from one seed, and
-//! nothing here knows which system will do the work.
+//! Work for an index: records, and phases of operations on them. Everything comes from one seed,
+//! and nothing here knows which system will do the work.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -100,8 +100,8 @@ impl Work {
         self.phases.iter().map(|phase| phase.operations.len() as u64).sum()
     }
 
-    /// Rows with the given keys and values, one behind the other, and no phase yet. Sizes in bytes, a key's at
-    /// least 1. Different rows may have the same key.
+    /// Rows with the given keys and values, one behind the other, and no phase yet. Sizes in bytes,
+    /// a key's at least 1. Different rows may have the same key.
     pub fn from_rows(
         key_bytes: usize,
         value_bytes: usize,
@@ -151,8 +151,8 @@ impl Work {
         Ok(Self { key_bytes, value_bytes, phases: Vec::new(), idle_steps: false, keys, values })
     }
 
-    /// The default work of `nandina compare`: all rows are inserted; then a tenth each is looked up,
-    /// updated and deleted, and a thousandth scanned from.
+    /// The default work of `nandina compare`: all rows are inserted; then a tenth each is looked
+    /// up, updated and deleted, and a thousandth scanned from.
     pub fn standard(
         rows: u32,
         key_bytes: usize,

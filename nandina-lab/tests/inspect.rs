@@ -1,4 +1,5 @@
-//! The inspector and the check on healthy, torn, damaged, blank and foreign chips, for every system.
+//! The inspector and the check on healthy, torn, damaged, blank and foreign chips, for every
+//! system.
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Profile, profile::MLC, profile::SD};
 use nandina::node::{HEADER_BYTES, PageLayout};
@@ -54,7 +55,8 @@ fn go_on(system: &str, chip: &mut Chip, records: std::ops::Range<u32>) -> Option
     visit(system, Fill { chip, records, format: false }).unwrap()
 }
 
-/// Inspects, and checks what holds of every inspection: the chip did nothing, every page is counted.
+/// Inspects, and checks what holds of every inspection: the chip did nothing, every page is
+/// counted.
 fn look(chip: &Chip) -> Inspection {
     let before = (chip.counters(), chip.fault_counters(), chip.time());
     let found = inspect(chip).unwrap();
@@ -226,7 +228,8 @@ fn a_damaged_index_is_told_as_far_as_it_can_be_decoded() {
             "{wrong:?}"
         );
 
-        // Every root gone but those of the first block: the tree of then is named, or that there is none.
+        // Every root gone but those of the first block: the tree of then is named, or that there is
+        // none.
         let mut chip = Chip::new(SMALL);
         fill(system.key, &mut chip, 0..40).unwrap();
         for page in (8..SMALL.geometry.pages()).map(PageNumber) {

@@ -1,4 +1,5 @@
-//! Records in images that the program did not make, or that lie: what they are shown as, and what is refused.
+//! Records in images that the program did not make, or that lie: what they are shown as, and what
+//! is refused.
 
 use std::path::Path;
 

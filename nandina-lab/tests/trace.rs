@@ -1,5 +1,5 @@
-//! Traces: what is written is read back as the same work, each mistake is told with line and field, and no bytes
-//! make the reader panic.
+//! Traces: what is written is read back as the same work, each mistake is told with line and field,
+//! and no bytes make the reader panic.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The μ-Tree paper's workloads: as many tree operations as in Table 4, the same for the same seed, and no more of
-//! them than their rules give.
+//! The μ-Tree paper's workloads: as many tree operations as in Table 4, the same for the same seed,
+//! and no more of them than their rules give.
 
 use nandina::flash::profile::MLC;
 use nandina::{Moves, Options};
@@ -96,7 +96,8 @@ fn files_take_the_items_that_reiserfs_gives_them() {
         });
         (counts.insertions, counts.deletions)
     };
-    // Name and stat data; a direct item; an indirect item; one more append; two items, cut in pieces of 400.
+    // Name and stat data; a direct item; an indirect item; one more append; two items, cut in
+    // pieces of 400.
     assert_eq!(whole(0, 4096), (2, 2));
     assert_eq!(whole(3976, 4096), (3, 3));
     assert_eq!(whole(3977, 4096), (3, 3));

@@ -1,5 +1,6 @@
-//! Puts every system of the registry on an MTD device and holds it against a model: records put, replaced,
-//! removed, got, scanned both ways, reopened, checked. All that was on the device is lost; no other is touched.
+//! Puts every system of the registry on an MTD device and holds it against a model: records put,
+//! replaced, removed, got, scanned both ways, reopened, checked. All that was on the device is
+//! lost; no other is touched.
 //!
 //! `mtd_trial DEVICE [WORD...]`; `mtd_trial systems` lists the systems. A system that needs what
 //! the device lacks is skipped, by name and with the reason. Exit code 1 if anything is wrong, 3 if

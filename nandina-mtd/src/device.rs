@@ -1,5 +1,5 @@
-//! An MTD device as a chip: geometry and capabilities from what the kernel says, pages and blocks by offset.
-//! Nothing is cached but the table of bad blocks.
+//! An MTD device as a chip: geometry and capabilities from what the kernel says, pages and blocks
+//! by offset. Nothing is cached but the table of bad blocks.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
@@ -15,14 +15,16 @@ const PAGE_BYTES_DEFAULT: u32 = 512;
 
 /// An open MTD device.
 ///
-/// On NAND a page is what the kernel writes at once, a block is what it erases. On NOR and RAM the page size is
-/// chosen. All of the device is used: to keep a part of it, let the kernel partition it.
+/// On NAND a page is what the kernel writes at once, a block is what it erases. On NOR and RAM the
+/// page size is chosen. All of the device is used: to keep a part of it, let the kernel partition
+/// it.
 ///
-/// The spare area is left alone unless [`with_spare`](Self::with_spare) asks for it: with most controllers the
-/// ECC does not cover its free bytes, so that a bit that flips there is neither corrected nor reported.
+/// The spare area is left alone unless [`with_spare`](Self::with_spare) asks for it: with most
+/// controllers the ECC does not cover its free bytes, so that a bit that flips there is neither
+/// corrected nor reported.
 ///
-/// The kernel erases a block before it marks it as bad, so only blocks that hold nothing of worth may be
-/// marked. An index keeps to that.
+/// The kernel erases a block before it marks it as bad, so only blocks that hold nothing of worth
+/// may be marked. An index keeps to that.
 #[derive(Debug)]
 pub struct Mtd {
     file: File,
@@ -47,14 +49,15 @@ impl Mtd {
         Self::open_with(path.as_ref(), false, PAGE_BYTES_DEFAULT)
     }
 
-    /// Opens a NOR or RAM device with pages of `page_bytes`. On NAND the device's own page size stands.
+    /// Opens a NOR or RAM device with pages of `page_bytes`. On NAND the device's own page size
+    /// stands.
     pub fn open_with_pages(path: impl AsRef<Path>, page_bytes: u32) -> Result<Self, MtdError> {
         Self::open_with(path.as_ref(), true, page_bytes)
     }
 
-    /// The same device, whose pages share cells as `pairing` says; the kernel does not tell. Default: none do,
-    /// and on what the kernel calls MLC NAND pages three apart do, as on most such chips; look into the
-    /// datasheet.
+    /// The same device, whose pages share cells as `pairing` says; the kernel does not tell.
+    /// Default: none do, and on what the kernel calls MLC NAND pages three apart do, as on most
+    /// such chips; look into the datasheet.
     pub const fn with_pairing(mut self, pairing: Pairing) -> Self {
         self.capabilities.pairing = pairing;
         self
@@ -63,8 +66,9 @@ impl Mtd {
     /// The same NAND device, with the free bytes of its spare area (`oobavail`) beside each page.
     ///
     /// Only where the ECC covers these bytes as it covers the page: otherwise rule 12 of
-    /// [`Flash`](nandina::flash::Flash) is broken, and a single flipped bit there loses a page. Linux 6.1 or
-    /// later is needed. An index that was formatted with the spare area is opened with it.
+    /// [`Flash`](nandina::flash::Flash) is broken, and a single flipped bit there loses a page.
+    /// Linux 6.1 or later is needed. An index that was formatted with the spare area is opened with
+    /// it.
     pub fn with_spare(mut self) -> Result<Self, MtdError> {
         if !self.is_nand {
             return Err(self.unsuitable("only NAND has a spare area"));
@@ -122,8 +126,8 @@ impl Mtd {
     }
 }
 
-/// A number that the kernel tells of the device beside its ioctls. It is found by the device's number, so that
-/// links and read-only nodes (`/dev/mtd0ro`: odd numbers) lead to it too.
+/// A number that the kernel tells of the device beside its ioctls. It is found by the device's
+/// number, so that links and read-only nodes (`/dev/mtd0ro`: odd numbers) lead to it too.
 fn attribute(file: &File, name: &str) -> Option<u64> {
     let device = libc::minor(file.metadata().ok()?.rdev()) / 2;
     let text = fs::read_to_string(format!("/sys/class/mtd/mtd{device}/{name}")).ok()?;

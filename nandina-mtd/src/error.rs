@@ -60,8 +60,8 @@ impl FlashError for MtdError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Uncorrectable(_) => ErrorKind::Uncorrectable,
-            // EIO is how a driver says that the chip could not do it. A bad-block mark is a program too, and
-            // a worn block often refuses it.
+            // EIO is how a driver says that the chip could not do it. A bad-block mark is a program
+            // too, and a worn block often refuses it.
             Self::Call { what: PROGRAM | MARK, error, .. }
                 if error.raw_os_error() == Some(libc::EIO) =>
             {

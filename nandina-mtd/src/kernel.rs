@@ -1,5 +1,5 @@
-//! The kernel's interface to MTD devices: its structs, its request numbers, and safe calls of them. The
-//! layouts are those of the kernel's `mtd/mtd-abi.h`. Nothing here knows of indexes.
+//! The kernel's interface to MTD devices: its structs, its request numbers, and safe calls of them.
+//! The layouts are those of the kernel's `mtd/mtd-abi.h`. Nothing here knows of indexes.
 
 use std::fs::File;
 use std::io;
@@ -104,7 +104,8 @@ fn answer(result: libc::c_int) -> io::Result<libc::c_int> {
 /// Kind and sizes of the device.
 pub fn info(file: &File) -> io::Result<Info> {
     let mut info = Info::default();
-    // SAFETY: the request writes one `Info`, which is what the pointer leads to, and keeps no pointer.
+    // SAFETY: the request writes one `Info`, which is what the pointer leads to, and keeps no
+    // pointer.
     answer(unsafe { libc::ioctl(file.as_raw_fd(), MEMGETINFO, &raw mut info) })?;
     Ok(info)
 }
@@ -150,8 +151,8 @@ pub fn program(file: &File, start: u64, main: &[u8], oob: &[u8]) -> io::Result<(
         mode: AUTO_OOB,
         padding: [0; 7],
     };
-    // SAFETY: the request reads one `WriteRequest`, and through it just the bytes of `main` and `oob`, which
-    // live as long as the call.
+    // SAFETY: the request reads one `WriteRequest`, and through it just the bytes of `main` and
+    // `oob`, which live as long as the call.
     answer(unsafe { libc::ioctl(file.as_raw_fd(), MEMWRITE, &raw const request) })?;
     Ok(())
 }
@@ -168,8 +169,8 @@ pub fn read(file: &File, start: u64, main: &mut [u8], oob: &mut [u8]) -> io::Res
         padding: [0; 7],
         health: Health::default(),
     };
-    // SAFETY: the request reads and writes one `ReadRequest`, and through it writes just the bytes of `main`
-    // and `oob`, which are borrowed for as long as the call.
+    // SAFETY: the request reads and writes one `ReadRequest`, and through it writes just the bytes
+    // of `main` and `oob`, which are borrowed for as long as the call.
     let Err(error) = answer(unsafe { libc::ioctl(file.as_raw_fd(), MEMREAD, &raw mut request) })
     else {
         return Ok(request.health);
@@ -188,14 +189,16 @@ pub fn read(file: &File, start: u64, main: &mut [u8], oob: &mut [u8]) -> io::Res
 
 fn totals(file: &File) -> io::Result<Totals> {
     let mut totals = Totals::default();
-    // SAFETY: the request writes one `Totals`, which is what the pointer leads to, and keeps no pointer.
+    // SAFETY: the request writes one `Totals`, which is what the pointer leads to, and keeps no
+    // pointer.
     answer(unsafe { libc::ioctl(file.as_raw_fd(), ECCGETSTATS, &raw mut totals) })?;
     Ok(totals)
 }
 
-/// Reads main data in the way that every kernel knows. It returns wrong bytes without an error, so the
-/// totals before and after tell. They are of the whole device and do not say how the flipped bits spread
-/// over the codewords: all are taken to be in one, so a page is refreshed early, never late.
+/// Reads main data in the way that every kernel knows. It returns wrong bytes without an error, so
+/// the totals before and after tell. They are of the whole device and do not say how the flipped
+/// bits spread over the codewords: all are taken to be in one, so a page is refreshed early, never
+/// late.
 fn read_main(file: &File, start: u64, main: &mut [u8]) -> io::Result<Health> {
     let before = totals(file)?;
     file.read_exact_at(main, start)?;
@@ -211,7 +214,8 @@ mod tests {
 
     use super::*;
 
-    /// The numbers that the kernel's headers give on most 64-bit machines; MIPS and PowerPC have others.
+    /// The numbers that the kernel's headers give on most 64-bit machines; MIPS and PowerPC have
+    /// others.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
     #[test]
     fn requests_have_the_kernels_numbers() {

@@ -1,8 +1,9 @@
 //! Linux MTD devices, `/dev/mtdN`, as chips that carry a Nandina index.
 //!
-//! [`Mtd`] reads the geometry from the kernel, moves pages with their spare area, erases blocks, and uses the
-//! kernel's bad-block marks. It keeps nothing in RAM but the table of bad blocks, and never touches a device
-//! that it was not given. Only Linux has such devices; elsewhere this crate is empty.
+//! [`Mtd`] reads the geometry from the kernel, moves pages with their spare area, erases blocks,
+//! and uses the kernel's bad-block marks. It keeps nothing in RAM but the table of bad blocks, and
+//! never touches a device that it was not given. Only Linux has such devices; elsewhere this crate
+//! is empty.
 //!
 //! ```no_run
 //! use nandina::{Index, Options, place::Mu, ram_needed};

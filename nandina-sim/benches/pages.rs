@@ -1,11 +1,11 @@
-//! What the simulator adds to moving the bytes: `cargo bench -p nandina-sim --bench pages`. With `-- --check`
-//! it fails if a page read or a page program takes more than one and a half times a bare copy. No test is
-//! timed.
+//! What the simulator adds to moving the bytes: `cargo bench -p nandina-sim --bench pages`. With
+//! `-- --check` it fails if a page read or a page program takes more than one and a half times a
+//! bare copy. No test is timed.
 //!
-//! Copy and chip move pages of 4,096 bytes over working sets of the same size and layout: a read against a
-//! copy out of the set, a program against a copy into it. The chip also moves the whole spare area of
-//! 128 bytes, and its programs include the erases between them. The sides take turns in every round and the
-//! median of the rounds' ratios counts, so that a busy machine slows both.
+//! Copy and chip move pages of 4,096 bytes over working sets of the same size and layout: a read
+//! against a copy out of the set, a program against a copy into it. The chip also moves the whole
+//! spare area of 128 bytes, and its programs include the erases between them. The sides take turns
+//! in every round and the median of the rounds' ratios counts, so that a busy machine slows both.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -91,7 +91,8 @@ fn nanoseconds(pages: u32, passes: u32, mut step: impl FnMut(u32)) -> f64 {
 
 /// Nanoseconds of a read and of a program.
 fn times(side: &mut impl Side, pages: u32, passes: u32) -> [f64; 2] {
-    // A copy is faster between bytes that lie alike in their cache lines, so every position has its turn.
+    // A copy is faster between bytes that lie alike in their cache lines, so every position has its
+    // turn.
     let place = |page: u32| page as usize % 4 * 16;
     let (mut main, mut spare) = (vec![7; place(3) + PAGE], vec![7; SPARE]);
     let program = nanoseconds(pages, passes, |page| {

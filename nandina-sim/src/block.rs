@@ -1,8 +1,8 @@
-//! The cells of one block, and apart from them the damage that they have taken. Nothing here checks a
-//! rule or knows of power.
+//! The cells of one block, and apart from them the damage that they have taken. Nothing here checks
+//! a rule or knows of power.
 //!
-//! An erased page is a flag, so an erase moves no bytes. The bytes are one allocation, made when the
-//! block is first programmed, so that a chip of many blocks that are never used costs little.
+//! An erased page is a flag, so an erase moves no bytes. The bytes are one allocation, made when
+//! the block is first programmed, so that a chip of many blocks that are never used costs little.
 
 use std::collections::BTreeMap;
 

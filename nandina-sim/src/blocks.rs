@@ -1,9 +1,9 @@
-//! The blocks of a chip, which its clones share until one side changes them. Nothing here knows what a
-//! block is for.
+//! The blocks of a chip, which its clones share until one side changes them. Nothing here knows
+//! what a block is for.
 //!
-//! To ask whether a block is shared takes an atomic operation, which waits for all bytes on their way to
-//! memory: a tenth of a page program's time. So the block that was changed last is held apart and belongs to
-//! this chip alone. In exchange a clone copies that one block.
+//! To ask whether a block is shared takes an atomic operation, which waits for all bytes on their
+//! way to memory: a tenth of a page program's time. So the block that was changed last is held
+//! apart and belongs to this chip alone. In exchange a clone copies that one block.
 
 use std::mem::swap;
 use std::ops::Index;

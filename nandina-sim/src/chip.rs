@@ -1,9 +1,9 @@
-//! The chip as it is looked at and tampered with: counters, clock, wear, cuts, faults. What it does when
-//! it is driven is in `operations`.
+//! The chip as it is looked at and tampered with: counters, clock, wear, cuts, faults. What it does
+//! when it is driven is in `operations`.
 //!
-//! A clone is cheap: it copies the block that was changed last, and shares the others until one side changes
-//! them. All damage comes from the chip's seed and the operation's ordinal, so the same calls do the same
-//! damage.
+//! A clone is cheap: it copies the block that was changed last, and shares the others until one
+//! side changes them. All damage comes from the chip's seed and the operation's ordinal, so the
+//! same calls do the same damage.
 
 use nandina::flash::{BlockNumber, PageNumber, Profile};
 use rand::{Rng, SeedableRng};
@@ -55,7 +55,8 @@ const APART: u64 = 1 << 61;
 const OPERATIONS_BITS: u32 = 44;
 
 impl Chip {
-    /// A new chip of `profile`: all blocks good and erased, none ever by the user, no faults. Seed 0.
+    /// A new chip of `profile`: all blocks good and erased, none ever by the user, no faults. Seed
+    /// 0.
     pub fn new(profile: Profile) -> Self {
         Self::with_seed(profile, 0)
     }
@@ -123,8 +124,8 @@ impl Chip {
         bad.map(|(number, _)| BlockNumber(number as u32))
     }
 
-    /// Whether `block`, which lies on the chip, can be written no more: it is marked as bad, or it fails
-    /// and nobody has marked it yet.
+    /// Whether `block`, which lies on the chip, can be written no more: it is marked as bad, or it
+    /// fails and nobody has marked it yet.
     pub fn is_lost(&self, block: BlockNumber) -> bool {
         let block = &self.blocks[block.0 as usize];
         block.bad || block.failing
@@ -142,15 +143,15 @@ impl Chip {
         }
     }
 
-    /// Whether `page`, which lies on the chip, was not programmed since its block was erased, not even
-    /// by a program that was cut.
+    /// Whether `page`, which lies on the chip, was not programmed since its block was erased, not
+    /// even by a program that was cut.
     pub fn page_is_erased(&self, page: PageNumber) -> bool {
         let (block, page) = self.place(page);
         self.blocks[block].programs(page) == 0
     }
 
-    /// Cuts power at the chip operation that comes after `operation` others from now on; reads, programs,
-    /// erases, rewrites and marks all count.
+    /// Cuts power at the chip operation that comes after `operation` others from now on; reads,
+    /// programs, erases, rewrites and marks all count.
     pub const fn cut_at(&mut self, operation: u64, cut: Cut) {
         let operation = self.counters.operations() + operation;
         self.stop = Some(Stop { operation, cut, keeps_power: false });
@@ -222,8 +223,8 @@ impl Chip {
         }
     }
 
-    /// Changes the bytes of a page on the chip against all rules, main data and spare area apart. An
-    /// erased page counts as programmed afterwards.
+    /// Changes the bytes of a page on the chip against all rules, main data and spare area apart.
+    /// An erased page counts as programmed afterwards.
     pub fn corrupt_page(&mut self, page: PageNumber, change: impl FnOnce(&mut [u8], &mut [u8])) {
         let main_bytes = self.profile.geometry.page_bytes as usize;
         let (block, page) = self.place(page);

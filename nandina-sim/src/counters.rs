@@ -4,7 +4,8 @@ use std::ops::Sub;
 
 use serde::{Deserialize, Serialize};
 
-/// Operations and bytes since the chip was made. Refused operations are not counted; one that was cut is.
+/// Operations and bytes since the chip was made. Refused operations are not counted; one that was
+/// cut is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counters {

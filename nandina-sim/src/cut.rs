@@ -1,5 +1,5 @@
-//! Loss of power: when, and what it leaves behind. A program that the chip reports as failed leaves its
-//! page in the same way.
+//! Loss of power: when, and what it leaves behind. A program that the chip reports as failed leaves
+//! its page in the same way.
 
 use nandina::flash::PageNumber;
 use rand::{Rng, RngCore};
@@ -29,11 +29,12 @@ impl Cut {
     ];
 }
 
-/// What a torn page, or each page of a torn block, looks like afterwards. The bytes of a torn overwrite are a
-/// mixture under each of these, and the page stays readable (rule 15).
+/// What a torn page, or each page of a torn block, looks like afterwards. The bytes of a torn
+/// overwrite are a mixture under each of these, and the page stays readable (rule 15).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tear {
-    /// Any mixture of old and new bits, as the seed has it: none, all, the first or last bytes, single bits.
+    /// Any mixture of old and new bits, as the seed has it: none, all, the first or last bytes,
+    /// single bits.
     Mixture,
     /// All ones, as if erased; yet it must be erased before it is programmed.
     Ones,
@@ -82,8 +83,8 @@ pub fn tear_program(
     }
 }
 
-/// Leaves `page`, which was to be replaced by `new`, torn (rule 14): as it was, erased, or a mixture, since
-/// the chip erases it first and then writes it.
+/// Leaves `page`, which was to be replaced by `new`, torn (rule 14): as it was, erased, or a
+/// mixture, since the chip erases it first and then writes it.
 pub fn tear_rewrite(
     block: &mut Block,
     page: PageNumber,
@@ -105,8 +106,8 @@ pub fn tear_rewrite(
     }
 }
 
-/// Leaves `old`, bytes of a page that were to become `new`, torn (rule 15): a mixture, whatever the tear. The
-/// others make its ends: nothing to be seen, and single bits.
+/// Leaves `old`, bytes of a page that were to become `new`, torn (rule 15): a mixture, whatever the
+/// tear. The others make its ends: nothing to be seen, and single bits.
 pub fn tear_overwrite(old: &mut [u8], new: &[u8], tear: Tear, random: &mut ChaCha8Rng) {
     match tear {
         Tear::Mixture => mix(old, new, random),

@@ -25,8 +25,8 @@ pub struct Faults {
     pub silent_programs: u32,
     /// Erases that change nothing and say that they have.
     pub silent_erases: u32,
-    /// Rewrites that the chip reports as failed. The page is as after a cut (rule 14), and the block fails for
-    /// ever afterwards.
+    /// Rewrites that the chip reports as failed. The page is as after a cut (rule 14), and the
+    /// block fails for ever afterwards.
     #[serde(default)]
     pub rewrite_failures: u32,
     /// Rewrites that leave the page as after a cut and say that they are done.
@@ -157,7 +157,8 @@ pub fn worst_codeword(flips: &[u32], ecc: &Ecc) -> u32 {
     flips.iter().map(|&flip| beside(flip)).max().unwrap_or(0)
 }
 
-/// Flips a random bit of `page`, if it is programmed and the bounds allow it. Answers whether it did.
+/// Flips a random bit of `page`, if it is programmed and the bounds allow it. Answers whether it
+/// did.
 pub fn flip_bit(
     block: &mut Block,
     page: PageNumber,

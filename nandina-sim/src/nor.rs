@@ -1,5 +1,5 @@
-//! A simulated NOR chip as a `NorFlash` of the crate `embedded-storage`, so that other crates run on this
-//! simulator: its rules, its clock, its cuts and its faults.
+//! A simulated NOR chip as a `NorFlash` of the crate `embedded-storage`, so that other crates run
+//! on this simulator: its rules, its clock, its cuts and its faults.
 
 use embedded_storage::nor_flash::{
     ErrorType, MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
@@ -9,11 +9,11 @@ use nandina::flash::{BlockNumber, Flash, PageNumber};
 
 use crate::{Chip, ChipError};
 
-/// A simulated chip with sectors of 4 KiB and no spare area whose pages may be programmed any number of
-/// times, byte by byte: the profile `nor`, of any number of blocks.
+/// A simulated chip with sectors of 4 KiB and no spare area whose pages may be programmed any
+/// number of times, byte by byte: the profile `nor`, of any number of blocks.
 ///
-/// A write is one program for each page that it touches and takes the time of the bytes written; a read is
-/// one read for each page.
+/// A write is one program for each page that it touches and takes the time of the bytes written; a
+/// read is one read for each page.
 #[derive(Clone, Debug)]
 pub struct NorChip {
     chip: Chip,
@@ -41,7 +41,8 @@ impl NorChip {
         &mut self.chip
     }
 
-    /// The parts of `length` bytes from `offset` on: page, first byte in it, and range of the whole.
+    /// The parts of `length` bytes from `offset` on: page, first byte in it, and range of the
+    /// whole.
     fn parts(
         &self,
         offset: u32,

@@ -1,5 +1,5 @@
-//! The chip as it is driven: checks every rule first, then meets its faults, then does, counts and keeps
-//! time.
+//! The chip as it is driven: checks every rule first, then meets its faults, then does, counts and
+//! keeps time.
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
 use rand::Rng;
@@ -196,8 +196,8 @@ fn flip(flips: &[u32], main: &mut [u8], spare: &mut [u8]) {
     }
 }
 
-/// Stores `main` and the first bytes of the spare area. In a fresh page the rest of the spare area is set
-/// to ones; else it stays, and bits only fall.
+/// Stores `main` and the first bytes of the spare area. In a fresh page the rest of the spare area
+/// is set to ones; else it stays, and bits only fall.
 pub fn store(page: &mut [u8], main: &[u8], spare: &[u8], fresh: bool) {
     let (page_main, page_spare) = page.split_at_mut(main.len());
     if fresh {

@@ -1,5 +1,5 @@
-//! Bytes of a page that are programmed after the page was (rule 15): no other byte of it ever changes, nor
-//! whether the page can be read.
+//! Bytes of a page that are programmed after the page was (rule 15): no other byte of it ever
+//! changes, nor whether the page can be read.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! The rules of the media contract that a caller can break. A broken rule changes nothing and is not
-//! counted.
+//! The rules of the media contract that a caller can break. A broken rule changes nothing and is
+//! not counted.
 
 use std::ops::Range;
 
@@ -7,14 +7,16 @@ use nandina::flash::{BlockNumber, PageNumber};
 
 use crate::{Chip, ChipError, Rule};
 
-/// Words are found only when they are needed, and apart from the checks, which every operation passes.
+/// Words are found only when they are needed, and apart from the checks, which every operation
+/// passes.
 #[cold]
 #[inline(never)]
 fn broken(rule: Rule, evidence: impl FnOnce() -> String) -> ChipError {
     ChipError::rule(rule, evidence())
 }
 
-/// Whether a bit is 1 in `new` and 0 in `old`. Looks at every byte, which is faster than to stop at one.
+/// Whether a bit is 1 in `new` and 0 in `old`. Looks at every byte, which is faster than to stop at
+/// one.
 fn rises(old: &[u8], new: &[u8]) -> bool {
     old.iter().zip(new).fold(0, |risen, (old, new)| risen | new & !old) != 0
 }
@@ -86,7 +88,8 @@ impl Chip {
         Ok((number, index))
     }
 
-    /// Whether `page`, which is page `index` of block `number`, may be programmed now, whatever the bytes.
+    /// Whether `page`, which is page `index` of block `number`, may be programmed now, whatever the
+    /// bytes.
     fn check_programs(
         &self,
         page: PageNumber,

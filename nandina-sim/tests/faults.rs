@@ -1,4 +1,5 @@
-//! Each fault alone, on the chip itself: what it does, what it leaves whole, and that the seed decides it.
+//! Each fault alone, on the chip itself: what it does, what it leaves whole, and that the seed
+//! decides it.
 
 use nandina::flash::profile::{DATAFLASH, Ecc, MLC, NOR, PROFILES, SD, SLC, TLC};
 use nandina::flash::{
@@ -81,7 +82,8 @@ fn silent_faults_change_nothing_and_say_that_they_did() {
     assert_eq!(chip.fault_counters().silent, 2);
 }
 
-/// Reads a page whose neighbours are read until it answers something else; answers how often it was read.
+/// Reads a page whose neighbours are read until it answers something else; answers how often it was
+/// read.
 fn until_changed(chip: &mut Chip, page: u32, from: Result<Reading, ErrorKind>) -> u32 {
     for count in 0..1_000_000 {
         let now = read(chip, page).map(|(reading, _)| reading).map_err(|error| error.kind());
@@ -213,7 +215,8 @@ fn rule_14_pages_are_rewritten_where_the_chip_can() {
     assert_eq!(read(&mut chip, 0).unwrap().1, [5; 512]);
 }
 
-/// A chip whose pages hold 0x0F, with `seed`, whose page 1 is then rewritten to 0xF0 as `prepare` has it.
+/// A chip whose pages hold 0x0F, with `seed`, whose page 1 is then rewritten to 0xF0 as `prepare`
+/// has it.
 fn rewritten(seed: u64, prepare: impl Fn(&mut Chip)) -> (Chip, Result<(), ChipError>) {
     let mut chip = Chip::with_seed(DATAFLASH, seed);
     for page in 0..3 {
@@ -229,7 +232,8 @@ fn rewritten(seed: u64, prepare: impl Fn(&mut Chip)) -> (Chip, Result<(), ChipEr
     (chip, rewritten)
 }
 
-/// Over many seeds a page whose rewrite did not end well is as it was, erased, as it should be, and mixed.
+/// Over many seeds a page whose rewrite did not end well is as it was, erased, as it should be, and
+/// mixed.
 fn is_old_erased_new_and_mixed(prepare: impl Fn(&mut Chip), result: &Result<(), ChipError>) {
     let (mut old, mut erased, mut new, mut mixed) = (0, 0, 0, 0);
     for seed in 0..300 {

@@ -1,4 +1,5 @@
-//! A chip that was in a file is the same chip; a file that is no image is refused, whatever it holds.
+//! A chip that was in a file is the same chip; a file that is no image is refused, whatever it
+//! holds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -99,7 +100,8 @@ fn act(chip: &mut Chip, step: &Step) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever was done to a chip, and with whatever faults: out of its file it goes on as it would have.
+    /// Whatever was done to a chip, and with whatever faults: out of its file it goes on as it
+    /// would have.
     #[test]
     fn a_chip_goes_on_as_if_it_had_not_been_in_a_file(
         seed: u64,

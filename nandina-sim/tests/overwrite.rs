@@ -1,4 +1,5 @@
-//! Rule 15, overwriting: each way to break it, each cut, each fault, its cost, and that no other byte changes.
+//! Rule 15, overwriting: each way to break it, each cut, each fault, its cost, and that no other
+//! byte changes.
 
 use nandina::flash::profile::{DATAFLASH, MLC, NOR, SD};
 use nandina::flash::{
@@ -131,7 +132,8 @@ fn chips_that_are_programmed_in_any_order_are_overwritten_in_any_order() {
     assert_eq!(chip.time().program_ns - before, 30_500 + 10 * 2_600);
 }
 
-/// A page of 0xFE between two others, its bytes 100 to 109 then overwritten by 0x0E as `prepare` has it.
+/// A page of 0xFE between two others, its bytes 100 to 109 then overwritten by 0x0E as `prepare`
+/// has it.
 fn overwritten(seed: u64, prepare: impl Fn(&mut Chip)) -> (Chip, Result<(), ChipError>) {
     let mut chip = Chip::with_seed(AGAIN, seed);
     for page in [0, 2, 4] {
@@ -277,8 +279,8 @@ fn a_multiwrite_nor_flash_is_overwritten_and_a_plain_one_is_not() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever is overwritten, cut or failing: the chip is what the same calls make of a vector, and bytes
-    /// outside the range never change.
+    /// Whatever is overwritten, cut or failing: the chip is what the same calls make of a vector,
+    /// and bytes outside the range never change.
     #[test]
     fn no_byte_outside_the_range_ever_changes(
         seed: u64,

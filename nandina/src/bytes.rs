@@ -1,5 +1,5 @@
-//! Bytes as they are stored on the medium and in tables in RAM: whole numbers, the lowest byte first; records in the
-//! order of their keys; sets of small numbers.
+//! Bytes as they are stored on the medium and in tables in RAM: whole numbers, the lowest byte
+//! first; records in the order of their keys; sets of small numbers.
 
 use core::cmp::Ordering;
 

@@ -1,8 +1,8 @@
 //! Nandina: a durable sorted map on raw flash, in a few KB of RAM, without heap.
 //!
 //! Keys and values have fixed sizes, chosen when the medium is formatted; keys order as bytes, and
-//! [`key`] turns integers into such bytes. How a changed node reaches the chip is the system's choice:
-//! a type parameter, one of those in [`place`], all listed by [`place::SYSTEMS`].
+//! [`key`] turns integers into such bytes. How a changed node reaches the chip is the system's
+//! choice: a type parameter, one of those in [`place`], all listed by [`place::SYSTEMS`].
 //!
 //! ```
 //! use nandina::place::Mu;

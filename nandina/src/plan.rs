@@ -1,8 +1,9 @@
-//! What an index will cost, before there is one: RAM, and bounds on the chip operations of each kind of call.
+//! What an index will cost, before there is one: RAM, and bounds on the chip operations of each
+//! kind of call.
 //!
-//! The bounds hold for every state that an index can get into on a chip none of whose blocks fails: full,
-//! worn, just mounted. Each block that fails costs one program or erase more, and one page move for each
-//! page that it held.
+//! The bounds hold for every state that an index can get into on a chip none of whose blocks fails:
+//! full, worn, just mounted. Each block that fails costs one program or erase more, and one page
+//! move for each page that it held.
 
 use crate::blocks::{Victims, Wear};
 use crate::error::OpenError;
@@ -56,8 +57,8 @@ pub struct Plan {
     /// The records fit, whatever is put and removed in whatever order: their pages are allowed, and
     /// the pages have room for nodes of that many levels. No insert is refused.
     pub fits: bool,
-    /// Opening the index, after a cut or a clean end. For each block whose erase was cut and that was not
-    /// written since, twice its pages come on top.
+    /// Opening the index, after a cut or a clean end. For each block whose erase was cut and that
+    /// was not written since, twice its pages come on top.
     pub open: Cost,
     /// A lookup.
     pub get: Cost,
@@ -73,7 +74,8 @@ pub struct Plan {
     pub gc_step_least: u32,
 }
 
-/// Plans an index of system `S` on a chip of this geometry that never holds more than `records` records.
+/// Plans an index of system `S` on a chip of this geometry that never holds more than `records`
+/// records.
 ///
 /// It is the most that there ever are at once that counts. Of the children of a node, each two
 /// neighbours hold more records than fit in one node: where removals have thinned them out more
@@ -152,8 +154,8 @@ pub fn plan<S: Placement>(
     let shared = Frames::COUNT_MAX.min(options.buffers::<S>()) <= usize::from(tree.height);
     let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };
     let spanned = u64::from((budget.room_pages() - budget.reserve_pages()).div_ceil(block_pages));
-    // A checkpoint that leads nowhere: both anchors and its block are searched, the blocks that it names looked
-    // into, and the nodes compared.
+    // A checkpoint that leads nowhere: both anchors and its block are searched, the blocks that it
+    // names looked into, and the nodes compared.
     let in_vain = if parts > 0 {
         3 * u64::from(block_pages.ilog2() + 3)
             + 2 * u64::from(parts)
@@ -167,8 +169,8 @@ pub fn plan<S: Placement>(
     let change = bounds.change(budget.room_pages() - budget.reserve_pages(), false);
     let after_cuts =
         bounds.change(budget.room_pages() + room_to_fail(0, reserve, block_pages), true);
-    // What may be torn is written anew, by way of a collection if one is due; and a mount begins again for each page that
-    // turns out to be torn.
+    // What may be torn is written anew, by way of a collection if one is due; and a mount begins
+    // again for each page that turns out to be torn.
     let opened =
         |reads| Cost { reads: reads * u64::from(1 + MOUNT_TRIES) + after_cuts.reads, ..after_cuts };
     Ok(Plan {
@@ -177,11 +179,12 @@ pub fn plan<S: Placement>(
         valid_pages,
         limit_pages,
         fits,
-        // Every block twice, and once more for each block that an operation which was cut may span; the
-        // pages of those blocks, the end of each of which is looked for first; and the inner nodes.
+        // Every block twice, and once more for each block that an operation which was cut may span;
+        // the pages of those blocks, the end of each of which is looked for first; and the inner
+        // nodes.
         open: if !S::DESCRIPTION.writes_paths {
-            // Every page for each level and again for what moved, or every node thrice; each node twice at most
-            // where buffers are few; and the first pages of all blocks.
+            // Every page for each level and again for what moved, or every node thrice; each node
+            // twice at most where buffers are few; and the first pages of all blocks.
             let pages = u64::from(geometry.pages());
             let reads = u64::from(geometry.blocks)
                 + 2 * u64::from(tree.height) * pages
@@ -273,8 +276,8 @@ impl Bounds<'_> {
         // At most one for each block that is opened, and the one that was due before.
         let checkpoints = if self.parts > 0 { programs.div_ceil(block_pages) + 2 } else { 0 };
         let programs = programs + checkpoints * u64::from(self.parts + 1);
-        // Each move reads its page, goes down to it, and may find nodes displaced from their buffers. Once
-        // the reserve is touched, a victim is looked for among all valid pages.
+        // Each move reads its page, goes down to it, and may find nodes displaced from their
+        // buffers. Once the reserve is touched, a victim is looked for among all valid pages.
         let by_move = 1 + 2 * height;
         let pages = block_pages * u64::from(self.extent.blocks);
         let search = match (reserve_touched && path > 1, self.options.validity.searches()) {
@@ -282,8 +285,8 @@ impl Bounds<'_> {
             (true, false) => victims * u64::from(self.budget.limit_pages),
             (true, true) => victims * pages * (by_move + 1),
         };
-        // Where the pages of a block are searched for, all are looked at before one is moved; of a bad block, and of
-        // one whose data rests, too.
+        // Where the pages of a block are searched for, all are looked at before one is moved; of a
+        // bad block, and of one whose data rests, too.
         let searched = if self.options.validity.searches() {
             (victims + 2) * block_pages * by_move
         } else {

@@ -1,5 +1,5 @@
-//! A translation layer with a flat address map, on the log and the collector of the library and nothing else: the
-//! proof that these know no tree. Power is cut at each of its chip operations.
+//! A translation layer with a flat address map, on the log and the collector of the library and
+//! nothing else: the proof that these know no tree. Power is cut at each of its chip operations.
 
 use nandina::Fault;
 use nandina::blocks::{Blocks, Validity, Victims, Wear};

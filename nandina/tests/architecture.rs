@@ -1,4 +1,5 @@
-//! The invariants of absence that ARCHITECTURE.md states, checked on the crate graph and on the sources.
+//! The invariants of absence that ARCHITECTURE.md states, checked on the crate graph and on the
+//! sources.
 
 use std::collections::BTreeMap;
 use std::fs;

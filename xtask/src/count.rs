@@ -1,5 +1,5 @@
-//! The plugin of the emulator that counts instructions: built when it is needed, and what it found. Where it
-//! cannot be had, the timer of the board counts, nearly as well.
+//! The plugin of the emulator that counts instructions: built when it is needed, and what it found.
+//! Where it cannot be had, the timer of the board counts, nearly as well.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What one system takes on one board: named numbers, and the bounds that some of them have. It knows nothing of
-//! how they were measured.
+//! What one system takes on one board: named numbers, and the bounds that some of them have. It
+//! knows nothing of how they were measured.
 
 use crate::count::Counts;
 use crate::emulate::Said;
@@ -46,7 +46,8 @@ impl Row {
     }
 }
 
-/// Puts together what the image said, how large it is, and what the plugin counted, if there is one.
+/// Puts together what the image said, how large it is, and what the plugin counted, if there is
+/// one.
 pub fn row(said: &Said, code_bytes: u64, counts: Option<&Counts>) -> Result<Row, String> {
     let text = |name: &str| said.get(name).ok_or_else(|| format!("the image did not say {name}"));
     let number = |name: &str| {
@@ -79,7 +80,8 @@ pub fn row(said: &Said, code_bytes: u64, counts: Option<&Counts>) -> Result<Row,
         let calls = number(&format!("calls_{call}"))?;
         let timed = timed(number(&format!("ticks_{call}"))?, &number)?;
         let counted = counts.map(|counts| counted(counts, call, calls)).transpose()?;
-        // The timer is read in instructions of its own, some tens a call and more for each chip operation.
+        // The timer is read in instructions of its own, some tens a call and more for each chip
+        // operation.
         if let Some(counted) = counted
             && timed.abs_diff(counted) > counted / 50 + 200 * calls
         {

@@ -1,5 +1,5 @@
-//! `cargo xtask firmware`: every system on both boards, built, run, measured, and compared with the golden
-//! figures. It knows no system by name.
+//! `cargo xtask firmware`: every system on both boards, built, run, measured, and compared with the
+//! golden figures. It knows no system by name.
 
 use nandina::place::SYSTEMS;
 
@@ -48,7 +48,8 @@ pub fn run(arguments: &Firmware) -> Result<(), String> {
         .to_owned())
 }
 
-/// The figures of all systems on all boards that are asked for, and whether instructions were counted exactly.
+/// The figures of all systems on all boards that are asked for, and whether instructions were
+/// counted exactly.
 fn measure(arguments: &Firmware, compiler: &Compiler) -> Result<(Vec<Row>, bool), String> {
     let root = root();
     let plugin = count::build(&root).map_err(|reason| {

@@ -1,9 +1,9 @@
-//! The golden figures: read, written, and compared with what was measured. Only here is a file of the repository
-//! written, and only on demand.
+//! The golden figures: read, written, and compared with what was measured. Only here is a file of
+//! the repository written, and only on demand.
 //!
-//! The file names the compiler, since sizes and instructions depend on it: with it, every figure must be equal;
-//! with another, what differs is told, and the bounds alone are demanded. A bound that the golden figures
-//! themselves do not keep is told, not demanded.
+//! The file names the compiler, since sizes and instructions depend on it: with it, every figure
+//! must be equal; with another, what differs is told, and the bounds alone are demanded. A bound
+//! that the golden figures themselves do not keep is told, not demanded.
 
 use std::path::Path;
 
@@ -79,8 +79,8 @@ pub struct Verdict {
     pub failures: Vec<String>,
 }
 
-/// Compares `rows`, built by `compiler`, with the golden figures. Unless instructions were `counted` exactly,
-/// theirs may be a fiftieth off.
+/// Compares `rows`, built by `compiler`, with the golden figures. Unless instructions were
+/// `counted` exactly, theirs may be a fiftieth off.
 pub fn compare(golden: Option<&Golden>, compiler: &str, rows: &[Row], counted: bool) -> Verdict {
     let mut verdict = Verdict::default();
     let known = golden.map_or("", |golden| golden.compiler.as_str());

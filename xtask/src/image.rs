@@ -9,8 +9,8 @@ use crate::tools::{Board, Compiler, output_of};
 pub struct Images {
     /// The one to run.
     pub run: PathBuf,
-    /// Bytes of code and constants that a program has which uses every operation of the system, beyond those of
-    /// a program that does nothing.
+    /// Bytes of code and constants that a program has which uses every operation of the system,
+    /// beyond those of a program that does nothing.
     pub code_bytes: u64,
     /// Addresses of the marks in the image to run.
     pub marks: BTreeMap<String, u64>,

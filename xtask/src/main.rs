@@ -1,5 +1,6 @@
-//! `cargo xtask`: the chores of this repository that are no part of the product. It measures the firmware and
-//! judges the figures; it never writes anything but the golden figures, and those only if it is told to.
+//! `cargo xtask`: the chores of this repository that are no part of the product. It measures the
+//! firmware and judges the figures; it never writes anything but the golden figures, and those only
+//! if it is told to.
 
 mod count;
 mod emulate;
@@ -24,8 +25,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Builds every system for two microcontrollers, runs it in an emulator, and compares what it takes with
-    /// firmware/golden.txt
+    /// Builds every system for two microcontrollers, runs it in an emulator, and compares what it
+    /// takes with firmware/golden.txt
     Firmware(Firmware),
 }
 

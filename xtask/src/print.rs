@@ -1,4 +1,5 @@
-//! Shows figures: a table for people, JSON for programs. It judges nothing but marks what is over a bound.
+//! Shows figures: a table for people, JSON for programs. It judges nothing but marks what is over a
+//! bound.
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};

@@ -1,4 +1,5 @@
-//! Finds the tools that firmware is built and run with, or says which are missing. It installs nothing.
+//! Finds the tools that firmware is built and run with, or says which are missing. It installs
+//! nothing.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,5 +1,6 @@
-//! The image whose size is that of one system: a program that uses every operation of the index on a NOR chip in
-//! the address space. It is never run. Unsafe code is here because a register has an address.
+//! The image whose size is that of one system: a program that uses every operation of the index on
+//! a NOR chip in the address space. It is never run. Unsafe code is here because a register has an
+//! address.
 #![no_std]
 #![no_main]
 

@@ -50,7 +50,8 @@ pub fn read(text: &str, key: Option<&str>, value: Option<&str>) -> Result<Table,
     })
 }
 
-/// The line of a row. The reader's position is behind the row before: at an end of line, or at empty lines.
+/// The line of a row. The reader's position is behind the row before: at an end of line, or at
+/// empty lines.
 fn line(text: &str, position: Option<&csv::Position>) -> u64 {
     let Some(position) = position else {
         return 0;

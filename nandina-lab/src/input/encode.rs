@@ -107,7 +107,8 @@ fn put_whole(bytes: &mut Vec<u8>, number: i128, form: Form, is_key: bool) {
     }
 }
 
-/// As integers, the bits of positive decimals order rightly and those of negative ones the other way.
+/// As integers, the bits of positive decimals order rightly and those of negative ones the other
+/// way.
 fn put_decimal(bytes: &mut Vec<u8>, number: f64, is_key: bool) {
     if !is_key {
         bytes.extend_from_slice(&number.to_le_bytes());

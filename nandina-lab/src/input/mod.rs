@@ -1,5 +1,6 @@
-//! Records from a user's file: CSV with a header, or the 512-byte pages of sensor loggers; either may be
-//! compressed with zstd. No bytes make a reader panic; each refusal names the file and the place.
+//! Records from a user's file: CSV with a header, or the 512-byte pages of sensor loggers; either
+//! may be compressed with zstd. No bytes make a reader panic; each refusal names the file and the
+//! place.
 
 mod csv;
 mod encode;
@@ -77,7 +78,8 @@ impl Records {
         self
     }
 
-    /// Puts the row number, 4 bytes, behind each key: equal keys are all kept, in the order of the file.
+    /// Puts the row number, 4 bytes, behind each key: equal keys are all kept, in the order of the
+    /// file.
     pub fn with_row_numbers(mut self) -> Self {
         let rows = self.keys.chunks_exact(self.key_bytes).zip(0u32..);
         self.keys = rows.flat_map(|(key, row)| [key, &row.to_be_bytes()].concat()).collect();

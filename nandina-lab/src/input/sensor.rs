@@ -1,5 +1,5 @@
-//! Sensor pages: 512 bytes each, a header of 16 (record count, u16 at byte 4), then up to 31 records of a
-//! u32 key and three i32 values, little-endian. Only the count of the header is used.
+//! Sensor pages: 512 bytes each, a header of 16 (record count, u16 at byte 4), then up to 31
+//! records of a u32 key and three i32 values, little-endian. Only the count of the header is used.
 
 use super::{Cells, Column, Table, position};
 

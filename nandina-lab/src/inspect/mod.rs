@@ -1,5 +1,6 @@
-//! Looks into any chip and tells what stands on it: healthy, torn, damaged, blank or foreign. It works on a
-//! copy and never writes; where the newest tree is broken it goes on with whatever can be decoded.
+//! Looks into any chip and tells what stands on it: healthy, torn, damaged, blank or foreign. It
+//! works on a copy and never writes; where the newest tree is broken it goes on with whatever can
+//! be decoded.
 
 mod pages;
 mod walk;
@@ -92,7 +93,8 @@ pub struct PageCounts {
     pub corrected: u32,
 }
 
-/// Pages of the index that can be decoded, by the lowest level in them: what is left, whatever the tree is.
+/// Pages of the index that can be decoded, by the lowest level in them: what is left, whatever the
+/// tree is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Decodable {
     /// Lowest level of the nodes in these pages.
@@ -124,8 +126,8 @@ pub struct Inspection {
     pub medium: Option<MediumFacts>,
     /// The tree below the newest root.
     pub tree: Option<TreeFacts>,
-    /// If the index opens: damaged pages newer than that root that no cut explains. If there are any, newer
-    /// roots may have been damaged later, and the changes that they committed are lost.
+    /// If the index opens: damaged pages newer than that root that no cut explains. If there are
+    /// any, newer roots may have been damaged later, and the changes that they committed are lost.
     pub unexplained_pages: Option<u32>,
     /// If that is not whole: the newest older tree that is, else the one with the most records.
     pub older_tree: Option<TreeFacts>,
@@ -198,7 +200,8 @@ fn best_of(pages: &mut Pages, roots: &[PageNumber]) -> Result<Option<TreeFacts>,
     Ok(best)
 }
 
-/// Opens the index on a copy of `chip`: its damaged pages that no cut explains, or why it does not open.
+/// Opens the index on a copy of `chip`: its damaged pages that no cut explains, or why it does not
+/// open.
 fn open_copy(chip: &Chip) -> Result<u32, String> {
     struct Unexplained;
     impl Job for Unexplained {

@@ -1,5 +1,5 @@
-//! Every page of a chip, read once and told apart. No page is taken for granted because another names it,
-//! and no tree is walked here.
+//! Every page of a chip, read once and told apart. No page is taken for granted because another
+//! names it, and no tree is walked here.
 
 use nandina::flash::{Flash, FlashError, PageNumber, Reading};
 use nandina::node::{Gaps, HEADER_BYTES, PageFault, PageHeader, PageLayout};

@@ -1,5 +1,6 @@
-//! A tree as it stands on the medium, walked from a root as far as its pages allow. What cannot be reached
-//! is named, and the walk goes on beside it. Nothing is believed that a page does not say itself.
+//! A tree as it stands on the medium, walked from a root as far as its pages allow. What cannot be
+//! reached is named, and the walk goes on beside it. Nothing is believed that a page does not say
+//! itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -95,7 +96,8 @@ pub(super) fn reader_of(code: u8) -> Option<Reader> {
     key_of(code).and_then(|system| visit(system, ReaderOf))
 }
 
-/// A node to come to: the page that its parent points to, its level, and the first key that is not its own.
+/// A node to come to: the page that its parent points to, its level, and the first key that is not
+/// its own.
 type Open = (u32, u8, Option<Vec<u8>>);
 
 /// Walks the tree below the root in `page`.
@@ -223,7 +225,8 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// Of the pages with one name the newest holds the node, if it is newer than the page whose number that is.
+    /// Of the pages with one name the newest holds the node, if it is newer than the page whose
+    /// number that is.
     fn find_names(&mut self, reader: Reader) -> Result<(), LabError> {
         let pages: Vec<_> = self.pages.readable().map(|(page, header)| (page, *header)).collect();
         let area_bytes = self.pages.layout.area_bytes();

@@ -1,5 +1,5 @@
-//! The papers' tables and figures beside our own: one folder for each paper. Nothing is tuned to print a
-//! paper's number.
+//! The papers' tables and figures beside our own: one folder for each paper. Nothing is tuned to
+//! print a paper's number.
 
 pub mod figure;
 pub mod mu_tree;
@@ -26,7 +26,8 @@ pub struct Row {
     pub unit: &'static str,
     /// Ours by the paper's; absent where the paper has none, or zero.
     pub ratio: Option<f64>,
-    /// Whether ours is within a tenth of the paper's, else lower or higher; absent where the paper has none.
+    /// Whether ours is within a tenth of the paper's, else lower or higher; absent where the paper
+    /// has none.
     pub verdict: Option<&'static str>,
 }
 
@@ -51,7 +52,8 @@ impl Row {
         Self { system, config: config.into(), metric, paper, measured, unit, ratio, verdict }
     }
 
-    /// A figure of which the paper gives the least and the most. It stands beside the nearest that the paper allows.
+    /// A figure of which the paper gives the least and the most. It stands beside the nearest that
+    /// the paper allows.
     fn in_range(
         system: &'static str,
         config: &str,

@@ -1,5 +1,5 @@
-//! What the keys and values of an image are to people, and their bytes: keys so that they order as people
-//! expect, numbers of values little-endian. Every kind has one size, as the index has.
+//! What the keys and values of an image are to people, and their bytes: keys so that they order as
+//! people expect, numbers of values little-endian. Every kind has one size, as the index has.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,8 @@ pub enum Kind {
     U64,
     /// A whole number from -9223372036854775808 to 9223372036854775807, 8 bytes.
     I64,
-    /// UTF-8 of at most so many bytes without a zero byte, padded with zero bytes; keys order as bytes.
+    /// UTF-8 of at most so many bytes without a zero byte, padded with zero bytes; keys order as
+    /// bytes.
     Text(u16),
     /// Just so many bytes, written as hexadecimal digits.
     Hex(u16),

@@ -1,5 +1,6 @@
-//! Records in a chip image, as people write them: put, get, scan, remove, load. The image on disk changes
-//! when [`Store::close`] is called and only then; a store that is dropped has changed nothing.
+//! Records in a chip image, as people write them: put, get, scan, remove, load. The image on disk
+//! changes when [`Store::close`] is called and only then; a store that is dropped has changed
+//! nothing.
 
 mod kind;
 mod rows;
@@ -27,7 +28,8 @@ pub const VALUE_LABEL: &str = "value";
 /// The label that counts the records that were put or removed.
 pub const CHANGES_LABEL: &str = "changes";
 
-/// How many records were put into the image at `path` or removed from it, if that was counted; and its chip.
+/// How many records were put into the image at `path` or removed from it, if that was counted; and
+/// its chip.
 pub fn look(path: &Path) -> Result<(Chip, Option<u64>), LabError> {
     let image = Image::look(path)?;
     let changes = image.labels.get(CHANGES_LABEL).and_then(|count| count.parse().ok());
@@ -85,13 +87,14 @@ impl Store {
         Ok(image.close()?)
     }
 
-    /// Opens the image at `path`, to change it; nobody else can until it is closed or dropped. One without
-    /// kinds of key and value is shown as hexadecimal digits.
+    /// Opens the image at `path`, to change it; nobody else can until it is closed or dropped. One
+    /// without kinds of key and value is shown as hexadecimal digits.
     pub fn open(path: &Path) -> Result<Self, LabError> {
         Self::of(Image::open(path)?)
     }
 
-    /// Opens the image at `path`, to read it, whoever else may have it open. It is dropped, not closed.
+    /// Opens the image at `path`, to read it, whoever else may have it open. It is dropped, not
+    /// closed.
     pub fn look(path: &Path) -> Result<Self, LabError> {
         Self::of(Image::look(path)?)
     }
@@ -150,7 +153,8 @@ impl Store {
         Ok(removed)
     }
 
-    /// Puts all rows, or answers an error; then the image must not be closed. `progress` is told of rows.
+    /// Puts all rows, or answers an error; then the image must not be closed. `progress` is told of
+    /// rows.
     pub fn load(&mut self, rows: &Rows, progress: &dyn Fn(u64)) -> Result<Loaded, LabError> {
         let loaded = self.with(Load { rows, progress })?;
         self.count_changes(loaded.rows);
@@ -177,7 +181,8 @@ impl Store {
     }
 
     fn count_changes(&mut self, more: u64) {
-        // An image that was not counted from its beginning is not counted: its figure would be wrong.
+        // An image that was not counted from its beginning is not counted: its figure would be
+        // wrong.
         if let Some(label) = self.image.labels.get_mut(CHANGES_LABEL)
             && let Ok(changes) = label.parse::<u64>()
         {

@@ -8,15 +8,16 @@ use nandina_sim::{Chip, Faults, TINY};
 use super::oracle::Change;
 use super::{Hardships, fitted, suited};
 
-/// A run of changes that contains all that a tree does: splits, growth in height, replaced values, nodes
-/// that vanish, garbage collection, idle steps, and everything removed at its end.
+/// A run of changes that contains all that a tree does: splits, growth in height, replaced values,
+/// nodes that vanish, garbage collection, idle steps, and everything removed at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CutRun {
     /// Records, at least 1.
     pub records: u32,
     /// Bytes of a value; larger ones make a higher tree of fewer records.
     pub value_bytes: usize,
-    /// With the least RAM: the fewest page buffers that there can be, and validity by search; and pages moved alone.
+    /// With the least RAM: the fewest page buffers that there can be, and validity by search; and
+    /// pages moved alone.
     pub lean: bool,
     /// Blocks opened from one checkpoint to the next, 1 to 12, or no checkpoints.
     pub checkpoints: Option<u32>,
@@ -24,8 +25,9 @@ pub struct CutRun {
     pub hardships: Hardships,
 }
 
-/// Blocks that an index with checkpoints takes for them. One of the four is only needed where they move to
-/// another block: without it, garbage is collected as early as in a run without checkpoints.
+/// Blocks that an index with checkpoints takes for them. One of the four is only needed where they
+/// move to another block: without it, garbage is collected as early as in a run without
+/// checkpoints.
 const CHECKPOINT_BLOCKS: u32 = 3;
 
 impl CutRun {

@@ -25,7 +25,8 @@ const CHECKPOINT_TURNS: usize = 4;
 /// Mounts one after another that may each put nodes together in fewer pages.
 const MOUNTS_MAX: usize = 4;
 
-/// Every kind of cut. The first shows what is cut: a read has no inside, and all cuts of it are the same.
+/// Every kind of cut. The first shows what is cut: a read has no inside, and all cuts of it are the
+/// same.
 const CUTS: [Cut; 5] = [
     Cut::Inside(Tear::Mixture),
     Cut::Inside(Tear::Ones),
@@ -356,7 +357,8 @@ fn anchor_erases(chip: &Chip) -> u32 {
     (0..2).map(|block| chip.erase_count(BlockNumber(block))).sum()
 }
 
-/// With so many, one anchor was full and the other was begun: each page stands for a block of checkpoints.
+/// With so many, one anchor was full and the other was begun: each page stands for a block of
+/// checkpoints.
 const ANCHOR_ERASES_LEAST: u32 = 3;
 
 /// Does the whole run without a cut, checks that it has all that it should, and answers how many

@@ -1,5 +1,5 @@
-//! What stands between an index and the simulated chip under torture: the chip itself, or a wrapper that
-//! is broken on purpose so that the torture can be seen to catch it.
+//! What stands between an index and the simulated chip under torture: the chip itself, or a wrapper
+//! that is broken on purpose so that the torture can be seen to catch it.
 
 use nandina::flash::{Flash, Profile};
 use nandina::place::Placement;

@@ -1,18 +1,18 @@
-//! Torture: power is cut at every point that there is, chips fail in every way that they can, and after
-//! each blow an index must hold what it acknowledged.
+//! Torture: power is cut at every point that there is, chips fail in every way that they can, and
+//! after each blow an index must hold what it acknowledged.
 //!
-//! - `linear`: a run of changes is cut once, at each chip operation in turn, in every way, torn ones
-//!   included; RAM is lost, the index opened again.
-//! - `exhaustive`: after each such cut, the recovery and the changes behind it are cut a second time, at
-//!   each of their operations, in every way; then the run goes on.
-//! - `swarm`: random settings, random faults of random frequency, cuts at random times, for long; then
-//!   the chip is healed and progress is demanded.
+//! - `linear`: a run of changes is cut once, at each chip operation in turn, in every way, torn
+//!   ones included; RAM is lost, the index opened again.
+//! - `exhaustive`: after each such cut, the recovery and the changes behind it are cut a second
+//!   time, at each of their operations, in every way; then the run goes on.
+//! - `swarm`: random settings, random faults of random frequency, cuts at random times, for long;
+//!   then the chip is healed and progress is demanded.
 //!
 //! [`Hardships`] make a run or a swarm harder: unstable pages, other options at each opening, a
 //! format over the index, a write buffer, errors of the device.
 //!
-//! The rule after a cut: the old state or the new one, never a third. Everything is scanned and compared.
-//! A failing case has one name ([`CaseId`]) that replays it.
+//! The rule after a cut: the old state or the new one, never a third. Everything is scanned and
+//! compared. A failing case has one name ([`CaseId`]) that replays it.
 
 mod case;
 mod cut_run;

@@ -43,8 +43,9 @@ impl Change {
 /// Lookups that the device may give up before the index is closed.
 const TRIES_MAX: u32 = 3;
 
-/// What each key may hold after a cut that was changed since the last flush: what it held then, or any change of it
-/// since. With a write buffer changes come to the chip in the order of keys, each for itself.
+/// What each key may hold after a cut that was changed since the last flush: what it held then, or
+/// any change of it since. With a write buffer changes come to the chip in the order of keys, each
+/// for itself.
 #[derive(Clone, Debug, Default)]
 pub struct Pending(BTreeMap<Vec<u8>, Vec<Option<Vec<u8>>>>);
 
@@ -91,8 +92,8 @@ impl Pending {
         Ok(())
     }
 
-    /// Has `model` hold what the index does, as far as that may be; else says what is wrong. Answers whether power
-    /// and the device's patience lasted.
+    /// Has `model` hold what the index does, as far as that may be; else says what is wrong.
+    /// Answers whether power and the device's patience lasted.
     pub fn settle<S: Placement>(
         &self,
         index: &mut Index<'_, &mut Chip, S>,
@@ -132,8 +133,8 @@ pub fn value(number: u32, version: u32, value_bytes: usize) -> Vec<u8> {
     word.into_iter().cycle().take(value_bytes).collect()
 }
 
-/// Answers what is wrong if the index does not hold just what the model does: every invariant, then all
-/// records upwards and downwards.
+/// Answers what is wrong if the index does not hold just what the model does: every invariant, then
+/// all records upwards and downwards.
 pub fn compare<F: Flash, S: Placement>(
     index: &mut Index<'_, F, S>,
     model: &Model,

@@ -1,5 +1,5 @@
-//! What is decided at the start of a swarm's episode: the chip, the settings of the index, which faults come
-//! and how often. Nothing is run here.
+//! What is decided at the start of a swarm's episode: the chip, the settings of the index, which
+//! faults come and how often. Nothing is run here.
 
 use nandina::blocks::TRACKED_MAX;
 use nandina::flash::profile::{Ecc, PROFILES};
@@ -33,7 +33,8 @@ pub fn chips() -> Vec<Profile> {
     PROFILES.iter().map(small).collect()
 }
 
-/// Changes a seed into another, such that the episodes which tests and documents name have no write buffer.
+/// Changes a seed into another, such that the episodes which tests and documents name have no write
+/// buffer.
 const APART: u64 = 0x0077_7269_7465_721D;
 
 /// The same for hardships: an episode without any is the one that its seed has always named.

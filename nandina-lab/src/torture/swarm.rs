@@ -1,9 +1,9 @@
-//! Swarm: an episode takes a random chip, random settings and a random subset of the faults with random
-//! frequencies, works in sessions that are cut at random times, and after each blow compares everything.
-//! At its end the chip is healed, and progress is demanded.
+//! Swarm: an episode takes a random chip, random settings and a random subset of the faults with
+//! random frequencies, works in sessions that are cut at random times, and after each blow compares
+//! everything. At its end the chip is healed, and progress is demanded.
 //!
-//! All faults of a swarm can be survived: no codeword loses more bits than the ECC corrects, and where
-//! programs or erases may silently do nothing, the index reads its programs back.
+//! All faults of a swarm can be survived: no codeword loses more bits than the ECC corrects, and
+//! where programs or erases may silently do nothing, the index reads its programs back.
 
 use nandina::flash::{BlockNumber, Flash};
 use nandina::place::Placement;
@@ -92,7 +92,8 @@ pub fn episode<S: Placement>(
     chip.set_faults(Faults { device_errors: 0, ..chip.faults() });
     let opened = Index::<_, S>::format(&mut chip, &settings.options, &mut ram).map(drop);
     let outcome = match opened {
-        // A record of this size is too large for this system's leaves, or the chip too small for it.
+        // A record of this size is too large for this system's leaves, or the chip too small for
+        // it.
         Err(OpenError::RecordTooLarge { .. } | OpenError::ChipTooSmall { .. }) => Ok(()),
         Err(error) => Err(format!("formatting: {error:?}")),
         Ok(()) => {
@@ -204,7 +205,8 @@ impl Life {
         compare(&mut index, &self.model)
     }
 
-    /// Decides by the records that were changed since the last flush which of the changes are there.
+    /// Decides by the records that were changed since the last flush which of the changes are
+    /// there.
     fn settle<S: Placement>(&mut self) -> Result<(), String> {
         let start = self.chip.counters().operations();
         let options = self.choose_options::<S>();

@@ -1,8 +1,9 @@
-//! Traces: work for an index as a text file, one operation a line. The format is in docs/TRACES.md. A trace says
-//! what is done, never with which system or on which chip.
+//! Traces: work for an index as a text file, one operation a line. The format is in docs/TRACES.md.
+//! A trace says what is done, never with which system or on which chip.
 //!
-//! A reader holds one line of the file and the work that it gives, so memory grows with what the file says and not
-//! with what it is: lines, operations and records have bounds, and no bytes make it panic.
+//! A reader holds one line of the file and the work that it gives, so memory grows with what the
+//! file says and not with what it is: lines, operations and records have bounds, and no bytes make
+//! it panic.
 
 mod line;
 mod read;
@@ -28,7 +29,8 @@ const SCAN: &str = "scan";
 const DELETE: &str = "delete";
 const PHASE: &str = "phase";
 
-/// Whether a phase of a trace may have this name: it stands in a line, between commas, and in tables.
+/// Whether a phase of a trace may have this name: it stands in a line, between commas, and in
+/// tables.
 fn is_name(name: &str) -> bool {
     let plain = !name.contains(|c: char| c.is_control() || c == ',');
     (1..=NAME_BYTES_MAX).contains(&name.len()) && plain && name.trim() == name

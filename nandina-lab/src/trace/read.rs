@@ -27,7 +27,8 @@ pub type ReadProgress<'p> = &'p dyn Fn(u64);
 /// Says why keys and values of so many bytes are refused, if they are.
 pub type Sizes<'s> = &'s dyn Fn(usize, usize) -> Result<(), LabError>;
 
-/// Reads the trace in a file, which may be compressed with zstd. `progress` is told of bytes of the file.
+/// Reads the trace in a file, which may be compressed with zstd. `progress` is told of bytes of the
+/// file.
 pub fn read(path: &Path, progress: ReadProgress<'_>) -> Result<Work, LabError> {
     read_sized(path, progress, &|_, _| Ok(()))
 }

@@ -1,5 +1,5 @@
-//! From work to a trace. Keys and values are written as hexadecimal digits, so that a trace is as large as its
-//! work whatever they mean.
+//! From work to a trace. Keys and values are written as hexadecimal digits, so that a trace is as
+//! large as its work whatever they mean.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,8 +9,8 @@ use super::{DELETE, INSERT, LOOKUP, MAGIC, PHASE, SCAN, VERSION, is_name};
 use crate::LabError;
 use crate::work::{Operation, Work};
 
-/// Writes a trace to a new file. A file that is there already is left as it is, and what could not be written to
-/// its end is removed.
+/// Writes a trace to a new file. A file that is there already is left as it is, and what could not
+/// be written to its end is removed.
 pub fn save(work: &Work, path: &Path) -> Result<(), LabError> {
     let failed = |error: io::Error| {
         let what = match error.kind() {

@@ -1,22 +1,27 @@
-//! A file system as its index sees it: which items each call of a program searches, inserts, extends and deletes.
+//! A file system as its index sees it: which items each call of a program searches, inserts,
+//! extends and deletes.
 //!
-//! The rules are ReiserFS 3's, as its sources of Linux 2.6 have them, as far as they reach the tree:
+//! The rules are ReiserFS 3's, as its sources of Linux 2.6 have them, as far as they reach the
+//! tree:
 //!
-//! - Every object has a stat-data item. A directory has one item for `.` and `..` together and an entry for each
-//!   name, under the name's hash. Objects made in a directory share its id as the first part of their keys.
-//!   An object id that became free is given out again, the smallest first.
-//! - A file of up to 3,976 bytes is one direct item. A larger file is indirect items of up to 1,012 pointers to
-//!   blocks of 4 KiB: one for each 4,145,152 bytes. A file that outgrows its direct item gets an indirect one for
-//!   its first block.
-//! - A write call that needs new blocks inserts an item or appends to the last one; each call does so once for
-//!   each item that it reaches. What it finds room for in the last block costs a search only.
-//! - A file is deleted from its end, in pieces of at most `pointers_per_cut` pointers: the last piece of an item
-//!   deletes it, others cut it. Then its name and its stat data go.
+//! - Every object has a stat-data item. A directory has one item for `.` and `..` together and an
+//!   entry for each name, under the name's hash. Objects made in a directory share its id as the
+//!   first part of their keys. An object id that became free is given out again, the smallest
+//!   first.
+//! - A file of up to 3,976 bytes is one direct item. A larger file is indirect items of up to 1,012
+//!   pointers to blocks of 4 KiB: one for each 4,145,152 bytes. A file that outgrows its direct
+//!   item gets an indirect one for its first block.
+//! - A write call that needs new blocks inserts an item or appends to the last one; each call does
+//!   so once for each item that it reaches. What it finds room for in the last block costs a search
+//!   only.
+//! - A file is deleted from its end, in pieces of at most `pointers_per_cut` pointers: the last
+//!   piece of an item deletes it, others cut it. Then its name and its stat data go.
 //! - Changed metadata is written in place: a search for the stat data.
 //! - A call with a path looks up each name on the way from the root, and what it names.
 //!
-//! Save links, the journal, quotas and access times are left out. Searches for names and stat data that the
-//! kernel has in its caches do not happen: `cached_per_mille` says how many, drawn at random.
+//! Save links, the journal, quotas and access times are left out. Searches for names and stat data
+//! that the kernel has in its caches do not happen: `cached_per_mille` says how many, drawn at
+//! random.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -233,8 +238,8 @@ impl FileSystem {
         self.search_cached(file.stat_data());
     }
 
-    /// Opens a file and reads all of it: a search for each block, as block by block it is mapped, and one to note
-    /// the time.
+    /// Opens a file and reads all of it: a search for each block, as block by block it is mapped,
+    /// and one to note the time.
     pub fn read(&mut self, file: &File) {
         self.stat(file);
         for block in 0..file.bytes.div_ceil(BLOCK_BYTES) {

@@ -1,16 +1,20 @@
-//! `kernel-compile`: the source tree of a kernel is unpacked, compiled, cleaned and removed (Table 4 of the μ-Tree
-//! paper).
+//! `kernel-compile`: the source tree of a kernel is unpacked, compiled, cleaned and removed (Table
+//! 4 of the μ-Tree paper).
 //!
-//! - Unpacking makes each entry in the list's order, written in the archiver's records of 10,240 bytes.
-//! - Compiling a C source looks for what may stand already, reads the source, finds its headers (each first in a
-//!   directory that does not have it), and makes, as the kernel's makefiles do: the assembler's input, in a
-//!   directory for temporary files, read once and deleted; a list of dependencies, read and deleted; the object
-//!   under a temporary name and renamed; the command that made it, likewise. At the end the kernel is linked: all
-//!   objects are read and one file is written.
-//! - Cleaning looks at all names and deletes what compiling made. Removing deletes files, then directories.
+//! - Unpacking makes each entry in the list's order, written in the archiver's records of 10,240
+//!   bytes.
+//! - Compiling a C source looks for what may stand already, reads the source, finds its headers
+//!   (each first in a directory that does not have it), and makes, as the kernel's makefiles do:
+//!   the assembler's input, in a directory for temporary files, read once and deleted; a list of
+//!   dependencies, read and deleted; the object under a temporary name and renamed; the command
+//!   that made it, likewise. At the end the kernel is linked: all objects are read and one file is
+//!   written.
+//! - Cleaning looks at all names and deletes what compiling made. Removing deletes files, then
+//!   directories.
 //!
-//! The paper names neither version nor configuration. [`Parameters::FULL`] takes a tree of such a size, all of it
-//! compiled, that its insertions and deletions come out; headers and caches are chosen for its retrievals.
+//! The paper names neither version nor configuration. [`Parameters::FULL`] takes a tree of such a
+//! size, all of it compiled, that its insertions and deletions come out; headers and caches are
+//! chosen for its retrievals.
 
 use std::collections::HashMap;
 
@@ -53,8 +57,8 @@ impl Parameters {
     /// A twentieth.
     pub const QUICK: Self = Self { files: Self::FULL.files / 20, ..Self::FULL };
 
-    /// As many operations as in Table 4 with a part of the list of Linux 6.1. Fewer of its files are C sources than
-    /// of those made by rule, so that each includes more headers.
+    /// As many operations as in Table 4 with a part of the list of Linux 6.1. Fewer of its files
+    /// are C sources than of those made by rule, so that each includes more headers.
     pub const LISTED: Self = Self { files: 25_600, headers: 140, ..Self::FULL };
 
     /// The defaults, for a tree made by rule or one from a list; all of the work or a twentieth.
@@ -71,8 +75,8 @@ const COMMAND_BYTES: u64 = 3_500;
 const ASSEMBLER_BY_SOURCE: u64 = 4;
 const OBJECT_BY_SOURCE: u64 = 2;
 
-/// The work of unpacking, compiling, cleaning and removing a tree: that of a list, thinned to as many files as the
-/// parameters say, or one made by rule.
+/// The work of unpacking, compiling, cleaning and removing a tree: that of a list, thinned to as
+/// many files as the parameters say, or one made by rule.
 pub fn workload(
     parameters: &Parameters,
     list: Option<&[Entry]>,

@@ -6,10 +6,10 @@
 //! 8 offset u60, type u4   where in the object the item starts, then its kind
 //! ```
 //!
-//! Numbers are big-endian. 16 bytes are what ReiserFS's keys of format 3.6 take; its order is by directory,
-//! object, offset and type, and so is the order of these bytes (on disk it stores the type before the offset and
-//! compares it after). The keys are not compressed: with values of 4 bytes, 202 entries fill a page of 4 KiB, and
-//! the trees come out as high as in the paper.
+//! Numbers are big-endian. 16 bytes are what ReiserFS's keys of format 3.6 take; its order is by
+//! directory, object, offset and type, and so is the order of these bytes (on disk it stores the
+//! type before the offset and compares it after). The keys are not compressed: with values of 4
+//! bytes, 202 entries fill a page of 4 KiB, and the trees come out as high as in the paper.
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 16;

@@ -1,8 +1,8 @@
 //! The files of a source tree: read from a list, or made by rule.
 //!
-//! A list is text, one entry a line in the order in which an archive unpacks them: `type<TAB>bytes<TAB>path`,
-//! where the type is `f` for a file, `d` for a directory and `l` for a symbolic link; the root is `.`. It may be
-//! compressed with zstd.
+//! A list is text, one entry a line in the order in which an archive unpacks them:
+//! `type<TAB>bytes<TAB>path`, where the type is `f` for a file, `d` for a directory and `l` for a
+//! symbolic link; the root is `.`. It may be compressed with zstd.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -107,12 +107,12 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
     Ok(entries)
 }
 
-/// Files that stand together in a list are taken together, as many as there are in a directory, so that a part of a
-/// tree has few directories as well.
+/// Files that stand together in a list are taken together, as many as there are in a directory, so
+/// that a part of a tree has few directories as well.
 const RUN: usize = FILES_A_DIRECTORY as usize;
 
-/// `files` of a list's files with the directories that lead to them; all of a list that has no more. They are taken
-/// in runs of 16 that are spread evenly over the list. Links count as files.
+/// `files` of a list's files with the directories that lead to them; all of a list that has no
+/// more. They are taken in runs of 16 that are spread evenly over the list. Links count as files.
 pub fn thin(list: &[Entry], files: u32) -> Vec<Entry> {
     let wanted = files as usize;
     let all: Vec<_> = list.iter().filter(|entry| entry.kind != EntryKind::Directory).collect();
@@ -146,9 +146,9 @@ const SPREAD: f64 = 1.56;
 const BYTES_MAX: u64 = 1 << 20;
 const DEPTH_MAX: usize = 7;
 
-/// A source tree of `files` files, made by rule: one directory for every 16 files, each put into one drawn from
-/// those before it, none deeper than 7; the files of a directory few or many (exponential); sizes log-normal;
-/// 45 % C sources, 40 % headers.
+/// A source tree of `files` files, made by rule: one directory for every 16 files, each put into
+/// one drawn from those before it, none deeper than 7; the files of a directory few or many
+/// (exponential); sizes log-normal; 45 % C sources, 40 % headers.
 pub fn by_rule(files: u32, seed: u64) -> Vec<Entry> {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x7EE);
     // The parameters are constants that it accepts.

@@ -1,17 +1,19 @@
-//! `postmark`: the benchmark PostMark 1.5 (Katcher, Network Appliance, 1997 to 2001), a mail server's small files.
+//! `postmark`: the benchmark PostMark 1.5 (Katcher, Network Appliance, 1997 to 2001), a mail
+//! server's small files.
 //!
-//! Its rules: `files` files are made, each of a size drawn evenly from 500 to 10,000 bytes (9.77 KiB). A
-//! transaction reads a file or appends to one, 5 to 5, then makes a file or deletes one, 5 to 5; files are drawn
-//! evenly. An append adds 1 byte up to what is missing to 10,000; a file of that size is left alone. At most
-//! twice `files` files are there at a time. At the end all are deleted. Names count on; with two subdirectories or
-//! more, each file is made in one that is drawn evenly. PostMark hands over blocks of 512 bytes, which the C library
-//! gathers in a buffer.
+//! Its rules: `files` files are made, each of a size drawn evenly from 500 to 10,000 bytes (9.77
+//! KiB). A transaction reads a file or appends to one, 5 to 5, then makes a file or deletes one, 5
+//! to 5; files are drawn evenly. An append adds 1 byte up to what is missing to 10,000; a file of
+//! that size is left alone. At most twice `files` files are there at a time. At the end all are
+//! deleted. Names count on; with two subdirectories or more, each file is made in one that is drawn
+//! evenly. PostMark hands over blocks of 512 bytes, which the C library gathers in a buffer.
 //!
-//! The paper names neither files nor transactions. PostMark's defaults, 500 each, would give two thousandths of
-//! the paper's operations. Those of [`Parameters::FULL`] give its insertions and deletions within 3 %: insertions
-//! are a little too few and deletions a little too many, since a file is deleted with three items whatever was
-//! appended to it, and PostMark's own proportions leave no freedom for more appends. How many searches the caches
-//! answer is chosen for the paper's retrievals.
+//! The paper names neither files nor transactions. PostMark's defaults, 500 each, would give two
+//! thousandths of the paper's operations. Those of [`Parameters::FULL`] give its insertions and
+//! deletions within 3 %: insertions are a little too few and deletions a little too many, since a
+//! file is deleted with three items whatever was appended to it, and PostMark's own proportions
+//! leave no freedom for more appends. How many searches the caches answer is chosen for the paper's
+//! retrievals.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

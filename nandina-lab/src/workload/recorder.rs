@@ -1,4 +1,5 @@
-//! What a file system asks of its tree, written down as work for an index, and counted as Table 4 counts it.
+//! What a file system asks of its tree, written down as work for an index, and counted as Table 4
+//! counts it.
 
 use std::collections::HashMap;
 
@@ -24,7 +25,8 @@ pub struct Counts {
     pub deletions: u64,
 }
 
-/// Operations of a workload, at most: four times those of the largest in the paper, and some gigabyte of memory.
+/// Operations of a workload, at most: four times those of the largest in the paper, and some
+/// gigabyte of memory.
 const OPERATIONS_MAX: u64 = 20_000_000;
 
 /// Work in the making.
@@ -69,7 +71,8 @@ impl Recorder {
         row
     }
 
-    /// Whether there is no room for more: then what follows need not be asked, since [`Self::finish`] refuses.
+    /// Whether there is no room for more: then what follows need not be asked, since
+    /// [`Self::finish`] refuses.
     pub fn is_full(&self) -> bool {
         let Counts { retrievals, insertions, deletions } = self.counts;
         retrievals + insertions + deletions > OPERATIONS_MAX

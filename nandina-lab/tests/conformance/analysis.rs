@@ -1,8 +1,10 @@
-//! The μ-Tree paper's model (section 4) against real trees of both systems, grown by random insertion.
+//! The μ-Tree paper's model (section 4) against real trees of both systems, grown by random
+//! insertion.
 //!
-//! Where they differ: the model's nodes are full, real ones are between half and entirely full. So with the real
-//! capacity of a page as *f*, a real tree has 1 to 2 times the model's leaves, about 1.44 times (1 / ln 2) over
-//! sizes that span a doubling; it is as high as the model says, or as the model says of twice the records a level.
+//! Where they differ: the model's nodes are full, real ones are between half and entirely full. So
+//! with the real capacity of a page as *f*, a real tree has 1 to 2 times the model's leaves, about
+//! 1.44 times (1 / ln 2) over sizes that span a doubling; it is as high as the model says, or as
+//! the model says of twice the records a level.
 
 use nandina::flash::profile::MLC;
 use nandina::node::{PageLayout, Shape};
@@ -47,7 +49,8 @@ fn sizes() -> Vec<u32> {
     [100, 1_000, 5_000, 20_000].into_iter().chain(spread).collect()
 }
 
-/// A level more entries than half of the nodes' for each level: the highest that a real tree can be.
+/// A level more entries than half of the nodes' for each level: the highest that a real tree can
+/// be.
 fn highest(tree: Tree, f: f64, records: f64) -> u32 {
     let half_full = |height: &u32| {
         let full = nandina_lab::analysis::records_at_height(tree, f, *height);

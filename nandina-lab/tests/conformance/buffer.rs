@@ -1,6 +1,6 @@
-//! The write buffer: an index with one is what it is without, for lookups, ranges and after each flush; a full chip
-//! loses nothing that was taken in; and changes wait no longer than they may. What cuts and failing devices do to it
-//! is in `buffer_power`, what it costs in `buffer_costs`.
+//! The write buffer: an index with one is what it is without, for lookups, ranges and after each
+//! flush; a full chip loses nothing that was taken in; and changes wait no longer than they may.
+//! What cuts and failing devices do to it is in `buffer_power`, what it costs in `buffer_costs`.
 
 use core::ops::Bound;
 
@@ -12,7 +12,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::harness::*;
 
-/// Pages of write buffer and write cache, page buffers (0: the system's default), and the bound by count.
+/// Pages of write buffer and write cache, page buffers (0: the system's default), and the bound by
+/// count.
 type Sizes = (usize, usize, usize, Option<u32>);
 
 const SIZES: [Sizes; 6] = [

@@ -1,5 +1,5 @@
-//! What a write buffer saves: each leaf is written once for all of its changes that wait, and random inserts cost
-//! what the VMTree paper says.
+//! What a write buffer saves: each leaf is written once for all of its changes that wait, and
+//! random inserts cost what the VMTree paper says.
 
 use nandina::Options;
 use nandina::flash::profile::SD;
@@ -10,11 +10,13 @@ use nandina_sim::Counters;
 
 use crate::harness::*;
 
-/// With `write_buffer` pages: programs to put every record of a full tree anew in the order of keys, then nodes.
+/// With `write_buffer` pages: programs to put every record of a full tree anew in the order of
+/// keys, then nodes.
 fn refill<S: Placement>(write_buffer: usize, records: u32) -> Result<(u64, u64), String> {
     let mut case = Case::new(LONG);
     case.options.write_buffer = write_buffer;
-    // Pages that are large enough for no tree to be near its greatest height: else fewer changes may wait.
+    // Pages that are large enough for no tree to be near its greatest height: else fewer changes
+    // may wait.
     (case.profile.geometry.blocks, case.profile.geometry.page_bytes) = (400, PAGE_BYTES);
     with_index::<S, _>(&case, |index| {
         for number in 0..records {
@@ -77,9 +79,10 @@ fn clustered_changes_write_each_leaf_once() {
     for_every_system(&Clustered);
 }
 
-/// The random data of the VMTree paper, section 5.1: 10,000 records of 4 + 12 bytes, pages of 512 bytes, three
-/// page buffers. Page writes of an in-place tree were 0.97 an insert with one page and 0.78 with four, where one
-/// without a buffer writes its leaf and, for one insert in about 20, the other half and their parent: 1.10.
+/// The random data of the VMTree paper, section 5.1: 10,000 records of 4 + 12 bytes, pages of 512
+/// bytes, three page buffers. Page writes of an in-place tree were 0.97 an insert with one page and
+/// 0.78 with four, where one without a buffer writes its leaf and, for one insert in about 20, the
+/// other half and their parent: 1.10.
 #[test]
 fn random_inserts_cost_what_the_vmtree_paper_says() {
     let mut work = Work::standard(10_000, 4, 12, seed()).unwrap();

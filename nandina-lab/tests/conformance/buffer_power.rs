@@ -1,6 +1,6 @@
-//! The write buffer under cuts and failing devices: after a cut each change since the last flush is there wholly or
-//! not at all, each for itself, and no key holds anything older than what that flush held. A device that fails once
-//! in a flush costs nothing.
+//! The write buffer under cuts and failing devices: after a cut each change since the last flush is
+//! there wholly or not at all, each for itself, and no key holds anything older than what that
+//! flush held. A device that fails once in a flush costs nothing.
 
 use core::cell::Cell;
 
@@ -87,7 +87,8 @@ fn work<S: Placement>(
 struct CutEverywhere;
 
 impl CutEverywhere {
-    /// A run that is cut at chip operation `at`, mounted, and gone on with. Answers whether it was cut.
+    /// A run that is cut at chip operation `at`, mounted, and gone on with. Answers whether it was
+    /// cut.
     fn run_cut<S: Placement>(
         case: &Case,
         formatted: &Chip,

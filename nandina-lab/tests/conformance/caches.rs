@@ -1,5 +1,5 @@
-//! Page caches of every size: the index is what it is without them, and after a cut it is as it was after one
-//! of the changes since the last flush, never in between and never earlier.
+//! Page caches of every size: the index is what it is without them, and after a cut it is as it was
+//! after one of the changes since the last flush, never in between and never earlier.
 
 use nandina::place::{Description, Placement};
 use nandina::{Index, Moves, Options, ReadError, WriteError};

@@ -1,5 +1,5 @@
-//! Systems that are broken on purpose, and devices that make a healthy system behave like a broken one. If
-//! the suite does not catch them, it catches nothing.
+//! Systems that are broken on purpose, and devices that make a healthy system behave like a broken
+//! one. If the suite does not catch them, it catches nothing.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -160,11 +160,13 @@ fn the_healthy_system_under_the_canaries_is_not() {
     assert!(!is_caught::<Wandering>());
 }
 
-/// Makes every checksum right, so that the index above cannot see what is torn, as if it forgot to look.
+/// Makes every checksum right, so that the index above cannot see what is torn, as if it forgot to
+/// look.
 #[derive(Clone)]
 struct ForgottenChecksum(Chip);
 
-/// Programs a page only when the next operation comes, so that what is acknowledged is still in RAM.
+/// Programs a page only when the next operation comes, so that what is acknowledged is still in
+/// RAM.
 #[derive(Clone)]
 struct LateProgram {
     chip: Chip,

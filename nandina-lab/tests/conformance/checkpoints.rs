@@ -1,5 +1,5 @@
-//! Checkpoints: a mount that begins with one finds what a mount finds that looks into every block, after any cut,
-//! with failing blocks and with damaged checkpoints; and it reads less.
+//! Checkpoints: a mount that begins with one finds what a mount finds that looks into every block,
+//! after any cut, with failing blocks and with damaged checkpoints; and it reads less.
 
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::PageLayout;

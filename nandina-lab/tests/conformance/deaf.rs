@@ -1,5 +1,6 @@
-//! Devices that keep from the index what it must know: which pages share cells, which reads the ECC had to
-//! correct, which blocks are bad. The suites must catch an index under each, and not under the chip itself.
+//! Devices that keep from the index what it must know: which pages share cells, which reads the ECC
+//! had to correct, which blocks are bad. The suites must catch an index under each, and not under
+//! the chip itself.
 
 use nandina::flash::{
     BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Profile, Reading,

@@ -1,5 +1,5 @@
-//! A device that fails once and goes on: the operation that met the fault may be refused, but the same
-//! index, not opened anew, holds the old or the new state and works on.
+//! A device that fails once and goes on: the operation that met the fault may be refused, but the
+//! same index, not opened anew, holds the old or the new state and works on.
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
 use nandina::place::Placement;

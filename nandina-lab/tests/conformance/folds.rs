@@ -1,5 +1,5 @@
-//! Whenever parents are written for the mappings of their children, the index is the same: nothing is lost at a cut,
-//! and the table never holds more than it may.
+//! Whenever parents are written for the mappings of their children, the index is the same: nothing
+//! is lost at a cut, and the table never holds more than it may.
 
 use nandina::place::{Description, Placement};
 use nandina::{Folds, Moves, Victims};

@@ -1,4 +1,5 @@
-//! Every system on chips from tiny to those of Table 1 of the μ-Tree paper, with and without spare area.
+//! Every system on chips from tiny to those of Table 1 of the μ-Tree paper, with and without spare
+//! area.
 
 use std::convert::Infallible;
 

@@ -1,5 +1,6 @@
-//! The exact chip operations of small fixed workloads. A change of cost shows here as a difference, and is
-//! reviewed. `UPDATE_EXPECT=1 cargo test -p nandina-lab --test conformance golden` writes the table anew.
+//! The exact chip operations of small fixed workloads. A change of cost shows here as a difference,
+//! and is reviewed. `UPDATE_EXPECT=1 cargo test -p nandina-lab --test conformance golden` writes
+//! the table anew.
 
 use expect_test::expect_file;
 use nandina::flash::profile::{DATAFLASH, MLC, NOR, SD, SLC};
@@ -7,7 +8,8 @@ use nandina::place::SYSTEMS;
 use nandina_lab::run::{Setup, run};
 use nandina_lab::work::Work;
 
-/// Each line is `system device phase: reads programs erases`, for 20,000 random records of 4 + 4 bytes, seed 7.
+/// Each line is `system device phase: reads programs erases`, for 20,000 random records of 4 + 4
+/// bytes, seed 7.
 #[test]
 fn chip_operations_are_as_pinned() {
     let work = Work::standard(20_000, 4, 4, 7).unwrap();

@@ -1,4 +1,5 @@
-//! Damaged media: whatever bytes stand on the chip, no call panics, loops for ever or reads past a page.
+//! Damaged media: whatever bytes stand on the chip, no call panics, loops for ever or reads past a
+//! page.
 
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::{HEADER_BYTES, NodeMut, PageLayout, Shape};
@@ -12,7 +13,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::harness::*;
 
-/// Damages pages of a real image, some so that their checksums are right again, and uses what is left.
+/// Damages pages of a real image, some so that their checksums are right again, and uses what is
+/// left.
 struct Damaged {
     checkpoints: Option<u32>,
 }
@@ -114,7 +116,8 @@ fn the_fuzz_corpus_and_mutations_of_it_never_panic() {
                 }
             }
         }
-        // The corpus is of media without checkpoints for the most part: a half of its mutations has them.
+        // The corpus is of media without checkpoints for the most part: a half of its mutations has
+        // them.
         if turn % 2 == 1 && turn >= corpus.len() && data.len() > 1 {
             data[1] |= 0x40;
         }
@@ -134,8 +137,8 @@ fn damaged_media_never_panic() {
     }
 }
 
-/// A tree of four levels and more in which all children of an inner node are the same, behind a checkpoint that
-/// vouches for it: there are more ways to its only leaf than anyone has time to go.
+/// A tree of four levels and more in which all children of an inner node are the same, behind a
+/// checkpoint that vouches for it: there are more ways to its only leaf than anyone has time to go.
 struct ManyWays;
 
 const PAGE: usize = 2048;

@@ -1,4 +1,5 @@
-//! Idle steps after cuts: where collection was cut and the next change has no room, idle steps make it.
+//! Idle steps after cuts: where collection was cut and the next change has no room, idle steps make
+//! it.
 
 use nandina::flash::profile::Ecc;
 use nandina::place::{Description, Placement};

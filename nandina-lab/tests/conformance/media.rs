@@ -1,5 +1,5 @@
-//! Failing media: bad blocks from the factory and since, programs and erases that fail or silently do
-//! nothing, weak pages. Each fault alone, and frequent; swarms mix them.
+//! Failing media: bad blocks from the factory and since, programs and erases that fail or silently
+//! do nothing, weak pages. Each fault alone, and frequent; swarms mix them.
 
 use nandina::flash::{BlockNumber, PageNumber};
 use nandina::place::{Description, Placement};
@@ -9,7 +9,8 @@ use nandina_sim::{Chip, Faults, TINY};
 
 use crate::harness::*;
 
-/// Puts, replaces and removes; then holds the index against the model, reopens it and does so again.
+/// Puts, replaces and removes; then holds the index against the model, reopens it and does so
+/// again.
 pub struct Under {
     faults: Faults,
     factory_bad: u32,
@@ -149,7 +150,8 @@ fn programs_and_erases_that_do_nothing_are_found_when_read_back() {
     });
 }
 
-/// Reads that disturb. Nothing bounds the flips: only refreshing keeps every codeword within the ECC.
+/// Reads that disturb. Nothing bounds the flips: only refreshing keeps every codeword within the
+/// ECC.
 pub const DISTURBED: Under = Under {
     faults: Faults { disturbing_reads: 200, ..Faults::NONE },
     factory_bad: 0,
@@ -260,8 +262,9 @@ impl Check for OneDeadPage {
                 match index.get(&key(number)) {
                     Ok(Some(found)) if found == value(number, 0) => readable.push(number),
                     Err(ReadError::Corrupt { .. }) => dead += 1,
-                    // What only the dead page told is not known: where a node stands that moved. If others of its
-                    // block were written after it, the damage is told; the last one looks torn.
+                    // What only the dead page told is not known: where a node stands that moved. If
+                    // others of its block were written after it, the damage is told; the last one
+                    // looks torn.
                     Ok(_) if S::DESCRIPTION.maps && (told || is_last) => dead += 1,
                     other => return Err(format!("{page}: get of {number} answers {other:?}")),
                 }

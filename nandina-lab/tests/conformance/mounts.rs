@@ -1,5 +1,5 @@
-//! What a mount from a checkpoint reads: little, however large the chip is; and where it compares the tree of
-//! the checkpoint with that of now, it finds just what changed.
+//! What a mount from a checkpoint reads: little, however large the chip is; and where it compares
+//! the tree of the checkpoint with that of now, it finds just what changed.
 
 use nandina::flash::profile::MLC;
 use nandina::place::{Description, Placement};
@@ -72,8 +72,8 @@ impl Check for Compared {
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        // Long keys make many inner nodes, so that few of them change between a checkpoint and a cut; a page that
-        // holds a whole path needs room for its levels.
+        // Long keys make many inner nodes, so that few of them change between a checkpoint and a
+        // cut; a page that holds a whole path needs room for its levels.
         let whole_path = S::path_pages(3) == 1;
         let (page_bytes, key_bytes, records) =
             if whole_path { (4096, 32, 20_000) } else { (512, 64, 2300) };
@@ -134,7 +134,8 @@ impl Check for Compared {
                 }
                 chip.restore_power();
                 let (reads, inner_nodes) = reads_to_mount::<S>(&mut chip, &case, &mut ram)?;
-                // A walk of the whole tree reads every inner node on top of what a mount reads at once.
+                // A walk of the whole tree reads every inner node on top of what a mount reads at
+                // once.
                 compared += u32::from(reads < at_once.unwrap_or(0) + u64::from(inner_nodes));
                 let at = |what| format!("{buffers:?}, session {session}: {what}");
                 if !recover::<S>(&mut chip, &case, &mut ram, &mut model, cut).map_err(at)? {

@@ -1,6 +1,6 @@
-//! What `plan` promises holds on the simulator: RAM, height, and the most chip operations that one call can
-//! cost, on full chips, after cuts, with garbage collection at its worst; and steps of idle collection keep to
-//! their budget and spare the changes behind them.
+//! What `plan` promises holds on the simulator: RAM, height, and the most chip operations that one
+//! call can cost, on full chips, after cuts, with garbage collection at its worst; and steps of
+//! idle collection keep to their budget and spare the changes behind them.
 
 use nandina::place::{Description, Placement};
 use nandina::{Cost, Index, Moves, OpenError, Plan, WriteError, plan};

@@ -24,7 +24,8 @@ fn apply(model: &mut Model, step: Step) {
     }
 }
 
-/// Does `steps` until power goes. Answers the model, and what the cut operation would have made of it.
+/// Does `steps` until power goes. Answers the model, and what the cut operation would have made of
+/// it.
 fn run_until_cut<S: Placement>(
     index: &mut Index<'_, &mut Chip, S>,
     model: &mut Model,
@@ -137,8 +138,8 @@ fn swarms_of_faults_lose_nothing_and_a_healed_chip_goes_on() {
     survive(torture, Shares::one_in(6, 1), 5_000, 1);
 }
 
-/// Each session is cut after a few operations, thousands of times in a row: the reserve must not run
-/// out, and what is acknowledged in between must add up.
+/// Each session is cut after a few operations, thousands of times in a row: the reserve must not
+/// run out, and what is acknowledged in between must add up.
 struct CutsWithoutEnd {
     case: Case,
     records: u32,
@@ -162,8 +163,8 @@ impl Check for CutsWithoutEnd {
                 })
                 .collect();
             let cut = Cut::ALL[random.random_range(0..Cut::ALL.len())];
-            // Most cuts fall into the first few changes; now and then power lasts long enough to refill
-            // the reserve, whose search for a victim reads a part of the chip.
+            // Most cuts fall into the first few changes; now and then power lasts long enough to
+            // refill the reserve, whose search for a victim reads a part of the chip.
             let window = if session % 4 == 0 { 400 } else { 60 };
             chip.cut_at(mounting::<S>(case, &chip)? + random.random_range(0..window), cut);
             let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram)
@@ -194,8 +195,9 @@ fn cuts_without_end_never_use_up_the_reserve() {
     }
 }
 
-/// What swarms found in checkpoints: one that a mount could not use looked right again once its last block was
-/// erased anew and cut; and an anchor of before named, by chance, the block of a newer checkpoint.
+/// What swarms found in checkpoints: one that a mount could not use looked right again once its
+/// last block was erased anew and cut; and an anchor of before named, by chance, the block of a
+/// newer checkpoint.
 #[test]
 fn a_checkpoint_that_a_mount_did_not_use_never_comes_back() {
     for case in ["swarm/mu/seed 34", "swarm/mu/seed 1718"] {

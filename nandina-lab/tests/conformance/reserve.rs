@@ -1,5 +1,6 @@
-//! The reserve for cuts is not for bad blocks: as long as no more blocks are bad than may become so, those
-//! that fail in the middle of a collection leave room for it, however much the cuts before have taken.
+//! The reserve for cuts is not for bad blocks: as long as no more blocks are bad than may become
+//! so, those that fail in the middle of a collection leave room for it, however much the cuts
+//! before have taken.
 
 use nandina::flash::profile::DATAFLASH_264;
 use nandina::flash::{BlockNumber, Flash, PageNumber};

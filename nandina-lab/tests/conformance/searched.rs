@@ -1,5 +1,6 @@
-//! Validity by search: with a count for each block instead of a bit for each page the index is the same, at every cut
-//! and on a full chip, takes less RAM and more reads, and no change costs more than planned.
+//! Validity by search: with a count for each block instead of a bit for each page the index is the
+//! same, at every cut and on a full chip, takes less RAM and more reads, and no change costs more
+//! than planned.
 
 use std::collections::BTreeSet;
 

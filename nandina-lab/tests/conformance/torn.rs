@@ -1,6 +1,6 @@
 //! What a mount makes of torn pages is made good for ever: a page that it left out does not come
-//! back, a mount that was given up half way is no mount, and where room is short the torn page comes
-//! first.
+//! back, a mount that was given up half way is no mount, and where room is short the torn page
+//! comes first.
 
 use std::cell::Cell;
 

@@ -1,5 +1,5 @@
-//! However the block to collect is chosen, the index is the same: nothing is lost at a cut, a full chip goes on, and
-//! no change costs more than planned.
+//! However the block to collect is chosen, the index is the same: nothing is lost at a cut, a full
+//! chip goes on, and no change costs more than planned.
 
 use nandina::flash::{Geometry, Profile};
 use nandina::place::{Description, Placement};

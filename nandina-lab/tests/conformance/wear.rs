@@ -1,5 +1,5 @@
-//! Wear: under skewed updates no block is erased much more often than the others, and a chip that wears
-//! out does so without losing anything.
+//! Wear: under skewed updates no block is erased much more often than the others, and a chip that
+//! wears out does so without losing anything.
 
 use nandina::flash::{Geometry, Profile};
 use nandina::place::{Description, Placement};

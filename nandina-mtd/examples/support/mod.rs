@@ -1,5 +1,5 @@
-//! What the trial needs beside the model: a device that counts what is asked of it, a bad block, one line for
-//! each outcome. No system is known here.
+//! What the trial needs beside the model: a device that counts what is asked of it, a bad block,
+//! one line for each outcome. No system is known here.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -128,8 +128,8 @@ impl Flash for Counted {
     }
 }
 
-/// Marks the last block that is good and wholly erased: the kernel erases what it marks, so nothing of worth
-/// may be in it.
+/// Marks the last block that is good and wholly erased: the kernel erases what it marks, so nothing
+/// of worth may be in it.
 pub fn mark_an_erased_block(mtd: &mut Counted) -> Result<(), Box<dyn Error>> {
     let geometry = mtd.geometry();
     let mut main = vec![0; geometry.page_bytes as usize];

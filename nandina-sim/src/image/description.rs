@@ -1,5 +1,5 @@
-//! All of a chip but the bytes of its pages, as JSON: what a chip in a file needs to be the same chip again.
-//! Whatever is read is checked before a chip is made of it. No file is touched here.
+//! All of a chip but the bytes of its pages, as JSON: what a chip in a file needs to be the same
+//! chip again. Whatever is read is checked before a chip is made of it. No file is touched here.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,8 @@ struct BlockFields {
     next_in_order: u32,
     bad: bool,
     failing: bool,
-    /// Programs of each page since the erase, in runs of equal numbers; 255: it must be erased first.
+    /// Programs of each page since the erase, in runs of equal numbers; 255: it must be erased
+    /// first.
     programs: Vec<Run<u8>>,
     /// Whether each page stands in the file, in runs of equal answers.
     written: Vec<Run<bool>>,
@@ -106,7 +107,8 @@ impl Description {
         }
     }
 
-    /// The chip without the bytes of its pages, and which pages have bytes. The geometry was found good.
+    /// The chip without the bytes of its pages, and which pages have bytes. The geometry was found
+    /// good.
     pub fn into_chip(self) -> Result<(Chip, Labels, Vec<Written>), ImageErrorKind> {
         self.check_counts()?;
         let mut chip = Chip::with_seed(self.profile.into_profile(), self.seed);
@@ -177,7 +179,8 @@ impl Description {
 }
 
 impl BlockFields {
-    /// Puts the state into `block`, which is new. Answers which pages have bytes, or what cannot be.
+    /// Puts the state into `block`, which is new. Answers which pages have bytes, or what cannot
+    /// be.
     fn put_into(self, block: &mut Block, geometry: &Geometry) -> Result<Vec<bool>, String> {
         let pages = geometry.pages_per_block;
         if self.erase_count > ERASES_MAX {

@@ -1,5 +1,6 @@
-//! The bytes of a chip image: a header, the chip's description as JSON, then each page at its place.
-//! Pages that were not written are neither read nor written, so a file system keeps them as holes.
+//! The bytes of a chip image: a header, the chip's description as JSON, then each page at its
+//! place. Pages that were not written are neither read nor written, so a file system keeps them as
+//! holes.
 //!
 //! ```text
 //!  0 magic "NdChip\r\n"

@@ -1,6 +1,7 @@
-//! Who may change an image: one program at a time, from opening to closing. The lock stands on the file
-//! itself, so no other file is left behind, and the operating system drops it when a program dies. Programs
-//! that only look take none: a file is replaced as a whole, and who has opened the old one reads that.
+//! Who may change an image: one program at a time, from opening to closing. The lock stands on the
+//! file itself, so no other file is left behind, and the operating system drops it when a program
+//! dies. Programs that only look take none: a file is replaced as a whole, and who has opened the
+//! old one reads that.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
@@ -30,7 +31,8 @@ impl Lock {
             }
             let handle = file.try_clone().and_then(Handle::from_file).map_err(failed)?;
             let lock = Self { file, handle };
-            // Whoever had the lock before may have put another file there since this one was opened.
+            // Whoever had the lock before may have put another file there since this one was
+            // opened.
             if lock.is_of(path) {
                 return Ok(lock);
             }

@@ -1,6 +1,7 @@
-//! A chip in a file: looked at later, carried elsewhere, gone on with. A file is replaced as a whole or not
-//! at all, and no bytes of one make the reader panic or take more memory than the file is long and a
-//! little. What an index is never matters here. The bytes are described in docs/FORMAT.md.
+//! A chip in a file: looked at later, carried elsewhere, gone on with. A file is replaced as a
+//! whole or not at all, and no bytes of one make the reader panic or take more memory than the file
+//! is long and a little. What an index is never matters here. The bytes are described in
+//! docs/FORMAT.md.
 
 mod description;
 mod error;
@@ -26,11 +27,11 @@ use lock::Lock;
 pub type Labels = BTreeMap<String, String>;
 
 impl Chip {
-    /// Writes the chip to `path`, whatever stood there. Erased pages take no room where the file system
-    /// knows holes. After a crash the file is the old one or the new one.
+    /// Writes the chip to `path`, whatever stood there. Erased pages take no room where the file
+    /// system knows holes. After a crash the file is the old one or the new one.
     ///
-    /// A cut that is armed is not kept, and a chip comes out of its file with power on. An image that is
-    /// opened elsewhere is not replaced.
+    /// A cut that is armed is not kept, and a chip comes out of its file with power on. An image
+    /// that is opened elsewhere is not replaced.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), ImageError> {
         let path = path.as_ref();
         let stands = match Lock::take(path) {
@@ -56,8 +57,8 @@ pub fn blocks_max(profile: &Profile) -> u32 {
     profile::blocks_max(profile.geometry.pages_per_block)
 }
 
-/// A chip and the file it lives in. It derefs to the chip; [`Image::close`] writes it. Dropped without
-/// that, the file stays as it was.
+/// A chip and the file it lives in. It derefs to the chip; [`Image::close`] writes it. Dropped
+/// without that, the file stays as it was.
 ///
 /// From opening to closing no other program can open the image to change it: it gets
 /// [`ImageErrorKind::InUse`]. Looking is always possible, and finds what was closed last.
@@ -115,8 +116,8 @@ impl Image {
         Ok(Self { labels, chip, path: path.to_path_buf(), stands: Stands::Locked(lock) })
     }
 
-    /// Opens the image at `path` to look at it, whoever else may have it open. It cannot be closed, only
-    /// dropped: [`Image::close`] refuses.
+    /// Opens the image at `path` to look at it, whoever else may have it open. It cannot be closed,
+    /// only dropped: [`Image::close`] refuses.
     pub fn look(path: impl AsRef<Path>) -> Result<Self, ImageError> {
         let path = path.as_ref();
         let mut file = File::open(path).map_err(|error| ImageErrorKind::Io(error).of(path))?;
@@ -178,7 +179,8 @@ fn replace(path: &Path, chip: &Chip, labels: &Labels, stands: &Stands) -> Result
     let mut temporary = temporary_in(folder, target).map_err(failed)?;
     format::write(temporary.as_file_mut(), chip, labels).map_err(failed)?;
     temporary.as_file().sync_all().map_err(failed)?;
-    // The lock keeps out whoever asks for it, but not whoever removes the file or puts another there.
+    // The lock keeps out whoever asks for it, but not whoever removes the file or puts another
+    // there.
     if matches!(stands, Stands::Locked(lock) if !lock.is_of(target)) {
         return Err(ImageErrorKind::Replaced.of(path));
     }

@@ -1,5 +1,6 @@
-//! A datasheet in an image: its fields as JSON, and what makes one impossible. A chip whose sizes were
-//! changed, or that no list has, is described as well as one of the list; nothing here depends on a name.
+//! A datasheet in an image: its fields as JSON, and what makes one impossible. A chip whose sizes
+//! were changed, or that no list has, is described as well as one of the list; nothing here depends
+//! on a name.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -161,8 +162,8 @@ impl ProfileFields {
     }
 }
 
-/// The same text for the life of the program. Texts of the listed profiles are there already; each other
-/// text is kept once, however many chips have it.
+/// The same text for the life of the program. Texts of the listed profiles are there already; each
+/// other text is kept once, however many chips have it.
 fn kept(text: String) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let listed = PROFILES.iter().chain([&crate::TINY]);

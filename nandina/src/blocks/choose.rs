@@ -13,8 +13,8 @@ impl Blocks<'_> {
         (first..first + count).map(move |at| BlockNumber(if at < count { at } else { at - count }))
     }
 
-    /// The free block to open next, which is none of `others`. The block just filled is not free: its pages may
-    /// belong to an operation that has not committed.
+    /// The free block to open next, which is none of `others`. The block just filled is not free:
+    /// its pages may belong to an operation that has not committed.
     #[inline(never)]
     pub fn next_free(
         &self,
@@ -41,7 +41,8 @@ impl Blocks<'_> {
         best.map(|(block, _)| block)
     }
 
-    /// The block with the fewest valid pages of those that may be collected, and of these the least worn.
+    /// The block with the fewest valid pages of those that may be collected, and of these the least
+    /// worn.
     pub fn victim(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
         if let Some(best) = self.best(Choice::Collect, |block| Some(block) == active) {
             return best;
@@ -66,8 +67,8 @@ impl Blocks<'_> {
             && self.has_valid(block)
     }
 
-    /// The block whose data has rested so long that the others wear out around it, if there is one, when the program
-    /// numbered `sequence` is next. Without counts the block whose data may have.
+    /// The block whose data has rested so long that the others wear out around it, if there is one,
+    /// when the program numbered `sequence` is next. Without counts the block whose data may have.
     pub fn rested(&mut self, active: Option<BlockNumber>, sequence: u32) -> Option<BlockNumber> {
         if self.counts_erases() {
             let least = self.best(Choice::Rest, |block| Some(block) == active);

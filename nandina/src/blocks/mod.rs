@@ -1,5 +1,6 @@
 //! What is known of each erase block: which of its pages are valid, whether it is bad, how worn it
-//! is, and which block to open, to empty or to collect next. Nothing here reads, programs or erases.
+//! is, and which block to open, to empty or to collect next. Nothing here reads, programs or
+//! erases.
 //!
 //! RAM: one bit for each page, and for each block one bit for each mark; four bytes for each
 //! block where its erases are counted. All of it is rebuilt by a mount. Some ways to choose what is
@@ -37,15 +38,18 @@ pub const PAGES_MAX: u32 = 4095;
 /// What is noted of a block.
 #[derive(Clone, Copy)]
 enum Mark {
-    /// The block is bad: it is never erased or programmed again, and what is valid in it moves first.
+    /// The block is bad: it is never erased or programmed again, and what is valid in it moves
+    /// first.
     Bad,
     /// A page of the block could not be moved: it is no victim until the next mount.
     Stuck,
     /// The block belongs to the checkpoints: it never holds pages of the tree.
     Reserved,
-    /// The running operation superseded the last valid page of the block: it is not free before that commits.
+    /// The running operation superseded the last valid page of the block: it is not free before
+    /// that commits.
     Held,
-    /// The block was opened since the hand of the clock passed it. Only where erases are not counted.
+    /// The block was opened since the hand of the clock passed it. Only where erases are not
+    /// counted.
     Young,
 }
 
@@ -59,13 +63,14 @@ const fn marks(wear: Wear) -> usize {
 
 /// The account of every block of a chip.
 pub struct Blocks<'b> {
-    /// One bit for each page, whether it is valid; then for each mark one bit for each block; and where pages have no
-    /// bits, a count for each block at the end.
+    /// One bit for each page, whether it is valid; then for each mark one bit for each block; and
+    /// where pages have no bits, a count for each block at the end.
     bits: &'b mut [u8],
     validity: Validity,
-    /// For each block its erase count, if erases are counted; then the low half of the sequence number of its first
-    /// page, if ages are asked for; then a block (u32) and how many of its pages were superseded since the mount
-    /// (u16), 0 for none, as often as blocks are kept count of; then the blocks in order, if they are kept so.
+    /// For each block its erase count, if erases are counted; then the low half of the sequence
+    /// number of its first page, if ages are asked for; then a block (u32) and how many of its
+    /// pages were superseded since the mount (u16), 0 for none, as often as blocks are kept count
+    /// of; then the blocks in order, if they are kept so.
     table: &'b mut [u8],
     wear: Wear,
     ages: bool,
@@ -225,7 +230,8 @@ impl<'b> Blocks<'b> {
         self.table[at..at + WORD_BYTES].copy_from_slice(&to.to_le_bytes());
     }
 
-    /// How often the block was erased; where erases are not counted, only of the blocks that were opened and erased last.
+    /// How often the block was erased; where erases are not counted, only of the blocks that were
+    /// opened and erased last.
     pub fn erase_count(&self, block: BlockNumber) -> u32 {
         if self.counts_erases() {
             self.word(block, 0)
@@ -300,8 +306,8 @@ impl<'b> Blocks<'b> {
         self.has(block, Mark::Stuck)
     }
 
-    /// The running operation supersedes the page: it is not valid any more, and its block not free before
-    /// [`release`](Self::release).
+    /// The running operation supersedes the page: it is not valid any more, and its block not free
+    /// before [`release`](Self::release).
     pub fn supersede(&mut self, page: PageNumber) {
         let block = BlockNumber(page.0 / self.pages_per_block);
         let free = self.empty_blocks;
@@ -351,7 +357,8 @@ impl<'b> Blocks<'b> {
         }
     }
 
-    /// Forgets which pages are valid; but no block that holds one is free before the next operation commits.
+    /// Forgets which pages are valid; but no block that holds one is free before the next operation
+    /// commits.
     pub fn hold_valid(&mut self) {
         for block in self.all() {
             if self.valid_in(block) > 0 {
@@ -428,8 +435,8 @@ impl<'b> Blocks<'b> {
         self.blocks
     }
 
-    /// One bit for each page, from the lowest bit of the first byte on: whether the page is valid. The bits behind
-    /// the last page mean nothing.
+    /// One bit for each page, from the lowest bit of the first byte on: whether the page is valid.
+    /// The bits behind the last page mean nothing.
     pub fn valid_bits(&self) -> &[u8] {
         &self.bits[..self.page_bits().div_ceil(8)]
     }
@@ -478,7 +485,8 @@ impl<'b> Blocks<'b> {
         self.bits[at..at + size].copy_from_slice(&count.to_le_bytes()[..size]);
     }
 
-    /// A page of the block belongs to no node, as was just found out. Where pages are searched for, it never counted.
+    /// A page of the block belongs to no node, as was just found out. Where pages are searched for,
+    /// it never counted.
     pub fn note_unreachable(&mut self, page: PageNumber) {
         if !self.searches() {
             self.set_valid(page, false);

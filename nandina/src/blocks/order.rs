@@ -1,9 +1,11 @@
-//! The blocks of large devices in order: the best one for each choice is known without looking at all of
-//! them. For each choice there is a tournament of the blocks, a binary tree whose inner nodes hold the
-//! winner of what is below; whatever changes a block plays its matches again, up to the root.
+//! The blocks of large devices in order: the best one for each choice is known without looking at
+//! all of them. For each choice there is a tournament of the blocks, a binary tree whose inner
+//! nodes hold the winner of what is below; whatever changes a block plays its matches again, up to
+//! the root.
 //!
-//! RAM: four bytes for each choice and block, the blocks rounded up to a power of two. Small chips have no such
-//! trees ([`ORDERED_MIN`]): to look at all of their blocks takes less than the trees do.
+//! RAM: four bytes for each choice and block, the blocks rounded up to a power of two. Small chips
+//! have no such trees ([`ORDERED_MIN`]): to look at all of their blocks takes less than the trees
+//! do.
 //!
 //! Cost: the logarithm of the blocks to the base 2, for a change and for a choice.
 
@@ -47,7 +49,8 @@ const fn leaves(blocks: u32) -> usize {
 }
 
 impl Blocks<'_> {
-    /// What makes a block the better choice: lower numbers, and then a lower block. Nothing if it is none at all.
+    /// What makes a block the better choice: lower numbers, and then a lower block. Nothing if it
+    /// is none at all.
     fn rank(&self, choice: Choice, block: BlockNumber) -> Option<(u32, u32)> {
         match choice {
             Choice::Open => self.is_empty(block).then(|| (self.erase_count(block), 0)),

@@ -1,4 +1,5 @@
-//! How worn blocks are spared: which block is opened next, and which one is emptied because its data rests.
+//! How worn blocks are spared: which block is opened next, and which one is emptied because its
+//! data rests.
 //!
 //! Where erases are counted, the least worn free block is opened, and a block is emptied when
 //! others were erased much more often. Without counts the chip is a ring: blocks are opened in
@@ -13,11 +14,12 @@ use super::Blocks;
 /// How blocks are spared that are worn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wear {
-    /// By the erases of each, which takes four bytes of RAM for each block. The next block to open is the free one that
-    /// was erased least.
+    /// By the erases of each, which takes four bytes of RAM for each block. The next block to open
+    /// is the free one that was erased least.
     Counted,
-    /// In turn, which takes a bit of RAM for each block, for systems that write paths a page buffer, and a read for each
-    /// erase: of the count that stands in the block. The next block to open is the free one that follows, and so is the next one to collect, if it gains room
+    /// In turn, which takes a bit of RAM for each block, for systems that write paths a page
+    /// buffer, and a read for each erase: of the count that stands in the block. The next block to
+    /// open is the free one that follows, and so is the next one to collect, if it gains room
     /// ([`Victims::Fewest`](crate::Victims::Fewest) does not look further). Not with checkpoints.
     Circular,
 }
@@ -47,8 +49,8 @@ pub const TRIES: usize = 3;
 /// comes by.
 pub const LAG: u32 = 4;
 
-/// The mean of some numbers, rounded down. It divides numbers of 32 bits only: those of 64 take half a kilobyte of code
-/// on small microcontrollers.
+/// The mean of some numbers, rounded down. It divides numbers of 32 bits only: those of 64 take
+/// half a kilobyte of code on small microcontrollers.
 fn mean(numbers: impl Iterator<Item = u32> + Clone) -> Option<u32> {
     let count = numbers.clone().count() as u32;
     if count == 0 {

@@ -1,8 +1,9 @@
-//! From a page to its slot: a hash table of slots with open addressing. A slot's page stands in its account, and not
-//! here again.
+//! From a page to its slot: a hash table of slots with open addressing. A slot's page stands in its
+//! account, and not here again.
 //!
-//! Half of the places are empty, so a search looks at three places on the mean before it finds that a page is not
-//! there. What follows a removed slot moves up: there are no graves, and the table never has to be built anew.
+//! Half of the places are empty, so a search looks at three places on the mean before it finds that
+//! a page is not there. What follows a removed slot moves up: there are no graves, and the table
+//! never has to be built anew.
 
 /// Bytes of the table for each slot: two places of two bytes.
 const BYTES: usize = 4;

@@ -1,14 +1,15 @@
-//! Page caches (μ-Tree paper, section 5.3): pages that were read, the least recently used leaving first, and
-//! pages that were written, in the order in which they were allocated. No page is in both.
+//! Page caches (μ-Tree paper, section 5.3): pages that were read, the least recently used leaving
+//! first, and pages that were written, in the order in which they were allocated. No page is in
+//! both.
 //!
-//! A page that is *staged* is part of the tree and not yet on the chip. It has a number of its own, with
-//! [`STAGED`] set, until it is programmed; then the pages that point to it get its place. A staged page that
-//! is superseded leaves its slot without ever being programmed. A written page stays in its slot, to be read,
-//! until the slot is needed.
+//! A page that is *staged* is part of the tree and not yet on the chip. It has a number of its own,
+//! with [`STAGED`] set, until it is programmed; then the pages that point to it get its place. A
+//! staged page that is superseded leaves its slot without ever being programmed. A written page
+//! stays in its slot, to be read, until the slot is needed.
 //!
-//! Each operation takes constant time, however many pages a cache has. RAM, beside the page itself: 12 bytes for each
-//! page of the read cache, 28 for each of the write cache; 384 bytes for a write cache, and for each page of the chip
-//! a bit, for each 256 of them a bit more.
+//! Each operation takes constant time, however many pages a cache has. RAM, beside the page itself:
+//! 12 bytes for each page of the read cache, 28 for each of the write cache; 384 bytes for a write
+//! cache, and for each page of the chip a bit, for each 256 of them a bit more.
 //!
 //! Nothing here calls a chip, and nothing here knows what a node is.
 
@@ -30,8 +31,8 @@ use slots::{List, Slots};
 /// Bit of the number of a page that is staged.
 pub const STAGED: u32 = 1 << 31;
 
-/// Changes each pointer of the inner nodes in a page buffer. A page holds nodes from the lowest level up, and
-/// the root of a tree of some height unless that is 0.
+/// Changes each pointer of the inner nodes in a page buffer. A page holds nodes from the lowest
+/// level up, and the root of a tree of some height unless that is 0.
 pub type Relink = fn(
     bytes: &mut [u8],
     layout: &PageLayout,

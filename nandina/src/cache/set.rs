@@ -1,5 +1,5 @@
-//! A set of pages of the chip: a bit for each, and a bit for each 256 of them that says whether one of these is in the
-//! set, so that the next one is found without a look at all.
+//! A set of pages of the chip: a bit for each, and a bit for each 256 of them that says whether one
+//! of these is in the set, so that the next one is found without a look at all.
 
 use crate::flash::PageNumber;
 
@@ -61,7 +61,8 @@ impl<'b> Pages<'b> {
         self.summary[at / GROUP / 8] |= 1 << (at / GROUP % 8);
     }
 
-    /// Takes the first of the pages from `from` on out of the set. All pages that are in it are at `from` or behind.
+    /// Takes the first of the pages from `from` on out of the set. All pages that are in it are at
+    /// `from` or behind.
     pub fn take(&mut self, from: u32) -> Option<PageNumber> {
         if self.len == 0 {
             return None;

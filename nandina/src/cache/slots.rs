@@ -1,5 +1,5 @@
-//! The account of a cache's slots, in the caller's RAM: which page each slot holds, and lists of slots in an order.
-//! Each operation takes constant time.
+//! The account of a cache's slots, in the caller's RAM: which page each slot holds, and lists of
+//! slots in an order. Each operation takes constant time.
 //!
 //! ```text
 //! account | page u32 | slot before u16 | slot after u16 |
@@ -116,8 +116,8 @@ impl<'b> Slots<'b> {
         (first != NONE).then_some(first.into())
     }
 
-    /// A slot for a page that is to be kept, out of its list: an empty one, else the first of the clean ones.
-    /// [`put`](Self::put) follows. `None`, if there is neither.
+    /// A slot for a page that is to be kept, out of its list: an empty one, else the first of the
+    /// clean ones. [`put`](Self::put) follows. `None`, if there is neither.
     pub fn take(&mut self) -> Option<usize> {
         let slot = self.first(List::Empty).or_else(|| {
             let slot = self.first(List::Clean)?;

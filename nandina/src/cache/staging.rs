@@ -1,5 +1,5 @@
-//! The write cache: pages that are staged, that is part of the tree and not yet on the chip, and pages that were
-//! written. Nothing here calls a chip.
+//! The write cache: pages that are staged, that is part of the tree and not yet on the chip, and
+//! pages that were written. Nothing here calls a chip.
 
 use super::lookup::{self, Lookup};
 use super::set::{self, Pages};
@@ -14,14 +14,15 @@ const RENAMED_MAX: usize = 48;
 /// Bytes of a staged page's number and its place on the chip.
 const RENAMED_BYTES: usize = 8;
 
-/// Bytes of a note of a slot: the number that its page had while it was staged, or 0 (u32), the records that it tells
-/// of (u32), the lowest level of its nodes (u8), the height of the tree if it holds the root and no newer page does,
-/// else 0 (u8), and two that are not used.
+/// Bytes of a note of a slot: the number that its page had while it was staged, or 0 (u32), the
+/// records that it tells of (u32), the lowest level of its nodes (u8), the height of the tree if it
+/// holds the root and no newer page does, else 0 (u8), and two that are not used.
 const NOTE_BYTES: usize = 12;
 
 /// The write cache, where there can be one.
 pub trait Written<'b>: Sized {
-    /// A cache of `slots` pages on a chip of `pages`, in the first bytes of `ram`, and the rest of it.
+    /// A cache of `slots` pages on a chip of `pages`, in the first bytes of `ram`, and the rest of
+    /// it.
     fn new(
         ram: &'b mut [u8],
         frame_bytes: usize,
@@ -51,7 +52,8 @@ pub trait Written<'b>: Sized {
         None
     }
 
-    /// Keeps a page that was programmed without being staged. Returns whether there is a write cache.
+    /// Keeps a page that was programmed without being staged. Returns whether there is a write
+    /// cache.
     fn remember(&mut self, page: PageNumber, bytes: &[u8]) -> bool {
         let _ = (page, bytes);
         false
@@ -221,7 +223,8 @@ impl Staging<'_> {
         self.superseded.len()
     }
 
-    /// Whether an operation that stages `pages` can begin without any staged page being lost sight of.
+    /// Whether an operation that stages `pages` can begin without any staged page being lost sight
+    /// of.
     pub const fn has_room_for(&self, pages: usize) -> bool {
         let pages = self.staged as usize + pages;
         pages <= self.slots.count() || pages <= RENAMED_MAX
@@ -295,8 +298,8 @@ impl Staging<'_> {
         (bytes, Names { places, notes: self.notes, numbers: &self.numbers, renamed })
     }
 
-    /// Superseded pages leave their slots: the operation has no more use for them. Returns whether there were
-    /// any.
+    /// Superseded pages leave their slots: the operation has no more use for them. Returns whether
+    /// there were any.
     pub fn drop_superseded(&mut self) -> bool {
         let mut dropped = false;
         while let Some(slot) = self.slots.first(List::Superseded) {

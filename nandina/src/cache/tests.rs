@@ -236,7 +236,8 @@ impl Model {
         self.clean.retain(|&its| its != page);
     }
 
-    /// Whether there is a slot for another page; the first of the clean ones leaves it, if none is empty.
+    /// Whether there is a slot for another page; the first of the clean ones leaves it, if none is
+    /// empty.
     fn has_slot(&mut self) -> bool {
         let taken = self.clean.len() + self.staged.len() + self.superseded.len();
         if taken >= self.writes && !self.clean.is_empty() {

@@ -13,7 +13,8 @@ use core::fmt;
 
 use crate::flash::{Missing, PageNumber};
 
-/// What can go wrong below an operation. An index never returns it: each of its operations has an error of its own.
+/// What can go wrong below an operation. An index never returns it: each of its operations has an
+/// error of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault<E> {
     /// The device failed.
@@ -149,11 +150,13 @@ pub enum WriteError<E> {
     },
     /// One more valid page would leave too little room to collect garbage. Removing still works.
     Full {
-        /// Valid pages that are allowed for the tree that there would be: more inner nodes leave room for fewer.
+        /// Valid pages that are allowed for the tree that there would be: more inner nodes leave
+        /// room for fewer.
         limit_pages: u32,
     },
-    /// More blocks have become bad than were kept in reserve, and those that are left do not suffice for
-    /// the change. Everything can still be read, and removed as long as there is room for that.
+    /// More blocks have become bad than were kept in reserve, and those that are left do not
+    /// suffice for the change. Everything can still be read, and removed as long as there is room
+    /// for that.
     WornOut {
         /// Blocks that are bad.
         bad_blocks: u32,

@@ -40,7 +40,8 @@ pub enum Damage {
     NoLogicalPage,
     /// Neither of its two pages holds the node that is referenced.
     NeitherTwin,
-    /// The table of mappings has no room for those of this index: open it with as many bytes as before.
+    /// The table of mappings has no room for those of this index: open it with as many bytes as
+    /// before.
     TableTooSmall,
     /// Its level is not one of the tree.
     LevelBeyondTree,
@@ -128,9 +129,11 @@ pub enum BadOption {
     MappingBytes,
     /// `mapping_bytes` have no room for the mappings of this index: open it with as many as before.
     TableTooSmall,
-    /// Validity by search and victims that are kept count of need the feature `paper-modes` of this library.
+    /// Validity by search and victims that are kept count of need the feature `paper-modes` of this
+    /// library.
     PaperModesNotBuilt,
-    /// Validity by search is not for logical pages, a write cache, checkpoints or victims kept count of.
+    /// Validity by search is not for logical pages, a write cache, checkpoints or victims kept
+    /// count of.
     NotSearched,
     /// `write_buffer` must be at most 65535 pages.
     WriteBufferPages,
@@ -146,7 +149,8 @@ pub enum BadOption {
     CheckpointsUncounted,
     /// Checkpoints must be None or 1 to 12.
     Checkpoints,
-    /// No checkpoints on this chip: it is too large for one to fit in a block, or its blocks or pages are too small.
+    /// No checkpoints on this chip: it is too large for one to fit in a block, or its blocks or
+    /// pages are too small.
     CheckpointTooLarge,
     /// A page must have at least 40 bytes, its spare area included.
     PageBytes,

@@ -16,19 +16,20 @@ pub struct Capabilities {
     /// A single page can be replaced whatever it holds: a page erase, or the card's own FTL.
     pub rewrite: bool,
     /// Some bytes of a page can be programmed again after the page was, as often as
-    /// [`programs_per_page`](Self::programs_per_page) says (rule 15). The driver of a NAND chip sets it only
-    /// if the chip's ECC survives partial programs: if codewords can be programmed apart, or the ECC of bytes
-    /// that are still ones is ones.
+    /// [`programs_per_page`](Self::programs_per_page) says (rule 15). The driver of a NAND chip
+    /// sets it only if the chip's ECC survives partial programs: if codewords can be programmed
+    /// apart, or the ECC of bytes that are still ones is ones.
     pub overwrite: bool,
-    /// Blocks in a thousand that the maker lets go bad over the chip's life, those that are bad from
-    /// the factory included. So many blocks are kept in reserve.
+    /// Blocks in a thousand that the maker lets go bad over the chip's life, those that are bad
+    /// from the factory included. So many blocks are kept in reserve.
     pub bad_blocks_per_mille: u8,
 }
 
 impl Capabilities {
     /// Blocks of `blocks` that may go bad in the chip's life: rounded up.
     pub const fn bad_blocks_max(&self, blocks: u32) -> u32 {
-        // In parts, since a division of 64 bits takes half a kilobyte of code on small microcontrollers.
+        // In parts, since a division of 64 bits takes half a kilobyte of code on small
+        // microcontrollers.
         let per_mille = self.bad_blocks_per_mille as u32;
         blocks / 1000 * per_mille + (blocks % 1000 * per_mille).div_ceil(1000)
     }
@@ -36,16 +37,16 @@ impl Capabilities {
 
 /// Pages that share their cells with pages programmed before them (rule 13).
 ///
-/// A page is *safe* if programming it endangers no other: the lower page of a pair. An index programs
-/// safe pages only, so on such a chip it uses a half or a third of the pages, as a chip in its SLC mode
-/// would offer them.
+/// A page is *safe* if programming it endangers no other: the lower page of a pair. An index
+/// programs safe pages only, so on such a chip it uses a half or a third of the pages, as a chip in
+/// its SLC mode would offer them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pairing {
     /// Each page has cells of its own.
     None,
-    /// MLC: page 0 and the odd pages but the last are lower pages; an upper page shares cells with the
-    /// page three before it; page 2 with page 0, and a last page with an odd number with the page two
-    /// before it.
+    /// MLC: page 0 and the odd pages but the last are lower pages; an upper page shares cells with
+    /// the page three before it; page 2 with page 0, and a last page with an odd number with the
+    /// page two before it.
     DistanceThree,
     /// The pages of a block share word lines, so many pages each, one after another.
     WordLines(u8),

@@ -1,6 +1,6 @@
 //! Any `NorFlash` of the crate `embedded-storage` as a chip that carries an index (feature
-//! `embedded-storage`). No byte is written twice between erases, so plain `NorFlash` suffices, unless a system
-//! overwrites: that takes a `MultiwriteNorFlash`.
+//! `embedded-storage`). No byte is written twice between erases, so plain `NorFlash` suffices,
+//! unless a system overwrites: that takes a `MultiwriteNorFlash`.
 
 use embedded_storage::nor_flash::{MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind};
 
@@ -10,13 +10,13 @@ use super::{
 
 /// A `NorFlash`, cut into pages of a size that the caller chooses.
 ///
-/// A block is an erase unit, [`NorFlash::ERASE_SIZE`] bytes; what is left of the capacity behind the last
-/// whole block is not used. There is no spare area. A page may be larger than what the part programs at
-/// once: a page that power cut half way is told by its checksum.
+/// A block is an erase unit, [`NorFlash::ERASE_SIZE`] bytes; what is left of the capacity behind
+/// the last whole block is not used. There is no spare area. A page may be larger than what the
+/// part programs at once: a page that power cut half way is told by its checksum.
 ///
-/// A write or erase that the flash refuses, though the call was in order, is taken for a sector that is worn
-/// out: the index writes elsewhere. NOR flash has no place for bad-block marks, so such a sector is met again
-/// after the next mount, at the cost of one failed call.
+/// A write or erase that the flash refuses, though the call was in order, is taken for a sector
+/// that is worn out: the index writes elsewhere. NOR flash has no place for bad-block marks, so
+/// such a sector is met again after the next mount, at the cost of one failed call.
 pub struct NorPages<F> {
     flash: F,
     page_bytes: u32,
@@ -64,8 +64,8 @@ impl core::fmt::Display for NorLayoutError {
 impl core::error::Error for NorLayoutError {}
 
 impl<F: NorFlash> NorPages<F> {
-    /// Pages of `page_bytes` on `flash`. Smaller pages cost less RAM, larger ones carry higher trees:
-    /// 512 to 4096 bytes are usual.
+    /// Pages of `page_bytes` on `flash`. Smaller pages cost less RAM, larger ones carry higher
+    /// trees: 512 to 4096 bytes are usual.
     pub fn new(flash: F, page_bytes: u32) -> Result<Self, NorLayoutError> {
         for unit_bytes in [F::READ_SIZE as u32, F::WRITE_SIZE as u32] {
             if page_bytes == 0 || !page_bytes.is_multiple_of(unit_bytes) {
@@ -79,8 +79,8 @@ impl<F: NorFlash> NorPages<F> {
         Ok(Self { flash, page_bytes, bad_blocks_per_mille: 0, multiwrite: false })
     }
 
-    /// The same flash, with blocks kept in reserve for ones that wear out, in thousandths of its blocks.
-    /// Default: 0, and the index holds less as sectors fail.
+    /// The same flash, with blocks kept in reserve for ones that wear out, in thousandths of its
+    /// blocks. Default: 0, and the index holds less as sectors fail.
     pub fn with_bad_blocks_per_mille(self, bad_blocks_per_mille: u8) -> Self {
         Self { bad_blocks_per_mille, ..self }
     }
@@ -96,8 +96,8 @@ impl<F: NorFlash> NorPages<F> {
 }
 
 impl<F: MultiwriteNorFlash> NorPages<F> {
-    /// As [`NorPages::new`], and the pages can be overwritten (rule 15), any number of times between erases.
-    /// The flash must write single bytes.
+    /// As [`NorPages::new`], and the pages can be overwritten (rule 15), any number of times
+    /// between erases. The flash must write single bytes.
     pub fn multiwrite(flash: F, page_bytes: u32) -> Result<Self, NorLayoutError> {
         if F::WRITE_SIZE != 1 {
             return Err(NorLayoutError::Overwrite { unit_bytes: F::WRITE_SIZE as u32 });

@@ -1,4 +1,5 @@
-//! Datasheet profiles of chips: geometry, capabilities, latencies, ECC and endurance, with their source.
+//! Datasheet profiles of chips: geometry, capabilities, latencies, ECC and endurance, with their
+//! source.
 //!
 //! A profile is data only. No code in the library behaves differently because of a chip's name.
 
@@ -20,11 +21,13 @@ pub struct Timing {
     pub program_byte_ns: u64,
     /// Nanoseconds to erase a block.
     pub erase_ns: u64,
-    /// Nanoseconds that a rewrite takes beyond a program; 0 where there is no rewrite, or no extra cost.
+    /// Nanoseconds that a rewrite takes beyond a program; 0 where there is no rewrite, or no extra
+    /// cost.
     pub rewrite_extra_ns: u64,
     /// Nanoseconds that a read takes more if it does not go on behind the page read before.
     pub random_read_extra_ns: u64,
-    /// Nanoseconds that a program takes more if it does not go on behind the page programmed before.
+    /// Nanoseconds that a program takes more if it does not go on behind the page programmed
+    /// before.
     pub random_program_extra_ns: u64,
 }
 
@@ -47,8 +50,8 @@ impl Timing {
 pub struct Ecc {
     /// Bytes that are corrected together.
     pub codeword_bytes: u32,
-    /// Wrong bits in a codeword that can be corrected; 0: there is no ECC, and wrong bits are read as
-    /// they are.
+    /// Wrong bits in a codeword that can be corrected; 0: there is no ECC, and wrong bits are read
+    /// as they are.
     pub bits: u8,
     /// Wrong bits in a codeword from which a read answers that the page should be refreshed.
     pub refresh_bits: u8,

@@ -1,5 +1,6 @@
-//! What is done while the device is idle: garbage is collected before it has to be, in steps of bounded
-//! length, and pages that nobody reads are read, so that rot is found while the ECC can mend it.
+//! What is done while the device is idle: garbage is collected before it has to be, in steps of
+//! bounded length, and pages that nobody reads are read, so that rot is found while the ECC can
+//! mend it.
 
 use super::{PageOwner, floor, next_valid, next_victim, note_refreshed, review_reserve, save};
 use crate::error::Fault;
@@ -12,8 +13,8 @@ pub struct Idle {
     pub operations: u32,
     /// There is more that such steps can do: call again when there is time.
     pub more: bool,
-    /// Cuts have used up part of the reserve, and the victim has to be found by reading: that is left to the next
-    /// change.
+    /// Cuts have used up part of the reserve, and the victim has to be found by reading: that is
+    /// left to the next change.
     pub left_to_change: bool,
 }
 
@@ -113,8 +114,8 @@ fn gains<'b, F: Flash>(owner: &impl PageOwner<'b, F>, block: BlockNumber, togeth
     whole && written < owner.log().block_pages()
 }
 
-/// The next page to move; `ride` if a step can carry along what stands beside it, `look` if it can look
-/// for data that has rested, which takes a read, and move a page of it.
+/// The next page to move; `ride` if a step can carry along what stands beside it, `look` if it can
+/// look for data that has rested, which takes a read, and move a page of it.
 fn due<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     ride: bool,
@@ -156,8 +157,8 @@ fn due<'b, F: Flash>(
     })
 }
 
-/// The first valid page of a block; none where it would have to be searched for, which takes longer than
-/// steps do.
+/// The first valid page of a block; none where it would have to be searched for, which takes longer
+/// than steps do.
 fn first_valid<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     block: Option<BlockNumber>,
@@ -168,8 +169,8 @@ fn first_valid<'b, F: Flash>(
     Ok(next_valid(owner, block, 0)?.map(|(page, _)| page))
 }
 
-/// Reads at most `reads` valid pages, going on where the last call ended. Without an ECC that reports
-/// what it corrects there is nothing to find.
+/// Reads at most `reads` valid pages, going on where the last call ended. Without an ECC that
+/// reports what it corrects there is nothing to find.
 fn patrol<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     mut reads: u32,

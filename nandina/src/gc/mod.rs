@@ -1,10 +1,10 @@
-//! Garbage collection: blocks with few valid pages are emptied, so that they can be erased and written.
-//! Bad blocks are emptied first, pages that the ECC found weak are written elsewhere, and blocks whose
-//! data rests are put into circulation.
+//! Garbage collection: blocks with few valid pages are emptied, so that they can be erased and
+//! written. Bad blocks are emptied first, pages that the ECC found weak are written elsewhere, and
+//! blocks whose data rests are put into circulation.
 //!
-//! Only the owner of the pages knows which of them are still needed and who must know if one moves, so
-//! it is asked for that ([`PageOwner`]). When, in which order and how much is decided here, for changes
-//! and for idle steps alike (`idle.rs` beside this).
+//! Only the owner of the pages knows which of them are still needed and who must know if one moves,
+//! so it is asked for that ([`PageOwner`]). When, in which order and how much is decided here, for
+//! changes and for idle steps alike (`idle.rs` beside this).
 //!
 //! A damaged page never stops a change elsewhere: the block that holds it is left alone.
 
@@ -66,21 +66,24 @@ pub trait PageOwner<'b, F: Flash> {
     /// The same, to change.
     fn collector_mut(&mut self) -> &mut Collector;
 
-    /// Moves `page` if it is still needed, durably. With `beside`, pages of that block that are written anyway may
-    /// come along. Writes at most [`move_pages`](Self::move_pages) pages for each page that moves.
+    /// Moves `page` if it is still needed, durably. With `beside`, pages of that block that are
+    /// written anyway may come along. Writes at most [`move_pages`](Self::move_pages) pages for
+    /// each page that moves.
     fn relocate(
         &mut self,
         page: PageNumber,
         beside: Option<BlockNumber>,
     ) -> Result<(), Fault<F::Error>>;
 
-    /// Pages that must be free before a change begins, what cuts and blocks that fail may take among them.
+    /// Pages that must be free before a change begins, what cuts and blocks that fail may take
+    /// among them.
     fn kept(&self) -> u32;
 
     /// Of these, the pages that only collection after a cut, or after a block failed, may take.
     fn reserve_pages(&self) -> u32;
 
-    /// Pages that are written at most to empty a block with so many valid ones; moved together, or each by itself.
+    /// Pages that are written at most to empty a block with so many valid ones; moved together, or
+    /// each by itself.
     fn pages_to_empty(&self, valid: u32, together: bool) -> u32;
 
     /// Chip operations of one move, if so many pages come along.
@@ -99,7 +102,8 @@ pub trait PageOwner<'b, F: Flash> {
         1
     }
 
-    /// Pages of a victim that may come along with one that moves; 0 if each moves by itself. Default: none.
+    /// Pages of a victim that may come along with one that moves; 0 if each moves by itself.
+    /// Default: none.
     fn pages_beside(&self) -> u32 {
         0
     }
@@ -109,20 +113,21 @@ pub trait PageOwner<'b, F: Flash> {
         Ok(())
     }
 
-    /// Does what has to be done before the first change since the mount; returns whether there was something.
-    /// Default: nothing has to be.
+    /// Does what has to be done before the first change since the mount; returns whether there was
+    /// something. Default: nothing has to be.
     fn begin_changes(&mut self) -> Result<bool, Fault<F::Error>> {
         Ok(false)
     }
 
-    /// Moves pages of `victim` that the owner knows about by other means than the account. Default: none.
+    /// Moves pages of `victim` that the owner knows about by other means than the account. Default:
+    /// none.
     fn collect_ahead(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
         let _ = victim;
         Ok(())
     }
 
-    /// Whether the account tells which pages are valid. If not, [`is_needed`](Self::is_needed) has to find out.
-    /// Default: as the account says.
+    /// Whether the account tells which pages are valid. If not, [`is_needed`](Self::is_needed) has
+    /// to find out. Default: as the account says.
     fn knows_pages(&self) -> bool {
         !self.log().blocks.searches()
     }
@@ -133,21 +138,21 @@ pub trait PageOwner<'b, F: Flash> {
         Ok(true)
     }
 
-    /// How many moves empty `block`; any number that is not lower than `best` if that is not lower. Default: one for
-    /// each valid page.
+    /// How many moves empty `block`; any number that is not lower than `best` if that is not lower.
+    /// Default: one for each valid page.
     fn moves_to_empty(&mut self, block: BlockNumber, best: u32) -> Result<u32, Fault<F::Error>> {
         let _ = best;
         Ok(self.log().blocks.valid_in(block))
     }
 
-    /// Whether the state in RAM is not known to be that on the chip, because an operation failed half way. Default:
-    /// it never is.
+    /// Whether the state in RAM is not known to be that on the chip, because an operation failed
+    /// half way. Default: it never is.
     fn in_doubt(&self) -> bool {
         false
     }
 
-    /// The block to collect next, of those that gain room, by what the log knows. Default: any kind of choice of the
-    /// log's.
+    /// The block to collect next, of those that gain room, by what the log knows. Default: any kind
+    /// of choice of the log's.
     fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         self.log().victim(gains)
     }
@@ -157,7 +162,8 @@ pub trait PageOwner<'b, F: Flash> {
         self.log().wear_due(self.move_pages())
     }
 
-    /// Erases the block that is opened next ahead of need; returns whether it did. Default: as the log does.
+    /// Erases the block that is opened next ahead of need; returns whether it did. Default: as the
+    /// log does.
     fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
         self.log_mut().prepare_block()
     }
@@ -172,8 +178,8 @@ fn no_room<'b, F: Flash>(owner: &impl PageOwner<'b, F>) -> Fault<F::Error> {
     owner.log().no_room(owner.limit_pages())
 }
 
-/// Collects garbage until a change fits and the reserve is whole. If `first`, the other work that is
-/// due is done before.
+/// Collects garbage until a change fits and the reserve is whole. If `first`, the other work that
+/// is due is done before.
 #[inline(always)]
 pub fn make_room<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
@@ -219,11 +225,11 @@ pub fn gain_room<'b, F: Flash>(
     Ok(())
 }
 
-/// Notes whether cuts, or blocks that failed, have touched the reserve. Room for blocks that fail is part
-/// of it: cuts must not use that up either.
+/// Notes whether cuts, or blocks that failed, have touched the reserve. Room for blocks that fail
+/// is part of it: cuts must not use that up either.
 pub fn note_reserve<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) {
-    // Nothing was written since the mount, or since a block failed: a collection that is half done in
-    // idle steps has touched nothing.
+    // Nothing was written since the mount, or since a block failed: a collection that is half done
+    // in idle steps has touched nothing.
     let touched = owner.log().active_block().is_none() && owner.room() < owner.reserve_pages();
     owner.collector_mut().reserve_touched |= touched;
 }
@@ -253,8 +259,8 @@ pub const fn gain(block_pages: u32) -> u32 {
     if block_pages < 16 { 1 } else { block_pages / 8 }
 }
 
-/// The block that the fewest moves empty. Finding it may read the valid pages of some blocks, which is only
-/// done when cuts have touched the reserve.
+/// The block that the fewest moves empty. Finding it may read the valid pages of some blocks, which
+/// is only done when cuts have touched the reserve.
 fn easiest_victim<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
 ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
@@ -268,7 +274,8 @@ fn easiest_victim<'b, F: Flash>(
     }
     let mut best = (owner.log().blocks.valid_in(fewest), fewest);
     for block in owner.log().blocks.all() {
-        // A move empties at most what it writes, so more valid pages than that cannot be fewer moves.
+        // A move empties at most what it writes, so more valid pages than that cannot be fewer
+        // moves.
         let valid = owner.log().blocks.valid_in(block);
         if best.0 == 1
             || valid >= best.0 * move_pages
@@ -354,8 +361,8 @@ fn note_refreshed<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) {
     collector.refreshed_pages = collector.refreshed_pages.saturating_add(1);
 }
 
-/// Puts a block into circulation whose data has rested while others wore out (static wear levelling), as
-/// far as there is room for it; the next calls go on.
+/// Puts a block into circulation whose data has rested while others wore out (static wear
+/// levelling), as far as there is room for it; the next calls go on.
 fn level_wear<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) -> Result<(), Fault<F::Error>> {
     match owner.log_mut().rested()? {
         Some(rested) => relieve(owner, rested),
@@ -402,7 +409,8 @@ pub fn save<'b, F: Flash>(
     match owner.relocate(page, beside) {
         Ok(()) => Ok(true),
         Err(Fault::Corrupt { .. }) if !owner.in_doubt() => {
-            // Where the account does not tell, garbage may be found weak: that a page of it leads nowhere is no damage.
+            // Where the account does not tell, garbage may be found weak: that a page of it leads
+            // nowhere is no damage.
             if owner.knows_pages() {
                 let block = owner.log().geometry().block_of(page);
                 owner.log_mut().blocks.set_stuck(block);

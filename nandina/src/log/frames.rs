@@ -1,5 +1,5 @@
-//! Page buffers: the only place where pages stand in RAM. They remember which page they hold, so that
-//! one operation never reads a page twice while it is still there.
+//! Page buffers: the only place where pages stand in RAM. They remember which page they hold, so
+//! that one operation never reads a page twice while it is still there.
 
 use crate::bytes::u32_at;
 use crate::flash::{BlockNumber, PageNumber};
@@ -30,7 +30,8 @@ impl<'b> Frames<'b> {
         frame_bytes * (count + beside as usize) + HELD_BYTES * count
     }
 
-    /// `count` page buffers and, if there is room for it, one more beside them for what is read while they are in use.
+    /// `count` page buffers and, if there is room for it, one more beside them for what is read
+    /// while they are in use.
     pub fn new(bytes: &'b mut [u8], frame_bytes: usize, count: usize) -> Self {
         let mut frames = Self { bytes, frame_bytes, count };
         frames.forget_all();

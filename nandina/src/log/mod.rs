@@ -3,14 +3,15 @@
 //! owner to say.
 //!
 //! A block is erased immediately before its first page is written, or ahead of need, which only RAM
-//! knows. So a torn erase or a stale half-written block can never be mistaken for free space (blocks
-//! of checkpoints, which say themselves what they hold, apart). After a mount the active block of
-//! before is not written again, because a program that was cut may be invisible (rule 1 of the media
-//! contract). Only safe pages are programmed, so a cut never damages a page that was programmed
-//! before (rule 13).
+//! knows. So a torn erase or a stale half-written block can never be mistaken for free space
+//! (blocks of checkpoints, which say themselves what they hold, apart). After a mount the active
+//! block of before is not written again, because a program that was cut may be invisible (rule 1 of
+//! the media contract). Only safe pages are programmed, so a cut never damages a page that was
+//! programmed before (rule 13).
 //!
-//! A block whose program or erase fails is given up at once: the page goes elsewhere, what the block
-//! still holds is moved as soon as there is time, and when it is empty the chip is told to mark it.
+//! A block whose program or erase fails is given up at once: the page goes elsewhere, what the
+//! block still holds is moved as soon as there is time, and when it is empty the chip is told to
+//! mark it.
 //!
 //! A page that was superseded stays protected until the operation commits ([`Blocks::supersede`],
 //! [`Blocks::release`]).
@@ -35,8 +36,8 @@ use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber};
 use crate::node::{Medium, PageFault, PageHeader, PageLayout, SESSION_START};
 
-/// Sequence numbers that a mount leaves out, above the highest that it has seen: more than can have been given to
-/// pages that were cut, or failed, and cannot be seen.
+/// Sequence numbers that a mount leaves out, above the highest that it has seen: more than can have
+/// been given to pages that were cut, or failed, and cannot be seen.
 pub const GAP: u64 = 64;
 
 /// Blocks that may always fail one after another without a page being programmed in between.
@@ -55,7 +56,8 @@ pub struct Codec {
 /// What a page says of what it holds.
 #[derive(Clone, Copy)]
 pub struct Label {
-    /// The lowest level of its nodes; 0 for a page of a checkpoint, and any other number where there are no levels.
+    /// The lowest level of its nodes; 0 for a page of a checkpoint, and any other number where
+    /// there are no levels.
     pub lowest: u8,
     /// The height of the tree if the page commits, else 0.
     pub height: u8,
@@ -112,7 +114,8 @@ pub struct Log<'b, F> {
     sequence: u64,
     /// Programs and erases that failed since the last one that did not.
     failures: u32,
-    /// The block being written, or [`NO_BLOCK`], and the place of its next page among the safe ones.
+    /// The block being written, or [`NO_BLOCK`], and the place of its next page among the safe
+    /// ones.
     active: (BlockNumber, u32),
     /// A free block that was erased ahead of need, or [`NO_BLOCK`].
     ready: BlockNumber,
@@ -127,8 +130,8 @@ pub struct Log<'b, F> {
 }
 
 impl<'b, F: Flash> Log<'b, F> {
-    /// A log of which nothing is known, before a mount or a format. If each program is read back (`verify`), there is
-    /// one more page buffer than the others, beside them.
+    /// A log of which nothing is known, before a mount or a format. If each program is read back
+    /// (`verify`), there is one more page buffer than the others, beside them.
     pub fn new(
         flash: F,
         codec: &'static Codec,
@@ -168,7 +171,8 @@ impl<'b, F: Flash> Log<'b, F> {
         self.flash
     }
 
-    /// The chip's. A driver returns the same as long as it lives, most of them a constant, so no RAM is spent on it.
+    /// The chip's. A driver returns the same as long as it lives, most of them a constant, so no
+    /// RAM is spent on it.
     pub fn geometry(&self) -> Geometry {
         self.flash.geometry()
     }
@@ -330,8 +334,8 @@ impl<'b, F: Flash> Log<'b, F> {
         }
     }
 
-    /// Erases `block`, in which nothing is valid. That it is erased is known in RAM only, and if it can be the block
-    /// that is opened next.
+    /// Erases `block`, in which nothing is valid. That it is erased is known in RAM only, and if it
+    /// can be the block that is opened next.
     pub fn clear_block(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
         if self.blocks.is_empty(block) && Some(block) != self.active_block() && block != self.ready
         {
@@ -347,8 +351,9 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(())
     }
 
-    /// Erases the block that is opened next, so that no change has to wait for it, if the active one is half full.
-    /// That it is erased is known in RAM only: after a cut it is erased again. Returns whether it was done.
+    /// Erases the block that is opened next, so that no change has to wait for it, if the active
+    /// one is half full. That it is erased is known in RAM only: after a cut it is erased again.
+    /// Returns whether it was done.
     pub fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
         let half = self.block_pages() / 2;
         let (active, place) = self.active;
@@ -364,8 +369,8 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(true)
     }
 
-    /// Seals a page and programs it into the next place there is, in a block that the log chooses itself. The page is
-    /// valid from now on.
+    /// Seals a page and programs it into the next place there is, in a block that the log chooses
+    /// itself. The page is valid from now on.
     pub fn write(&mut self, frame: usize, label: Label) -> Result<PageNumber, Fault<F::Error>> {
         loop {
             let Some(page) = self.next_page() else {
@@ -385,8 +390,8 @@ impl<'b, F: Flash> Log<'b, F> {
         }
     }
 
-    /// Seals a page and programs it into the next place of the open block. Returns whether the chip took it; if not,
-    /// the block is given up, and another has to be opened.
+    /// Seals a page and programs it into the next place of the open block. Returns whether the chip
+    /// took it; if not, the block is given up, and another has to be opened.
     pub fn append(&mut self, source: Source<'_>, label: Label) -> Result<bool, Fault<F::Error>> {
         let (block, place) = self.active;
         self.active.1 += 1;
@@ -486,8 +491,8 @@ impl<'b, F: Flash> Log<'b, F> {
         }
     }
 
-    /// Programs `image` into `page` once more, from `offset` on. Returns whether the chip took it; if not, its block
-    /// is given up.
+    /// Programs `image` into `page` once more, from `offset` on. Returns whether the chip took it;
+    /// if not, its block is given up.
     pub fn overwrite(
         &mut self,
         page: PageNumber,
@@ -572,8 +577,9 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(())
     }
 
-    /// Whether a failure is laid to its block. Where more than a quarter of all blocks fail one after another,
-    /// it is not they that are bad but the way to the chip, and the device's error is handed on.
+    /// Whether a failure is laid to its block. Where more than a quarter of all blocks fail one
+    /// after another, it is not they that are bad but the way to the chip, and the device's error
+    /// is handed on.
     fn may_fail(&mut self) -> bool {
         self.failures += 1;
         self.failures <= FAILURES_MIN.max(self.geometry().blocks / 4)

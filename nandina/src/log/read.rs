@@ -1,12 +1,13 @@
-//! Pages on their way from the chip into page buffers, and which pages of a block were written. Nothing
-//! is written here.
+//! Pages on their way from the chip into page buffers, and which pages of a block were written.
+//! Nothing is written here.
 
 use super::Log;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber, Reading};
 use crate::node::{PageFault, PageHeader};
 
-/// Pages one behind the other that may read as erased though they were programmed, so that those behind them are found.
+/// Pages one behind the other that may read as erased though they were programmed, so that those
+/// behind them are found.
 pub const LOST_MAX: u32 = 2;
 
 impl<F: Flash> Log<'_, F> {

@@ -1,8 +1,8 @@
-//! Which block is collected next. The choice is made here and in no tree; the account that it is made from is
-//! kept in `blocks.rs`.
+//! Which block is collected next. The choice is made here and in no tree; the account that it is
+//! made from is kept in `blocks.rs`.
 //!
-//! Whatever is chosen gains room: where a choice would not, or finds nothing, the block with the fewest valid
-//! pages is taken, which always does.
+//! Whatever is chosen gains room: where a choice would not, or finds nothing, the block with the
+//! fewest valid pages is taken, which always does.
 
 use super::Log;
 use crate::blocks::Victims;
@@ -62,15 +62,16 @@ impl<F: Flash> Log<'_, F> {
         cfg!(feature = "paper-modes") && matches!(self.victims, Victims::Tracked(_))
     }
 
-    /// The block to collect next for its garbage, of those that gain room: `gains` is asked with a number of
-    /// valid pages.
+    /// The block to collect next for its garbage, of those that gain room: `gains` is asked with a
+    /// number of valid pages.
     pub fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         let active = self.active_block();
         let fewest = self.blocks.victim(active)?;
         if self.victims == Victims::Fewest && self.blocks.counts_erases() {
             return Some(fewest);
         }
-        // In turn, but of those that gain about as much as any: near full, others would gain a page or two.
+        // In turn, but of those that gain about as much as any: near full, others would gain a page
+        // or two.
         let valid_max = self.blocks.valid_in(fewest) + self.block_pages() / 8;
         let mut best: Option<(BlockNumber, u64, u64)> = None;
         for block in self.blocks.in_turn() {
@@ -100,8 +101,8 @@ impl<F: Flash> Log<'_, F> {
         Some(best.map_or(fewest, |(block, ..)| block))
     }
 
-    /// What the page at `place` of `block` is to tell of the block's pages, this one among them: only the last
-    /// one tells.
+    /// What the page at `place` of `block` is to tell of the block's pages, this one among them:
+    /// only the last one tells.
     pub fn hint_for(&self, block: BlockNumber, place: u32) -> Option<Hint> {
         if !self.follows_hints() || place + 1 < self.block_pages() {
             return None;

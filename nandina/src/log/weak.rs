@@ -1,4 +1,5 @@
-//! Pages that the ECC found weak, to be written elsewhere. The list is short: what finds no place is found again.
+//! Pages that the ECC found weak, to be written elsewhere. The list is short: what finds no place
+//! is found again.
 
 use super::Log;
 use crate::flash::{Flash, PageNumber};

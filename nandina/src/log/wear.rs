@@ -1,5 +1,5 @@
-//! Which block is opened next, and which is emptied because its data rests, as far as the count of its
-//! erases has to be read for that (`blocks/wear.rs` says how worn blocks are spared).
+//! Which block is opened next, and which is emptied because its data rests, as far as the count of
+//! its erases has to be read for that (`blocks/wear.rs` says how worn blocks are spared).
 
 use super::Log;
 use crate::blocks::{LAG, LOOK_EVERY, NO_BLOCK, TRIES};
@@ -63,7 +63,8 @@ impl<F: Flash> Log<'_, F> {
         Ok(first)
     }
 
-    /// How often `block` will have been erased once it is erased again. Cost: one read, if erases are not counted.
+    /// How often `block` will have been erased once it is erased again. Cost: one read, if erases
+    /// are not counted.
     #[inline(always)]
     pub fn next_erase_count(&mut self, block: BlockNumber) -> Result<u32, Fault<F::Error>> {
         if self.blocks.counts_erases() {

@@ -1,29 +1,31 @@
-//! A node whose records are appended to its page in the order in which they arrive, by programs that only let
-//! bits fall (VMTree paper, section 4.3); and the same node in RAM, sorted, so that the tree needs to know
-//! nothing of it. Nothing here reads or programs a page.
+//! A node whose records are appended to its page in the order in which they arrive, by programs
+//! that only let bits fall (VMTree paper, section 4.3); and the same node in RAM, sorted, so that
+//! the tree needs to know nothing of it. Nothing here reads or programs a page.
 //!
 //! ```text
 //! page  | initial: u16 | ones        | valid bits | key payload tag | key payload tag | ... | ones |
 //! RAM   | count: u16   | next pending | valid bits | key payload tag | key payload tag | ... |
 //! ```
 //!
-//! In the page each record stands in a slot. The first `initial` were programmed together with the page, and
-//! the page's checksum is to seal just them ([`sealed`]); others were appended. The valid bit of a slot falls
-//! when its record is removed. Of several slots with one key the last one counts.
+//! In the page each record stands in a slot. The first `initial` were programmed together with the
+//! page, and the page's checksum is to seal just them ([`sealed`]); others were appended. The valid
+//! bit of a slot falls when its record is removed. Of several slots with one key the last one
+//! counts.
 //!
-//! The tag of a slot is how many bits of its key and payload are 0 (a Berger code). A program that is cut lets
-//! fewer bits fall than it should: then the record has fewer zeros than it should, or the tag tells more than it
-//! should, and the two agree only if the slot is whole. An empty slot is never whole: its tag tells more zeros
-//! than a record has bits. So the slots of a page end at the first that is not whole. If behind that end
-//! anything but ones is found, a program was cut there, and the page is *closed*: nothing is appended to it any
-//! more.
+//! The tag of a slot is how many bits of its key and payload are 0 (a Berger code). A program that
+//! is cut lets fewer bits fall than it should: then the record has fewer zeros than it should, or
+//! the tag tells more than it should, and the two agree only if the slot is whole. An empty slot is
+//! never whole: its tag tells more zeros than a record has bits. So the slots of a page end at the
+//! first that is not whole. If behind that end anything but ones is found, a program was cut there,
+//! and the page is *closed*: nothing is appended to it any more.
 //!
-//! In RAM the tag of a record is the number of its slot, or says that it is new, or that older slots have
-//! its key. Such a record cannot be removed in place: the older ones would come back. Everything that cannot be
-//! told by appending records or by removing a single one makes the node *whole*: it goes to a new page.
+//! In RAM the tag of a record is the number of its slot, or says that it is new, or that older
+//! slots have its key. Such a record cannot be removed in place: the older ones would come back.
+//! Everything that cannot be told by appending records or by removing a single one makes the node
+//! *whole*: it goes to a new page.
 //!
-//! A page in which a removed slot follows a valid one with the same key was not written here; it reads as if
-//! the removal had never been preceded by a replacement.
+//! A page in which a removed slot follows a valid one with the same key was not written here; it
+//! reads as if the removal had never been preceded by a replacement.
 
 use super::tags::{self, NEW, NEW_SHADOWS, NOTHING, SHADOWS, WHOLE};
 use super::{Node, Shape};
@@ -39,8 +41,8 @@ const FEW: usize = 250;
 const MANY: usize = 65_528;
 
 impl Shape {
-    /// The same records with tags, for nodes in areas of `area_bytes`; nothing if a record is longer than 8,191
-    /// bytes. In an area that is too short no record fits.
+    /// The same records with tags, for nodes in areas of `area_bytes`; nothing if a record is
+    /// longer than 8,191 bytes. In an area that is too short no record fits.
     pub const fn appended(self, area_bytes: usize) -> Option<Self> {
         let data_bytes = self.key_bytes() + self.payload_bytes();
         if data_bytes > LONG_BYTES {
@@ -99,8 +101,8 @@ pub enum Change {
     Whole,
 }
 
-/// The part of a page's area that never changes once it is programmed: what a checksum of the page has to cover.
-/// `area` is as in the page.
+/// The part of a page's area that never changes once it is programmed: what a checksum of the page
+/// has to cover. `area` is as in the page.
 pub fn sealed<'a>(area: &'a [u8], shape: &Shape) -> Result<[&'a [u8]; 2], NoNode> {
     let slots = shape.head_bytes()..shape.at(initial(area, shape)?);
     Ok([&area[..2], &area[slots]])
@@ -144,11 +146,13 @@ fn key<'a>(area: &'a [u8], shape: &Shape, slot: usize) -> &'a [u8] {
     &area[shape.at(slot)..][..shape.key_bytes()]
 }
 
-/// In `area`, which is as in a page that was checked, the slot that counts for `key`; if its key is not in the page, for
-/// the highest key below; if there is none, for the lowest of all. `None`, if no record is valid.
+/// In `area`, which is as in a page that was checked, the slot that counts for `key`; if its key is
+/// not in the page, for the highest key below; if there is none, for the lowest of all. `None`, if
+/// no record is valid.
 ///
-/// The node need not be unpacked for that. What was programmed with the page is in the order of its keys, and the page's
-/// checksum seals it; of what was appended, each slot is looked at. Of unpacked nodes nothing can be found like this.
+/// The node need not be unpacked for that. What was programmed with the page is in the order of its
+/// keys, and the page's checksum seals it; of what was appended, each slot is looked at. Of
+/// unpacked nodes nothing can be found like this.
 pub fn find(area: &[u8], shape: &Shape, wanted: &[u8]) -> Result<Option<usize>, NoNode> {
     let initial = initial(area, shape)?;
     let capacity = shape.capacity(area.len());
@@ -188,8 +192,8 @@ fn lowest(area: &[u8], shape: &Shape, end: usize) -> Option<usize> {
     valid.min_by_key(|&slot| key(area, shape, slot))
 }
 
-/// Makes of `area` as it stands in a page the node in RAM. Whatever the bytes are, this ends and does not panic;
-/// if they are no node they stay as they are.
+/// Makes of `area` as it stands in a page the node in RAM. Whatever the bytes are, this ends and
+/// does not panic; if they are no node they stay as they are.
 ///
 /// Costs a look at each slot, and for each that was appended a move of the records above it.
 pub fn unpack(area: &mut [u8], shape: &Shape) -> Result<(), NoNode> {
@@ -230,8 +234,8 @@ pub fn unpack(area: &mut [u8], shape: &Shape) -> Result<(), NoNode> {
     Ok(())
 }
 
-/// Makes of the node in RAM the area of a new page, all of whose records are programmed with it. Then the node
-/// is gone from RAM: [`unpack`] brings it back.
+/// Makes of the node in RAM the area of a new page, all of whose records are programmed with it.
+/// Then the node is gone from RAM: [`unpack`] brings it back.
 pub fn pack(area: &mut [u8], shape: &Shape) {
     let count = count(area, shape);
     for index in 0..count {
@@ -246,7 +250,8 @@ fn count(area: &[u8], shape: &Shape) -> usize {
     usize::from(u16_at(area, 0)).min(shape.capacity(area.len()))
 }
 
-/// Whether the page of the node in RAM takes no more records: it is full, or a program was cut in it.
+/// Whether the page of the node in RAM takes no more records: it is full, or a program was cut in
+/// it.
 pub fn is_closed(area: &[u8], shape: &Shape) -> bool {
     usize::from(tags::next(area, shape)) >= shape.capacity(area.len())
 }
@@ -260,7 +265,8 @@ fn is_new(area: &[u8], shape: &Shape, index: usize) -> bool {
     matches!(tags::tag(area, shape, index), NEW | NEW_SHADOWS)
 }
 
-/// What the node in RAM has to tell its page since it was unpacked, or since its page was last told.
+/// What the node in RAM has to tell its page since it was unpacked, or since its page was last
+/// told.
 pub fn change(area: &[u8], shape: &Shape) -> Change {
     let records = (0..count(area, shape)).filter(|&index| is_new(area, shape, index)).count();
     let free = shape.capacity(area.len()).saturating_sub(tags::next(area, shape).into());
@@ -273,10 +279,12 @@ pub fn change(area: &[u8], shape: &Shape) -> Change {
     }
 }
 
-/// Puts the new records of the node in RAM into `out` as the page is to get them, the highest key first, and counts
-/// them as told. (A cut leaves the first of them. Of the halves of a divided child the upper one must not come last:
-/// the lower one would hide what it lost.) Answers from which byte of the area on they are to be programmed, and how many bytes they
-/// are: [`Shape::record_bytes`] for each. Nothing, if the change is not [`Change::Append`] or `out` is too short.
+/// Puts the new records of the node in RAM into `out` as the page is to get them, the highest key
+/// first, and counts them as told. (A cut leaves the first of them. Of the halves of a divided
+/// child the upper one must not come last: the lower one would hide what it lost.) Answers from
+/// which byte of the area on they are to be programmed, and how many bytes they are:
+/// [`Shape::record_bytes`] for each. Nothing, if the change is not [`Change::Append`] or `out` is
+/// too short.
 ///
 /// If the program fails, [`make_whole`] takes it back.
 pub fn append_image(area: &mut [u8], shape: &Shape, out: &mut [u8]) -> Option<(usize, usize)> {
@@ -302,8 +310,9 @@ pub fn append_image(area: &mut [u8], shape: &Shape, out: &mut [u8]) -> Option<(u
     Some((shape.at(first.into()), bytes))
 }
 
-/// The byte of the area that is to be programmed so that the page is told of the one slot that was removed, and
-/// what it becomes; the removal counts as told. Nothing, if the change is not [`Change::Remove`].
+/// The byte of the area that is to be programmed so that the page is told of the one slot that was
+/// removed, and what it becomes; the removal counts as told. Nothing, if the change is not
+/// [`Change::Remove`].
 ///
 /// If the program fails, [`make_whole`] takes it back.
 pub fn removal(area: &mut [u8], shape: &Shape) -> Option<(usize, u8)> {

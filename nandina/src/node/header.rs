@@ -1,5 +1,5 @@
-//! The header of a page: where each field lies, and what the fields mean. Every page describes its medium, so that no
-//! single page is precious and none wears first.
+//! The header of a page: where each field lies, and what the fields mean. Every page describes its
+//! medium, so that no single page is precious and none wears first.
 //!
 //! `docs/FORMAT.md` lists the same fields, and a test compares its table with [`field`].
 
@@ -67,7 +67,8 @@ const CHECKPOINTS: u8 = 1;
 /// The flag that a mount was settling.
 const SETTLING: u8 = 2;
 
-/// Records that the first page tells of which is programmed after a mount: it commits nothing, and no node leads to it.
+/// Records that the first page tells of which is programmed after a mount: it commits nothing, and
+/// no node leads to it.
 pub(crate) const SESSION_START: u32 = u32::MAX;
 
 /// Records that the last page tells of which a session programmed, if it ended by
@@ -79,7 +80,8 @@ pub const VERSION: u8 = 1;
 
 pub(super) const MAGIC: [u8; 2] = *b"Nd";
 
-/// What an index is made for. It is fixed when the medium is formatted and checked when it is opened.
+/// What an index is made for. It is fixed when the medium is formatted and checked when it is
+/// opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Medium {
     /// Number of the system that wrote the medium.
@@ -94,7 +96,8 @@ pub struct Medium {
     pub pages_per_block: u16,
     /// Checkpoints are written, so blocks are opened in the order that they tell.
     pub checkpoints: bool,
-    /// Nodes are of appended records ([`super::appended`]): a page's checksum covers what was programmed first.
+    /// Nodes are of appended records ([`super::appended`]): a page's checksum covers what was
+    /// programmed first.
     pub appended: bool,
 }
 
@@ -107,7 +110,8 @@ pub struct PageHeader {
     pub identity: u32,
     /// Rises with every program.
     pub sequence: u64,
-    /// Lowest level of the nodes in the page, or 0 if it belongs to a checkpoint and holds no nodes.
+    /// Lowest level of the nodes in the page, or 0 if it belongs to a checkpoint and holds no
+    /// nodes.
     pub lowest: u8,
     /// Height of the tree if the root is in the page, else 0.
     pub height: u8,
@@ -149,8 +153,8 @@ impl PageHeader {
     }
 }
 
-/// The fields of a page that came from the medium. What is needed deep in an operation is read by itself, so that no
-/// whole header is on the stack there.
+/// The fields of a page that came from the medium. What is needed deep in an operation is read by
+/// itself, so that no whole header is on the stack there.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a>(pub &'a [u8]);
 

@@ -1,4 +1,5 @@
-//! Records and pages as bytes: nothing here reads a chip, and nothing here knows how a tree changes.
+//! Records and pages as bytes: nothing here reads a chip, and nothing here knows how a tree
+//! changes.
 
 pub mod appended;
 pub(crate) mod checksum;

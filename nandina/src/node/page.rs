@@ -1,17 +1,18 @@
 //! A page as it stands on the medium: an area for nodes, then a header that describes and seals it.
 //!
-//! The header ([`field`](super::header::field)) is the last of what a page buffer holds: in the spare area as far as
-//! that reaches, and else in the last bytes of the main data.
+//! The header ([`field`](super::header::field)) is the last of what a page buffer holds: in the
+//! spare area as far as that reaches, and else in the last bytes of the main data.
 
 use super::header::{Fields, field};
 use super::{HEADER_BYTES, Medium, PageHeader, Shape, VERSION, appended, checksum};
 
-/// No chip lives for this many programs. A page that tells of more is not ours, however its checksum was
-/// made; and from any other page on, sequence numbers never reach the end of their six bytes.
+/// No chip lives for this many programs. A page that tells of more is not ours, however its
+/// checksum was made; and from any other page on, sequence numbers never reach the end of their six
+/// bytes.
 const SEQUENCE_END: u64 = 1 << 47;
 
-/// What the byte of the header that says whether records are appended is in RAM, if the node was unpacked. In the page
-/// it is 1.
+/// What the byte of the header that says whether records are appended is in RAM, if the node was
+/// unpacked. In the page it is 1.
 const UNPACKED: u8 = 2;
 
 /// Why bytes are not a page.
@@ -94,7 +95,8 @@ impl PageLayout {
         self.check_as(frame, true).map(|()| self.header(frame))
     }
 
-    /// Checks a page that came from the medium; where `appended` is false, pages of appended records are not read.
+    /// Checks a page that came from the medium; where `appended` is false, pages of appended
+    /// records are not read.
     #[inline]
     pub(crate) fn check_as(&self, frame: &[u8], appended: bool) -> Result<(), PageFault> {
         let header = self.fields(frame);
@@ -174,8 +176,9 @@ impl PageLayout {
         shape.appended(self.area_bytes())
     }
 
-    /// Makes of the node in `frame`, a page that was opened, what it is in RAM ([`appended::unpack`]), unless it was
-    /// done before; returns whether it is one. Where records are not appended, it is the same.
+    /// Makes of the node in `frame`, a page that was opened, what it is in RAM
+    /// ([`appended::unpack`]), unless it was done before; returns whether it is one. Where records
+    /// are not appended, it is the same.
     pub fn unpack(&self, frame: &mut [u8]) -> bool {
         if !self.is_packed(frame) {
             return true;
@@ -189,7 +192,8 @@ impl PageLayout {
         is_node
     }
 
-    /// Whether the node in `frame`, a page that was opened, is of appended records and as it is in the page.
+    /// Whether the node in `frame`, a page that was opened, is of appended records and as it is in
+    /// the page.
     pub fn is_packed(&self, frame: &[u8]) -> bool {
         !matches!(frame[self.area_bytes() + field::APPENDED.start], 0 | UNPACKED)
     }

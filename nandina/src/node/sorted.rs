@@ -4,10 +4,10 @@
 //! | count: u16 | key payload | key payload | ... | unused |
 //! ```
 //!
-//! In a leaf the payload is the value; in an inner node it is the pointer to a child, and the key is
-//! a lower bound of the child's keys. A key below the first key of an inner node belongs to its first
-//! child; whoever puts it there lowers the first key to it, so that it stays a lower bound and the node
-//! can be found by it. Numbers are little-endian, keys order as bytes.
+//! In a leaf the payload is the value; in an inner node it is the pointer to a child, and the key
+//! is a lower bound of the child's keys. A key below the first key of an inner node belongs to its
+//! first child; whoever puts it there lowers the first key to it, so that it stays a lower bound
+//! and the node can be found by it. Numbers are little-endian, keys order as bytes.
 
 use super::{POINTER_BYTES, tags};
 use crate::bytes::{bisect, u32_at};
@@ -87,8 +87,8 @@ impl Shape {
         if records > u16::MAX as usize { u16::MAX as usize } else { records }
     }
 
-    /// Whether `count` records fit in a node of `bytes`. Unlike [`capacity`](Self::capacity) it does not divide, which
-    /// small microcontrollers cannot.
+    /// Whether `count` records fit in a node of `bytes`. Unlike [`capacity`](Self::capacity) it
+    /// does not divide, which small microcontrollers cannot.
     const fn fits(&self, count: usize, bytes: usize) -> bool {
         if self.tag_bytes > 0 || self.head_bytes == u16::MAX {
             return count <= self.capacity(bytes);
@@ -285,8 +285,8 @@ impl<'a> NodeMut<'a> {
         tags::make_whole(self.bytes, &self.shape);
     }
 
-    /// Puts a record at `index` of a full node by dividing it: the first `left` of all records stay,
-    /// the others go to `right`, which is overwritten.
+    /// Puts a record at `index` of a full node by dividing it: the first `left` of all records
+    /// stay, the others go to `right`, which is overwritten.
     pub fn divide(
         &mut self,
         right: &mut NodeMut<'_>,

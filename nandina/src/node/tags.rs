@@ -1,12 +1,13 @@
-//! What a node in RAM knows of the page that it came from, where records are appended to pages: a tag for each
-//! record, and a head. Whoever changes records tells it here, and nothing here changes a record.
+//! What a node in RAM knows of the page that it came from, where records are appended to pages: a
+//! tag for each record, and a head. Whoever changes records tells it here, and nothing here changes
+//! a record.
 //!
 //! ```text
 //! | count: u16 | next | pending | valid bits | key payload tag | key payload tag | ... |
 //! ```
 //!
-//! `next`, `pending` and the tags are numbers of [`Shape::tag_bytes`]. Nodes of sorted records have neither:
-//! there nothing in this file does anything.
+//! `next`, `pending` and the tags are numbers of [`Shape::tag_bytes`]. Nodes of sorted records have
+//! neither: there nothing in this file does anything.
 
 use super::Shape;
 use crate::bytes::u16_at;
@@ -20,7 +21,8 @@ pub const SHADOWS: u16 = u16::MAX - 2;
 
 /// Nothing was removed from the medium's records.
 pub const NOTHING: u16 = u16::MAX;
-/// The node can be put only as a whole page. Below these two, what is pending is the removal of that slot.
+/// The node can be put only as a whole page. Below these two, what is pending is the removal of
+/// that slot.
 pub const WHOLE: u16 = u16::MAX - 1;
 
 /// A number of `shape.tag_bytes()`. The highest three stand for those of two bytes.
@@ -99,8 +101,8 @@ pub fn replaced(node: &mut [u8], shape: &Shape, index: usize) {
     }
 }
 
-/// The record at `index` is about to be taken out. One slot can be removed in place; not one that shadows
-/// others, for they would come back.
+/// The record at `index` is about to be taken out. One slot can be removed in place; not one that
+/// shadows others, for they would come back.
 pub fn removed(node: &mut [u8], shape: &Shape, index: usize) {
     if shape.tag_bytes() > 0 {
         match tag(node, shape, index) {

@@ -1,5 +1,6 @@
-//! `btree`: the B-tree that is updated in place, on devices that replace a page whatever it holds: an SD card or
-//! another block device, or a chip that erases single pages (VMTree paper, section 4.6).
+//! `btree`: the B-tree that is updated in place, on devices that replace a page whatever it holds:
+//! an SD card or another block device, or a chip that erases single pages (VMTree paper, section
+//! 4.6).
 //!
 //! The paper's rewrites the page itself, and power that fails meanwhile takes the page with it.
 //! Here a logical page is two pages that are written in turn, so an update is still one program and

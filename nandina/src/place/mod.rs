@@ -1,8 +1,8 @@
 //! How a changed node reaches flash: one file for each system, and the registry of them all.
 //!
-//! The tree works on the nodes of one root-to-leaf path, from the leaf upwards. For each changed node
-//! it asks the placement to put it somewhere, and learns the pointer that the parent must take. The
-//! page with the root is programmed last: that is the commit point of an operation.
+//! The tree works on the nodes of one root-to-leaf path, from the leaf upwards. For each changed
+//! node it asks the placement to put it somewhere, and learns the pointer that the parent must
+//! take. The page with the root is programmed last: that is the commit point of an operation.
 //!
 //! A placement knows levels and page buffers. It never knows keys, and never decides what changes.
 
@@ -49,11 +49,14 @@ pub struct Description {
     pub buffers_min: usize,
     /// Page buffers with which a tree of height three reads no page twice.
     pub buffers_default: usize,
-    /// Each change writes new pages up to the root, and the root commits it. A write cache and checkpoints need that.
+    /// Each change writes new pages up to the root, and the root commits it. A write cache and
+    /// checkpoints need that.
     pub writes_paths: bool,
-    /// It keeps a table of virtual mappings, [`Options::mapping_bytes`](crate::Options::mapping_bytes) large.
+    /// It keeps a table of virtual mappings,
+    /// [`Options::mapping_bytes`](crate::Options::mapping_bytes) large.
     pub maps: bool,
-    /// Nodes are replaced in place, on logical pages that are kept twice. Nothing is erased or collected.
+    /// Nodes are replaced in place, on logical pages that are kept twice. Nothing is erased or
+    /// collected.
     pub in_place: bool,
     /// Records are appended to pages that were programmed before.
     pub appends: bool,
@@ -104,8 +107,8 @@ pub enum Put {
     At(u32),
 }
 
-/// The page buffer of a node of `level`, where the root has the last one for itself and the other levels share
-/// the rest in turn.
+/// The page buffer of a node of `level`, where the root has the last one for itself and the other
+/// levels share the rest in turn.
 pub(crate) const fn seat(level: u8, height: u8, buffers: usize) -> usize {
     if level == height { buffers - 1 } else { (level as usize - 1) % (buffers - 1) }
 }
@@ -123,9 +126,9 @@ pub trait Placement: Default {
     /// What the registry says of it.
     const DESCRIPTION: Description;
 
-    /// A node that is divided need not be written at once: what it holds from its upper neighbour's first key on
-    /// is not its own any more, and is trimmed wherever the node is read. So the parent, which is written alone
-    /// and last, commits a division.
+    /// A node that is divided need not be written at once: what it holds from its upper neighbour's
+    /// first key on is not its own any more, and is trimmed wherever the node is read. So the
+    /// parent, which is written alone and last, commits a division.
     const TRIMS: bool = false;
 
     /// What is put anew supersedes the page of before. Else the placement says what it supersedes.
@@ -134,40 +137,45 @@ pub trait Placement: Default {
     /// The lower half of a divided node stays where it is, untouched.
     const LEFT_STAYS: bool = false;
 
-    /// The bytes of a node of `level` in the node area of a page, in a tree of `height`. Default: all of them.
+    /// The bytes of a node of `level` in the node area of a page, in a tree of `height`. Default:
+    /// all of them.
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {
         let _ = (level, height);
         0..area_bytes
     }
 
-    /// Pages that a path from the root to a leaf takes when all of its nodes change. Default: one for each node.
+    /// Pages that a path from the root to a leaf takes when all of its nodes change. Default: one
+    /// for each node.
     fn path_pages(height: u8) -> u32 {
         height.into()
     }
 
-    /// The page buffer that an update's descent reads a node of `level` into. Default: the one it works in.
+    /// The page buffer that an update's descent reads a node of `level` into. Default: the one it
+    /// works in.
     fn reading(level: u8, height: u8, buffers: usize) -> usize {
         Self::working(level, height, buffers)
     }
 
-    /// The page buffer in which an update works on the node of `level`. Default: the root has the last one for
-    /// itself, the other levels share the rest in turn.
+    /// The page buffer in which an update works on the node of `level`. Default: the root has the
+    /// last one for itself, the other levels share the rest in turn.
     fn working(level: u8, height: u8, buffers: usize) -> usize {
         seat(level, height, buffers)
     }
 
-    /// The page buffer in which the upper half of a node of `level` is made, and its children are copied. Default: the
-    /// one beside that in which an update works.
+    /// The page buffer in which the upper half of a node of `level` is made, and its children are
+    /// copied. Default: the one beside that in which an update works.
     fn spare(level: u8, height: u8, buffers: usize) -> usize {
         spare_seat(level, height, buffers)
     }
 
-    /// An update begins; the lowest node that it changes is at `lowest`. Default: nothing has to be done.
+    /// An update begins; the lowest node that it changes is at `lowest`. Default: nothing has to be
+    /// done.
     fn begin<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, lowest: u8) {
         let _ = (space, lowest);
     }
 
-    /// The descent of an update came past the node of `level`, which `page` holds. Default: nothing has to be done.
+    /// The descent of an update came past the node of `level`, which `page` holds. Default: nothing
+    /// has to be done.
     fn take<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: Level, page: u32) {
         let _ = (space, level, page);
     }
@@ -177,9 +185,9 @@ pub trait Placement: Default {
         let _ = (space, level);
     }
 
-    /// The node of `level` is finished: puts it somewhere and answers how its parent finds it. A root is
-    /// programmed, with the number of `records` in the index, and commits the update; so does what
-    /// [`Stays`](Put::Stays).
+    /// The node of `level` is finished: puts it somewhere and answers how its parent finds it. A
+    /// root is programmed, with the number of `records` in the index, and commits the update; so
+    /// does what [`Stays`](Put::Stays).
     fn put<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
@@ -197,7 +205,8 @@ pub trait Placement: Default {
         records: u32,
     ) -> Result<(u32, u32), PlaceFault<F>>;
 
-    /// The pointer by which the parent of the page with this node area knows it, if it is not its number.
+    /// The pointer by which the parent of the page with this node area knows it, if it is not its
+    /// number.
     fn name_in(area: &[u8]) -> Option<u32> {
         let _ = area;
         None
@@ -225,8 +234,8 @@ pub(crate) fn node_in<'s, S: Placement, F: Flash>(
     Node::parse(&space.log.frames.bytes(frame)[extent], level.shape)
 }
 
-/// Changes the pointers in the inner nodes of a page that is written by system `S`, whose lowest node is of
-/// level `lowest`, and which holds the root of a tree of `height` unless that is 0.
+/// Changes the pointers in the inner nodes of a page that is written by system `S`, whose lowest
+/// node is of level `lowest`, and which holds the root of a tree of `height` unless that is 0.
 pub(crate) fn relink<S: Placement>(
     bytes: &mut [u8],
     layout: &PageLayout,
@@ -236,7 +245,8 @@ pub(crate) fn relink<S: Placement>(
     to: &Resolve<'_>,
 ) {
     let shape = Shape::inner(medium.key_bytes.into());
-    // Below a root, what a node takes does not depend on the height, and no page holds so many levels.
+    // Below a root, what a node takes does not depend on the height, and no page holds so many
+    // levels.
     let (top, tree) = if height > 0 { (height, height) } else { (16, u8::MAX) };
     let first = S::extent(layout.area_bytes(), lowest, tree);
     for level in lowest.max(2)..=top {

@@ -8,16 +8,17 @@
 //! height 4   |root|  3   | level 2   | leaf                  |
 //! ```
 //!
-//! The leaf takes half of the page, each level above half of what its children take, and the root its
-//! level's share twice (Algorithm 1). So only the root's place depends on the height.
+//! The leaf takes half of the page, each level above half of what its children take, and the root
+//! its level's share twice (Algorithm 1). So only the root's place depends on the height.
 //!
-//! *Descendant-ancestor relationship*: a page holds a node and, above it, only direct ancestors of it.
-//! If the lowest node of a page is unreachable, so is the whole page. When a node is divided, the half
-//! that points into the page being filled stays with it; this is the swap of Algorithm 4, line 28.
-//! A pointer to a child in the same page is [`SAME_PAGE`], so a page is never told its own number.
+//! *Descendant-ancestor relationship*: a page holds a node and, above it, only direct ancestors of
+//! it. If the lowest node of a page is unreachable, so is the whole page. When a node is divided,
+//! the half that points into the page being filled stays with it; this is the swap of Algorithm 4,
+//! line 28. A pointer to a child in the same page is [`SAME_PAGE`], so a page is never told its own
+//! number.
 //!
-//! The paper divides the root as soon as it is full (Algorithm 3, line 4); here it is divided when the
-//! next child comes, as every other node is. The pages written are the same.
+//! The paper divides the root as soon as it is full (Algorithm 3, line 4); here it is divided when
+//! the next child comes, as every other node is. The pages written are the same.
 
 use core::ops::Range;
 

@@ -1,4 +1,5 @@
-//! The one registry of systems. A system that is added here is under every test, benchmark and report.
+//! The one registry of systems. A system that is added here is under every test, benchmark and
+//! report.
 
 use super::{BTree, Description, Mu, Placement, Vm, VmOw, Wandering};
 

@@ -1,16 +1,18 @@
-//! `vm`: VMTree. A changed node goes to the next page, and a mapping in RAM leads from the pointer in its parent to
-//! it, so that the parent need not be written (VMTree paper, sections 4.2 and 4.4).
+//! `vm`: VMTree. A changed node goes to the next page, and a mapping in RAM leads from the pointer
+//! in its parent to it, so that the parent need not be written (VMTree paper, sections 4.2 and
+//! 4.4).
 //!
-//! The parent is written when the table has no room for a mapping, when enough of its children have one, when it
-//! takes in the upper half of a divided child, or when the block that holds a child is collected. It then takes the
-//! places of all of its children, whose mappings go (they are *folded*).
+//! The parent is written when the table has no room for a mapping, when enough of its children have
+//! one, when it takes in the upper half of a divided child, or when the block that holds a child is
+//! collected. It then takes the places of all of its children, whose mappings go (they are
+//! *folded*).
 //!
 //! ```text
 //! | node | name: u32 |   the pointer by which the parent knows the node, or all ones if that is its page
 //! ```
 //!
-//! The root is known in RAM and never mapped. Each page that is put under its name commits an operation, as a root
-//! does; a mount finds the mappings again by reading the names of all pages.
+//! The root is known in RAM and never mapped. Each page that is put under its name commits an
+//! operation, as a root does; a mount finds the mappings again by reading the names of all pages.
 
 use core::ops::Range;
 

@@ -1,11 +1,13 @@
-//! `vm-ow`: VMTree-OW. A changed record is appended to the page that holds its node, where the chip can program a
-//! page again (VMTree paper, section 4.3). No mapping is needed, for no node moves.
+//! `vm-ow`: VMTree-OW. A changed record is appended to the page that holds its node, where the chip
+//! can program a page again (VMTree paper, section 4.3). No mapping is needed, for no node moves.
 //!
-//! Removals let the record's valid bit fall. A node goes to a new page when its page has no slot left, when it is
-//! divided, or when its block is collected; its parent then gets the new pointer appended in turn.
+//! Removals let the record's valid bit fall. A node goes to a new page when its page has no slot
+//! left, when it is divided, or when its block is collected; its parent then gets the new pointer
+//! appended in turn.
 //!
-//! Each program commits what it tells. Of a divided child the parent is told with one program, the upper half first:
-//! if a cut leaves only that, the lower half still stands in the old page and is trimmed.
+//! Each program commits what it tells. Of a divided child the parent is told with one program, the
+//! upper half first: if a cut leaves only that, the lower half still stands in the old page and is
+//! trimmed.
 
 use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::{Damage, Fault};
@@ -18,7 +20,8 @@ use crate::space::{Appends, Kind, Space};
 #[derive(Default)]
 pub struct VmOw;
 
-/// Images of appended records up to this length are made on the stack, longer ones in another page buffer.
+/// Images of appended records up to this length are made on the stack, longer ones in another page
+/// buffer.
 const SHORT_BYTES: usize = 80;
 
 impl VmOw {

@@ -1,26 +1,30 @@
 //! How many pages may be valid so that garbage collection always gains room, whatever is cut.
 //!
 //! Collecting a victim with `v` valid pages writes `v` pages and, where a moved page takes its path
-//! along, the rest of at most one path for each inner node. It gains room if that is less than a block.
+//! along, the rest of at most one path for each inner node. It gains room if that is less than a
+//! block.
 //!
-//! A cut wastes the rest of the active block. If collection is cut again and again, the fewest moves that
-//! empty a victim at least halve each time, because the moved part and the part left behind become
-//! victims of their own, until one move is left, which frees a block for the one it took. So a reserve of
-//! `1 + log2(v)` blocks can never be used up by cuts, as long as the victim that takes the fewest moves is
-//! chosen once the reserve is touched. Where a moved page takes its path along that is not the victim
-//! with the fewest valid pages: a leaf and its path in one block are several pages and one move.
+//! A cut wastes the rest of the active block. If collection is cut again and again, the fewest
+//! moves that empty a victim at least halve each time, because the moved part and the part left
+//! behind become victims of their own, until one move is left, which frees a block for the one it
+//! took. So a reserve of `1 + log2(v)` blocks can never be used up by cuts, as long as the victim
+//! that takes the fewest moves is chosen once the reserve is touched. Where a moved page takes its
+//! path along that is not the victim with the fewest valid pages: a leaf and its path in one block
+//! are several pages and one move.
 //!
-//! That reserve is lent to nobody. What is moved for other reasons than to gain room (to level wear, to
-//! refresh weak pages, to empty bad blocks, ahead of need) is moved only if a path more than that is free.
+//! That reserve is lent to nobody. What is moved for other reasons than to gain room (to level
+//! wear, to refresh weak pages, to empty bad blocks, ahead of need) is moved only if a path more
+//! than that is free.
 //!
-//! A block that fails is not paid from it either: as many blocks more are kept free of garbage as may still
-//! become bad ([`room_to_fail`]), for several can fail in one operation, and a mount forgets those that a
-//! cut left unmarked. They are no part of the [`Extent`], so this costs no capacity.
+//! A block that fails is not paid from it either: as many blocks more are kept free of garbage as
+//! may still become bad ([`room_to_fail`]), for several can fail in one operation, and a mount
+//! forgets those that a cut left unmarked. They are no part of the [`Extent`], so this costs no
+//! capacity.
 //!
 //! Paths are shared only when pages move together ([`Moves`]).
 //!
-//! So many pages are kept free of valid data that each victim gains an eighth of a block at least: what
-//! is given up in capacity bounds the most that one change can cost.
+//! So many pages are kept free of valid data that each victim gains an eighth of a block at least:
+//! what is given up in capacity bounds the most that one change can cost.
 
 use super::RETIRED_MAX;
 
@@ -46,8 +50,8 @@ pub enum Moves {
     /// A page's path takes along the other pages of the victim that its nodes point to.
     #[default]
     Together,
-    /// Each page writes a path of its own, as in the μ-Tree paper, section 5.1. For comparison: it costs
-    /// the wandering tree more programs, and so it allows fewer valid pages.
+    /// Each page writes a path of its own, as in the μ-Tree paper, section 5.1. For comparison: it
+    /// costs the wandering tree more programs, and so it allows fewer valid pages.
     Alone,
 }
 
@@ -67,7 +71,8 @@ impl Moves {
 pub struct Budget {
     /// Valid pages allowed.
     pub limit_pages: u32,
-    // Of two bytes each: no operation writes a block, and no reserve has more than 13 blocks of 4,095 pages.
+    // Of two bytes each: no operation writes a block, and no reserve has more than 13 blocks of
+    // 4,095 pages.
     room_pages: u16,
     reserve_pages: u16,
 }
@@ -82,7 +87,8 @@ pub(crate) const fn room_to_fail(bad_blocks: u32, reserve_blocks: u32, block_pag
 }
 
 impl Budget {
-    /// Limits where so many logical `pages` are replaced in place: each may be taken, and nothing is kept free.
+    /// Limits where so many logical `pages` are replaced in place: each may be taken, and nothing
+    /// is kept free.
     pub const fn in_place(pages: u32) -> Self {
         Self { limit_pages: pages, room_pages: 0, reserve_pages: 0 }
     }

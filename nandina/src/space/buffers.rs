@@ -1,4 +1,5 @@
-//! What is kept in RAM beside the struct, and how many bytes it takes. Nothing is read or written here.
+//! What is kept in RAM beside the struct, and how many bytes it takes. Nothing is read or written
+//! here.
 
 use crate::blocks::{Blocks, Validity, Victims, Wear};
 use crate::cache;

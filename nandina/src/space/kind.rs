@@ -1,5 +1,6 @@
-//! The kinds of systems, as far as what they ask of their space differs: known when a program is compiled, so that a
-//! system takes neither code nor RAM for what only others do. No system is named here.
+//! The kinds of systems, as far as what they ask of their space differs: known when a program is
+//! compiled, so that a system takes neither code nor RAM for what only others do. No system is
+//! named here.
 
 use super::memory::{LastProgrammed, Memory};
 use super::session::Sessions;
@@ -26,7 +27,8 @@ pub trait Kind: Sized {
     /// Pages of appended records are read, of this system or another: it takes code to check them.
     const READS_APPENDED: bool = Self::APPENDS || cfg!(feature = "other-systems");
 
-    /// Each change writes new pages up to the root. A write cache, checkpoints and hints are for these.
+    /// Each change writes new pages up to the root. A write cache, checkpoints and hints are for
+    /// these.
     const PATHS: bool = false;
 
     /// How worn blocks are spared, if the options do not tell.

@@ -1,13 +1,14 @@
-//! Virtual mappings (VMTree paper, section 4.2): where a node stands now whose parent still points to where it
-//! stood before. A bounded hash table in RAM, rebuilt by a mount.
+//! Virtual mappings (VMTree paper, section 4.2): where a node stands now whose parent still points
+//! to where it stood before. A bounded hash table in RAM, rebuilt by a mount.
 //!
-//! A mapping is never chained: it leads from the pointer in the parent, the node's *name*, straight to the page
-//! that holds the node. The page whose number is a name is not programmed until the mapping is gone, else one
-//! number would mean two nodes.
+//! A mapping is never chained: it leads from the pointer in the parent, the node's *name*, straight
+//! to the page that holds the node. The page whose number is a name is not programmed until the
+//! mapping is gone, else one number would mean two nodes.
 //!
-//! Open addressing. Of two entries that want one place the one that is farther from home takes it ("Robin Hood"),
-//! and a removal shifts back what follows: so there are no graves, a search for a name that is not there ends as
-//! soon as an entry nearer to its home is met, and the table may be filled to fifteen sixteenths.
+//! Open addressing. Of two entries that want one place the one that is farther from home takes it
+//! ("Robin Hood"), and a removal shifts back what follows: so there are no graves, a search for a
+//! name that is not there ends as soon as an entry nearer to its home is met, and the table may be
+//! filled to fifteen sixteenths.
 
 use crate::bytes::u32_at;
 
@@ -31,7 +32,8 @@ const fn entry_bytes(pages: u32) -> usize {
 }
 
 impl<'b> Mappings<'b> {
-    /// A table that takes `bytes` of RAM on a chip of `pages`; what does not make a whole entry is not used.
+    /// A table that takes `bytes` of RAM on a chip of `pages`; what does not make a whole entry is
+    /// not used.
     pub fn new(bytes: &'b mut [u8], pages: u32) -> Self {
         let mut mappings = Self { bytes, narrow: entry_bytes(pages) == 4, len: 0 };
         mappings.clear();
@@ -133,7 +135,8 @@ impl<'b> Mappings<'b> {
         self.len < self.capacity() || self.find(name).is_some()
     }
 
-    /// Maps `name` to `page`, in place of where it led before. The table takes it ([`takes`](Self::takes)).
+    /// Maps `name` to `page`, in place of where it led before. The table takes it
+    /// ([`takes`](Self::takes)).
     pub fn set(&mut self, name: u32, page: u32) {
         if let Some(place) = self.find(name) {
             self.set_entry(place, (name, page));

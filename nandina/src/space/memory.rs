@@ -1,5 +1,5 @@
-//! What only some kinds of systems remember of what they wrote, in RAM and until the next mount. Nothing here reads or
-//! writes a page.
+//! What only some kinds of systems remember of what they wrote, in RAM and until the next mount.
+//! Nothing here reads or writes a page.
 
 use crate::node::PageHeader;
 

@@ -1,5 +1,5 @@
-//! What a tree asks of the log: pages with nodes in page buffers, numbers and names by which parents
-//! know them, what is staged in the write cache, and the commit of an operation.
+//! What a tree asks of the log: pages with nodes in page buffers, numbers and names by which
+//! parents know them, what is staged in the write cache, and the commit of an operation.
 //!
 //! A page that was superseded stays protected until the operation commits: a cut finds the old tree
 //! whole. Nothing here knows what a node is.
@@ -55,7 +55,8 @@ pub struct Space<'b, F, K: Kind> {
     memory: K::Memory,
     /// The running operation programs its pages at once.
     at_once: bool,
-    /// So many pages from this sequence number on were there when the index was opened and belong to no tree of it.
+    /// So many pages from this sequence number on were there when the index was opened and belong
+    /// to no tree of it.
     foreign: (u64, u32),
     /// Pages that the running operation superseded.
     retired: u8,
@@ -114,11 +115,11 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         Extent { block_pages: self.log.block_pages(), blocks }
     }
 
-    /// Starts from what a mount found: whose pages count, the sequence number of the root, and the highest
-    /// of all, above which to go on.
+    /// Starts from what a mount found: whose pages count, the sequence number of the root, and the
+    /// highest of all, above which to go on.
     pub(crate) fn restart(&mut self, identity: u32, root: u64, sequence: u64) {
-        // What was cut may not be seen now and be seen later: nothing that is written from here on has its number.
-        // (Replaced in place, the session leaves the gap, when it begins.)
+        // What was cut may not be seen now and be seen later: nothing that is written from here on
+        // has its number. (Replaced in place, the session leaves the gap, when it begins.)
         let sequence = if K::IN_PLACE { sequence } else { sequence + GAP };
         self.log.restart(identity, sequence);
         self.foreign = if K::IN_PLACE {

@@ -1,5 +1,5 @@
-//! Pages of the index on their way into page buffers, and why one that was read is none of it. Nothing is
-//! written here.
+//! Pages of the index on their way into page buffers, and why one that was read is none of it.
+//! Nothing is written here.
 
 use super::kind::PATIENCE;
 use super::memory::Memory;
@@ -15,7 +15,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         self.keeps_pages
     }
 
-    /// An operation begins: its buffers hold nothing yet, unless they keep what the last one left in them.
+    /// An operation begins: its buffers hold nothing yet, unless they keep what the last one left
+    /// in them.
     pub(crate) fn begin_walk(&mut self) {
         if self.keeps_pages {
             self.log.frames.release_changed();
@@ -37,8 +38,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(())
     }
 
-    /// Brings a page of the index into a page buffer: into `frame`, if no buffer holds it already. Its node is as it is
-    /// in RAM.
+    /// Brings a page of the index into a page buffer: into `frame`, if no buffer holds it already.
+    /// Its node is as it is in RAM.
     pub(crate) fn load(&mut self, page: u32, frame: usize) -> Result<usize, Fault<F::Error>> {
         let held = self.fetch(page, frame)?;
         if K::APPENDS && !self.log.layout().unpack(self.log.frames.bytes_mut(held)) {

@@ -1,8 +1,9 @@
 //! Pages that are staged in the write cache, and how they come to the chip.
 //!
-//! Staged pages are programmed in the order in which they were allocated, children before parents, and the
-//! newest root last. Until that root is on the chip, no page that it supersedes there can be erased: a cut
-//! finds the tree of the root before. So a cut costs the operations since then and never half of one.
+//! Staged pages are programmed in the order in which they were allocated, children before parents,
+//! and the newest root last. Until that root is on the chip, no page that it supersedes there can
+//! be erased: a cut finds the tree of the root before. So a cut costs the operations since then and
+//! never half of one.
 
 use super::write::Bytes;
 use super::{Kind, Paths, Space};
@@ -11,7 +12,8 @@ use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
-    /// What follows is programmed at once and not staged: garbage collection. Nothing may be staged.
+    /// What follows is programmed at once and not staged: garbage collection. Nothing may be
+    /// staged.
     pub(crate) fn begin_operation(&mut self, at_once: bool) {
         if let Some(space) = K::paths_mut(self) {
             space.at_once = at_once || !space.cache.staging().stages();
@@ -23,7 +25,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         K::paths_mut(self).map_or(Ok(root), |space| space.unstage(root))
     }
 
-    /// Pages of the tree that are not on the chip yet, and pages on it that are superseded by these.
+    /// Pages of the tree that are not on the chip yet, and pages on it that are superseded by
+    /// these.
     pub(super) fn staged(&self) -> (u32, u32) {
         K::paths(self).map_or((0, 0), |space| {
             (space.cache.staging().staged(), space.cache.staging().superseded_pages())
@@ -66,7 +69,8 @@ impl<F: Flash> Space<'_, F, Paths> {
         }
     }
 
-    /// Programs every staged page, and frees the slots of those that the running operation supersedes.
+    /// Programs every staged page, and frees the slots of those that the running operation
+    /// supersedes.
     fn write_staged(&mut self) -> Result<(), Fault<F::Error>> {
         // A page that holds the root of before leads to what never comes to the chip.
         if self.cache.staging_mut().drop_superseded() {
@@ -100,7 +104,8 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(root)
     }
 
-    /// An operation ends. One that had to program pages in its middle ends with all of them on the chip.
+    /// An operation ends. One that had to program pages in its middle ends with all of them on the
+    /// chip.
     pub(super) fn end_staging(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         if self.cache.staging().spilled() {
             self.cache.staging_mut().drop_superseded();

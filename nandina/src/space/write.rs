@@ -1,5 +1,5 @@
-//! Pages with nodes on their way to the log: programmed at once or staged (`stage.rs` beside this), and
-//! the commit that makes an operation count.
+//! Pages with nodes on their way to the log: programmed at once or staged (`stage.rs` beside this),
+//! and the commit that makes an operation count.
 
 use super::memory::Memory;
 use super::{Kind, RETIRED_MAX, STAGED, Space};
@@ -17,7 +17,8 @@ pub(super) enum Bytes {
 }
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
-    /// Puts the page in `frame` into the write cache, or programs it. It counts as valid from now on.
+    /// Puts the page in `frame` into the write cache, or programs it. It counts as valid from now
+    /// on.
     pub(crate) fn program(
         &mut self,
         frame: usize,
@@ -69,8 +70,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
                 self.open_block()?;
                 continue;
             };
-            // The first page after a mount commits nothing: once it is there, its number is above those of all that was
-            // cut before, and every later mount sees it, or something newer.
+            // The first page after a mount commits nothing: once it is there, its number is above
+            // those of all that was cut before, and every later mount sees it, or something newer.
             let first = !self.log.has_begun() && (label.height > 0 || !K::PATHS);
             let label = if first { label.of_session() } else { label };
             self.memory.note_programmed(page.0);
@@ -116,14 +117,15 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         self.log.next_spared(filled)?.ok_or_else(|| self.log.no_room(0))
     }
 
-    /// Erases the block that is opened next ahead of need ([`Log::prepare_block`](crate::log::Log::prepare_block)),
-    /// unless a checkpoint names the blocks that are opened after it.
+    /// Erases the block that is opened next ahead of need
+    /// ([`Log::prepare_block`](crate::log::Log::prepare_block)), unless a checkpoint names the
+    /// blocks that are opened after it.
     pub(crate) fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
         Ok(!K::IN_PLACE && !self.log.medium.checkpoints && self.log.prepare_block()?)
     }
 
-    /// Begins to write in the first block, if an index that was replaced in place may have its root there: it is gone
-    /// then.
+    /// Begins to write in the first block, if an index that was replaced in place may have its root
+    /// there: it is gone then.
     pub(crate) fn begin_where_roots_are_replaced(&mut self) -> Result<(), Fault<F::Error>> {
         let first = BlockNumber(0);
         if self.begins_in(first) { self.log.make_ready(first) } else { Ok(()) }
@@ -135,8 +137,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         is_first && !K::IN_PLACE && self.log.capabilities().rewrite && !self.log.medium.checkpoints
     }
 
-    /// The block to collect next for its garbage, of those that gain room: `gains` is asked with a number of
-    /// valid pages.
+    /// The block to collect next for its garbage, of those that gain room: `gains` is asked with a
+    /// number of valid pages.
     pub(crate) fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         if K::IN_PLACE { None } else { self.log.victim(gains) }
     }
@@ -154,8 +156,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         super::room_to_fail(log.blocks.bad_blocks(), log.reserve_blocks(), log.block_pages())
     }
 
-    /// Notes that the running operation supersedes the node that its parent knows as `page`. Its block can be
-    /// erased once the operation has committed.
+    /// Notes that the running operation supersedes the node that its parent knows as `page`. Its
+    /// block can be erased once the operation has committed.
     pub(crate) fn retire(&mut self, page: PageNumber) {
         let page = self.where_is(page.0);
         if let Some(space) = K::paths_mut(self)
@@ -179,7 +181,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         RETIRED_MAX.saturating_sub(self.retired as usize)
     }
 
-    /// Where the page stands that the tree knows as `page`: its number for now, or its name, may be another.
+    /// Where the page stands that the tree knows as `page`: its number for now, or its name, may be
+    /// another.
     pub(crate) fn where_is(&self, page: u32) -> u32 {
         if K::IN_PLACE {
             return self.newer_twin(page);
@@ -195,8 +198,9 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         self.mappings.takes(name)
     }
 
-    /// The node that its parent knows as `name` stands on `page` from now on. The page whose number is the name
-    /// counts as valid until the parent is written: were it programmed, one number would mean two nodes.
+    /// The node that its parent knows as `name` stands on `page` from now on. The page whose number
+    /// is the name counts as valid until the parent is written: were it programmed, one number
+    /// would mean two nodes.
     pub(crate) fn map(&mut self, name: u32, page: PageNumber) {
         let is_new = self.mappings.get(name).is_none();
         self.mappings.set(name, page.0);
@@ -212,8 +216,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         }
     }
 
-    /// The running operation ends with its root. What it superseded is garbage, at once or as soon as the
-    /// root is on the chip. Answers where the root stands.
+    /// The running operation ends with its root. What it superseded is garbage, at once or as soon
+    /// as the root is on the chip. Answers where the root stands.
     pub(crate) fn commit(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         self.retired = 0;
         self.log.blocks.release();

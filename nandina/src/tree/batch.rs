@@ -1,15 +1,16 @@
-//! The write buffer as bytes: changes that wait in RAM, in the order of their keys, one for each key, the newest
-//! (VMTree paper, section 4.1). Nothing here knows a tree, and nothing is allocated: the bytes are the caller's.
+//! The write buffer as bytes: changes that wait in RAM, in the order of their keys, one for each
+//! key, the newest (VMTree paper, section 4.1). Nothing here knows a tree, and nothing is
+//! allocated: the bytes are the caller's.
 //!
 //! ```text
 //! | key value | key value | ... | unused | puts: one bit for each change |
 //! ```
 //!
-//! The bit is 1 where a record is put and 0 where one is removed; the value means nothing then. A change is found
-//! by bisection, and put where it belongs by shifting those behind it.
+//! The bit is 1 where a record is put and 0 where one is removed; the value means nothing then. A
+//! change is found by bisection, and put where it belongs by shifting those behind it.
 //!
-//! Without the feature `write-buffer` a batch is empty and has no size. Nothing ever waits, which is known when a
-//! program is compiled, so all that is done for what waits takes no code.
+//! Without the feature `write-buffer` a batch is empty and has no size. Nothing ever waits, which
+//! is known when a program is compiled, so all that is done for what waits takes no code.
 
 use core::ops::Deref;
 
@@ -19,7 +20,8 @@ use crate::bytes::{Bits, bisect};
 /// Whether this library has a write buffer.
 pub const IS_BUILT: bool = cfg!(feature = "write-buffer");
 
-/// Changes that wait, and how long they may: none or one of [`Waiting`], by whether this library has a write buffer.
+/// Changes that wait, and how long they may: none or one of [`Waiting`], by whether this library
+/// has a write buffer.
 #[derive(Default)]
 pub struct Batch<'b>([Waiting<'b>; IS_BUILT as usize]);
 
@@ -43,7 +45,8 @@ pub struct Waiting<'b> {
     ticks_max: u32,
     /// Ticks since the change that waits longest.
     ticks: u32,
-    /// Records in the root at most, or `u32::MAX` if that is not known: what may wait depends on it.
+    /// Records in the root at most, or `u32::MAX` if that is not known: what may wait depends on
+    /// it.
     root_records: u32,
 }
 
@@ -67,7 +70,8 @@ const fn changes_in(bytes: usize, entry_bytes: usize) -> usize {
     if changes * entry_bytes + changes.div_ceil(8) > bytes { changes - 1 } else { changes }
 }
 
-/// Changes that a write buffer holds at most: as many as fit in its pages, or as the options allow to wait.
+/// Changes that a write buffer holds at most: as many as fit in its pages, or as the options allow
+/// to wait.
 pub const fn waiting_max(page_bytes: usize, options: &Options) -> usize {
     if !IS_BUILT {
         return 0;
@@ -212,7 +216,8 @@ impl<'b> Batch<'b> {
         waiting.ticks_max > 0 && waiting.ticks >= waiting.ticks_max
     }
 
-    /// Takes a change in, of which there is room: a record with `value` is put, or removed if that is nothing.
+    /// Takes a change in, of which there is room: a record with `value` is put, or removed if that
+    /// is nothing.
     pub fn take(&mut self, key: &[u8], value: Option<&[u8]>) {
         let [waiting] = self.0.as_mut_slice() else { return };
         let size = waiting.entry_bytes;
@@ -255,7 +260,8 @@ impl<'b> Batch<'b> {
         }
     }
 
-    /// The change of `key`, if one waits, does so no more. Answers whether it would have put a record.
+    /// The change of `key`, if one waits, does so no more. Answers whether it would have put a
+    /// record.
     pub fn forget(&mut self, key: &[u8]) -> Option<bool> {
         let at = self.search(key).ok()?;
         let puts = self.puts_at(at);

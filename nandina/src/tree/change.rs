@@ -1,5 +1,5 @@
-//! Records put and taken out. What a change does to the nodes is carried out in `rewrite.rs`; here it is found out what
-//! has to be done, and whether it may be.
+//! Records put and taken out. What a change does to the nodes is carried out in `rewrite.rs`; here
+//! it is found out what has to be done, and whether it may be.
 
 use super::Index;
 use super::descend::Path;
@@ -39,8 +39,8 @@ enum Step<E> {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Puts a record, replacing the value that `key` had. Answers whether the key is new; nothing if the write buffer
-    /// took it, for then the tree was not asked.
+    /// Puts a record, replacing the value that `key` had. Answers whether the key is new; nothing
+    /// if the write buffer took it, for then the tree was not asked.
     ///
     /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for
     /// each split. In a tree that was thinned out a split may merge nodes first: at most four times
@@ -124,8 +124,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         full
     }
 
-    /// The node on `path` that has to be divided by itself before the leaf takes a record at `index`: where the
-    /// parent alone commits a division, it needs room for one.
+    /// The node on `path` that has to be divided by itself before the leaf takes a record at
+    /// `index`: where the parent alone commits a division, it needs room for one.
     pub(super) fn to_divide(&self, path: &Path, index: usize) -> Option<u8> {
         if !S::TRIMS {
             return None;
@@ -164,8 +164,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         })
     }
 
-    /// Takes the record of `key` out. Answers whether there was one; nothing if the write buffer took the change, for
-    /// then the tree was not asked. Cost: as a replacing insert.
+    /// Takes the record of `key` out. Answers whether there was one; nothing if the write buffer
+    /// took the change, for then the tree was not asked. Cost: as a replacing insert.
     pub fn remove(&mut self, key: &[u8]) -> Result<Option<bool>, WriteError<F::Error>> {
         self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
         Ok(self.take_out(key)?)

@@ -25,12 +25,12 @@ impl core::fmt::Display for Violation {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Reads the whole tree and reports each invariant that does not hold: order of keys in and across
-    /// nodes, no empty node, every referenced page counted as valid and no other, the number of records,
-    /// of inner nodes, and of valid pages within its limit.
+    /// Reads the whole tree and reports each invariant that does not hold: order of keys in and
+    /// across nodes, no empty node, every referenced page counted as valid and no other, the number
+    /// of records, of inner nodes, and of valid pages within its limit.
     ///
-    /// It ends early, with a violation, where more nodes are reached than the valid pages can hold: two nodes
-    /// lead to one page, and there may be more ways than time.
+    /// It ends early, with a violation, where more nodes are reached than the valid pages can hold:
+    /// two nodes lead to one page, and there may be more ways than time.
     ///
     /// Cost: one read for each node, more where page buffers are few.
     pub fn check(&mut self, mut report: impl FnMut(Violation)) -> Result<(), ReadError<F::Error>> {
@@ -109,8 +109,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// The lower bound that the parent on `path` holds for its leaf, if the parent is still in a page
-    /// buffer.
+    /// The lower bound that the parent on `path` holds for its leaf, if the parent is still in a
+    /// page buffer.
     fn separator(
         &self,
         path: &Path,

@@ -1,5 +1,6 @@
-//! Mounting from a checkpoint: what was written after it stands in the blocks that it names and behind the last
-//! page of the block that was being written. Everything else is as it was. Nothing is written here.
+//! Mounting from a checkpoint: what was written after it stands in the blocks that it names and
+//! behind the last page of the block that was being written. Everything else is as it was. Nothing
+//! is written here.
 
 use super::Index;
 use crate::error::Fault;
@@ -11,21 +12,23 @@ use crate::space::{Found, LISTED_MAX};
 /// Nodes on the way to a leaf can be no more than this for each page.
 const NODES_BY_PAGE: u32 = super::HEIGHT_MAX as u32;
 
-/// Reads for each page that was written since, at most, to find what it replaced: the old node and the one above
-/// it, and three on the way to the new one. If all inner nodes are fewer, they are read instead.
+/// Reads for each page that was written since, at most, to find what it replaced: the old node and
+/// the one above it, and three on the way to the new one. If all inner nodes are fewer, they are
+/// read instead.
 const COMPARING: u64 = 5;
 
 /// What the first pages of the blocks say that a checkpoint names.
 struct Opened {
-    /// By the place in the list, the sequence number of the first page if it is newer than the checkpoint.
+    /// By the place in the list, the sequence number of the first page if it is newer than the
+    /// checkpoint.
     since: [Option<u64>; LISTED_MAX],
     /// One of them holds newer pages of another formatting: the index of the checkpoint is gone.
     outdated: bool,
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Mounts from the newest checkpoint. Answers whether there is one that can be used: if not, every block has
-    /// to be looked at.
+    /// Mounts from the newest checkpoint. Answers whether there is one that can be used: if not,
+    /// every block has to be looked at.
     pub(super) fn mount_from_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
         let Some(found) = self.space.find_checkpoint()? else {
             return Ok(false);

@@ -1,9 +1,10 @@
 //! The tree as the owner of the pages of a log: which are valid, and how one is moved.
 //!
-//! A page that is believed valid is tested by reachability: its lowest node is looked for from the root,
-//! by the node's own first key. If the way ends at this very page, the page is moved by writing that node
-//! anew, as an update that changes nothing would (μ-Tree paper, section 5.1). Other children in the same
-//! block that the path's nodes point to are copied on the way, so that one path serves them all.
+//! A page that is believed valid is tested by reachability: its lowest node is looked for from the
+//! root, by the node's own first key. If the way ends at this very page, the page is moved by
+//! writing that node anew, as an update that changes nothing would (μ-Tree paper, section 5.1).
+//! Other children in the same block that the path's nodes point to are copied on the way, so that
+//! one path serves them all.
 
 use super::Index;
 use super::descend::Path;
@@ -26,8 +27,8 @@ pub(crate) fn move_cost(
     wear: Wear,
     block_pages: u32,
 ) -> u32 {
-    // The page, its way down, nodes displaced from their buffers, and the riders; then erases, and the
-    // mark on a bad block.
+    // The page, its way down, nodes displaced from their buffers, and the riders; then erases, and
+    // the mark on a bad block.
     let reads = 1 + 2 * u32::from(height) + riders;
     let programs = path_pages + riders;
     let erases = programs / block_pages + 2;
@@ -163,14 +164,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Whether a change keeps every node of its path in a page buffer, and reads none of them twice.
+    /// Whether a change keeps every node of its path in a page buffer, and reads none of them
+    /// twice.
     fn keeps_path(&self) -> bool {
         let buffers = self.space.log.frames.count();
         usize::from(self.height) < buffers || self.working(1) != S::reading(1, self.height, buffers)
     }
 
-    /// Moves the pages of `victim` that a hint tells of and that can still be reached from the root, without
-    /// the account of valid pages (μ-Tree paper, section 5.1). What it leaves is the account's.
+    /// Moves the pages of `victim` that a hint tells of and that can still be reached from the
+    /// root, without the account of valid pages (μ-Tree paper, section 5.1). What it leaves is the
+    /// account's.
     fn collect_hinted(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
         self.write_out()?;
         let hint = self.space.log.read_hint(victim)?;
@@ -216,7 +219,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let start = if place == page.0 {
             level
         } else if name == page.0 {
-            // Nothing stands here but a name: the parent takes the node's place, and the name is free.
+            // Nothing stands here but a name: the parent takes the node's place, and the name is
+            // free.
             level + 1
         } else {
             // Unreachable, so nothing is lost with it.
@@ -227,8 +231,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.rewrite(&mut path, start, &Edit::Move, self.records, emptying)
     }
 
-    /// Keeps the first key of the lowest node of `page` where that of a divided node would be: no node is divided now.
-    /// Answers its level.
+    /// Keeps the first key of the lowest node of `page` where that of a divided node would be: no
+    /// node is divided now. Answers its level.
     #[inline(never)]
     pub(super) fn keep_first_key(&mut self, page: PageNumber) -> Result<u8, Fault<F::Error>> {
         self.space.begin_walk();

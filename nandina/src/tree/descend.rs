@@ -18,7 +18,8 @@ pub struct Path {
     pub frame: usize,
     /// Every step took the last child: the last node is at the right edge of the tree.
     pub right_edge: bool,
-    /// Changes in the write buffer whose keys are below those of the nodes to the right of the path.
+    /// Changes in the write buffer whose keys are below those of the nodes to the right of the
+    /// path.
     pub waiting: usize,
 }
 
@@ -135,7 +136,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.descend_from(path, self.height, stop, Toward::Key(key), change)
     }
 
-    /// Begins a change: goes to the node that `key` belongs to and gives each node to the placement.
+    /// Begins a change: goes to the node that `key` belongs to and gives each node to the
+    /// placement.
     #[inline(never)]
     pub(super) fn descend_to_change(
         &mut self,
@@ -183,8 +185,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Notes in `path` which child of the node of `level` in `frame` is taken, and what waits below its upper neighbour.
-    /// Answers the child's page; that of a leaf means nothing.
+    /// Notes in `path` which child of the node of `level` in `frame` is taken, and what waits below
+    /// its upper neighbour. Answers the child's page; that of a leaf means nothing.
     #[inline(never)]
     fn choose_child(
         &self,

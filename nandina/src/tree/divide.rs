@@ -6,7 +6,8 @@ use crate::flash::Flash;
 use crate::node::{Node, NodeMut};
 use crate::place::Placement;
 
-/// Keys of a node that was divided, which outlive it: they stand in the caller's RAM, not on the stack.
+/// Keys of a node that was divided, which outlive it: they stand in the caller's RAM, not on the
+/// stack.
 #[derive(Default)]
 pub struct Separator<'b>(&'b mut [u8]);
 
@@ -47,9 +48,9 @@ pub struct Record<'r> {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Puts a record into the node of `level`, or divides the node: then its lower half stays in the
-    /// working buffer, its upper half goes to the last one, and `separator` becomes the first keys of
-    /// them. Answers whether the node was divided.
+    /// Puts a record into the node of `level`, or divides the node: then its lower half stays in
+    /// the working buffer, its upper half goes to the last one, and `separator` becomes the first
+    /// keys of them. Answers whether the node was divided.
     #[inline(always)]
     pub(super) fn insert_or_divide(
         &mut self,
@@ -93,7 +94,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(count)
     }
 
-    /// Divides the full node of `level` that has `count` records, with one more if there is one. Answers that it is divided.
+    /// Divides the full node of `level` that has `count` records, with one more if there is one.
+    /// Answers that it is divided.
     #[inline(never)]
     pub(super) fn divide(
         &mut self,
@@ -134,8 +136,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 }
 
-/// Records that stay in the lower half when a node of `count` is divided for one more at `index`. Ascending keys
-/// would leave half-full nodes behind them: at the right edge, nothing moves.
+/// Records that stay in the lower half when a node of `count` is divided for one more at `index`.
+/// Ascending keys would leave half-full nodes behind them: at the right edge, nothing moves.
 pub(super) const fn left_count(count: usize, index: usize, right_edge: bool) -> usize {
     if right_edge && index == count { count } else { (count + 1).div_ceil(2) }
 }

@@ -1,8 +1,8 @@
-//! What waits in the write buffer goes into the tree: in the order of keys, all changes of one leaf in one write
-//! of it (VMTree paper, section 4.1).
+//! What waits in the write buffer goes into the tree: in the order of keys, all changes of one leaf
+//! in one write of it (VMTree paper, section 4.1).
 //!
-//! A change leaves the buffer when its leaf has been written; if a device fails in between it is applied again, which
-//! changes nothing the second time.
+//! A change leaves the buffer when its leaf has been written; if a device fails in between it is
+//! applied again, which changes nothing the second time.
 
 use super::descend::Path;
 use super::leaf_changes::Changes;
@@ -19,16 +19,18 @@ const fn is_refusal<E>(fault: &Fault<E>) -> bool {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Tells the index that time has passed: call it at an interval of your choice. Flushes once a change has waited
-    /// in the write buffer for [`Options::write_buffer_ticks`](super::Options::write_buffer_ticks) of these calls.
+    /// Tells the index that time has passed: call it at an interval of your choice. Flushes once a
+    /// change has waited in the write buffer for
+    /// [`Options::write_buffer_ticks`](super::Options::write_buffer_ticks) of these calls.
     ///
-    /// Cost: nothing, or that of [`flush`](Self::flush). After an error the next tick flushes again.
+    /// Cost: nothing, or that of [`flush`](Self::flush). After an error the next tick flushes
+    /// again.
     pub fn tick(&mut self) -> Result<(), WriteError<F::Error>> {
         if self.batch.tick() { self.flush() } else { Ok(()) }
     }
 
-    /// Has the change of `key` wait: a record with `value` is put, or removed if that is nothing. Answers whether it
-    /// does; if not, nothing waits any more but changes that the tree refused.
+    /// Has the change of `key` wait: a record with `value` is put, or removed if that is nothing.
+    /// Answers whether it does; if not, nothing waits any more but changes that the tree refused.
     pub(super) fn defer(
         &mut self,
         key: &[u8],
@@ -65,8 +67,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// Applies everything that waits. What the tree refuses, because the device has worn out since it was taken in,
-    /// goes on waiting, and the others do not wait for it.
+    /// Applies everything that waits. What the tree refuses, because the device has worn out since
+    /// it was taken in, goes on waiting, and the others do not wait for it.
     pub(super) fn apply_waiting(&mut self) -> Result<(), Fault<F::Error>> {
         let (mut from, mut refused) = (0, Ok(()));
         let (mut merges, mut waiting) = (Merges::default(), 0);
@@ -89,8 +91,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         refused
     }
 
-    /// Applies the waiting change at `from` and those behind it that belong to the same leaf: all that one write of
-    /// the leaf can take, but at least one; unless nodes are to be merged first.
+    /// Applies the waiting change at `from` and those behind it that belong to the same leaf: all
+    /// that one write of the leaf can take, but at least one; unless nodes are to be merged first.
     fn apply_to_leaf(
         &mut self,
         from: usize,
@@ -121,7 +123,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 self.rewrite(&mut path, level, &Edit::Divide, self.records, None)?;
                 return Ok(None);
             } else if S::LEFT_STAYS {
-                // The upper half is new, and takes what is its own; the lower one is written when its turn comes.
+                // The upper half is new, and takes what is its own; the lower one is written when
+                // its turn comes.
                 let node = self.node(self.working(1), 1)?;
                 let last = node.count().checked_sub(1).map(|last| node.key(last));
                 let ascends = path.right_edge && last < Some(self.batch.key(at));
@@ -152,8 +155,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(None)
     }
 
-    /// Which of the waiting changes from `from` to `end` is the first that changes the leaf of the descent, or `end`;
-    /// and, if the leaf has no room for all of them, which is the first that divides it.
+    /// Which of the waiting changes from `from` to `end` is the first that changes the leaf of the
+    /// descent, or `end`; and, if the leaf has no room for all of them, which is the first that
+    /// divides it.
     fn look_ahead(
         &self,
         from: usize,
@@ -185,7 +189,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok((first, divides.filter(|_| count > capacity)))
     }
 
-    /// Whether the changes from `from` to `end` remove every record of the leaf of the descent and put none.
+    /// Whether the changes from `from` to `end` remove every record of the leaf of the descent and
+    /// put none.
     fn empties(&self, from: usize, end: usize) -> Result<bool, Fault<F::Error>> {
         let node = self.node(self.working(1), 1)?;
         let removed = |at: &usize| self.batch.value(*at).is_none();

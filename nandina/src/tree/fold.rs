@@ -1,10 +1,11 @@
 //! When a parent is written so that the mappings of its children go. Nothing is written here.
 //!
-//! A parent frees as many places in the table as it has mapped children, and takes one for itself. So the best time
-//! to write it is when it has as many as it will ever have: every parent gains mappings at the same pace, and if each
-//! is written at *t* of them, the table holds *t*/2 for each parent on the mean. The table is full at *t* = 2 *c*/*n*
-//! for *c* places and *n* parents. To write whichever parent comes along when the table is full (VMTree paper,
-//! section 4.2) frees about half as many.
+//! A parent frees as many places in the table as it has mapped children, and takes one for itself.
+//! So the best time to write it is when it has as many as it will ever have: every parent gains
+//! mappings at the same pace, and if each is written at *t* of them, the table holds *t*/2 for each
+//! parent on the mean. The table is full at *t* = 2 *c*/*n* for *c* places and *n* parents. To
+//! write whichever parent comes along when the table is full (VMTree paper, section 4.2) frees
+//! about half as many.
 
 use super::Index;
 use super::descend::Path;
@@ -12,19 +13,19 @@ use crate::error::Fault;
 use crate::flash::Flash;
 use crate::place::{Placement, node_in};
 
-/// When a node is written so that the mappings of its children go, where nothing else makes it be written. The mapping
-/// that the table has no room for always writes the parent.
+/// When a node is written so that the mappings of its children go, where nothing else makes it be
+/// written. The mapping that the table has no room for always writes the parent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Folds {
-    /// When the table is three quarters full and twice the node's share of it is mapped. A parent that is no longer in
-    /// a page buffer is not read for that.
+    /// When the table is three quarters full and twice the node's share of it is mapped. A parent
+    /// that is no longer in a page buffer is not read for that.
     #[default]
     Share,
-    /// Only when the table has no room (VMTree paper, section 4.2). For comparison: it frees fewer mappings for each
-    /// program.
+    /// Only when the table has no room (VMTree paper, section 4.2). For comparison: it frees fewer
+    /// mappings for each program.
     Full,
-    /// As soon as so many children of the node are mapped, however full the table is (VMTree paper, section 4.2: 2 or
-    /// more); with 0, whenever a child has moved. For comparison.
+    /// As soon as so many children of the node are mapped, however full the table is (VMTree paper,
+    /// section 4.2: 2 or more); with 0, whenever a child has moved. For comparison.
     Children(u8),
 }
 
@@ -37,8 +38,8 @@ const FULL_EIGHTHS: usize = 6;
 /// Pages of a block from which on a moved leaf is counted with its parent, and not with its path.
 const COUNTED_PAGES: u32 = 16;
 
-/// Places of a table of `capacity` that only inner nodes may take, so that each of them always can: then a moved leaf
-/// makes its parent be written and nothing above. None, where there are too many.
+/// Places of a table of `capacity` that only inner nodes may take, so that each of them always can:
+/// then a moved leaf makes its parent be written and nothing above. None, where there are too many.
 pub(crate) const fn kept_for_parents(capacity: usize, inner_nodes: u32) -> u32 {
     if 2 * inner_nodes as usize <= capacity { inner_nodes } else { 0 }
 }
@@ -80,15 +81,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         kept_for_parents(self.space.mappings.capacity(), inner_nodes)
     }
 
-    /// Whether the leaves may have those places as well: no limit counts on them on a chip whose blocks have few
-    /// pages, and only near it are they missed, where cuts have used up the reserve.
+    /// Whether the leaves may have those places as well: no limit counts on them on a chip whose
+    /// blocks have few pages, and only near it are they missed, where cuts have used up the
+    /// reserve.
     fn lends_places(&self) -> bool {
         let limit = self.budget.limit_pages;
         self.space.log.block_pages() < COUNTED_PAGES && self.space.taken_pages() < limit - limit / 8
     }
 
-    /// After a `refusal` for lack of room: has a parent take the place of a child that has moved, so that the page
-    /// of its name is free. Hands the refusal on where no name is left.
+    /// After a `refusal` for lack of room: has a parent take the place of a child that has moved,
+    /// so that the page of its name is free. Hands the refusal on where no name is left.
     pub(super) fn reclaim_name(&mut self, refusal: Fault<F::Error>) -> Result<(), Fault<F::Error>> {
         let name = if S::DESCRIPTION.maps { self.space.mappings.any() } else { None };
         let (Fault::NoRoom { .. }, Some(name)) = (&refusal, name) else {

@@ -1,8 +1,10 @@
-//! From the tree of a checkpoint to the tree of now: which pages became valid since and which did not stay so.
+//! From the tree of a checkpoint to the tree of now: which pages became valid since and which did
+//! not stay so.
 //!
-//! Pages are never changed in place, and after a checkpoint only blocks that it names are erased. So the tree
-//! of then can still be read, and what stands in an older page is the same in both trees. Only nodes in
-//! newer pages are visited, and the older nodes that they replaced; leaves are not read.
+//! Pages are never changed in place, and after a checkpoint only blocks that it names are erased.
+//! So the tree of then can still be read, and what stands in an older page is the same in both
+//! trees. Only nodes in newer pages are visited, and the older nodes that they replaced; leaves are
+//! not read.
 
 use super::walk::Walk;
 use super::{Index, KEY_BYTES_MAX};
@@ -26,10 +28,11 @@ fn padded(key: &[u8]) -> [u8; KEY_BYTES_MAX] {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Counts every page as not valid that belonged to the tree `old` and does not belong to this one.
+    /// Counts every page as not valid that belonged to the tree `old` and does not belong to this
+    /// one.
     ///
-    /// Cost: at most one read for each inner node that was replaced, one more for each of these with inner
-    /// nodes below, and one for each newer inner node.
+    /// Cost: at most one read for each inner node that was replaced, one more for each of these
+    /// with inner nodes below, and one for each newer inner node.
     pub(super) fn drop_replaced(&mut self, old: &Tree) -> Result<(), Fault<F::Error>> {
         if old.root == self.root {
             return Ok(());
@@ -79,8 +82,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.walked(&walk)
     }
 
-    /// The page of this tree's node of `level` that `key` belongs to, if the tree is so high. It is not read.
-    /// Keys rise from call to call, so the way down is gone only where they leave a parent.
+    /// The page of this tree's node of `level` that `key` belongs to, if the tree is so high. It is
+    /// not read. Keys rise from call to call, so the way down is gone only where they leave a
+    /// parent.
     fn page_toward(
         &mut self,
         parent: &mut Parent,

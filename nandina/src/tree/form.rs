@@ -48,8 +48,8 @@ impl Form {
             && self.records_that_fit::<S>(height + 1, height + 1) >= 2
     }
 
-    /// Records that a node of `level` may hold. A root's halves and one record more must fit where nodes
-    /// below a root do.
+    /// Records that a node of `level` may hold. A root's halves and one record more must fit where
+    /// nodes below a root do.
     pub fn capacity<S: Placement>(&self, level: u8, height: u8) -> usize {
         let fits = self.records_that_fit::<S>(level, height);
         if level == height && self.can_grow::<S>(level) {

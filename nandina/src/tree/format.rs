@@ -100,8 +100,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             }
             // The next number: a mount that does not see the root outdates it.
             Replaced::Continued(sequence) => (sequence, sequence.saturating_sub(GAP)),
-            // Above all that was torn before, and below all that a mount of what is there now writes,
-            // if it is of other settings.
+            // Above all that was torn before, and below all that a mount of what is there now
+            // writes, if it is of other settings.
             Replaced::Damaged(sequence) => (sequence, sequence.saturating_sub(GAP / 2)),
         };
         self.space.restart((sequence as u32).wrapping_add(1), before, before);

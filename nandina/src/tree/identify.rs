@@ -1,5 +1,5 @@
-//! Which index a chip holds, read from its pages, so that a medium can be opened by someone who does not
-//! know its settings. Nothing is written, and no tree is walked.
+//! Which index a chip holds, read from its pages, so that a medium can be opened by someone who
+//! does not know its settings. Nothing is written, and no tree is walked.
 
 use super::options::{bounded, unusable};
 use super::survey::{END, survey};
@@ -8,13 +8,13 @@ use crate::flash::{Flash, Geometry};
 use crate::node::Medium;
 use crate::space::{self, Any, Buffers, Space};
 
-/// What the newest index on the chip is made for: its system ([`crate::place::key_of`]), its sizes, and the
-/// counts of the chip that it was formatted on, which may be another than this one.
+/// What the newest index on the chip is made for: its system ([`crate::place::key_of`]), its sizes,
+/// and the counts of the chip that it was formatted on, which may be another than this one.
 ///
 /// An index of these settings is not promised to open: the pages that it needs may be damaged.
 ///
-/// Cost: one read for each block; where its first pages are damaged, one for each page up to the first
-/// that is not. `ram` has at least [`ram_to_identify`] bytes.
+/// Cost: one read for each block; where its first pages are damaged, one for each page up to the
+/// first that is not. `ram` has at least [`ram_to_identify`] bytes.
 ///
 /// ```
 /// use nandina::place::{Mu, key_of};
@@ -55,8 +55,8 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
     survey(&mut space, END)?.medium(0)
 }
 
-/// Bytes of the buffer that [`identify`] needs on a chip of this geometry: one page buffer, one bit for each
-/// page and five for each block, and four bytes. What any index needs suffices too.
+/// Bytes of the buffer that [`identify`] needs on a chip of this geometry: one page buffer, one bit
+/// for each page and five for each block, and four bytes. What any index needs suffices too.
 pub fn ram_to_identify(geometry: &Geometry) -> usize {
     let geometry = &bounded(geometry);
     space::ram_needed(geometry, &crate::log::layout_of(geometry), &Buffers::SINGLE)

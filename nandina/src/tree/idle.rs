@@ -7,8 +7,8 @@ use crate::gc::{self, Idle};
 use crate::place::Placement;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// The least budget with which [`gc_step`](Self::gc_step) gets on: chip operations to move one page,
-    /// and with it, where power was cut during collection, the pages that ride with it.
+    /// The least budget with which [`gc_step`](Self::gc_step) gets on: chip operations to move one
+    /// page, and with it, where power was cut during collection, the pages that ride with it.
     pub fn gc_step_least(&self) -> u32 {
         gc::least(self)
     }
@@ -21,9 +21,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ///
     /// What waits in the write buffer goes on waiting.
     ///
-    /// A program or erase that the chip reports as failed, and the mount after a device's error, come on
-    /// top, and what the write cache holds. With less than [`gc_step_least`](Self::gc_step_least) it does nothing. Each page is moved
-    /// durably, so power may be cut between and inside steps. As long as nothing is changed in between, there is an
+    /// A program or erase that the chip reports as failed, and the mount after a device's error,
+    /// come on top, and what the write cache holds. With less than
+    /// [`gc_step_least`](Self::gc_step_least) it does nothing. Each page is moved durably, so power
+    /// may be cut between and inside steps. As long as nothing is changed in between, there is an
     /// end to it: blocks that gain nothing are not collected.
     pub fn gc_step(&mut self, budget: u32) -> Result<Idle, WriteError<F::Error>> {
         Ok(self.step(budget)?)

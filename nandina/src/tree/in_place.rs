@@ -1,5 +1,5 @@
-//! Finding the index again where no page tells how many records there are: a mount of a system that replaces nodes in
-//! place or appends records to them. Nothing is written.
+//! Finding the index again where no page tells how many records there are: a mount of a system that
+//! replaces nodes in place or appends records to them. Nothing is written.
 //!
 //! Replaced in place, the root stands in the first logical page, and of each node the newer of two
 //! pages counts; which pages are torn is decided in `session.rs` beside this. Where records are
@@ -138,7 +138,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.walked(&walk)
     }
 
-    /// Finds which page holds the logical page `child`, with a node of `level`, and marks it as valid.
+    /// Finds which page holds the logical page `child`, with a node of `level`, and marks it as
+    /// valid.
     fn claim_twin(&mut self, child: u32, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(child);
         let corrupt = |reason| Err(Fault::Corrupt { page, reason });

@@ -6,8 +6,9 @@ use crate::place::Placement;
 use crate::space::{Budget, Moves, twins};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Sets the limits for the tree as it is, if they may be others than before the last change. They depend on nothing
-    /// that a change changes, but on the height, the inner nodes, and how many blocks more are bad than may be.
+    /// Sets the limits for the tree as it is, if they may be others than before the last change.
+    /// They depend on nothing that a change changes, but on the height, the inner nodes, and how
+    /// many blocks more are bad than may be.
     pub(super) fn keep_budget(&mut self) {
         let bad_blocks = self.space.log.blocks.bad_blocks();
         let worn_out = bad_blocks > 0 && bad_blocks > self.space.log.reserve_blocks();
@@ -22,8 +23,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         );
     }
 
-    /// Sets the limits for the tree as it is. An index that is fuller than the moves asked for allow, because other
-    /// settings filled it, moves pages together until it is not: else nothing could be removed.
+    /// Sets the limits for the tree as it is. An index that is fuller than the moves asked for
+    /// allow, because other settings filled it, moves pages together until it is not: else nothing
+    /// could be removed.
     #[inline(never)]
     pub(super) fn set_budget(&mut self) {
         self.moves = self.moves_asked;

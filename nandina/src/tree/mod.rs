@@ -1,4 +1,5 @@
-//! The B+-tree, once: descend, insert, replace, remove, scan, and move pages for garbage collection.
+//! The B+-tree, once: descend, insert, replace, remove, scan, and move pages for garbage
+//! collection.
 //!
 //! The tree knows keys, nodes and levels. It knows nothing of chips: pages come from and go to
 //! [`Space`], and where a changed node goes is the placement's answer. No recursion, no heap.
@@ -75,10 +76,10 @@ pub const KEY_BYTES_MAX: usize = 64;
 
 /// A sorted map on a chip `F`, written down as system `S` does.
 ///
-/// Without a write cache ([`Options::write_cache`]) and a write buffer ([`Options::write_buffer`]) every change is
-/// durable when it returns: a cut at any later instant does not undo it, and a change that was cut is there wholly or
-/// not at all. Costs are given per operation for a tree of height *h*,
-/// without those of garbage collection.
+/// Without a write cache ([`Options::write_cache`]) and a write buffer ([`Options::write_buffer`])
+/// every change is durable when it returns: a cut at any later instant does not undo it, and a
+/// change that was cut is there wholly or not at all. Costs are given per operation for a tree of
+/// height *h*, without those of garbage collection.
 pub struct Index<'b, F, S: Placement> {
     space: Space<'b, F, S::Kind>,
     place: S,
@@ -87,7 +88,8 @@ pub struct Index<'b, F, S: Placement> {
     /// The key before which the node ends that is being read.
     bound: &'b mut [u8],
     root: u32,
-    /// The page that was programmed last before the mount, as far as can be seen, and its number: it may be torn.
+    /// The page that was programmed last before the mount, as far as can be seen, and its number:
+    /// it may be torn.
     newest: (u32, u64),
     /// Pages with this sequence number or a higher one do not count: they turned out to be torn.
     torn_from: u64,
@@ -124,7 +126,8 @@ pub struct Index<'b, F, S: Placement> {
     from_checkpoint: bool,
 }
 
-/// What an index says of itself. All numbers are exact; counts since the index was opened end at 2^32 - 1.
+/// What an index says of itself. All numbers are exact; counts since the index was opened end at
+/// 2^32 - 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Statistics {
     /// Height of the tree, 1 for a single leaf.
@@ -149,7 +152,8 @@ pub struct Statistics {
     pub collected_blocks: u64,
     /// Valid pages that garbage collection wrote anew since the index was opened.
     pub moved_pages: u64,
-    /// Erase count of the least erased block that is not bad; `None` if erases are not counted ([`Wear`](crate::Wear)).
+    /// Erase count of the least erased block that is not bad; `None` if erases are not counted
+    /// ([`Wear`](crate::Wear)).
     pub erases_least: Option<u32>,
     /// Mean erase count, rounded down; `None` if erases are not counted.
     pub erases_mean: Option<u32>,
@@ -159,23 +163,23 @@ pub struct Statistics {
     pub bad_blocks: u32,
     /// Pages written anew because the ECC had much to correct in them, since the index was opened.
     pub refreshed_pages: u64,
-    /// Damaged pages newer than the root with which the index was opened, beyond the one in each block
-    /// that a cut explains. If it is not 0, the medium has lost pages, and perhaps changes that were
-    /// acknowledged: the index is as it was before them.
+    /// Damaged pages newer than the root with which the index was opened, beyond the one in each
+    /// block that a cut explains. If it is not 0, the medium has lost pages, and perhaps changes
+    /// that were acknowledged: the index is as it was before them.
     pub unexplained_pages: u32,
     /// The last mount began with a checkpoint and did not have to look into every block.
     pub from_checkpoint: bool,
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Records in the index; with a write buffer, without what waits in it: as of the last [`flush`](Self::flush).
-    /// Cost: nothing.
+    /// Records in the index; with a write buffer, without what waits in it: as of the last
+    /// [`flush`](Self::flush). Cost: nothing.
     pub const fn len(&self) -> u32 {
         self.records
     }
 
-    /// Whether the index holds no record; with a write buffer as of the last flush, as [`len`](Self::len) is. Cost:
-    /// nothing.
+    /// Whether the index holds no record; with a write buffer as of the last flush, as
+    /// [`len`](Self::len) is. Cost: nothing.
     pub const fn is_empty(&self) -> bool {
         self.records == 0
     }
@@ -201,13 +205,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.log.into_flash()
     }
 
-    /// Makes every change durable. Without a write cache and a write buffer they all are, and it does nothing.
+    /// Makes every change durable. Without a write cache and a write buffer they all are, and it
+    /// does nothing.
     ///
-    /// After an error what was not applied waits in the write buffer as before; a later flush goes on. What waits is
-    /// only refused if the device has worn out since it was taken in.
+    /// After an error what was not applied waits in the write buffer as before; a later flush goes
+    /// on. What waits is only refused if the device has worn out since it was taken in.
     ///
-    /// Cost: for each leaf to which changes belong that wait, at most that of one insert; and at most as many programs
-    /// as the write cache has pages.
+    /// Cost: for each leaf to which changes belong that wait, at most that of one insert; and at
+    /// most as many programs as the write cache has pages.
     pub fn flush(&mut self) -> Result<(), WriteError<F::Error>> {
         Ok(self.write_all()?)
     }
@@ -221,11 +226,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         applied
     }
 
-    /// Makes every change durable and, with [`Options::checkpoints`], writes a checkpoint, so that the next mount
-    /// has the least to read. Worth it before power is switched off; nothing is lost without it. Answers whether one
-    /// was written: not without the option, nor where no block is free for it, nor where both anchors are bad.
+    /// Makes every change durable and, with [`Options::checkpoints`], writes a checkpoint, so that
+    /// the next mount has the least to read. Worth it before power is switched off; nothing is lost
+    /// without it. Answers whether one was written: not without the option, nor where no block is
+    /// free for it, nor where both anchors are bad.
     ///
-    /// Cost: [`flush`](Self::flush), the pages of a checkpoint, and now and then an anchor's page and two erases.
+    /// Cost: [`flush`](Self::flush), the pages of a checkpoint, and now and then an anchor's page
+    /// and two erases.
     pub fn checkpoint(&mut self) -> Result<bool, WriteError<F::Error>> {
         self.flush()?;
         Ok(self.space.log.medium.checkpoints && self.write_checkpoint()?)
@@ -284,13 +291,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Whether pages that were read need to be written anew before their bits fade further. The next change
-    /// does that, or [`gc_step`](Self::gc_step); lookups alone never write. Cost: nothing.
+    /// Whether pages that were read need to be written anew before their bits fade further. The
+    /// next change does that, or [`gc_step`](Self::gc_step); lookups alone never write. Cost:
+    /// nothing.
     pub fn refresh_due(&self) -> bool {
         self.space.log.has_weak()
     }
 
-    /// The value of `key`. Cost: at most *h* page reads; none if a change of the key waits in the write buffer.
+    /// The value of `key`. Cost: at most *h* page reads; none if a change of the key waits in the
+    /// write buffer.
     pub fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, ReadError<F::Error>> {
         self.check_key(key).map_err(|(expected, given)| ReadError::KeySize { expected, given })?;
         if let Ok(at) = self.batch.search(key) {

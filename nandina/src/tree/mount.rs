@@ -1,20 +1,22 @@
 //! Opening: finding the index again after any cut.
 //!
-//! Sequence numbers rise with every program, and blocks are written one at a time, so the newest block
-//! is the one whose first page has the highest number. The last root in it is the commit point; pages
-//! behind it belong to an operation that was cut, and nothing refers to them. The account of valid pages
-//! is rebuilt by walking the inner nodes. All of that only reads; what may be torn is written anew
-//! afterwards (`settle.rs` beside this), unless the session before ended by `close`.
+//! Sequence numbers rise with every program, and blocks are written one at a time, so the newest
+//! block is the one whose first page has the highest number. The last root in it is the commit
+//! point; pages behind it belong to an operation that was cut, and nothing refers to them. The
+//! account of valid pages is rebuilt by walking the inner nodes. All of that only reads; what may
+//! be torn is written anew afterwards (`settle.rs` beside this), unless the session before ended by
+//! `close`.
 //!
-//! A cut damages at most the last page of a block, since no block is written after it. More damage behind
-//! the root that is found may have been newer roots: the mount counts it
-//! ([`Statistics::unexplained_pages`](super::Statistics)). What a mount cannot see is a first page whose
-//! program did nothing and told nobody, and a block of which no page can be read; `Options::verify` is
-//! against the first.
+//! A cut damages at most the last page of a block, since no block is written after it. More damage
+//! behind the root that is found may have been newer roots: the mount counts it
+//! ([`Statistics::unexplained_pages`](super::Statistics)). What a mount cannot see is a first page
+//! whose program did nothing and told nobody, and a block of which no page can be read;
+//! `Options::verify` is against the first.
 //!
-//! Cost: one read for each block, the logarithm of a block's pages to the base 2 and a few more, and one for each
-//! inner node; in a block whose first page is damaged, one for each page up to the first that is not. With
-//! checkpoints the newest of them tells where to look instead (`checkpoint.rs` beside this).
+//! Cost: one read for each block, the logarithm of a block's pages to the base 2 and a few more,
+//! and one for each inner node; in a block whose first page is damaged, one for each page up to the
+//! first that is not. With checkpoints the newest of them tells where to look instead
+//! (`checkpoint.rs` beside this).
 
 use super::batch::{self, Batch};
 use super::divide::Separator;
@@ -41,10 +43,10 @@ pub(super) type Rooted = (PageNumber, PageHeader, Newest);
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Opens the index on the chip, after a clean end or a cut alike.
     ///
-    /// Cost: one read for each block, a few, and one read for each inner node; with checkpoints a few, and one for
-    /// each inner node that was written since the last one or replaced. Unless the session before ended
-    /// by [`close`](Self::close), what may be torn is written anew: an erase and two programs, more where
-    /// nodes commit for themselves. `plan` has the bound.
+    /// Cost: one read for each block, a few, and one read for each inner node; with checkpoints a
+    /// few, and one for each inner node that was written since the last one or replaced. Unless the
+    /// session before ended by [`close`](Self::close), what may be torn is written anew: an erase
+    /// and two programs, more where nodes commit for themselves. `plan` has the bound.
     pub fn open(
         flash: F,
         options: &Options,
@@ -235,7 +237,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.in_doubt = false;
     }
 
-    /// Finds the last root from the first pages of all blocks, and the valid pages by walking its tree.
+    /// Finds the last root from the first pages of all blocks, and the valid pages by walking its
+    /// tree.
     fn mount_from_blocks(&mut self, newest: Option<Newest>) -> Result<(), Fault<F::Error>> {
         self.unexplained_pages = 0;
         self.from_checkpoint = false;
@@ -277,9 +280,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.find_valid_pages(|_| true)
     }
 
-    /// The newest root below the sequence number `below`, in `block` or so many others that were opened before; and its
-    /// block.
-    /// The highest sequence number that is seen goes into `highest`.
+    /// The newest root below the sequence number `below`, in `block` or so many others that were
+    /// opened before; and its block. The highest sequence number that is seen goes into `highest`.
     pub(super) fn root_from(
         &mut self,
         block: Newest,
@@ -288,7 +290,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         highest: &mut u64,
     ) -> Result<Option<Rooted>, Fault<F::Error>> {
         let mut candidate = Some(block);
-        // One operation spans a few blocks, but the order of the blocks ends the search in any case.
+        // One operation spans a few blocks, but the order of the blocks ends the search in any
+        // case.
         while let Some(newest) = candidate {
             let last = self.last_root(newest.block, Some(identity), 0, below)?;
             *highest = last.sequence.max(*highest);
@@ -327,10 +330,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(())
     }
 
-    /// What was written last into `block`, from `first` on and with roots below `below`, by the formatting `identity` or
-    /// any; counts the damaged pages behind its last root that no cut explains.
+    /// What was written last into `block`, from `first` on and with roots below `below`, by the
+    /// formatting `identity` or any; counts the damaged pages behind its last root that no cut
+    /// explains.
     ///
-    /// Cost: the logarithm of the block's pages to the base 2, and one read for each page from the root on.
+    /// Cost: the logarithm of the block's pages to the base 2, and one read for each page from the
+    /// root on.
     #[inline(never)]
     pub(super) fn last_root(
         &mut self,

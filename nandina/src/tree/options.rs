@@ -10,8 +10,8 @@ use crate::node::{HEADER_BYTES, Medium, Shape};
 use crate::place::Placement;
 use crate::space::{self, Buffers, EVERY_MAX, Kind, Moves, STAGED};
 
-/// Settings of an index. Sizes of keys and values and whether there are checkpoints are written on the medium;
-/// the others are not.
+/// Settings of an index. Sizes of keys and values and whether there are checkpoints are written on
+/// the medium; the others are not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Bytes of a key, 1 to [`KEY_BYTES_MAX`].
@@ -27,27 +27,29 @@ pub struct Options {
     pub victims: Victims,
     /// What is remembered of which pages are valid. Default: [`Validity::Marked`].
     pub validity: Validity,
-    /// How worn blocks are spared. `None` for the system's default: systems that write paths count erases, the others
-    /// go round.
+    /// How worn blocks are spared. `None` for the system's default: systems that write paths count
+    /// erases, the others go round.
     pub wear: Option<Wear>,
-    /// Pages of the read cache, which keeps the pages that were read last; 0 to 65535. Each takes a page, up
-    /// to 40 bytes, and 12. Default: none.
+    /// Pages of the read cache, which keeps the pages that were read last; 0 to 65535. Each takes a
+    /// page, up to 40 bytes, and 12. Default: none.
     pub read_cache: usize,
-    /// Pages of the write cache, which keeps pages from the chip until it is full; 0 to 65535. Each takes a page, up
-    /// to 40 bytes, and 28; all of them 384 bytes, a bit for each page of the chip, and one for each 256.
-    /// Default: none.
+    /// Pages of the write cache, which keeps pages from the chip until it is full; 0 to 65535. Each
+    /// takes a page, up to 40 bytes, and 28; all of them 384 bytes, a bit for each page of the
+    /// chip, and one for each 256. Default: none.
     ///
-    /// With a write cache a change is durable only when [`Index::flush`](crate::Index::flush) has returned,
-    /// or when later changes have filled the cache. After a cut, or an error of the device, the index is as
-    /// it was after one of the changes since the last flush, with all changes before that one and none after.
+    /// With a write cache a change is durable only when [`Index::flush`](crate::Index::flush) has
+    /// returned, or when later changes have filled the cache. After a cut, or an error of the
+    /// device, the index is as it was after one of the changes since the last flush, with all
+    /// changes before that one and none after.
     pub write_cache: usize,
     /// Pages of the write buffer, in which changes wait, one for each key, until it is full; 0 to 65535. Each takes a
     /// page of main data; a change takes the bytes of key and value, and a bit. Default: none.
     ///
-    /// What waits is applied in the order of keys, all changes of one leaf in one write of it. A change is durable only
-    /// when [`Index::flush`](crate::Index::flush) has returned, or when a later one has filled the buffer and there is
-    /// no write cache. After a cut each change since the last flush is there wholly or not at all, each for itself,
-    /// and for no key anything older than what that flush held. Source: VMTree paper, section 4.1.
+    /// What waits is applied in the order of keys, all changes of one leaf in one write of it. A
+    /// change is durable only when [`Index::flush`](crate::Index::flush) has returned, or when a
+    /// later one has filled the buffer and there is no write cache. After a cut each change since
+    /// the last flush is there wholly or not at all, each for itself, and for no key anything older
+    /// than what that flush held. Source: VMTree paper, section 4.1.
     ///
     /// A put waits only if the pages are allowed that all waiting puts can take; else it is made at
     /// once, after those that wait. Then only a new key can be refused, never another value for one
@@ -55,35 +57,38 @@ pub struct Options {
     /// change that waits it is not known whether its key was there. The processor shifts half of
     /// the buffer for each change.
     pub write_buffer: usize,
-    /// Changes in the write buffer that are too many to wait: as soon as there are so many, they are flushed. At least
-    /// 1; `None` for as many as there is room for. Default: `None`.
+    /// Changes in the write buffer that are too many to wait: as soon as there are so many, they
+    /// are flushed. At least 1; `None` for as many as there is room for. Default: `None`.
     pub write_buffer_changes: Option<u32>,
-    /// Calls of [`Index::tick`](crate::Index::tick) for which a change waits at most; then all are flushed. At least 1;
-    /// `None` for no bound. Default: `None`.
+    /// Calls of [`Index::tick`](crate::Index::tick) for which a change waits at most; then all are
+    /// flushed. At least 1; `None` for no bound. Default: `None`.
     pub write_buffer_ticks: Option<u32>,
-    /// Blocks that are opened from one checkpoint to the next, 1 to 12; `None` for no checkpoints. Whether there are
-    /// any is written on the medium, how often is not.
+    /// Blocks that are opened from one checkpoint to the next, 1 to 12; `None` for no checkpoints.
+    /// Whether there are any is written on the medium, how often is not.
     ///
-    /// With checkpoints a mount reads the newest one, a page of each block that it names (at most 16), and what changed
-    /// since: about five pages for each that was programmed since, or every inner node if that is less. Without, it
-    /// reads a page of every block and every inner node. They take four blocks from the capacity, and a page (on large
-    /// chips a few) each time. A block must have room for one: about a bit for each page of the chip and four bytes for
-    /// each block; and a page at least 144 bytes beside its header.
+    /// With checkpoints a mount reads the newest one, a page of each block that it names (at most
+    /// 16), and what changed since: about five pages for each that was programmed since, or every
+    /// inner node if that is less. Without, it reads a page of every block and every inner node.
+    /// They take four blocks from the capacity, and a page (on large chips a few) each time. A
+    /// block must have room for one: about a bit for each page of the chip and four bytes for each
+    /// block; and a page at least 144 bytes beside its header.
     /// [`Index::checkpoint`](crate::Index::checkpoint) writes one at once. Default: `None`.
     pub checkpoints: Option<u32>,
-    /// Bytes of the table of virtual mappings, for systems that have one (`vm`); a mapping takes 4 bytes, or 8 on a
-    /// chip of 65535 pages and more, and a sixteenth of the table stays empty. 0 to 2^24; 0 for none. More mappings make fewer parents be
-    /// written. An index is opened with as many bytes as before, or more. Default: 1024.
+    /// Bytes of the table of virtual mappings, for systems that have one (`vm`); a mapping takes 4
+    /// bytes, or 8 on a chip of 65535 pages and more, and a sixteenth of the table stays empty. 0
+    /// to 2^24; 0 for none. More mappings make fewer parents be written. An index is opened with as
+    /// many bytes as before, or more. Default: 1024.
     pub mapping_bytes: usize,
-    /// When a parent is written only so that the mappings of its children go, for systems that have a table of them.
-    /// Default: [`Folds::Share`].
+    /// When a parent is written only so that the mappings of its children go, for systems that have
+    /// a table of them. Default: [`Folds::Share`].
     pub folds: Folds,
-    /// Page buffers keep their pages from one operation to the next, the root's above all. `None` for the system's
-    /// default: systems that write every change up to the root read it anew each time, the others keep it.
+    /// Page buffers keep their pages from one operation to the next, the root's above all. `None`
+    /// for the system's default: systems that write every change up to the root read it anew each
+    /// time, the others keep it.
     pub keep_pages: Option<bool>,
-    /// Reads each page back after its program, so that a chip which says that it programmed or erased
-    /// and did not is found out while the data is still in RAM. Costs one read a program and one page
-    /// buffer. Default: off.
+    /// Reads each page back after its program, so that a chip which says that it programmed or
+    /// erased and did not is found out while the data is still in RAM. Costs one read a program and
+    /// one page buffer. Default: off.
     pub verify: bool,
 }
 
@@ -275,9 +280,10 @@ pub(super) fn bounded(geometry: &Geometry) -> Geometry {
     Geometry { pages_per_block, blocks, ..*geometry }
 }
 
-/// Bytes of the buffer that an index of system `S` needs on a chip of this geometry: its page buffers, three keys,
-/// one bit for each page, and for each block half a byte and what [`Wear`] says; with [`Options::verify`] one page buffer more; the
-/// caches and the write buffer that the options ask for, and what [`Victims`] says. Nothing else is used but the struct itself.
+/// Bytes of the buffer that an index of system `S` needs on a chip of this geometry: its page
+/// buffers, three keys, one bit for each page, and for each block half a byte and what [`Wear`]
+/// says; with [`Options::verify`] one page buffer more; the caches and the write buffer that the
+/// options ask for, and what [`Victims`] says. Nothing else is used but the struct itself.
 ///
 /// Sizes and counts beyond their ranges are reduced to the largest that is allowed: no index is
 /// opened with them.

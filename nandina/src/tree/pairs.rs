@@ -1,7 +1,9 @@
-//! An index from values to records, as a secondary index is: the key is a value and, behind it, the number of a record
-//! that has it, and there is nothing else. So a value may have any number of records (VMTree paper, section 5.2).
+//! An index from values to records, as a secondary index is: the key is a value and, behind it, the
+//! number of a record that has it, and there is nothing else. So a value may have any number of
+//! records (VMTree paper, section 5.2).
 //!
-//! Nothing here knows how pairs are stored: these are the index's own operations on keys put together.
+//! Nothing here knows how pairs are stored: these are the index's own operations on keys put
+//! together.
 
 use core::ops::Bound;
 
@@ -99,7 +101,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// followed by `record`: the record has another value. A cut in between leaves both keys, and
     /// never neither; repeating the call is safe.
     ///
-    /// Cost: an insert and a remove; with a write buffer, a flush between them if `before` is below `after`.
+    /// Cost: an insert and a remove; with a write buffer, a flush between them if `before` is below
+    /// `after`.
     pub fn move_pair(
         &mut self,
         before: &[u8],

@@ -1,5 +1,5 @@
-//! Whether a change may wait in the write buffer. Nothing that was taken in is lost: a put waits only if all pages that
-//! the waiting puts can take are allowed, whatever nodes they divide.
+//! Whether a change may wait in the write buffer. Nothing that was taken in is lost: a put waits
+//! only if all pages that the waiting puts can take are allowed, whatever nodes they divide.
 
 use super::Index;
 use crate::flash::Flash;
@@ -24,8 +24,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         puts <= self.batch.granted()
     }
 
-    /// Whether the pages are allowed that so many puts can take, if every node that they reach is as full as it may
-    /// be, but for the root: what that holds is known.
+    /// Whether the pages are allowed that so many puts can take, if every node that they reach is
+    /// as full as it may be, but for the root: what that holds is known.
     fn has_room_for(&self, puts: u32) -> bool {
         let form = self.form();
         let (mut height, mut inner_nodes, mut pages) = (self.height, self.inner_nodes, 0);
@@ -43,8 +43,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     return false;
                 }
             }
-            // Each node may be full, and then its halves have room for half as many; a root's halves, and what is
-            // left at the right edge, may be full as well.
+            // Each node may be full, and then its halves have room for half as many; a root's
+            // halves, and what is left at the right edge, may be full as well.
             let nodes = match level {
                 _ if level == height => 1,
                 1 => self.space.valid_pages(),

@@ -1,8 +1,9 @@
-//! Ordered iteration over a range of keys, upwards or downwards. Nodes have no sibling pointers: the
-//! next leaf is found through its parents, which stay in their page buffers where there are enough.
+//! Ordered iteration over a range of keys, upwards or downwards. Nodes have no sibling pointers:
+//! the next leaf is found through its parents, which stay in their page buffers where there are
+//! enough.
 //!
-//! Keys that do not rise (or fall, downwards) end a scan with an error: a medium on which several nodes lead to
-//! one leaf would otherwise be scanned for as long as there are ways to it.
+//! Keys that do not rise (or fall, downwards) end a scan with an error: a medium on which several
+//! nodes lead to one leaf would otherwise be scanned for as long as there are ways to it.
 
 use core::ops::{Bound, RangeBounds, RangeFull};
 
@@ -14,8 +15,8 @@ use crate::place::Placement;
 
 /// The records of a range of keys, in order, those that wait in the write buffer among them.
 ///
-/// Cost: one read for each leaf, and one for each inner node on the way that is not in a page buffer
-/// any more. The borrow of the index keeps it from changing meanwhile.
+/// Cost: one read for each leaf, and one for each inner node on the way that is not in a page
+/// buffer any more. The borrow of the index keeps it from changing meanwhile.
 pub struct Range<'i, 'b, 'k, F, S: Placement> {
     index: &'i mut Index<'b, F, S>,
     low: Bound<&'k [u8]>,
@@ -46,7 +47,8 @@ enum Source {
 type Record<'r> = (&'r [u8], &'r [u8]);
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
-    /// The records whose keys are in `bounds`, from the lowest up. Bounds need not be keys of the index.
+    /// The records whose keys are in `bounds`, from the lowest up. Bounds need not be keys of the
+    /// index.
     pub fn range<'i, 'k>(
         &'i mut self,
         bounds: impl KeyBounds<'k>,
@@ -116,7 +118,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     }
 }
 
-/// A range of keys: `..`, `a..b`, `a..=b` and so on over byte slices or arrays, or a pair of bounds.
+/// A range of keys: `..`, `a..b`, `a..=b` and so on over byte slices or arrays, or a pair of
+/// bounds.
 pub trait KeyBounds<'k> {
     /// The lower and upper bound.
     fn bounds(&self) -> (Bound<&'k [u8]>, Bound<&'k [u8]>);
@@ -181,7 +184,8 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         }
     }
 
-    /// Takes what comes next: a record of the tree or a change that waits. Of both for one key, the change is newer.
+    /// Takes what comes next: a record of the tree or a change that waits. Of both for one key, the
+    /// change is newer.
     fn nearest(&mut self) -> Result<Option<Source>, Fault<F::Error>> {
         if self.ahead.is_none() && !self.tree_ended {
             self.ahead = self.advance()?;

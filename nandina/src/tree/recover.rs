@@ -1,13 +1,15 @@
-//! Finding the index again where parents do not tell where their children stand now: a mount of a system with
-//! virtual mappings (VMTree paper, section 4.5). Nothing is written.
+//! Finding the index again where parents do not tell where their children stand now: a mount of a
+//! system with virtual mappings (VMTree paper, section 4.5). Nothing is written.
 //!
-//! Every page tells its name, the pointer that its parent had for it, and commits the operation that wrote it if it
-//! has one. The newest root is the root. Then, from the level below it down: the pointers of the nodes above are the
-//! names, marked, or looked for from the root ([`Validity`](crate::Validity)); of the pages that bear such a name, the newest is the node. A page bears a name in vain if it is older than
-//! the page whose number the name is: then the number meant another node.
+//! Every page tells its name, the pointer that its parent had for it, and commits the operation
+//! that wrote it if it has one. The newest root is the root. Then, from the level below it down:
+//! the pointers of the nodes above are the names, marked, or looked for from the root
+//! ([`Validity`](crate::Validity)); of the pages that bear such a name, the newest is the node. A
+//! page bears a name in vain if it is older than the page whose number the name is: then the number
+//! meant another node.
 //!
-//! Cost: one read of every written page for each level, one more for each node that was moved, and two for each inner
-//! node.
+//! Cost: one read of every written page for each level, one more for each node that was moved, and
+//! two for each inner node.
 
 use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
@@ -23,8 +25,8 @@ pub(super) struct Found {
     pub root: Option<(PageNumber, PageHeader)>,
     /// The newest root but that one.
     pub root_before: Option<(PageNumber, PageHeader)>,
-    /// The newest page that was not programmed by a mount while it settled what may be torn, and the first page of its
-    /// block.
+    /// The newest page that was not programmed by a mount while it settled what may be torn, and
+    /// the first page of its block.
     pub settled: (u64, u64),
     /// The newest page that began to write after a mount.
     pub start: u64,
@@ -61,7 +63,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Counts the blocks with damage that no cut explains. Where no page is valid the erase may have been cut.
+    /// Counts the blocks with damage that no cut explains. Where no page is valid the erase may
+    /// have been cut.
     pub(super) fn count_unexplained(&mut self) {
         self.unexplained_pages = 0;
         for block in self.space.log.blocks.all() {
@@ -71,7 +74,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Reads every written page, and marks the blocks in which one is damaged that was not the last.
+    /// Reads every written page, and marks the blocks in which one is damaged that was not the
+    /// last.
     pub(super) fn read_all(&mut self, identity: u32) -> Result<Found, Fault<F::Error>> {
         let mut found = Found {
             sequence: 0,
@@ -95,8 +99,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 damaged |= blank > 0;
                 blank = 0;
-                // A cut damages the last page that was written, and no other. (Until it is known which blocks
-                // matter, the mark is kept where nothing else uses it yet.)
+                // A cut damages the last page that was written, and no other. (Until it is known
+                // which blocks matter, the mark is kept where nothing else uses it yet.)
                 if damaged {
                     self.space.log.blocks.set_stuck(block);
                 }
@@ -176,7 +180,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 if self.space.log.blocks.searches() && !self.is_pointed_to(level, name)? {
                     continue;
                 }
-                // The page of the name is not programmed anew while it is one, so it tells the time.
+                // The page of the name is not programmed anew while it is one, so it tells the
+                // time.
                 let rival = PageNumber(self.space.where_is(name));
                 let rival = self.space.log.read_raw(rival, 0)?;
                 if rival.is_ok_and(|rival| {

@@ -1,7 +1,7 @@
 //! A change of one node, carried up to the root: split, growth, vanishing and shrinking on the way.
 //!
-//! The engine works from the bottom up. At each level it changes the node in its working buffer, has
-//! the placement put it somewhere, and tells the parent. The root is put last and commits.
+//! The engine works from the bottom up. At each level it changes the node in its working buffer,
+//! has the placement put it somewhere, and tells the parent. The root is put last and commits.
 
 use super::descend::Path;
 use super::divide::{Record, Separator};
@@ -134,8 +134,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Changes the node of `level`, the first of all as `edit` says and those above by what became of their child.
-    /// Answers whether the node was divided.
+    /// Changes the node of `level`, the first of all as `edit` says and those above by what became
+    /// of their child. Answers whether the node was divided.
     #[inline(never)]
     fn edit_node(
         &mut self,
@@ -155,7 +155,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Puts the node of `level`, which was not divided, somewhere. Answers what its parent has to know, if it has to.
+    /// Puts the node of `level`, which was not divided, somewhere. Answers what its parent has to
+    /// know, if it has to.
     #[inline(never)]
     fn put_node(
         &mut self,

@@ -1,6 +1,7 @@
-//! The valid pages of a block, one after the other. Where only the block has a count ([`Validity`](crate::Validity)),
-//! each of its pages is looked for from the root: it is valid if the way of its lowest node's first key ends at it, or
-//! passes a parent that knows a node by its number (VMTree paper, section 4.4). Nothing is written.
+//! The valid pages of a block, one after the other. Where only the block has a count
+//! ([`Validity`](crate::Validity)), each of its pages is looked for from the root: it is valid if
+//! the way of its lowest node's first key ends at it, or passes a parent that knows a node by its
+//! number (VMTree paper, section 4.4). Nothing is written.
 
 use super::Index;
 use super::descend::Path;
@@ -20,7 +21,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// The pointer to which the first key of the lowest node of `page` leads, on the level of that node.
+    /// The pointer to which the first key of the lowest node of `page` leads, on the level of that
+    /// node.
     fn find_by_first_key(&mut self, page: PageNumber) -> Result<u32, Fault<F::Error>> {
         let level = self.keep_first_key(page)?;
         let mut path = Path::new();
@@ -30,8 +32,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         descended.map(|()| path.page(level))
     }
 
-    /// Whether `name` is the pointer, in the node above the level `level`, that the first key of the node in the first
-    /// page buffer leads to. What is in the page buffers is lost.
+    /// Whether `name` is the pointer, in the node above the level `level`, that the first key of
+    /// the node in the first page buffer leads to. What is in the page buffers is lost.
     pub(super) fn is_pointed_to(&mut self, level: u8, name: u32) -> Result<bool, Fault<F::Error>> {
         let mut keys = core::mem::take(&mut self.separator);
         let has_key = match self.node(0, level) {

@@ -1,10 +1,12 @@
-//! What a mount does about pages that a cut may have left torn, before anything is read from the index or built on it.
+//! What a mount does about pages that a cut may have left torn, before anything is read from the
+//! index or built on it.
 //!
-//! A torn page may read otherwise each time (rule 6 of the media contract): as it was, as it should have become, or not
-//! at all. So a mount decides once. What it takes for written it writes anew, elsewhere, and what it does not see it
-//! outdates: every number that it gives is above any that something unseen can have, and the first page that is
-//! programmed after a mount commits nothing, so that this number is known to each later mount before a commit counts.
-//! Until that is done no block is opened that only the newest commit has made free.
+//! A torn page may read otherwise each time (rule 6 of the media contract): as it was, as it should
+//! have become, or not at all. So a mount decides once. What it takes for written it writes anew,
+//! elsewhere, and what it does not see it outdates: every number that it gives is above any that
+//! something unseen can have, and the first page that is programmed after a mount commits nothing,
+//! so that this number is known to each later mount before a commit counts. Until that is done no
+//! block is opened that only the newest commit has made free.
 //!
 //! Cost of a mount that writes: what the systems write, as their sections below say.
 
@@ -42,10 +44,10 @@ fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Whether a mount can begin again without the newest root, of whose tree `page` cannot be read.
-    /// It can if that is the page that was programmed last, which is torn: what was torn was never
-    /// acknowledged. It can as well if `page` reads otherwise each time: the erase of its block was
-    /// begun, so no tree that counts needs it.
+    /// Whether a mount can begin again without the newest root, of whose tree `page` cannot be
+    /// read. It can if that is the page that was programmed last, which is torn: what was torn was
+    /// never acknowledged. It can as well if `page` reads otherwise each time: the erase of its
+    /// block was begun, so no tree that counts needs it.
     ///
     /// Cost: [`LOOKS`] reads at most.
     pub(super) fn is_torn(
@@ -73,8 +75,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(is_torn)
     }
 
-    /// Keeps the blocks that hold pages of the tree before `root`, which was found in `block`, from being opened until
-    /// what comes next has committed. If that tree is not whole any more, `root` is known to be.
+    /// Keeps the blocks that hold pages of the tree before `root`, which was found in `block`, from
+    /// being opened until what comes next has committed. If that tree is not whole any more, `root`
+    /// is known to be.
     pub(super) fn hold_before(
         &mut self,
         block: Newest,
@@ -98,7 +101,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Writes anew what may be torn. Where there is no room for that, the index can be read all the same.
+    /// Writes anew what may be torn. Where there is no room for that, the index can be read all the
+    /// same.
     pub(super) fn settle_torn(&mut self) -> Result<(), Fault<F::Error>> {
         self.settled = true;
         if self.ended_well() {
@@ -151,8 +155,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// The newest page below the sequence number `below` that began to write after a mount. Cost: one read for each
-    /// written page.
+    /// The newest page below the sequence number `below` that began to write after a mount. Cost:
+    /// one read for each written page.
     pub(super) fn start_before(&mut self, below: u64) -> Result<u64, Fault<F::Error>> {
         let mut start = 0;
         for page in (0..self.space.log.geometry().pages()).map(PageNumber) {
@@ -167,7 +171,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(start)
     }
 
-    /// Where pages commit for themselves: writes anew what stands in blocks that may hold a torn page.
+    /// Where pages commit for themselves: writes anew what stands in blocks that may hold a torn
+    /// page.
     ///
     /// Cost: a read for each block, and what it costs to collect these blocks.
     fn settle_blocks(&mut self) -> Result<(), Fault<F::Error>> {

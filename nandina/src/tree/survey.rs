@@ -1,11 +1,13 @@
-//! What the first pages of all blocks say: where a mount begins, and what is known of wear. Nothing is written.
+//! What the first pages of all blocks say: where a mount begins, and what is known of wear. Nothing
+//! is written.
 
 use crate::error::{Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{BlockNumber, Flash};
 use crate::node::{Medium, PageFault};
 use crate::space::{Kind, Space};
 
-/// Sequence numbers that are believed without a checksum are below this: half of all that there are.
+/// Sequence numbers that are believed without a checksum are below this: half of all that there
+/// are.
 const UNCHECKED_END: u64 = 1 << 46;
 
 /// What the first pages of all blocks say.
@@ -16,7 +18,8 @@ pub struct Survey {
     /// Some block holds pages of checkpoints.
     pub checkpoints: bool,
     other_version: Option<u8>,
-    /// Some pages are of another system, which appends records: its number, and their highest sequence number.
+    /// Some pages are of another system, which appends records: its number, and their highest
+    /// sequence number.
     other_system: Option<(u8, u64)>,
 }
 
@@ -29,7 +32,8 @@ pub struct Newest {
     medium: Medium,
 }
 
-/// Where a block comes in the order in which blocks were opened: the sequence number of its first page, and its own.
+/// Where a block comes in the order in which blocks were opened: the sequence number of its first
+/// page, and its own.
 pub type Age = (u64, u32);
 
 /// Every block comes before this.
@@ -71,8 +75,8 @@ impl Survey {
     }
 }
 
-/// Reads the first readable page of each block: erase counts, and the newest block of those that come before
-/// `before`.
+/// Reads the first readable page of each block: erase counts, and the newest block of those that
+/// come before `before`.
 #[inline(never)]
 pub fn survey<F: Flash, K: Kind>(
     space: &mut Space<'_, F, K>,
@@ -109,8 +113,8 @@ pub fn survey<F: Flash, K: Kind>(
             }
         }
     }
-    // The count of a block may have been lost in a cut; one that was never erased shares the guess, which only
-    // delays its first use.
+    // The count of a block may have been lost in a cut; one that was never erased shares the guess,
+    // which only delays its first use.
     space.log.blocks.guess_erase_counts();
     Ok(survey)
 }

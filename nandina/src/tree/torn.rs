@@ -95,8 +95,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// If `page` holds other bytes at other times, the checksum of those with the most bits that are
-    /// 1: these were there before the last append.
+    /// If `page` holds other bytes at other times, the checksum of those with the most bits that
+    /// are 1: these were there before the last append.
     ///
     /// Cost: [`LOOKS`] reads.
     pub(super) fn before_append(

@@ -1,6 +1,7 @@
 //! Nodes that hold more than is theirs. Where a division writes the upper half and the parent only
-//! ([`Placement::TRIMS`]), the lower half keeps old copies of what went up. They end where the upper neighbour's
-//! range begins, which the ancestors tell; here they are cut off in the page buffer.
+//! ([`Placement::TRIMS`]), the lower half keeps old copies of what went up. They end where the
+//! upper neighbour's range begins, which the ancestors tell; here they are cut off in the page
+//! buffer.
 //!
 //! When a node vanishes its range falls to a neighbour. To an upper neighbour it can fall at once.
 //! A lower neighbour is written anew before, at every level of its right edge, where it holds old
@@ -99,8 +100,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// The node in `frame` ends before `bound`, if there is one. Answers its count. The buffer holds its page all the
-    /// same: as far as it is the node's.
+    /// The node in `frame` ends before `bound`, if there is one. Answers its count. The buffer
+    /// holds its page all the same: as far as it is the node's.
     #[inline(never)]
     fn cut(
         &mut self,
@@ -129,11 +130,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// The last record, `key`, of the leaf at the end of `path` is about to be removed: whether some node had to be
-    /// written first, so that nothing comes back. Then the path is not true any more.
+    /// The last record, `key`, of the leaf at the end of `path` is about to be removed: whether
+    /// some node had to be written first, so that nothing comes back. Then the path is not true any
+    /// more.
     ///
-    /// Cost: nothing in most cases; else one read for each level below, and a rewrite of what is not clean, or the way
-    /// back.
+    /// Cost: nothing in most cases; else one read for each level below, and a rewrite of what is
+    /// not clean, or the way back.
     pub(super) fn clear_the_way(
         &mut self,
         path: &mut Path,

@@ -8,8 +8,8 @@ use crate::node::{PageFault, SAME_PAGE};
 use crate::place::Placement;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Marks a page as valid. A page that two nodes refer to would make a walk of the tree as long as the
-    /// number of its ways, which has no bound worth the name.
+    /// Marks a page as valid. A page that two nodes refer to would make a walk of the tree as long
+    /// as the number of its ways, which has no bound worth the name.
     fn claim(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
         let place = self.space.where_is(page);
         if place != page {
@@ -59,8 +59,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Marks every page that is `new` and holds a reachable node. What an older page leads to is older, and marked
-    /// already.
+    /// Marks every page that is `new` and holds a reachable node. What an older page leads to is
+    /// older, and marked already.
     pub(super) fn find_valid_pages(
         &mut self,
         new: impl Fn(u32) -> bool,
@@ -73,8 +73,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.walk(bottom, false, &|_| true)
     }
 
-    /// Walks the nodes above the level `bottom`. Marks every page that is `new` and holds a reachable node from
-    /// there up; or, if not `all`, only what is pointed to on that level, as it is named.
+    /// Walks the nodes above the level `bottom`. Marks every page that is `new` and holds a
+    /// reachable node from there up; or, if not `all`, only what is pointed to on that level, as it
+    /// is named.
     #[inline(never)]
     fn walk(
         &mut self,

@@ -1,8 +1,9 @@
-//! A walk of a tree, depth first and without recursion: every node comes before its children, and the children in the
-//! order of their keys. What is done at a node, and which of its children are visited, is left to who walks.
+//! A walk of a tree, depth first and without recursion: every node comes before its children, and
+//! the children in the order of their keys. What is done at a node, and which of its children are
+//! visited, is left to who walks.
 //!
-//! A node is read when the walk reaches it, and again each time the walk comes back from a child; that costs nothing
-//! while its page is in a page buffer.
+//! A node is read when the walk reaches it, and again each time the walk comes back from a child;
+//! that costs nothing while its page is in a page buffer.
 
 use super::Index;
 use super::descend::Path;
@@ -24,10 +25,12 @@ pub struct Walk {
 const ENDLESS: u8 = u8::MAX;
 
 impl Walk {
-    /// A walk from the root of a tree, which lies in `pages` pages at most, down to the level `bottom`.
+    /// A walk from the root of a tree, which lies in `pages` pages at most, down to the level
+    /// `bottom`.
     ///
-    /// A page holds at most one node of each level. Where two nodes lead to one, there may be more ways than time:
-    /// the walk ends, and is [endless](Self::is_endless), when it has reached more nodes than the pages can hold.
+    /// A page holds at most one node of each level. Where two nodes lead to one, there may be more
+    /// ways than time: the walk ends, and is [endless](Self::is_endless), when it has reached more
+    /// nodes than the pages can hold.
     pub const fn new(root: u32, height: u8, pages: u32, bottom: u8) -> Self {
         let mut path = Path::new();
         path.set_page(height, root);
@@ -102,8 +105,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.visit(&mut walk.path, walk.level)
     }
 
-    /// The page of the child that is next, where the node at which `walk` is was brought into `frame`. If the walk
-    /// goes no deeper, or there are no more children, it leaves the node.
+    /// The page of the child that is next, where the node at which `walk` is was brought into
+    /// `frame`. If the walk goes no deeper, or there are no more children, it leaves the node.
     pub(super) fn next_child(
         &self,
         walk: &mut Walk,

@@ -85,7 +85,8 @@ fn one_record_is_removed_in_place_unless_older_ones_would_come_back() {
     assert_eq!(remove(&mut node, 9), Change::Remove);
     page.put(&mut node, &shape);
     assert_eq!((page.removals, records(&node, &shape).len()), (1, 9));
-    // It comes again as a new record, and that can be removed in place too, before and after a mount.
+    // It comes again as a new record, and that can be removed in place too, before and after a
+    // mount.
     put_numbers(&mut node, &shape, [(9, 2)]);
     assert_eq!(change(&node, &shape), Change::Append { records: 1 });
     page.put(&mut node, &shape);

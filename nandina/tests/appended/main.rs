@@ -1,5 +1,5 @@
-//! Nodes whose records are appended to their page: whatever is put, replaced, removed, cut and read back, the node
-//! is what a map says, no bit of a page rises, and no bytes make it panic.
+//! Nodes whose records are appended to their page: whatever is put, replaced, removed, cut and read
+//! back, the node is what a map says, no bit of a page rises, and no bytes make it panic.
 
 mod cases;
 mod page;
@@ -12,7 +12,8 @@ use page::{FORMS, Model, Page, Step, act, begin, key, payload, records, shape, s
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-/// The bits of `old` fall to those of `new`, some of them: all bytes up to one, all from one on, or any bits.
+/// The bits of `old` fall to those of `new`, some of them: all bytes up to one, all from one on, or
+/// any bits.
 fn mix(old: &mut [u8], new: &[u8], mut seed: u64) {
     let mut random = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -32,7 +33,8 @@ fn mix(old: &mut [u8], new: &[u8], mut seed: u64) {
     }
 }
 
-/// Power goes while the page is told of what changed. What is then read is checked and becomes the model.
+/// Power goes while the page is told of what changed. What is then read is checked and becomes the
+/// model.
 fn tear(
     page: &mut Page,
     node: &mut Vec<u8>,
@@ -101,8 +103,9 @@ fn slot_at(shape: &Shape, slot: usize) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Through the page and back at any time, and with cuts at any time: the node is what the map says. After a
-    /// cut it is what the page was told before, and of what it was being told the first records.
+    /// Through the page and back at any time, and with cuts at any time: the node is what the map
+    /// says. After a cut it is what the page was told before, and of what it was being told the
+    /// first records.
     #[test]
     fn a_node_is_what_a_map_says(
         form in prop::sample::select(FORMS.to_vec()),
@@ -134,8 +137,8 @@ proptest! {
         }
     }
 
-    /// Any cut of any number of new records, and of a page as a whole: a first part of them, or no node, and
-    /// never a record that was not put.
+    /// Any cut of any number of new records, and of a page as a whole: a first part of them, or no
+    /// node, and never a record that was not put.
     #[test]
     fn a_torn_page_is_no_node_or_has_the_first_records(
         form in prop::sample::select(FORMS.to_vec()),
@@ -159,7 +162,8 @@ proptest! {
         let sealed_whole = sealed(&torn, &shape) == sealed(&node, &shape);
         if unpack(&mut torn, &shape).is_ok() {
             let found = records(&torn, &shape);
-            // A count that is torn can only tell too many, and then slots are missing; valid bits do not fall.
+            // A count that is torn can only tell too many, and then slots are missing; valid bits
+            // do not fall.
             prop_assert!(found == model && sealed_whole, "{:?} of {:?}", found, model);
         }
     }

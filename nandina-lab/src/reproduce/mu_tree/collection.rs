@@ -1,6 +1,6 @@
-//! Section 5.1: the paper's bounded bookkeeping for garbage collection, with hints in the spare area, beside the
-//! account of all blocks and beside a choice by cost and benefit. The work is Table 5's, without cache. The paper
-//! compares nothing here.
+//! Section 5.1: the paper's bounded bookkeeping for garbage collection, with hints in the spare
+//! area, beside the account of all blocks and beside a choice by cost and benefit. The work is
+//! Table 5's, without cache. The paper compares nothing here.
 
 use nandina::{Moves, Victims};
 

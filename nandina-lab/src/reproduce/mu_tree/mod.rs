@@ -1,5 +1,5 @@
-//! μ-Tree (Kang et al., EMSOFT 2007): Table 3, Figure 7, Tables 4 and 5, Figures 8 and 9, and what the paper does
-//! not show: the slowest operations, wear, and other chips.
+//! μ-Tree (Kang et al., EMSOFT 2007): Table 3, Figure 7, Tables 4 and 5, Figures 8 and 9, and what
+//! the paper does not show: the slowest operations, wear, and other chips.
 
 mod collection;
 mod model;
@@ -53,8 +53,8 @@ impl Scale {
     /// As in the paper.
     pub const FULL: Self =
         Self { records: 1_000_000, operations: 10_000, blocks_by: 1, quick: false, words: "full" };
-    /// In seconds: a quarter of the records, a twentieth of the traces. The trees are as high as in the paper,
-    /// and the chip of the microbenchmark is as full.
+    /// In seconds: a quarter of the records, a twentieth of the traces. The trees are as high as in
+    /// the paper, and the chip of the microbenchmark is as full.
     pub const QUICK: Self = Self {
         records: 250_000,
         operations: 5_000,
@@ -113,8 +113,9 @@ impl Experiments {
     }
 }
 
-/// The chips of the runs, as the paper's model takes them: no pages that share cells. The paper's has 64 MB, as has
-/// the SLC chip; of blocks as large as the TLC chip's, so few would leave no room for collection.
+/// The chips of the runs, as the paper's model takes them: no pages that share cells. The paper's
+/// has 64 MB, as has the SLC chip; of blocks as large as the TLC chip's, so few would leave no room
+/// for collection.
 fn chips() -> [Profile; 3] {
     [MLC, SLC, TLC].map(Profile::without_pairing)
 }

@@ -1,5 +1,5 @@
-//! Section 5.2: what a mount reads, by the size of the chip and by what was written since the last checkpoint. The
-//! paper describes checkpoints and gives no figures.
+//! Section 5.2: what a mount reads, by the size of the chip and by what was written since the last
+//! checkpoint. The paper describes checkpoints and gives no figures.
 
 use nandina::flash::profile::MLC;
 use nandina::place::{Placement, Visitor, visit};

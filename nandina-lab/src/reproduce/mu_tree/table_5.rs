@@ -1,5 +1,6 @@
-//! Table 5: one million random records of 4-byte key and 4-byte pointer on 64 MB of MLC NAND; then ten thousand
-//! retrievals, deletions and insertions each (section 6.1), with caches of four sizes. And the same on other chips.
+//! Table 5: one million random records of 4-byte key and 4-byte pointer on 64 MB of MLC NAND; then
+//! ten thousand retrievals, deletions and insertions each (section 6.1), with caches of four sizes.
+//! And the same on other chips.
 
 use nandina::Moves;
 use nandina::flash::Profile;
@@ -14,7 +15,8 @@ use crate::work::{Operation, Phase, Work};
 /// Runs of both systems: caches, moves together, other chips.
 pub const RUNS: u64 = 4 + 1 + 2;
 
-/// For wandering, then μ-Tree: reads, programs and milliseconds of a retrieval, an insertion and a deletion.
+/// For wandering, then μ-Tree: reads, programs and milliseconds of a retrieval, an insertion and a
+/// deletion.
 type Cells = [[[f64; 3]; 3]; 2];
 
 /// Table 5, by the size of the caches.
@@ -66,8 +68,8 @@ pub fn work(scale: Scale, seed: u64) -> Result<Work, LabError> {
     Ok(work)
 }
 
-/// The chip, as full as with all records: a scale that has a part of them has a part of the blocks, beyond those
-/// that an index keeps in reserve.
+/// The chip, as full as with all records: a scale that has a part of them has a part of the blocks,
+/// beyond those that an index keeps in reserve.
 fn chip(profile: Profile, scale: Scale) -> Profile {
     let blocks = profile.geometry.blocks;
     let reserve = profile.capabilities.bad_blocks_max(blocks) + 6;

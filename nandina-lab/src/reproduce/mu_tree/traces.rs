@@ -1,4 +1,5 @@
-//! Table 4, Figures 8 and 9: the three workloads on both systems. And the slowest operations, wear, and other chips.
+//! Table 4, Figures 8 and 9: the three workloads on both systems. And the slowest operations, wear,
+//! and other chips.
 
 use nandina::Moves;
 
@@ -20,8 +21,8 @@ const fn chips_of(scale: Scale) -> usize {
     if scale.quick { 1 } else { 3 }
 }
 
-/// What μ-Tree saves of the wandering tree's time in Figure 8, in per cent (section 6.3): without cache, and with
-/// caches of one page each. In the order of Table 4.
+/// What μ-Tree saves of the wandering tree's time in Figure 8, in per cent (section 6.3): without
+/// cache, and with caches of one page each. In the order of Table 4.
 const SAVED: [[f64; 2]; 3] = [[18.0, 51.0], [28.0, 61.0], [20.0, 90.0]];
 
 /// A run of both systems.

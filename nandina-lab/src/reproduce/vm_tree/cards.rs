@@ -30,7 +30,8 @@ pub fn cases() -> Vec<Case> {
     SERIES.into_iter().flat_map(of).collect()
 }
 
-/// The time that a processor and a bus must add to each insertion until VMTree leads by no more than 5 %.
+/// The time that a processor and a bus must add to each insertion until VMTree leads by no more
+/// than 5 %.
 fn hidden_ms(vm_ms: f64, btree_ms: f64) -> f64 {
     ((btree_ms - 1.05 * vm_ms) / 0.05).max(0.0)
 }

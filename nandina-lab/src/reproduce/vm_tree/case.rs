@@ -1,5 +1,5 @@
-//! One run: a system on a chip with so much memory, and a series of records. Experiments name the cases that they
-//! need; each is run once, however many experiments name it, two at a time.
+//! One run: a system on a chip with so much memory, and a series of records. Experiments name the
+//! cases that they need; each is run once, however many experiments name it, two at a time.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,7 +67,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// With three page buffers, no write buffer, and the table that the paper gives pages of this size.
+    /// With three page buffers, no write buffer, and the table that the paper gives pages of this
+    /// size.
     pub const fn new(system: &'static str, chip: Profile, series: Kind) -> Self {
         let mapping_bytes = if chip.geometry.page_bytes >= 2048 { 2048 } else { 1024 };
         let memory = Memory::buffers(3);

@@ -1,6 +1,6 @@
-//! When parents are written for the mappings of their children: 100,000 records of 16 bytes in 20,000 pages of 512
-//! bytes, three page buffers, a table of 1,024 bytes. The published C code, measured, writes 203,955 pages for that, 46 %
-//! of them parents.
+//! When parents are written for the mappings of their children: 100,000 records of 16 bytes in
+//! 20,000 pages of 512 bytes, three page buffers, a table of 1,024 bytes. The published C code,
+//! measured, writes 203,955 pages for that, 46 % of them parents.
 
 use nandina::flash::profile::SD;
 use nandina::flash::{Geometry, Profile};
@@ -40,8 +40,8 @@ pub fn operations(scale: Scale) -> u64 {
     2 * POLICIES.len() as u64 * u64::from(RECORDS / scale.by)
 }
 
-/// The SD card in blocks that make 20,000 pages, a tenth of it for a tenth of the records. How large the blocks are
-/// decides how much collection moves, and how many pages may be valid.
+/// The SD card in blocks that make 20,000 pages, a tenth of it for a tenth of the records. How
+/// large the blocks are decides how much collection moves, and how many pages may be valid.
 fn chip(scale: Scale) -> Profile {
     let blocks = PAGES / PAGES_PER_BLOCK / scale.by;
     Profile { geometry: Geometry { pages_per_block: PAGES_PER_BLOCK, blocks, ..SD.geometry }, ..SD }

@@ -1,5 +1,6 @@
-//! What is programmed, by the level of its nodes: a chip in between reads the headers of the pages that go past, so
-//! the index counts nothing for it. Every record is looked for at the end; a wrong index gives an error, no figure.
+//! What is programmed, by the level of its nodes: a chip in between reads the headers of the pages
+//! that go past, so the index counts nothing for it. Every record is looked for at the end; a wrong
+//! index gives an error, no figure.
 
 use std::cell::Cell;
 
@@ -111,7 +112,8 @@ impl Steps {
     }
 }
 
-/// Inserts the rows of `work` in steps of `step` rows into the system named `system`, then looks each up.
+/// Inserts the rows of `work` in steps of `step` rows into the system named `system`, then looks
+/// each up.
 pub fn run(
     system: &str,
     profile: Profile,

@@ -1,8 +1,9 @@
-//! Section 5.3: more page buffers, three to ten, without and with a page of write buffer. Figure 10 has the inserts,
-//! Figure 11 the queries, on the SD card.
+//! Section 5.3: more page buffers, three to ten, without and with a page of write buffer. Figure 10
+//! has the inserts, Figure 11 the queries, on the SD card.
 //!
-//! The paper's *M* buffers are one LRU. Here they are as many page buffers, or three and a read cache, which is an LRU
-//! over what the three do not hold; both are measured, and the one with which inserts are faster is taken.
+//! The paper's *M* buffers are one LRU. Here they are as many page buffers, or three and a read
+//! cache, which is an LRU over what the three do not hold; both are measured, and the one with
+//! which inserts are faster is taken.
 
 use super::case::{Case, Costs, Mean, Memory};
 use super::series::Kind;

@@ -1,7 +1,8 @@
-//! VMTree (Ould-Khessal, Fazackerley and Lawrence): the RAM of section 5, Figures 6 to 11, sections 5.4 and 5.5; and
-//! beside the figures of the paper those of its authors' published C code.
+//! VMTree (Ould-Khessal, Fazackerley and Lawrence): the RAM of section 5, Figures 6 to 11, sections
+//! 5.4 and 5.5; and beside the figures of the paper those of its authors' published C code.
 //!
-//! All times are the chips': no processor time is in them. The paper's times were measured on boards and have both.
+//! All times are the chips': no processor time is in them. The paper's times were measured on
+//! boards and have both.
 
 mod cards;
 mod case;
@@ -37,7 +38,8 @@ const TOTALS: [&str; 2] = [size::WRITES, folds::ALL_WRITES];
 pub struct Scale {
     /// Records of Figures 6 to 11.
     records: u32,
-    /// Records of sections that look at many, by so many fewer; the storage and the table are smaller by as much.
+    /// Records of sections that look at many, by so many fewer; the storage and the table are
+    /// smaller by as much.
     by: u32,
     /// The paper's *M* in Figures 10 and 11.
     memories: &'static [usize],
@@ -65,13 +67,14 @@ impl Scale {
     };
 }
 
-/// The paper's SD card and DataFlash of the 32-bit board, with as many pages as the bits of its 251 bytes.
+/// The paper's SD card and DataFlash of the 32-bit board, with as many pages as the bits of its 251
+/// bytes.
 fn board_32() -> [Profile; 2] {
     [SD.with_blocks(32), DATAFLASH.with_blocks(251)]
 }
 
-/// The paper's SD card and NAND of the 16-bit board, with as many pages as the bits of its 127 bytes, and the 8 more
-/// that make whole blocks.
+/// The paper's SD card and NAND of the 16-bit board, with as many pages as the bits of its 127
+/// bytes, and the 8 more that make whole blocks.
 fn board_16() -> [Profile; 2] {
     [SD_2K.with_blocks(16), NAND_2K.with_blocks(16)]
 }
@@ -86,7 +89,8 @@ pub struct Experiments {
 }
 
 impl Experiments {
-    /// Makes the work. `sensors` is the folder of the sensor series; without it what needs them is skipped.
+    /// Makes the work. `sensors` is the folder of the sensor series; without it what needs them is
+    /// skipped.
     pub fn new(scale: Scale, seed: u64, sensors: Option<PathBuf>) -> Self {
         let folder = sensors.as_deref();
         let series = Kind::ALL.map(|kind| Series::new(kind, scale.records, seed, folder)).into();
@@ -150,8 +154,8 @@ impl Experiments {
     }
 }
 
-/// An experiment that is filled claim by claim. Claims about cases that did not run are left out; why they did not is
-/// said once.
+/// An experiment that is filled claim by claim. Claims about cases that did not run are left out;
+/// why they did not is said once.
 struct Claims<'c> {
     costs: &'c Costs,
     experiment: Experiment,

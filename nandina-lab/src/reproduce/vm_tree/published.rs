@@ -1,5 +1,5 @@
-//! Chip operations beside those of the published C code of the paper's authors, measured by running it: 10,000 random
-//! records of 16 bytes, pages of 512 bytes, three page buffers.
+//! Chip operations beside those of the published C code of the paper's authors, measured by running
+//! it: 10,000 random records of 16 bytes, pages of 512 bytes, three page buffers.
 
 use nandina::flash::Profile;
 use nandina::flash::profile::{DATAFLASH, SD};

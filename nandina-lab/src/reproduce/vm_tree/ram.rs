@@ -1,7 +1,7 @@
 //! Section 5: the RAM that VMTree takes on the paper's two boards, part by part, beside ours.
 //!
-//! Parts of the buffer come from `ram_needed`. The struct is that of the machine this runs on; that of a 32-bit
-//! board is in `firmware/golden.txt`, which a run in an emulator wrote.
+//! Parts of the buffer come from `ram_needed`. The struct is that of the machine this runs on; that
+//! of a 32-bit board is in `firmware/golden.txt`, which a run in an emulator wrote.
 
 use nandina::flash::Profile;
 use nandina::place::Vm;

@@ -1,5 +1,5 @@
-//! Section 5.1: ten thousand random records of 16 bytes are inserted, then looked for. Figure 6 on the 32-bit board,
-//! Figure 7 on the 16-bit board.
+//! Section 5.1: ten thousand random records of 16 bytes are inserted, then looked for. Figure 6 on
+//! the 32-bit board, Figure 7 on the 16-bit board.
 
 use nandina::flash::Profile;
 
@@ -32,7 +32,8 @@ fn figure_7_cases() -> Vec<Case> {
     [0, 1].into_iter().flat_map(case).collect()
 }
 
-/// The DataFlash, if it erased a block page by page, as slowly as in the erase-then-write of a page.
+/// The DataFlash, if it erased a block page by page, as slowly as in the erase-then-write of a
+/// page.
 fn erased_by_page() -> Profile {
     let [_, mut chip] = board_32();
     chip.timing.erase_ns = u64::from(chip.geometry.pages_per_block) * chip.timing.rewrite_extra_ns;

@@ -1,5 +1,6 @@
-//! Section 5.2: an index over the values of a sensor series, entries of 8 bytes. Figure 8 on the 32-bit board, Figure
-//! 9 on the 16-bit board. The paper's health data is not at hand; the series with the most duplicates stands there.
+//! Section 5.2: an index over the values of a sensor series, entries of 8 bytes. Figure 8 on the
+//! 32-bit board, Figure 9 on the 16-bit board. The paper's health data is not at hand; the series
+//! with the most duplicates stands there.
 
 use nandina::flash::profile::SD;
 
@@ -12,7 +13,8 @@ use crate::reproduce::{Experiment, Row};
 /// Pages of the write buffer.
 const LOGS: [usize; 2] = [0, 1];
 
-/// The series on the 32-bit board: the paper's figure is of temperature; it says that others behave alike.
+/// The series on the 32-bit board: the paper's figure is of temperature; it says that others behave
+/// alike.
 const FIGURE_8: [Kind; 3] = [Kind::Temperature, Kind::MinuteTemperature, Kind::Wind];
 
 /// Temperature, and the series with the most duplicates in place of the paper's health data.

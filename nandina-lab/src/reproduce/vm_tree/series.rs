@@ -62,8 +62,8 @@ impl Kind {
 
     /// The rows of this kind, without any phase, or why there are none.
     ///
-    /// A sensor's records are entries of a secondary index: the value, four bytes, and the row number, four bytes,
-    /// together are the key, and there is nothing else.
+    /// A sensor's records are entries of a secondary index: the value, four bytes, and the row
+    /// number, four bytes, together are the key, and there is nothing else.
     pub fn rows(self, rows: u32, seed: u64, sensors: Option<&Path>) -> Result<Work, String> {
         let text = |error: LabError| error.0;
         let Some(Source { file, column }) = self.source() else {
@@ -93,7 +93,8 @@ impl Kind {
 pub struct Series {
     /// Which it is.
     pub kind: Kind,
-    /// Inserts of all rows in their order, as many queries in that order, and scans of a hundred records; or why not.
+    /// Inserts of all rows in their order, as many queries in that order, and scans of a hundred
+    /// records; or why not.
     pub work: Result<Work, String>,
 }
 

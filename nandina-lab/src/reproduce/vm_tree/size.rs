@@ -1,9 +1,10 @@
-//! Section 5.4: 100,000 records on an SD card with room for 5,000 pages, four page buffers, a table of mappings of
-//! 4,096 bytes.
+//! Section 5.4: 100,000 records on an SD card with room for 5,000 pages, four page buffers, a table
+//! of mappings of 4,096 bytes.
 //!
-//! The section does not say how large its records are. Records of 16 bytes, as in section 5.1, need about 4,800 pages
-//! for their leaves alone, and a storage that is 96 % full cannot be passed through 27 times with 135,000 writes. So
-//! records of 8 bytes are tried as well, and 16 bytes on twice the storage.
+//! The section does not say how large its records are. Records of 16 bytes, as in section 5.1, need
+//! about 4,800 pages for their leaves alone, and a storage that is 96 % full cannot be passed
+//! through 27 times with 135,000 writes. So records of 8 bytes are tried as well, and 16 bytes on
+//! twice the storage.
 
 use std::path::Path;
 

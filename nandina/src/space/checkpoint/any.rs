@@ -1,4 +1,5 @@
-//! What any system asks of checkpoints: where there can be none, nothing is done, and no code is for it.
+//! What any system asks of checkpoints: where there can be none, nothing is done, and no code is
+//! for it.
 
 use super::{Found, Tree};
 use crate::error::Fault;
@@ -35,23 +36,23 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         K::paths_mut(self).map_or(Ok(()), |space| space.erase_anchors())
     }
 
-    /// Writes down where the tree and all valid pages are, unless there is no block for it. Answers whether it did.
-    /// Nothing may be staged, and no operation under way.
+    /// Writes down where the tree and all valid pages are, unless there is no block for it. Answers
+    /// whether it did. Nothing may be staged, and no operation under way.
     pub(crate) fn write_checkpoint(&mut self, tree: &Tree) -> Result<bool, Fault<F::Error>> {
         K::paths_mut(self).map_or(Ok(false), |space| space.write_area(tree))
     }
 
-    /// Reads the newest checkpoint, and from it which pages are valid, which blocks are bad, and how often
-    /// each was erased.
+    /// Reads the newest checkpoint, and from it which pages are valid, which blocks are bad, and
+    /// how often each was erased.
     ///
-    /// Cost: for each anchor and for the checkpoints' block the logarithm of its pages to the base 2, and
-    /// a few; and the pages of the checkpoint.
+    /// Cost: for each anchor and for the checkpoints' block the logarithm of its pages to the base
+    /// 2, and a few; and the pages of the checkpoint.
     pub(crate) fn find_checkpoint(&mut self) -> Result<Option<Found>, Fault<F::Error>> {
         K::paths_mut(self).map_or(Ok(None), |space| space.find_newest())
     }
 
-    /// Goes on from a checkpoint: `unopened` of its list are left, and perhaps an anchor was written since.
-    /// `unopened` is asked by the place in the list.
+    /// Goes on from a checkpoint: `unopened` of its list are left, and perhaps an anchor was
+    /// written since. `unopened` is asked by the place in the list.
     pub(crate) fn go_on(&mut self, found: &Found, unopened: impl Fn(usize) -> bool) {
         if let Some(space) = K::paths_mut(self) {
             space.go_on_from(found, unopened);

@@ -1,5 +1,5 @@
-//! The newest checkpoint on a chip, read into the account of the blocks. Nothing is written here, and what
-//! cannot be read is no error: there is another way to mount.
+//! The newest checkpoint on a chip, read into the account of the blocks. Nothing is written here,
+//! and what cannot be read is no error: there is another way to mount.
 
 use super::page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix, Tree};
 use super::{ANCHORS, Paths, Space};
@@ -33,11 +33,11 @@ impl Found {
 }
 
 impl<F: Flash> Space<'_, F, Paths> {
-    /// Reads the newest checkpoint, and from it which pages are valid, which blocks are bad, and how often
-    /// each was erased.
+    /// Reads the newest checkpoint, and from it which pages are valid, which blocks are bad, and
+    /// how often each was erased.
     ///
-    /// Cost: for each anchor and for the checkpoints' block the logarithm of its pages to the base 2, and
-    /// a few; and the pages of the checkpoint.
+    /// Cost: for each anchor and for the checkpoints' block the logarithm of its pages to the base
+    /// 2, and a few; and the pages of the checkpoint.
     pub(super) fn find_newest(&mut self) -> Result<Option<Found>, Fault<F::Error>> {
         self.forget_area();
         if self.checkpoints.every == 0 {
@@ -61,15 +61,15 @@ impl<F: Flash> Space<'_, F, Paths> {
         // The last one may have been cut; one that was finished stands before it.
         for slot in (written.saturating_sub(2)..written).rev() {
             let found = self.read_checkpoint(block, slot * parts, parts)?;
-            // An anchor that is older than the block's checkpoints names it by chance: behind its last page may
-            // stand one of which a cut left nothing to be seen.
+            // An anchor that is older than the block's checkpoints names it by chance: behind its
+            // last page may stand one of which a cut left nothing to be seen.
             if let Some(found) =
                 found.filter(|_| self.checkpoints.number == number + u64::from(slot))
             {
                 self.reserve_anchors();
                 self.log.blocks.set_reserved(block, true);
-                // An erase of the anchor that was cut may have left all that is read in it, and a program nothing:
-                // the other is erased and written next.
+                // An erase of the anchor that was cut may have left all that is read in it, and a
+                // program nothing: the other is erased and written next.
                 self.checkpoints.anchor = Some((which, self.log.block_pages()));
                 self.checkpoints.stale = false;
                 // A program that was cut may be invisible: the block is not written again.
@@ -80,8 +80,8 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(None)
     }
 
-    /// Goes on from a checkpoint: `unopened` of its list are left, and perhaps an anchor was written since.
-    /// `unopened` is asked by the place in the list.
+    /// Goes on from a checkpoint: `unopened` of its list are left, and perhaps an anchor was
+    /// written since. `unopened` is asked by the place in the list.
     pub(super) fn go_on_from(&mut self, found: &Found, unopened: impl Fn(usize) -> bool) {
         let listed = found.listed();
         for (at, &block) in listed.iter().enumerate() {

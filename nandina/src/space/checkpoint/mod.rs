@@ -1,17 +1,18 @@
-//! Checkpoints: from time to time the account of all blocks and the place of the root are written down, so
-//! that a mount need not look into every block and walk the tree (μ-Tree paper, section 5.2).
+//! Checkpoints: from time to time the account of all blocks and the place of the root are written
+//! down, so that a mount need not look into every block and walk the tree (μ-Tree paper, section
+//! 5.2).
 //!
-//! A checkpoint names the blocks that may be opened after it, in their order. So a mount that finds it
-//! knows where all newer pages are; and a checkpoint that is not the newest stays right until its last
-//! block is opened, after which it is not used. Only where that list ends early (blocks fail) is the
-//! checkpoint erased before another block is opened.
+//! A checkpoint names the blocks that may be opened after it, in their order. So a mount that finds
+//! it knows where all newer pages are; and a checkpoint that is not the newest stays right until
+//! its last block is opened, after which it is not used. Only where that list ends early (blocks
+//! fail) is the checkpoint erased before another block is opened.
 //!
-//! Two fixed blocks, the anchors, tell in turn which block holds the checkpoints; that one is taken from
-//! the free blocks like any other, filled with checkpoints one behind the other, erased, and given back. So
-//! an anchor takes one page for each such block, and no two blocks hold checkpoints.
+//! Two fixed blocks, the anchors, tell in turn which block holds the checkpoints; that one is taken
+//! from the free blocks like any other, filled with checkpoints one behind the other, erased, and
+//! given back. So an anchor takes one page for each such block, and no two blocks hold checkpoints.
 //!
-//! A checkpoint is written between operations only, and none is needed: whatever is missing or damaged,
-//! the mount falls back to looking at every block.
+//! A checkpoint is written between operations only, and none is needed: whatever is missing or
+//! damaged, the mount falls back to looking at every block.
 
 mod any;
 mod find;
@@ -34,8 +35,8 @@ pub const EVERY_MAX: u32 = 12;
 /// The most blocks that a checkpoint names.
 pub(crate) const LIST_MAX: usize = 16;
 
-/// Blocks named beyond those that are opened until the next checkpoint is due: for the operation that
-/// makes it due, and for the checkpoint.
+/// Blocks named beyond those that are opened until the next checkpoint is due: for the operation
+/// that makes it due, and for the checkpoint.
 const SLACK: usize = 4;
 
 /// Blocks that tell where the checkpoints are.
@@ -58,8 +59,9 @@ pub(crate) const fn parts(
     if parts <= block_pages { Some(parts) } else { None }
 }
 
-/// The most chip operations that a checkpoint of so many pages takes where no block fails: these and an
-/// anchor's page, and the erases of the checkpoints' block, of the one before, and of both anchors.
+/// The most chip operations that a checkpoint of so many pages takes where no block fails: these
+/// and an anchor's page, and the erases of the checkpoints' block, of the one before, and of both
+/// anchors.
 pub(crate) const fn cost(parts: u32, verify: bool) -> u32 {
     (parts + 1) * (1 + verify as u32) + ERASES_MAX
 }
@@ -71,12 +73,14 @@ pub(crate) const ERASES_MAX: u32 = 4;
 pub struct Checkpoints {
     /// Blocks opened from one checkpoint to the next; 0 if none are written.
     every: u32,
-    /// The block that the newest anchor names, and where the next checkpoint goes in it. Beyond its end if
-    /// it may not be written any more.
+    /// The block that the newest anchor names, and where the next checkpoint goes in it. Beyond its
+    /// end if it may not be written any more.
     last: Option<(BlockNumber, u32)>,
-    /// The anchor in use and the place of its next page. Unknown after a mount without a checkpoint.
+    /// The anchor in use and the place of its next page. Unknown after a mount without a
+    /// checkpoint.
     anchor: Option<(usize, u32)>,
-    /// The anchors may lead to a checkpoint that the mount did not use: none of its blocks may be opened.
+    /// The anchors may lead to a checkpoint that the mount did not use: none of its blocks may be
+    /// opened.
     stale: bool,
     number: u64,
     list: List,
@@ -140,7 +144,8 @@ impl<F: Flash> Space<'_, F, Paths> {
         parts(&self.log.geometry(), &self.log.layout(), self.log.block_pages()).unwrap_or(u32::MAX)
     }
 
-    /// The block that the checkpoint has to be opened next. If it tells none, no mount uses it any more.
+    /// The block that the checkpoint has to be opened next. If it tells none, no mount uses it any
+    /// more.
     pub(super) fn listed_block(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         self.checkpoints.opened += 1;
         if let Some(block) = self.checkpoints.list.pop() {
@@ -179,8 +184,8 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(())
     }
 
-    /// Writes down where the tree and all valid pages are, unless there is no block for it. Answers whether it did.
-    /// Nothing may be staged, and no operation under way.
+    /// Writes down where the tree and all valid pages are, unless there is no block for it. Answers
+    /// whether it did. Nothing may be staged, and no operation under way.
     fn write_area(&mut self, tree: &Tree) -> Result<bool, Fault<F::Error>> {
         self.log.frames.forget_all();
         self.checkpoints.number += 1;
@@ -220,8 +225,8 @@ impl<F: Flash> Space<'_, F, Paths> {
                 self.void_checkpoint()?;
                 return Ok(false);
             }
-            // Only one block ever holds checkpoints: an older anchor leads nowhere. Its blocks may be erased and
-            // look as if they had never been opened.
+            // Only one block ever holds checkpoints: an older anchor leads nowhere. Its blocks may
+            // be erased and look as if they had never been opened.
             if let Some((last, _)) = self.checkpoints.last {
                 self.log.blocks.set_reserved(last, false);
                 if !self.log.blocks.is_bad(last) {
@@ -234,8 +239,8 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(true)
     }
 
-    /// The blocks to open after a checkpoint in `block`: those that the one before named come first, so that
-    /// it stays right as long as one of them is left.
+    /// The blocks to open after a checkpoint in `block`: those that the one before named come
+    /// first, so that it stays right as long as one of them is left.
     fn list_for(&self, block: BlockNumber) -> List {
         let mut list = List::EMPTY;
         for &left in self.checkpoints.list.as_slice() {
@@ -311,7 +316,8 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(None)
     }
 
-    /// Programs page buffer 0 as a page of the area. If the chip does not take it, the block is given up.
+    /// Programs page buffer 0 as a page of the area. If the chip does not take it, the block is
+    /// given up.
     fn program_area(&mut self, block: BlockNumber, place: u32) -> Result<bool, Fault<F::Error>> {
         self.log.program_at(
             block,

@@ -1,4 +1,5 @@
-//! The bytes of checkpoints: what an anchor and the parts of a checkpoint hold. No chip is touched here.
+//! The bytes of checkpoints: what an anchor and the parts of a checkpoint hold. No chip is touched
+//! here.
 //!
 //! ```text
 //! every page of the area:  0 kind u8   1 zero u8   2 part u16   4 parts u16   6 zero u16   8 number u64
