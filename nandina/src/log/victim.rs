@@ -7,9 +7,10 @@
 use super::Log;
 use crate::blocks::Victims;
 use crate::bytes::Bits;
+use crate::checksum;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, Geometry};
-use crate::node::{HEADER_BYTES, checksum};
+use crate::node::HEADER_BYTES;
 
 /// Pages of a block for which a hint is written at most.
 const HINTED_MAX: usize = 512;

@@ -2,7 +2,6 @@
 //! changes.
 
 pub mod appended;
-pub(crate) mod checksum;
 mod gaps;
 mod header;
 mod page;

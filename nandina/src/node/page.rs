@@ -4,7 +4,8 @@
 //! spare area as far as that reaches, and else in the last bytes of the main data.
 
 use super::header::{Fields, field};
-use super::{HEADER_BYTES, Medium, PageHeader, Shape, VERSION, appended, checksum};
+use super::{HEADER_BYTES, Medium, PageHeader, Shape, VERSION, appended};
+use crate::checksum::{self, Sum};
 
 /// No chip lives for this many programs. A page that tells of more is not ours, however its
 /// checksum was made; and from any other page on, sequence numbers never reach the end of their six
@@ -66,15 +67,21 @@ impl PageLayout {
 
     /// Writes the header of `frame` and its checksum.
     pub fn seal(&self, frame: &mut [u8], header: &PageHeader) {
-        self.seal_as(frame, header, header.medium.appended);
+        self.seal_as(frame, header, header.medium.appended, &mut checksum::of);
     }
 
     /// Writes the header of `frame`, whose records are appended or not, and its checksum.
     #[inline]
-    pub(crate) fn seal_as(&self, frame: &mut [u8], header: &PageHeader, appended: bool) {
+    pub(crate) fn seal_as(
+        &self,
+        frame: &mut [u8],
+        header: &PageHeader,
+        appended: bool,
+        sum: &mut Sum<'_>,
+    ) {
         self.write_header(frame, header);
         // What cannot be sealed does not open either.
-        let checksum = self.checksum(frame, appended).unwrap_or(0);
+        let checksum = self.checksum(frame, appended, sum).unwrap_or(0);
         let at = self.area_bytes() + field::CHECKSUM.start;
         frame[at..at + field::CHECKSUM.len()].copy_from_slice(&checksum.to_le_bytes());
     }
@@ -92,13 +99,18 @@ impl PageLayout {
 
     /// Reads the header of a page that came from the medium, and checks the whole page.
     pub fn open(&self, frame: &[u8]) -> Result<PageHeader, PageFault> {
-        self.check_as(frame, true).map(|()| self.header(frame))
+        self.check_as(frame, true, &mut checksum::of).map(|()| self.header(frame))
     }
 
     /// Checks a page that came from the medium; where `appended` is false, pages of appended
     /// records are not read.
     #[inline]
-    pub(crate) fn check_as(&self, frame: &[u8], appended: bool) -> Result<(), PageFault> {
+    pub(crate) fn check_as(
+        &self,
+        frame: &[u8],
+        appended: bool,
+        sum: &mut Sum<'_>,
+    ) -> Result<(), PageFault> {
         let header = self.fields(frame);
         if !header.has_magic() {
             let erased = frame.iter().all(|&byte| byte == 0xFF);
@@ -116,7 +128,7 @@ impl PageLayout {
         if appended && frame[self.area_bytes() + field::APPENDED.start] > 1 {
             return Err(PageFault::Damaged);
         }
-        if self.checksum(frame, is_appended && appended) != Some(header.checksum()) {
+        if self.checksum(frame, is_appended && appended, sum) != Some(header.checksum()) {
             return Err(PageFault::Damaged);
         }
         if header.sequence() >= SEQUENCE_END { Err(PageFault::Damaged) } else { Ok(()) }
@@ -154,14 +166,14 @@ impl PageLayout {
 
     /// The checksum of the page in `frame`, if it is one at all.
     #[inline]
-    fn checksum(&self, frame: &[u8], appended: bool) -> Option<u32> {
+    fn checksum(&self, frame: &[u8], appended: bool, sum: &mut Sum<'_>) -> Option<u32> {
         let (area, header) = frame.split_at(self.area_bytes());
         let header = &header[field::CHECKSUM.end..HEADER_BYTES];
         if !appended {
-            return Some(checksum::of(&[area, header]));
+            return Some(sum(&[area, header]));
         }
         let [head, records] = appended::sealed(area, &self.appended_shape(frame)?).ok()?;
-        Some(checksum::of(&[head, records, header]))
+        Some(sum(&[head, records, header]))
     }
 
     /// The shape of the node of appended records in `frame`, if it can be one.

@@ -6,9 +6,10 @@ use super::recover::Found;
 use super::settle::{LOOKS, NONE, TORN_MAX};
 use super::{HEIGHT_MAX, Index};
 use crate::bytes::u32_at;
+use crate::checksum;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::node::{PageFault, checksum};
+use crate::node::PageFault;
 use crate::place::{Placement, node_in};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {

@@ -1,13 +1,16 @@
 //! The checksum of a page: CRC-32C (Castagnoli). Where the processor has an instruction for
-//! it, as hosts do, the feature `std` uses that; what stands on the medium is the same.
+//! it, as hosts do, the feature `std` uses that; the bytes on the medium are the same.
 
-/// CRC-32C over pieces of a page, as if they stood together.
+/// Computes the checksum of pieces of a page, as [`of`] does: a driver may have a unit for it.
+pub type Sum<'s> = dyn FnMut(&[&[u8]]) -> u32 + 's;
+
+/// CRC-32C over pieces of a page, as if they were one.
 #[cfg(feature = "std")]
 pub fn of(pieces: &[&[u8]]) -> u32 {
     pieces.iter().fold(0, |sum, piece| crc32c::crc32c_append(sum, piece))
 }
 
-/// CRC-32C over pieces of a page, as if they stood together. Its table takes 1 KiB of constants.
+/// CRC-32C over pieces of a page, as if they were one. Its table takes 1 KiB of constants.
 #[cfg(not(feature = "std"))]
 pub fn of(pieces: &[&[u8]]) -> u32 {
     static CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
