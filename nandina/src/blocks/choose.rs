@@ -1,4 +1,4 @@
-//! Which block is opened, collected or emptied next, by what is known of all of them.
+//! Which block is opened, collected or emptied next.
 
 use super::order::Choice;
 use super::wear::WEAR_GAP;
@@ -6,15 +6,19 @@ use super::{Blocks, Mark};
 use crate::flash::BlockNumber;
 
 impl Blocks<'_> {
-    /// Every block, from the one on that is next in turn.
+    /// All blocks in ring order, beginning behind the block opened last.
+    ///
+    /// Where erases are counted, they begin with block 0.
     pub fn in_turn(&self) -> impl Iterator<Item = BlockNumber> + use<> {
         let (count, last) = (self.count(), self.last.0.0.min(self.count() - 1));
         let first = if self.counts_erases() || last + 1 == count { 0 } else { last + 1 };
         (first..first + count).map(move |at| BlockNumber(if at < count { at } else { at - count }))
     }
 
-    /// The free block to open next, which is none of `others`. The block just filled is not free:
-    /// its pages may belong to an operation that has not committed.
+    /// The free block to open next, excluding `others`.
+    ///
+    /// The block `filled` last is not free: its pages may belong to an operation that has not
+    /// committed.
     #[inline(never)]
     pub fn next_free(
         &self,
@@ -41,8 +45,9 @@ impl Blocks<'_> {
         best.map(|(block, _)| block)
     }
 
-    /// The block with the fewest valid pages of those that may be collected, and of these the least
-    /// worn.
+    /// The block with the fewest valid pages that may be collected.
+    ///
+    /// Of several, the least worn.
     pub fn victim(&self, active: Option<BlockNumber>) -> Option<BlockNumber> {
         if let Some(best) = self.best(Choice::Collect, |block| Some(block) == active) {
             return best;
@@ -59,7 +64,7 @@ impl Blocks<'_> {
         best.map(|(block, _)| block)
     }
 
-    /// Whether the block can be emptied because its data rests.
+    /// Whether the block may be emptied if its data is cold.
     pub(super) fn may_rest(&self, block: BlockNumber, active: Option<BlockNumber>) -> bool {
         Some(block) != active
             && !self.is_bad(block)
@@ -67,8 +72,10 @@ impl Blocks<'_> {
             && self.has_valid(block)
     }
 
-    /// The block whose data has rested so long that the others wear out around it, if there is one,
-    /// when the program numbered `sequence` is next. Without counts the block whose data may have.
+    /// The block whose cold data makes the others wear out, if there is one.
+    ///
+    /// `sequence` is the number of the next program. Where erases are not counted, this is a
+    /// candidate: the caller has to read its erase count.
     pub fn rested(&mut self, active: Option<BlockNumber>, sequence: u32) -> Option<BlockNumber> {
         if self.counts_erases() {
             let least = self.best(Choice::Rest, |block| Some(block) == active);
@@ -78,7 +85,7 @@ impl Blocks<'_> {
             });
             return least.filter(|&block| self.most_erased - self.erase_count(block) > WEAR_GAP);
         }
-        // The hand is where the count of programs puts it, so that no mount puts it back.
+        // The count of programs determines the position of the hand, so that no mount resets it.
         let blocks = self.count();
         let hand = sequence / self.safe_pages() % blocks;
         let (before, hand) = (BlockNumber((hand + blocks - 1) % blocks), BlockNumber(hand));

@@ -1,11 +1,12 @@
-//! What is known of each erase block: which of its pages are valid, whether it is bad, how worn it
-//! is, and which block to open, to empty or to collect next. Nothing here reads, programs or
+//! The block table: what is known of each erase block.
+//!
+//! For each block it records which pages are valid, whether the block is bad, and how worn it is;
+//! from that it chooses the block to open, to empty or to collect next. It never reads, programs or
 //! erases.
 //!
-//! RAM: one bit for each page, and for each block one bit for each mark; four bytes for each
-//! block where its erases are counted. All of it is rebuilt by a mount. Some ways to choose what is
-//! collected need more: the time when a block was opened, or counts of what was superseded in some
-//! blocks.
+//! RAM: one bit for each page, and for each block one bit for each mark; four bytes for each block
+//! where its erases are counted. A mount rebuilds all of it. Some victim policies need more: the
+//! time when a block was opened, or counts of the superseded pages of some blocks.
 
 mod choose;
 mod order;
@@ -26,7 +27,7 @@ use tracked::TRACKED_BYTES;
 use crate::bytes::{Bits, count_bits, has_bits, u32_at};
 use crate::flash::{BlockNumber, Geometry, PageNumber};
 
-/// No chip has so many blocks.
+/// Stands for "no block": no chip has this many blocks.
 pub(crate) const NO_BLOCK: BlockNumber = BlockNumber(u32::MAX);
 
 /// Bytes for each block whose erases are counted, and for each whose age is known.
@@ -35,25 +36,28 @@ const WORD_BYTES: usize = 4;
 /// The most pages of a block.
 pub const PAGES_MAX: u32 = 4095;
 
-/// What is noted of a block.
+/// A property of a block, one bit each.
 #[derive(Clone, Copy)]
 enum Mark {
-    /// The block is bad: it is never erased or programmed again, and what is valid in it moves
-    /// first.
+    /// The block is bad: it is never erased or programmed again.
+    ///
+    /// Its valid pages move first.
     Bad,
     /// A page of the block could not be moved: it is no victim until the next mount.
     Stuck,
     /// The block belongs to the checkpoints: it never holds pages of the tree.
     Reserved,
-    /// The running operation superseded the last valid page of the block: it is not free before
-    /// that commits.
+    /// The running operation superseded the last valid page of the block.
+    ///
+    /// The block is not free before that operation commits.
     Held,
-    /// The block was opened since the hand of the clock passed it. Only where erases are not
-    /// counted.
+    /// The block was opened since the clock hand last passed it.
+    ///
+    /// Only where erases are not counted.
     Young,
 }
 
-/// Marks of a block, if its erases are counted or not.
+/// The number of marks of a block.
 const fn marks(wear: Wear) -> usize {
     match wear {
         Wear::Counted => 4,
@@ -61,40 +65,44 @@ const fn marks(wear: Wear) -> usize {
     }
 }
 
-/// The account of every block of a chip.
+/// The state of every block of a chip.
 pub struct Blocks<'b> {
-    /// One bit for each page, whether it is valid; then for each mark one bit for each block; and
-    /// where pages have no bits, a count for each block at the end.
+    /// Three parts: a bit for each page, then the marks, then the counts.
+    ///
+    /// A page's bit says whether it is valid. Each mark has one bit for each block. Where pages
+    /// have no bits, a count for each block comes last.
     bits: &'b mut [u8],
     validity: Validity,
-    /// For each block its erase count, if erases are counted; then the low half of the sequence
-    /// number of its first page, if ages are asked for; then a block (u32) and how many of its
-    /// pages were superseded since the mount (u16), 0 for none, as often as blocks are kept count
-    /// of; then the blocks in order, if they are kept so.
+    /// Up to four parts, each present only if it is needed.
+    ///
+    /// The erase count of each block, if erases are counted. The low half of the sequence number of
+    /// each block's first page, if the victim policy uses ages. The counts of superseded pages
+    /// since the mount, for the tracked blocks: a block (u32) and its count (u16), 0 for a free
+    /// entry. The order of the blocks, if they are kept in order.
     table: &'b mut [u8],
     wear: Wear,
     ages: bool,
     pages_per_block: u32,
-    /// Pages of a block that are ever programmed.
+    /// The number of pages of a block that are ever programmed.
     safe_pages: u32,
     blocks: u32,
     valid_pages: u32,
-    /// Good blocks without a valid page that are not reserved, the active one included.
+    /// Good, unreserved blocks without a valid page, the active one included.
     empty_blocks: u32,
     bad_blocks: u32,
     /// Valid pages on bad blocks.
     endangered_pages: u32,
     most_erased: u32,
-    /// The block that was opened last, and how often it was erased.
+    /// The block that was opened last, and its erase count.
     last: (BlockNumber, u32),
-    /// The block that was erased last, and how often.
+    /// The block that was erased last, and its erase count.
     erased: (BlockNumber, u32),
-    /// Some blocks are held.
+    /// Whether some blocks are held.
     holds: bool,
 }
 
 impl<'b> Blocks<'b> {
-    /// Bytes of RAM that the account takes.
+    /// Bytes of RAM that the block table takes.
     pub const fn ram_needed(
         geometry: &Geometry,
         validity: Validity,
@@ -123,8 +131,9 @@ impl<'b> Blocks<'b> {
             }
     }
 
-    /// The account of a chip of which nothing is known, in the first bytes of `ram`. Of each block
-    /// `safe_pages` are ever programmed.
+    /// An empty table for a chip, in the first bytes of `ram`.
+    ///
+    /// Of each block `safe_pages` are ever programmed.
     pub fn new(
         ram: &'b mut [u8],
         geometry: &Geometry,
@@ -158,7 +167,9 @@ impl<'b> Blocks<'b> {
         blocks
     }
 
-    /// Forgets every valid page, erase count and reservation. A block that was found bad stays bad.
+    /// Forgets every valid page, erase count and reservation.
+    ///
+    /// A block that was found to be bad stays bad.
     pub fn clear(&mut self) {
         self.table.fill(0);
         for block in self.all() {
@@ -177,7 +188,7 @@ impl<'b> Blocks<'b> {
         self.forget_valid();
     }
 
-    /// No page is valid; everything else of the blocks stays known.
+    /// Marks every page as not valid, and keeps all else that is known of the blocks.
     pub fn forget_valid(&mut self) {
         if self.searches() {
             let from = self.bits.len()
@@ -194,7 +205,7 @@ impl<'b> Blocks<'b> {
         self.reorder_all();
     }
 
-    /// Bits for pages.
+    /// The number of bits for pages.
     const fn page_bits(&self) -> usize {
         if self.searches() { 0 } else { self.blocks as usize * self.pages_per_block as usize }
     }
@@ -209,7 +220,7 @@ impl<'b> Blocks<'b> {
         self.reorder(block);
     }
 
-    /// Sets the mark; the order of the blocks is not renewed.
+    /// Sets the mark without updating the order of the blocks.
     fn put_mark(&mut self, block: BlockNumber, mark: Mark, to: bool) {
         let at = self.page_bits() + mark as usize * self.blocks as usize + block.0 as usize;
         Bits(&mut *self.bits).set(at, to);
@@ -220,7 +231,7 @@ impl<'b> Blocks<'b> {
         matches!(self.wear, Wear::Counted)
     }
 
-    /// The word of `block` in the table's part that begins behind `before` words for each block.
+    /// The word of `block` in the part of the table behind `before` words a block.
     fn word(&self, block: BlockNumber, before: usize) -> u32 {
         u32_at(self.table, (before * self.blocks as usize + block.0 as usize) * WORD_BYTES)
     }
@@ -230,8 +241,10 @@ impl<'b> Blocks<'b> {
         self.table[at..at + WORD_BYTES].copy_from_slice(&to.to_le_bytes());
     }
 
-    /// How often the block was erased; where erases are not counted, only of the blocks that were
-    /// opened and erased last.
+    /// How often the block was erased.
+    ///
+    /// Where erases are not counted, this is known only for the blocks that were opened and erased
+    /// last.
     pub fn erase_count(&self, block: BlockNumber) -> u32 {
         if self.counts_erases() {
             self.word(block, 0)
@@ -241,7 +254,7 @@ impl<'b> Blocks<'b> {
         }
     }
 
-    /// The block was erased `count` times.
+    /// Records that the block was erased `count` times.
     pub fn set_erase_count(&mut self, block: BlockNumber, count: u32) {
         if self.counts_erases() {
             self.set_word(block, 0, count);
@@ -255,7 +268,7 @@ impl<'b> Blocks<'b> {
         self.has(block, Mark::Bad)
     }
 
-    /// The block is never erased or programmed again.
+    /// Marks the block as bad: it is never erased or programmed again.
     pub fn set_bad(&mut self, block: BlockNumber) {
         if !self.is_bad(block) {
             self.empty_blocks -= u32::from(self.is_empty(block));
@@ -265,7 +278,7 @@ impl<'b> Blocks<'b> {
         }
     }
 
-    /// The block is kept for checkpoints, or is free again. It holds no valid page.
+    /// Reserves the block for checkpoints, or frees it again. It holds no valid page.
     pub fn set_reserved(&mut self, block: BlockNumber, reserved: bool) {
         let before = self.is_empty(block);
         self.set_mark(block, Mark::Reserved, reserved);
@@ -273,7 +286,7 @@ impl<'b> Blocks<'b> {
         self.empty_blocks += u32::from(self.is_empty(block));
     }
 
-    /// A good block without a valid page that is not reserved.
+    /// Whether the block is good, not reserved, not held, and has no valid page.
     pub fn is_empty(&self, block: BlockNumber) -> bool {
         let is_taken = self.has(block, Mark::Bad)
             || self.has(block, Mark::Reserved)
@@ -285,17 +298,19 @@ impl<'b> Blocks<'b> {
         self.safe_pages
     }
 
-    /// Blocks that are bad.
+    /// The number of bad blocks.
     pub const fn bad_blocks(&self) -> u32 {
         self.bad_blocks
     }
 
-    /// A page of the block cannot be moved: the block is no victim until the next mount.
+    /// Marks the block as stuck, because one of its pages cannot be moved.
+    ///
+    /// It is no victim until the next mount.
     pub fn set_stuck(&mut self, block: BlockNumber) {
         self.set_mark(block, Mark::Stuck, true);
     }
 
-    /// Takes the mark off again, and answers whether it was there.
+    /// Clears the mark and returns whether it was set.
     pub fn take_stuck(&mut self, block: BlockNumber) -> bool {
         let stuck = self.is_stuck(block);
         self.set_mark(block, Mark::Stuck, false);
@@ -306,8 +321,9 @@ impl<'b> Blocks<'b> {
         self.has(block, Mark::Stuck)
     }
 
-    /// The running operation supersedes the page: it is not valid any more, and its block not free
-    /// before [`release`](Self::release).
+    /// Makes the page invalid because the running operation supersedes it.
+    ///
+    /// Its block is not free before [`release`](Self::release).
     pub fn supersede(&mut self, page: PageNumber) {
         let block = BlockNumber(page.0 / self.pages_per_block);
         let free = self.empty_blocks;
@@ -319,7 +335,7 @@ impl<'b> Blocks<'b> {
         }
     }
 
-    /// The running operation has committed: what it emptied is free.
+    /// Called on commit: blocks emptied by this operation become free.
     pub fn release(&mut self) {
         if !self.holds {
             return;
@@ -343,22 +359,23 @@ impl<'b> Blocks<'b> {
         self.empty_blocks += u32::from(self.is_empty(block));
     }
 
-    /// The block is not free before the next operation commits.
+    /// Keeps the block from becoming free before the next operation commits.
     pub fn hold(&mut self, block: BlockNumber) {
         self.empty_blocks -= u32::from(self.is_empty(block));
         self.holds = true;
         self.set_mark(block, Mark::Held, true);
     }
 
-    /// No block is reserved any more.
+    /// Ends the reservation of every block.
     pub fn unreserve_all(&mut self) {
         for block in self.all() {
             self.set_reserved(block, false);
         }
     }
 
-    /// Forgets which pages are valid; but no block that holds one is free before the next operation
-    /// commits.
+    /// Forgets which pages are valid, and holds the blocks that have some.
+    ///
+    /// No block that holds a valid page becomes free before the next operation commits.
     pub fn hold_valid(&mut self) {
         for block in self.all() {
             if self.valid_in(block) > 0 {
@@ -369,7 +386,7 @@ impl<'b> Blocks<'b> {
         self.forget_valid();
     }
 
-    /// Blocks that are free once the next operation has committed.
+    /// The number of blocks that become free when the next operation commits.
     pub fn held_blocks(&self) -> u32 {
         let held = self.all().filter(|&block| {
             let is_held = self.has(block, Mark::Held) || self.has(block, Mark::Reserved);
@@ -378,14 +395,14 @@ impl<'b> Blocks<'b> {
         held.count() as u32
     }
 
-    /// The first page of the block has this sequence number.
+    /// Records the sequence number of the first page of the block.
     pub fn set_opened_at(&mut self, block: BlockNumber, sequence: u64) {
         if self.ages {
             self.set_word(block, self.counts_erases().into(), sequence as u32);
         }
     }
 
-    /// The low half of the sequence number of the block's first page; 0 if it is not known.
+    /// The low half of the sequence number of the block's first page; 0 if unknown.
     pub fn opened_at(&self, block: BlockNumber) -> u32 {
         if self.ages { self.word(block, self.counts_erases().into()) } else { 0 }
     }
@@ -395,7 +412,7 @@ impl<'b> Blocks<'b> {
         is_ordered(self.blocks, self.counts_erases())
     }
 
-    /// Where the order of the blocks begins in the table.
+    /// The offset of the order of the blocks in the table.
     const fn order_at(&self) -> usize {
         self.table.len() - order_bytes(self.blocks, self.counts_erases())
     }
@@ -409,13 +426,13 @@ impl<'b> Blocks<'b> {
         self.table[at..at + WORD_BYTES].copy_from_slice(&to.to_le_bytes());
     }
 
-    /// Where the blocks that are kept count of stand in the table.
+    /// The offset of the tracked blocks in the table.
     const fn tracked_at(&self) -> usize {
         let words = self.counts_erases() as usize + self.ages as usize;
         words * self.blocks as usize * WORD_BYTES
     }
 
-    /// Valid pages of all blocks.
+    /// Valid pages of the chip.
     pub const fn valid_pages(&self) -> u32 {
         self.valid_pages
     }
@@ -430,13 +447,15 @@ impl<'b> Blocks<'b> {
         self.empty_blocks - u32::from(active.is_some_and(|block| self.is_empty(block)))
     }
 
-    /// Blocks of the chip.
+    /// The number of blocks of the chip.
     pub const fn count(&self) -> u32 {
         self.blocks
     }
 
-    /// One bit for each page, from the lowest bit of the first byte on: whether the page is valid.
-    /// The bits behind the last page mean nothing.
+    /// One bit for each page: whether it is valid.
+    ///
+    /// The bits begin with the lowest bit of the first byte. Bits behind the last page are
+    /// undefined.
     pub fn valid_bits(&self) -> &[u8] {
         &self.bits[..self.page_bits().div_ceil(8)]
     }
@@ -449,7 +468,7 @@ impl<'b> Blocks<'b> {
             && (1..self.safe_pages).contains(&self.valid_in(block))
     }
 
-    /// A bad block that still holds valid pages.
+    /// A bad block that still holds valid pages, if there is one.
     pub fn failing(&self) -> Option<BlockNumber> {
         if self.endangered_pages == 0 {
             return None;
@@ -458,18 +477,18 @@ impl<'b> Blocks<'b> {
             .find(|&block| self.is_bad(block) && self.valid_in(block) > 0 && !self.is_stuck(block))
     }
 
-    /// Whether the valid pages of a block are found by looking for each.
+    /// Whether validity is searched for page by page instead of being stored.
     pub const fn searches(&self) -> bool {
         self.validity.searches()
     }
 
-    /// Where the count of `block` stands among the bits.
+    /// The offset and the size of the count of `block` in `bits`.
     const fn count_at(&self, block: BlockNumber) -> (usize, usize) {
         let size = self.validity.count_bytes(self.pages_per_block);
         (self.bits.len() - size * (self.count() as usize - block.0 as usize), size)
     }
 
-    /// Valid pages of the block, where blocks are counted.
+    /// Valid pages of the block, where blocks have counts.
     fn counted_in(&self, block: BlockNumber) -> u32 {
         let (at, size) = self.count_at(block);
         let mut count = [0; 4];
@@ -477,7 +496,7 @@ impl<'b> Blocks<'b> {
         u32::from_le_bytes(count)
     }
 
-    /// The block has one valid page more, or less.
+    /// Adjusts the count of the block by one valid page more or less.
     fn count_page(&mut self, block: BlockNumber, valid: bool) {
         let count = self.counted_in(block);
         let count = if valid { count + 1 } else { count.saturating_sub(1) };
@@ -485,15 +504,16 @@ impl<'b> Blocks<'b> {
         self.bits[at..at + size].copy_from_slice(&count.to_le_bytes()[..size]);
     }
 
-    /// A page of the block belongs to no node, as was just found out. Where pages are searched for,
-    /// it never counted.
+    /// Makes a page invalid that turned out to belong to no node.
+    ///
+    /// Where pages are searched for, such a page was never counted.
     pub fn note_unreachable(&mut self, page: PageNumber) {
         if !self.searches() {
             self.set_valid(page, false);
         }
     }
 
-    /// Valid pages of the block.
+    /// The number of valid pages of the block.
     pub fn valid_in(&self, block: BlockNumber) -> u32 {
         if self.searches() {
             return self.counted_in(block);
@@ -503,7 +523,7 @@ impl<'b> Blocks<'b> {
         count_bits(self.bits, from, to)
     }
 
-    /// Whether a page of the block is valid: known as soon as one is found.
+    /// Whether the block has a valid page. Stops at the first one.
     fn has_valid(&self, block: BlockNumber) -> bool {
         if self.searches() {
             return self.counted_in(block) > 0;
@@ -520,7 +540,7 @@ impl<'b> Blocks<'b> {
         Bits(&*self.bits).has(page.0 as usize)
     }
 
-    /// The page is valid from now on, or is garbage.
+    /// Makes the page valid, or garbage.
     pub fn set_valid(&mut self, page: PageNumber, valid: bool) {
         if !self.searches() && self.is_valid(page) == valid {
             return;
@@ -546,7 +566,9 @@ impl<'b> Blocks<'b> {
         self.reorder(block);
     }
 
-    /// Whether the block can have a valid page more: if not, two nodes refer to one.
+    /// Whether the block can have one more valid page.
+    ///
+    /// If not, two nodes refer to the same page.
     pub fn can_have(&self, page: PageNumber) -> bool {
         if self.searches() {
             self.valid_in(BlockNumber(page.0 / self.pages_per_block)) < self.pages_per_block
@@ -560,13 +582,13 @@ impl<'b> Blocks<'b> {
         self.wear
     }
 
-    /// The block is erased for the `count`th time.
+    /// Records that the block is being erased for the `count`th time.
     pub fn note_erase(&mut self, block: BlockNumber, count: u32) {
         self.set_erase_count(block, count);
         self.erased = (block, count);
     }
 
-    /// The block, which was erased, is written from now on.
+    /// Records that the block, just erased, is opened for writing.
     pub fn note_open(&mut self, block: BlockNumber) {
         self.last = (block, self.erase_count(block));
         self.erased = (NO_BLOCK, 0);
@@ -575,12 +597,12 @@ impl<'b> Blocks<'b> {
         }
     }
 
-    /// The newest pages stand in `block`, which was erased `count` times.
+    /// Records `block`, which was erased `count` times, as that of the newest pages.
     pub fn set_last(&mut self, block: BlockNumber, count: u32) {
         self.last = (block, count);
     }
 
-    /// Counts a superseded page of `block`, if blocks are kept count of.
+    /// Counts a superseded page of `block`, if blocks are tracked.
     pub fn track(&mut self, block: BlockNumber) {
         let (from, to) = (self.tracked_at(), self.order_at());
         tracked::note(&mut self.table[from..to], block);
@@ -591,18 +613,22 @@ impl<'b> Blocks<'b> {
         tracked::count(&self.table[self.tracked_at()..self.order_at()], block)
     }
 
-    /// The block is erased: nothing of it is superseded any more.
+    /// Forgets the superseded pages of a block that is erased.
     pub fn untrack(&mut self, block: BlockNumber) {
         let (from, to) = (self.tracked_at(), self.order_at());
         tracked::forget(&mut self.table[from..to], block);
     }
 
-    /// The erase of `block` that comes next will be its `count`th, as its first page says.
+    /// Records that the next erase of `block` will be its `count`th.
+    ///
+    /// The count comes from the block's first page.
     pub const fn expect_erase(&mut self, block: BlockNumber, count: u32) {
         self.erased = (block, count);
     }
 
-    /// What [`expect_erase`](Self::expect_erase) noted of `block`, if it was the last.
+    /// The count that [`expect_erase`](Self::expect_erase) recorded for `block`.
+    ///
+    /// `None` if another block was the last.
     pub fn expected_erase(&self, block: BlockNumber) -> Option<u32> {
         (self.erased.0 == block).then_some(self.erased.1)
     }
@@ -612,7 +638,7 @@ impl<'b> Blocks<'b> {
         self.last.1
     }
 
-    /// The block does not rest before the hand of the clock comes back to it.
+    /// Marks the block as recently opened, until the clock hand returns to it.
     pub fn set_young(&mut self, block: BlockNumber) {
         self.set_mark(block, Mark::Young, true);
     }

@@ -1,11 +1,11 @@
-//! The blocks of large devices in order: the best one for each choice is known without looking at
-//! all of them. For each choice there is a tournament of the blocks, a binary tree whose inner
-//! nodes hold the winner of what is below; whatever changes a block plays its matches again, up to
-//! the root.
+//! The blocks of large devices in order, so that no choice looks at all of them.
 //!
-//! RAM: four bytes for each choice and block, the blocks rounded up to a power of two. Small chips
-//! have no such trees ([`ORDERED_MIN`]): to look at all of their blocks takes less than the trees
-//! do.
+//! For each choice there is a tournament of the blocks: a binary tree whose inner nodes hold the
+//! winner of the subtree below. When a block changes, its matches are played again, up to the root.
+//!
+//! RAM: four bytes for each choice and block, with the number of blocks rounded up to a power of
+//! two. Small chips have no such trees ([`ORDERED_MIN`]): there, looking at all blocks costs less
+//! than the trees.
 //!
 //! Cost: the logarithm of the blocks to the base 2, for a change and for a choice.
 
@@ -15,7 +15,7 @@ use crate::flash::BlockNumber;
 /// The fewest blocks that are kept in order.
 pub const ORDERED_MIN: u32 = 4096;
 
-/// No block has this number.
+/// Stands for "no block": no block has this number.
 const NONE: u32 = u32::MAX;
 
 /// What a block is chosen for.
@@ -23,9 +23,11 @@ const NONE: u32 = u32::MAX;
 pub(super) enum Choice {
     /// To be opened: the least worn of the free ones.
     Open,
-    /// To be collected: the one with the fewest valid pages, and of these the least worn.
+    /// To be collected: the one with the fewest valid pages.
+    ///
+    /// Of several, the least worn.
     Collect,
-    /// To be emptied because its data rests: the least worn of all that hold some.
+    /// To be emptied because its data is cold: the least worn with valid pages.
     Rest,
     /// To be freed when the running operation commits.
     Release,
@@ -33,24 +35,25 @@ pub(super) enum Choice {
 
 const CHOICES: [Choice; 4] = [Choice::Open, Choice::Collect, Choice::Rest, Choice::Release];
 
-/// Whether such a chip has its blocks kept in order.
+/// Whether a chip of this size has its blocks kept in order.
 pub(super) const fn is_ordered(blocks: u32, counts_erases: bool) -> bool {
     cfg!(feature = "large-devices") && counts_erases && blocks >= ORDERED_MIN
 }
 
-/// Bytes of the trees.
+/// Bytes that the trees take.
 pub(super) const fn order_bytes(blocks: u32, counts_erases: bool) -> usize {
     if is_ordered(blocks, counts_erases) { CHOICES.len() * leaves(blocks) * 4 } else { 0 }
 }
 
-/// The leaves of a tree.
+/// The number of leaves of a tree.
 const fn leaves(blocks: u32) -> usize {
     blocks.next_power_of_two() as usize
 }
 
 impl Blocks<'_> {
-    /// What makes a block the better choice: lower numbers, and then a lower block. Nothing if it
-    /// is none at all.
+    /// The rank of a block for a choice, or `None` if it is no candidate.
+    ///
+    /// Lower ranks win; of equal ranks the lower block number.
     fn rank(&self, choice: Choice, block: BlockNumber) -> Option<(u32, u32)> {
         match choice {
             Choice::Open => self.is_empty(block).then(|| (self.erase_count(block), 0)),
@@ -63,7 +66,7 @@ impl Blocks<'_> {
         }
     }
 
-    /// The winner of the matches below `node`, which is a leaf from the number of leaves on.
+    /// The winner below `node`. Nodes from the number of leaves on are leaves.
     fn winner(&self, choice: Choice, node: usize) -> u32 {
         let leaves = leaves(self.count());
         if node < leaves {
@@ -85,7 +88,7 @@ impl Blocks<'_> {
         if rank(left) <= rank(right) { left } else { right }
     }
 
-    /// Plays the match at `node`. Returns its winner and whether it was another one before.
+    /// Plays the match at `node`. Returns its winner and whether the winner changed.
     fn play(&mut self, choice: Choice, node: usize) -> (u32, bool) {
         let (left, right) = (self.winner(choice, 2 * node), self.winner(choice, 2 * node + 1));
         let best = self.better(choice, left, right);
@@ -95,7 +98,7 @@ impl Blocks<'_> {
         (best, is_new)
     }
 
-    /// Something about `block` has changed.
+    /// Plays the matches of `block` again, after something about it has changed.
     pub(super) fn reorder(&mut self, block: BlockNumber) {
         if !is_ordered(self.count(), self.counts_erases()) {
             return;
@@ -104,7 +107,7 @@ impl Blocks<'_> {
             let mut node = (leaves(self.count()) + block.0 as usize) / 2;
             while node > 0 {
                 let (best, is_new) = self.play(choice, node);
-                // Above, nothing but the block's own rank can decide otherwise.
+                // The winner is unchanged, and the rank of `block` cannot change any match above.
                 if !is_new && best != block.0 {
                     break;
                 }
@@ -133,7 +136,7 @@ impl Blocks<'_> {
         if !is_ordered(self.count(), self.counts_erases()) {
             return None;
         }
-        // One branch for each level waits at most, beside the one that is looked into.
+        // At most one branch for each level is pending, beside the one being searched.
         let mut waiting = [0; 33];
         waiting[0] = 1;
         let (mut count, mut best) = (1, NONE);
@@ -168,7 +171,7 @@ mod tests {
     const GEOMETRY: Geometry =
         Geometry { page_bytes: 512, spare_bytes: 16, pages_per_block: 4, blocks: ORDERED_MIN + 5 };
 
-    /// The first of the blocks with the lowest rank, as a look at all of them finds it.
+    /// The first block with the lowest rank, by a scan of all blocks.
     fn scanned(blocks: &Blocks<'_>, choice: Choice, excluded: &[u32]) -> Option<BlockNumber> {
         let others = blocks.all().filter(|block| !excluded.contains(&block.0));
         others

@@ -1,15 +1,17 @@
-//! How many pages of some blocks were superseded since the mount
-//! ([`Victims::Tracked`](super::Victims::Tracked)), as entries in the account's table. Nothing here
-//! chooses.
+//! Counts of the pages of some blocks that were superseded since the mount.
+//!
+//! They serve [`Victims::Tracked`](super::Victims::Tracked) and are entries in the block table. The
+//! choice is made elsewhere.
 
 use crate::bytes::{u16_at, u32_at};
 use crate::flash::BlockNumber;
 
-/// Bytes of an entry: a block, and how many of its pages were superseded, 0 for none.
+/// Bytes of an entry: a block, and its count of superseded pages, 0 if free.
 pub const TRACKED_BYTES: usize = 6;
 
-/// Counts a superseded page of `block`, in place of the block with the fewest if it has no entry
-/// yet.
+/// Counts a superseded page of `block`.
+///
+/// If the block has no entry yet, it replaces the entry with the lowest count.
 pub fn note(entries: &mut [u8], block: BlockNumber) {
     let holds = |entry: &[u8]| count_of(entry) > 0 && block_of(entry) == block;
     let at = entries.chunks_exact(TRACKED_BYTES).position(holds);
@@ -31,7 +33,7 @@ pub fn count(entries: &[u8], block: BlockNumber) -> u32 {
     entry.map_or(0, |entry| count_of(entry).into())
 }
 
-/// Nothing of `block` is superseded any more.
+/// Removes the entry of `block`.
 pub fn forget(entries: &mut [u8], block: BlockNumber) {
     let mut entries = entries.chunks_exact_mut(TRACKED_BYTES);
     if let Some(entry) = entries.find(|entry| block_of(entry) == block) {

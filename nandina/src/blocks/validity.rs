@@ -1,21 +1,23 @@
-//! What is remembered of which pages are valid: a bit for each, or only how many of each block are.
+//! How validity is stored: a bit for each page, or a count for each block.
+//!
 //! Where only blocks have counts, the valid pages of a block are found by looking for each of its
-//! pages from the root (VMTree paper, section 4.4). Nothing here reads a page.
+//! pages from the root (VMTree paper, section 4.4). This module reads no page.
 
 use crate::flash::Geometry;
 
-/// What is remembered of which pages are valid.
+/// How the index knows which pages are valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Validity {
     /// A bit for each page.
     #[default]
     Marked,
-    /// A count for each block: a byte, or two where a block has more than 255 pages. A block that
-    /// is collected has each of its written pages read and looked for from the root, at most as
-    /// many reads more as the tree is high, and so has every page that a mount of a system with
-    /// mappings finds. Idle steps gain no room. With the feature `paper-modes` of this library; not
-    /// with a write cache, checkpoints or [`Victims::Tracked`](super::Victims), nor where logical
-    /// pages are replaced in place.
+    /// A count for each block: a byte, or two if a block has more than 255 pages.
+    ///
+    /// When a block is collected, each of its written pages is read and looked for from the root,
+    /// which takes at most as many further reads as the tree is high. The same holds for every page
+    /// that a mount of a system with mappings finds. Idle steps gain no room. With the feature
+    /// `paper-modes` of this library; not with a write cache, checkpoints or
+    /// [`Victims::Tracked`](super::Victims), nor where logical pages are replaced in place.
     Searched,
 }
 
@@ -25,12 +27,12 @@ impl Validity {
         cfg!(feature = "paper-modes") && matches!(self, Self::Searched)
     }
 
-    /// Bits for the pages of a chip.
+    /// The number of bits for the pages of a chip.
     pub(super) const fn page_bits(self, geometry: &Geometry) -> usize {
         if self.searches() { 0 } else { geometry.pages() as usize }
     }
 
-    /// Bytes for the count of a block.
+    /// Bytes of a block's count.
     pub(super) const fn count_bytes(self, pages_per_block: u32) -> usize {
         if !self.searches() {
             0

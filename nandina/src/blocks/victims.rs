@@ -1,27 +1,30 @@
-//! How the block that is collected next is chosen.
+//! Policies for choosing the block to collect next.
 
 /// How the block to collect is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Victims {
-    /// The one with the fewest valid pages of all; with [`Wear::Circular`](crate::Wear::Circular)
-    /// the next in turn that gains room.
+    /// The block with the fewest valid pages.
+    ///
+    /// With [`Wear::Circular`](crate::Wear::Circular), the next in turn that gains room.
     #[default]
     Fewest,
-    /// The one with the highest (1 - *u*) *a* / 2*u*, where *u* is its share of valid pages and *a*
-    /// its age: pages programmed since it was opened (Rosenblum and Ousterhout, 1992, section 3.6).
-    /// Takes four bytes of RAM for each block. Ages of blocks that were written before the
-    /// checkpoint of a mount are not known and taken to be alike.
+    /// Cost-benefit: the block with the highest (1 - *u*) *a* / 2*u*.
+    ///
+    /// *u* is its share of valid pages, and *a* its age: the pages programmed since it was opened
+    /// (Rosenblum and Ousterhout, 1992, section 3.6). Takes four bytes of RAM for each block. Ages
+    /// of blocks that were written before the checkpoint of a mount are unknown and count as equal.
     CostBenefit,
-    /// The one of which most pages were superseded since the index was opened, out of so many
-    /// blocks as are kept count of, 1 to 64: the bookkeeping of the μ-Tree paper, section 5.1.
-    /// Which of its pages are valid is told by a hint in the spare area of its last page, and
-    /// tested by looking for each of these from the root. Where the spare area has no room for the
-    /// hint, every page is tested. Takes six bytes of RAM for each block that is kept count of.
-    /// Only for systems that write paths, and with the feature `paper-modes` of this library. For
-    /// comparison: the paper does it to save the account of all blocks, which this library keeps
-    /// for the sake of its limits, and it costs reads.
+    /// The block with the most pages superseded since the index was opened.
+    ///
+    /// Only this many blocks are tracked, 1 to 64: the bookkeeping of the μ-Tree paper, section
+    /// 5.1. A hint in the spare area of the block's last page says which of its pages may be valid,
+    /// and each of these is looked for from the root. Where the spare area has no room for the
+    /// hint, every page is looked for. Takes six bytes of RAM for each tracked block. Only for
+    /// systems that write paths, and with the feature `paper-modes` of this library. This is for
+    /// comparison: the paper does it to save the table of all blocks, which this library keeps for
+    /// the sake of its limits, and it costs reads.
     Tracked(u8),
 }
 
-/// The most blocks that are kept count of.
+/// The most blocks that can be tracked.
 pub const TRACKED_MAX: u8 = 64;

@@ -1,32 +1,36 @@
-//! How worn blocks are spared: which block is opened next, and which one is emptied because its
-//! data rests.
+//! Wear levelling: which block is opened next, and which holds cold data.
 //!
 //! Where erases are counted, the least worn free block is opened, and a block is emptied when
 //! others were erased much more often. Without counts the chip is a ring: blocks are opened in
-//! turn, so that none is erased twice before the others were, but those that are full (VMTree
-//! paper, section 4.4). A clock sees to these: its hand goes once round while the chip is written
-//! once. Where a block was not opened since the hand passed it, its erase count is read, and it is
-//! emptied if the count is behind. A block that was erased as often as any is opened only if the
-//! next few are too.
+//! turn, so that none is erased twice before all others were, except the full ones (VMTree paper,
+//! section 4.4). A clock takes care of these. Its hand goes round once while the chip is written
+//! once. If a block was not opened since the hand last passed it, its erase count is read, and the
+//! block is emptied if the count lags behind. A block that is already among the most erased ones is
+//! opened only if the next few are, too.
 
 use super::Blocks;
 
-/// How blocks are spared that are worn.
+/// How erases are spread over the blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wear {
-    /// By the erases of each, which takes four bytes of RAM for each block. The next block to open
-    /// is the free one that was erased least.
+    /// By erase counts, at four bytes of RAM for each block.
+    ///
+    /// The free block that was erased least is opened next.
     Counted,
-    /// In turn, which takes a bit of RAM for each block, for systems that write paths a page
-    /// buffer, and a read for each erase: of the count that stands in the block. The next block to
-    /// open is the free one that follows, and so is the next one to collect, if it gains room
-    /// ([`Victims::Fewest`](crate::Victims::Fewest) does not look further). Not with checkpoints.
+    /// In turn, without erase counts in RAM. Not with checkpoints.
+    ///
+    /// It takes a bit of RAM for each block, a page buffer for systems that write paths, and a read
+    /// of the count stored in the block for each erase. The next free block in turn is opened next.
+    /// The next block to collect is the next in turn that gains room
+    /// ([`Victims::Fewest`](crate::Victims::Fewest) does not look further).
     Circular,
 }
 
 impl Wear {
-    /// Reads for each erase: of the counts of the blocks that are tried, and of a page that had to
-    /// leave its page buffer for them.
+    /// Extra reads for each erase.
+    ///
+    /// They read the counts of the blocks that are tried, and a page that had to leave its page
+    /// buffer for them.
     pub const fn reads_by_erase(self) -> u32 {
         match self {
             Self::Counted => 0,
@@ -35,22 +39,26 @@ impl Wear {
     }
 }
 
-/// A block is collected for wear alone when another was erased this much more often.
+/// A block is emptied for wear alone if another was erased this much more often.
+///
+/// This is the threshold where erases are counted.
 pub const WEAR_GAP: u32 = 8;
 
-/// Programs from one look at the erase counts of all blocks to the next.
+/// Programs between two searches for a block with cold data.
 pub const LOOK_EVERY: u32 = 8;
 
-/// Blocks that are tried, where erases are not counted, for one that was not erased as often as
-/// any.
+/// Free blocks tried, where erases are not counted, for one that is less worn.
 pub const TRIES: usize = 3;
 
-/// The same where erases are not counted: less, for it is found out only when the hand of the clock
-/// comes by.
+/// The threshold that takes the place of `WEAR_GAP` where erases are not counted.
+///
+/// It is lower because a lag is noticed only when the clock hand comes by.
 pub const LAG: u32 = 4;
 
-/// The mean of some numbers, rounded down. It divides numbers of 32 bits only: those of 64 take
-/// half a kilobyte of code on small microcontrollers.
+/// The mean of some numbers, rounded down.
+///
+/// It divides numbers of 32 bits only: a division of 64 bits takes half a kilobyte of code on small
+/// microcontrollers.
 fn mean(numbers: impl Iterator<Item = u32> + Clone) -> Option<u32> {
     let count = numbers.clone().count() as u32;
     if count == 0 {
@@ -64,7 +72,9 @@ fn mean(numbers: impl Iterator<Item = u32> + Clone) -> Option<u32> {
 }
 
 impl Blocks<'_> {
-    /// Least and mean erases (rounded down) of a good block, if erases are counted.
+    /// Least and mean erase counts of the good blocks, if erases are counted.
+    ///
+    /// The mean is rounded down.
     pub fn least_and_mean(&self) -> Option<(u32, u32)> {
         if !self.counts_erases() {
             return None;
@@ -74,7 +84,7 @@ impl Blocks<'_> {
         Some((counts.clone().min().unwrap_or(0), mean(counts).unwrap_or(0)))
     }
 
-    /// Blocks of which nothing is known are taken to be as worn as the others.
+    /// Gives blocks of unknown wear the mean erase count of the others.
     pub fn guess_erase_counts(&mut self) {
         let known = self.all().map(|block| self.erase_count(block)).filter(|&count| count > 0);
         if self.counts_erases()
@@ -88,7 +98,7 @@ impl Blocks<'_> {
         }
     }
 
-    /// Most erases of a block.
+    /// The highest erase count of a block.
     pub fn most_erased(&self) -> u32 {
         let good = self.all().filter(|&block| !self.is_bad(block));
         let counted = good.map(|block| self.erase_count(block)).max();

@@ -1,7 +1,8 @@
-//! What an operation can answer instead of its result, one small enum for each kind of operation.
+//! What an operation can return instead of its result: an enum for each kind.
 //!
-//! Full is not "can never fit", corrupt is not "not a Nandina medium", and a device's own error is
-//! handed on unchanged. Bytes on the medium never cause a panic, only these.
+//! A full device is not the same error as a record that can never fit, nor a corrupt medium the
+//! same as one that is not Nandina's. A device's own error is passed on unchanged. Bytes on the
+//! medium never cause a panic, only these errors.
 
 mod pair;
 mod reason;
@@ -13,8 +14,9 @@ use core::fmt;
 
 use crate::flash::{Missing, PageNumber};
 
-/// What can go wrong below an operation. An index never returns it: each of its operations has an
-/// error of its own.
+/// A failure inside the index, below any operation.
+///
+/// An index never returns it: each of its operations has its own error type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault<E> {
     /// The device failed.
@@ -33,12 +35,12 @@ pub enum Fault<E> {
     },
     /// More blocks are bad than were in reserve.
     WornOut {
-        /// How many.
+        /// The number of bad blocks.
         bad_blocks: u32,
     },
     /// The tree would become higher than pages allow.
     TooHigh {
-        /// The greatest height.
+        /// The greatest height that pages allow.
         height: u8,
     },
 }
@@ -55,12 +57,12 @@ pub enum OpenError<E> {
         /// Bytes given.
         given: usize,
     },
-    /// An option is out of its range.
+    /// An option is out of its range, or does not suit the system or the chip.
     BadOption {
-        /// Which option, and its range.
+        /// Which option, and what it must be.
         reason: BadOption,
     },
-    /// A record of these sizes leaves a node of this system with fewer than two records.
+    /// A leaf of this system would have no room for two records of these sizes.
     RecordTooLarge {
         /// Bytes of key and value together.
         record_bytes: usize,
@@ -69,30 +71,32 @@ pub enum OpenError<E> {
     },
     /// The chip lacks something that the system needs.
     Unsuited(Missing),
-    /// The chip has too few pages for an index that must always be able to collect garbage.
+    /// The chip has too few pages for an index that can always collect garbage.
     ChipTooSmall {
         /// Pages that could be valid at once.
         limit_pages: u32,
     },
-    /// More blocks are bad than are kept in reserve, and the others do not suffice.
+    /// More blocks are bad than are kept in reserve, and too few good ones are left.
     WornOut {
-        /// Blocks that are bad.
+        /// The number of bad blocks.
         bad_blocks: u32,
     },
     /// Every block is erased: there is no index; format the chip.
     Blank,
-    /// The chip holds bytes, but no page of this library.
+    /// The chip holds data, but no page of this library.
     NotNandina,
-    /// The medium is of another format version.
+    /// The medium has another format version.
     Version {
         /// Version on the medium.
         found: u8,
     },
     /// The medium was made with another setting.
     Mismatch {
-        /// Which setting. The text of the error names systems by their keys; their numbers
-        /// ([`key_of`](crate::place::key_of)) are `found` and `expected`, and the setting is
-        /// `"system number"`.
+        /// The name of the setting.
+        ///
+        /// For the system it is `"system number"`; `found` and `expected` are then system numbers
+        /// ([`key_of`](crate::place::key_of)), and the text of the error names the systems by their
+        /// keys.
         setting: &'static str,
         /// Its value on the medium.
         found: u32,
@@ -129,7 +133,7 @@ pub enum ReadError<E> {
     },
 }
 
-/// Why a change was refused. Nothing acknowledged before is lost by it.
+/// Why a change was refused. All changes acknowledged before it stay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteError<E> {
     /// The device failed. The next operation mounts the medium again, as after a cut.
@@ -148,17 +152,21 @@ pub enum WriteError<E> {
         /// Bytes given.
         given: usize,
     },
-    /// One more valid page would leave too little room to collect garbage. Removing still works.
+    /// One more valid page would leave too little room to collect garbage.
+    ///
+    /// Removing still works.
     Full {
-        /// Valid pages that are allowed for the tree that there would be: more inner nodes leave
-        /// room for fewer.
+        /// The most valid pages allowed for the tree that the change would produce.
+        ///
+        /// More inner nodes leave room for fewer pages.
         limit_pages: u32,
     },
-    /// More blocks have become bad than were kept in reserve, and those that are left do not
-    /// suffice for the change. Everything can still be read, and removed as long as there is room
-    /// for that.
+    /// More blocks have become bad than were kept in reserve.
+    ///
+    /// Those that are left do not suffice for the change. Everything can still be read, and removed
+    /// as long as there is room for that.
     WornOut {
-        /// Blocks that are bad.
+        /// The number of bad blocks.
         bad_blocks: u32,
     },
     /// A page has no room for a node of one more level. Removing still works.
@@ -180,7 +188,8 @@ impl<E> From<Fault<E>> for ReadError<E> {
         match fault {
             Fault::Device(error) => Self::Device(error),
             Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
-            // A read writes nothing, so room is never missing. It is mended by the next mount.
+            // A read itself writes nothing, so only a recovery before it can lack room. The next
+            // mount repairs this.
             Fault::NoRoom { .. } | Fault::WornOut { .. } | Fault::TooHigh { .. } => {
                 Self::Corrupt { page: PageNumber(0), reason: Damage::NoRoomToRecover }
             }

@@ -2,11 +2,15 @@
 
 use core::fmt;
 
-/// Why an operation on [`Pairs`](crate::Pairs) failed. `E` is the error of the index.
+/// Why an operation on [`Pairs`](crate::Pairs) failed.
+///
+/// `E` is the error of the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PairError<E> {
-    /// The index cannot hold pairs whose values have so many bytes: its own values must have 0
-    /// bytes, and a value and the record behind it at least 1 byte each of a key.
+    /// The index cannot hold pairs with values of this size.
+    ///
+    /// Its own values must have 0 bytes, and its keys must be long enough for a pair's value and
+    /// record of at least 1 byte each.
     Unsuited {
         /// Bytes of a pair's value, as given.
         pair_value_bytes: usize,

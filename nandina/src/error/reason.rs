@@ -1,4 +1,4 @@
-//! Reasons, each one of a few. Their texts take room only in programs that print them.
+//! The reasons behind errors. Programs that never print them do not link the texts.
 
 use core::fmt;
 
@@ -18,7 +18,7 @@ pub enum Damage {
     NotInCheckpoint,
     /// Two nodes refer to it.
     ReferredTwice,
-    /// It lacks a node that its header tells of.
+    /// It lacks a node that its header lists.
     LacksNodeOfHeader,
     /// A pointer leads beyond the chip.
     BeyondChip,
@@ -30,22 +30,23 @@ pub enum Damage {
     OtherRoot,
     /// It claims more records than the chip holds.
     TooManyRecords,
-    /// A node is not what it was on the way down.
+    /// A node differs from the one seen on the way down.
     NodeChanged,
     /// A node is empty.
     NodeEmpty,
     /// A node has more records than it may.
     NodeTooFull,
-    /// It is no logical page but referenced.
+    /// It is referenced but is no logical page.
     NoLogicalPage,
-    /// Neither of its two pages holds the node that is referenced.
+    /// Neither of its two shadow pages holds the referenced node.
     NeitherTwin,
-    /// The table of mappings has no room for those of this index: open it with as many bytes as
-    /// before.
+    /// The mapping table is too small for the mappings of this index.
+    ///
+    /// Open it with as many bytes as before.
     TableTooSmall,
-    /// Its level is not one of the tree.
+    /// Its level is not a level of the tree.
     LevelBeyondTree,
-    /// It does not hold what was written.
+    /// It does not hold the bytes that were written.
     NotAsWritten,
     /// It belongs to another index.
     OtherIndex,
@@ -53,7 +54,7 @@ pub enum Damage {
     AfterRoot,
     /// It is no node.
     NoNode,
-    /// It is erased but referenced.
+    /// It is referenced but erased.
     Erased,
     /// Its checksum does not match.
     Checksum,
@@ -111,46 +112,49 @@ pub enum BadOption {
     KeyBytes,
     /// `value_bytes` must be at most 65535.
     ValueBytes,
-    /// `page_buffers` must be at least what the system needs, at most 16.
+    /// `page_buffers` must be at least what the system needs and at most 16.
     PageBuffers,
     /// A block must have 2 to 4095 pages.
     PagesPerBlock,
     /// `write_cache` and checkpoints are for systems that write paths.
     NoPaths,
-    /// Victims kept count of are for systems that write paths.
+    /// [`Victims::Tracked`](crate::Victims::Tracked) is for systems that write paths.
     TrackedWithoutPaths,
-    /// A read_cache needs the feature read-cache of this library.
+    /// A `read_cache` needs the feature `read-cache` of this library.
     ReadCacheNotBuilt,
-    /// `read_cache` and write_cache must be at most 65535 pages.
+    /// `read_cache` and `write_cache` must be at most 65535 pages.
     CachePages,
-    /// A write_buffer needs the feature write-buffer of this library.
+    /// A `write_buffer` needs the feature `write-buffer` of this library.
     WriteBufferNotBuilt,
     /// `mapping_bytes` must be at most 2^24.
     MappingBytes,
-    /// `mapping_bytes` have no room for the mappings of this index: open it with as many as before.
+    /// `mapping_bytes` is too small for the mappings of this index.
+    ///
+    /// Open it with as many as before.
     TableTooSmall,
-    /// Validity by search and victims that are kept count of need the feature `paper-modes` of this
-    /// library.
+    /// Validity by search and tracked victims need the feature `paper-modes`.
     PaperModesNotBuilt,
-    /// Validity by search is not for logical pages, a write cache, checkpoints or victims kept
-    /// count of.
+    /// Validity by search does not suit the other options or the system.
+    ///
+    /// It excludes logical pages, a write cache, checkpoints and tracked victims.
     NotSearched,
     /// `write_buffer` must be at most 65535 pages.
     WriteBufferPages,
-    /// `write_buffer_changes` and write_buffer_ticks must be None or at least 1.
+    /// `write_buffer_changes` and `write_buffer_ticks` must be `None` or at least 1.
     WriteBufferBounds,
     /// A change must fit in the write buffer: key, value and one bit.
     WriteBufferTooSmall,
     /// A chip must have fewer than 2^31 pages.
     Pages,
-    /// Victims must keep count of 1 to 64 blocks.
+    /// [`Victims::Tracked`](crate::Victims::Tracked) takes 1 to 64 blocks.
     TrackedBlocks,
-    /// Checkpoints are for blocks whose erases are counted.
+    /// Checkpoints need blocks whose erases are counted.
     CheckpointsUncounted,
-    /// Checkpoints must be None or 1 to 12.
+    /// Checkpoints must be `None` or 1 to 12.
     Checkpoints,
-    /// No checkpoints on this chip: it is too large for one to fit in a block, or its blocks or
-    /// pages are too small.
+    /// This chip cannot have checkpoints.
+    ///
+    /// It is too large for one to fit in a block, or its blocks or pages are too small.
     CheckpointTooLarge,
     /// A page must have at least 40 bytes, its spare area included.
     PageBytes,

@@ -1,4 +1,4 @@
-//! What a chip allows and what it endangers, as data; and what a system needs of it, as data too.
+//! What a chip allows and endangers, and what a system needs of it, as data.
 
 use core::fmt;
 use core::ops::Range;
@@ -6,29 +6,35 @@ use core::ops::Range;
 /// What a chip allows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capabilities {
-    /// NOP: programs allowed for one page between erases, at least 1. `None`: any number, as NOR
-    /// allows, each of which changes bits from 1 to 0.
+    /// NOP: programs allowed for one page between erases, at least 1.
+    ///
+    /// `None` means any number, as NOR flash allows; each of them only changes bits from 1 to 0.
     pub programs_per_page: Option<u8>,
     /// The pages of a block must be programmed in rising order.
     pub in_order: bool,
     /// Which pages share their cells.
     pub pairing: Pairing,
-    /// A single page can be replaced whatever it holds: a page erase, or the card's own FTL.
+    /// A single page can be replaced whatever it holds.
+    ///
+    /// The chip has a page erase, or its own FTL (a card).
     pub rewrite: bool,
-    /// Some bytes of a page can be programmed again after the page was, as often as
-    /// [`programs_per_page`](Self::programs_per_page) says (rule 15). The driver of a NAND chip
-    /// sets it only if the chip's ECC survives partial programs: if codewords can be programmed
-    /// apart, or the ECC of bytes that are still ones is ones.
+    /// Some bytes of a page can be programmed again after the page (rule 15).
+    ///
+    /// This is allowed as often as [`programs_per_page`](Self::programs_per_page) says. The driver
+    /// of a NAND chip sets it only if the chip's ECC survives partial programs: if codewords can be
+    /// programmed separately, or the ECC of bytes that are all ones is all ones.
     pub overwrite: bool,
-    /// Blocks in a thousand that the maker lets go bad over the chip's life, those that are bad
-    /// from the factory included. So many blocks are kept in reserve.
+    /// Blocks in a thousand that the maker expects to go bad over the chip's life.
+    ///
+    /// Those that are bad from the factory are included. The index keeps this share of the blocks
+    /// in reserve.
     pub bad_blocks_per_mille: u8,
 }
 
 impl Capabilities {
-    /// Blocks of `blocks` that may go bad in the chip's life: rounded up.
+    /// How many of `blocks` may go bad in the chip's life, rounded up.
     pub const fn bad_blocks_max(&self, blocks: u32) -> u32 {
-        // In parts, since a division of 64 bits takes half a kilobyte of code on small
+        // In two parts, because a division of 64 bits takes half a kilobyte of code on small
         // microcontrollers.
         let per_mille = self.bad_blocks_per_mille as u32;
         blocks / 1000 * per_mille + (blocks % 1000 * per_mille).div_ceil(1000)
@@ -42,18 +48,21 @@ impl Capabilities {
 /// its SLC mode would offer them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pairing {
-    /// Each page has cells of its own.
+    /// No two pages share cells.
     None,
-    /// MLC: page 0 and the odd pages but the last are lower pages; an upper page shares cells with
-    /// the page three before it; page 2 with page 0, and a last page with an odd number with the
-    /// page two before it.
+    /// MLC pairs: an upper page shares cells with the page three before it.
+    ///
+    /// Page 0 and the odd pages except the last are lower pages. Page 2 pairs with page 0, and a
+    /// last page with an odd number with the page two before it.
     DistanceThree,
-    /// The pages of a block share word lines, so many pages each, one after another.
+    /// The pages of a block share word lines: this many consecutive pages each.
     WordLines(u8),
 }
 
 impl Pairing {
-    /// The pages that a cut in a program of page `index` may damage, numbers counted in the block.
+    /// The pages that a cut in a program of page `index` may damage.
+    ///
+    /// Pages are numbered within the block.
     pub const fn endangers(self, index: u32, pages_per_block: u32) -> Range<u32> {
         match self {
             Self::None => 0..0,
@@ -76,7 +85,7 @@ impl Pairing {
         }
     }
 
-    /// How many pages of a block are safe.
+    /// The number of safe pages of a block.
     pub const fn safe_pages(self, pages_per_block: u32) -> u32 {
         match self {
             Self::None => pages_per_block,
@@ -85,7 +94,9 @@ impl Pairing {
         }
     }
 
-    /// The safe page at `place`, counted from 0 over the safe pages of a block.
+    /// The page number, within its block, of the safe page at `place`.
+    ///
+    /// `place` counts the safe pages of a block from 0.
     pub const fn safe_page(self, place: u32) -> u32 {
         match self {
             Self::None => place,
@@ -99,7 +110,7 @@ impl Pairing {
 /// What a system needs of a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Needs {
-    /// Programs of one page between erases.
+    /// Programs of one page between erases that the chip must allow.
     pub programs_per_page: u8,
     /// Pages that can be replaced in place.
     pub rewrite: bool,
@@ -114,7 +125,7 @@ impl Needs {
     pub const NOTHING: Self =
         Self { programs_per_page: 1, rewrite: false, overwrite: false, no_bad_blocks: false };
 
-    /// What `capabilities` lack of this, if they lack anything.
+    /// The first need that `capabilities` do not meet, or `None`.
     pub fn missing(&self, capabilities: &Capabilities) -> Option<Missing> {
         match capabilities.programs_per_page {
             Some(allowed) if allowed < self.programs_per_page => {
@@ -179,7 +190,7 @@ mod tests {
                 let safe = (0..pages).filter(|&index| pairing.endangers(index, pages).is_empty());
                 let counted = (0..pairing.safe_pages(pages)).map(|place| pairing.safe_page(place));
                 assert!(safe.eq(counted), "{pairing:?}, {pages} pages");
-                // Only pages that are safe are endangered: those programmed before.
+                // Only safe pages are endangered: those programmed earlier.
                 for index in 0..pages {
                     for endangered in pairing.endangers(index, pages) {
                         assert!(endangered < index, "{pairing:?}: {index} endangers {endangered}");

@@ -1,4 +1,6 @@
-//! Sizes, counts and typed numbers of a chip. No page number is ever mixed with a block number.
+//! Sizes, counts and typed numbers of a chip.
+//!
+//! Distinct types keep page numbers and block numbers apart.
 
 use core::fmt;
 
@@ -27,7 +29,7 @@ impl fmt::Display for BlockNumber {
 pub struct Geometry {
     /// Bytes of main data in a page.
     pub page_bytes: u32,
-    /// Bytes of spare area beside a page's main data; 0 where there is none.
+    /// Bytes of spare area beside a page's main data; 0 if there is none.
     pub spare_bytes: u32,
     /// Pages in a block, at least 1.
     pub pages_per_block: u32,

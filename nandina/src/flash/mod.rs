@@ -1,7 +1,7 @@
-//! What a flash chip is: its geometry, its capabilities, and the contract that every driver keeps.
+//! What a flash chip is: geometry, capabilities, and the contract of every driver.
 //!
-//! Nothing here knows of trees, nodes or records. A driver for real hardware implements [`Flash`];
-//! `nandina-sim` implements it strictly, so that a broken rule is an error at once.
+//! This module knows nothing of trees, nodes or records. A driver for real hardware implements
+//! [`Flash`]; `nandina-sim` implements it strictly, so that a broken rule is an error at once.
 
 mod capabilities;
 mod geometry;
@@ -19,9 +19,9 @@ pub use profile::{Profile, Timing};
 ///
 /// The rules are numbered so that errors and tests can cite them.
 ///
-/// 1. **Erase before program.** A page may be programmed only when its block was erased since, and
-///    the page then programmed fewer than [`Capabilities::programs_per_page`] times (NOP). A
-///    program that was cut counts, even when no bit of it can be seen.
+/// 1. **Erase before program.** A page may be programmed only if its block was erased and the page
+///    was since programmed fewer than [`Capabilities::programs_per_page`] times (NOP). A program
+///    that was cut counts, even if no bit of it can be seen.
 /// 2. **Bits fall.** A program changes bits from 1 to 0 only; an erase sets every bit of a block,
 ///    main and spare area, to 1. An erased page reads as `0xFF`.
 /// 3. **Order.** Where [`Capabilities::in_order`] is set, the pages of a block are programmed in
@@ -30,56 +30,60 @@ pub use profile::{Profile, Timing};
 ///    ([`Geometry::page_bytes`]) and the first bytes of the spare area, at most
 ///    [`Geometry::spare_bytes`] of them. Spare bytes beyond those given are not programmed.
 /// 5. **Bounds.** Page and block numbers lie below [`Geometry::pages`] and [`Geometry::blocks`].
-/// 6. **A cut during a program** leaves any mixture of old and new bits in that page, or a page
-///    that cannot be read, and changes nothing else but what rule 13 says. The bits of that page
-///    are *unstable*: each read may find the old bits, the new ones or another mixture, corrected
-///    or [`ErrorKind::Uncorrectable`], whether there is an ECC or not. So it stays until an erase
-///    of the block, or a rewrite of the page (rule 14), returns `Ok`. A bit that a later program of
-///    the page lets fall (rules 2 and 15) is 0 from then on.
+/// 6. **A cut during a program** leaves that page as any mixture of old and new bits, or
+///    unreadable. No other page changes except as rule 13 says. The bits of that page are
+///    *unstable*: each read may find the old bits, the new ones or another mixture, corrected or
+///    [`ErrorKind::Uncorrectable`], whether there is an ECC or not. They stay unstable until an
+///    erase of the block, or a rewrite of the page (rule 14), returns `Ok`. A bit that a later
+///    program of the page lets fall (rules 2 and 15) is 0 from then on.
 /// 7. **A cut during an erase** leaves the whole block undefined, and changes nothing else. Each of
-///    its pages is unstable (rule 6) between what it held and ones, until an erase of the block
+///    its pages is unstable (rule 6) between its old content and ones, until an erase of the block
 ///    returns `Ok`.
 /// 8. **Durable on return.** A program or an erase that returned `Ok` survives any later cut.
-/// 9. **No life after a cut.** Once power is lost, every operation fails until it is restored.
-/// 10. **Bad blocks.** A block that [`is_bad`](Flash::is_bad) is neither programmed nor erased.
-///     What it held before it was marked can still be read.
-/// 11. **Reported failure.** A program that fails ([`ErrorKind::ProgramFailed`]) leaves its page as
-///     rule 6 does, one erase ([`ErrorKind::EraseFailed`]) its block as rule 7 does: unstable. The
-///     chip lives on. What fails with [`ErrorKind::Other`] while power stays was done, was not
-///     done, or was torn in the same way.
-/// 12. **Flipped bits.** A read gives the bytes that were programmed and says whether the ECC had
-///     to correct so many bits that the page should be refreshed ([`Reading`]); or it fails with
+/// 9. **Dead after a cut.** Once power is lost, every operation fails until power is restored.
+/// 10. **Bad blocks.** A block for which [`is_bad`](Flash::is_bad) holds is neither programmed nor
+///     erased. Its content from before it was marked can still be read.
+/// 11. **Reported failure.** A failed program ([`ErrorKind::ProgramFailed`]) leaves its page in the
+///     state of rule 6, a failed erase ([`ErrorKind::EraseFailed`]) its block in the state of rule
+///     7: unstable. The chip stays alive. An operation that fails with [`ErrorKind::Other`] while
+///     power stays was completed, was not started, or was torn in the same way.
+/// 12. **Flipped bits.** A read returns the bytes that were programmed, and reports whether the ECC
+///     corrected enough bits that the page should be refreshed ([`Reading`]). Or it fails with
 ///     [`ErrorKind::Uncorrectable`], which concerns that page alone. This holds for the spare bytes
 ///     too: a driver whose ECC does not cover them has a [`Geometry::spare_bytes`] of 0.
 /// 13. **Shared cells.** A cut during a program may also damage the pages that
-///     [`Pairing::endangers`] names.
+///     [`Pairing::endangers`] lists.
 /// 14. **Rewrite.** Where [`Capabilities::rewrite`] is set, a page may be replaced whatever it
 ///     holds. A cut leaves that page undefined and unstable (rule 6), and so does a failure,
 ///     reported as [`ErrorKind::ProgramFailed`]; no other page changes. Elsewhere `rewrite` is
 ///     never called.
 /// 15. **Overwrite.** Where [`Capabilities::overwrite`] is set, some of the main data of a page may
-///     be programmed again, if the page was programmed since its block was erased. That is one
-///     program of the page: NOP (rule 1), falling bits (rule 2), order (rule 3: where pages rise,
-///     only the page programmed last in its block) and bad blocks (rule 10) hold for it. A cut
-///     leaves any mixture of old and new bits in those bytes, and so does a failure, reported as
-///     [`ErrorKind::ProgramFailed`]. They are unstable (rule 6). Nothing else changes but what rule
-///     13 says: unlike after rule 6 the page can be read; where the chip has an ECC a read may
-///     fail, but not when it is repeated at once. Elsewhere `overwrite` is never called.
+///     be programmed again, if the page was programmed since its block was erased. This counts as
+///     one program of the page: NOP (rule 1), falling bits (rule 2), order (rule 3: on a chip with
+///     ordered pages, only the page programmed last in its block) and bad blocks (rule 10) hold for
+///     it. A cut leaves any mixture of old and new bits in those bytes, and so does a failure,
+///     reported as [`ErrorKind::ProgramFailed`]. Those bytes are unstable (rule 6). Nothing else
+///     changes except as rule 13 says. Unlike after rule 6 the page stays readable: where the chip
+///     has an ECC a read may fail, but it succeeds if it is repeated at once. Elsewhere `overwrite`
+///     is never called.
 pub trait Flash {
-    /// What went wrong in the device. It is handed to the caller of the index unchanged.
+    /// The error of the device. The index passes it to its caller unchanged.
     type Error: FlashError;
 
-    /// Sizes and counts. They never change while the chip is open. An index asks each time instead
-    /// of keeping them: let them be constants.
+    /// Sizes and counts. They never change while the chip is open.
+    ///
+    /// An index calls this each time instead of keeping a copy: return a constant.
     fn geometry(&self) -> Geometry;
 
-    /// What the chip can do beyond the minimum. It never changes while the chip is open, and is
-    /// asked each time, too.
+    /// What the chip can do beyond the minimum. Constant while the chip is open.
+    ///
+    /// An index calls this each time, too.
     fn capabilities(&self) -> Capabilities;
 
-    /// Whether a read can return [`Reading::Corrected`]: the chip has an ECC that counts the bits
-    /// that it corrects. If not, idle steps read no page only to see how well it can be read.
-    /// Default: true.
+    /// Whether a read can return [`Reading::Corrected`]. Default: true.
+    ///
+    /// This is so if the chip has an ECC that counts the bits that it corrects. If not, idle steps
+    /// read no page only to see how well it can be read.
     fn reports_corrections(&self) -> bool {
         true
     }
@@ -97,9 +101,10 @@ pub trait Flash {
         crate::checksum::of(pieces)
     }
 
-    /// Reads the main data of `page` and the first `spare.len()` bytes of its spare area.
+    /// Reads the main data and the start of the spare area of `page`.
     ///
-    /// `main` is [`Geometry::page_bytes`] long (rule 4). Cost: one page read.
+    /// `main` is [`Geometry::page_bytes`] long (rule 4); `spare` receives the first `spare.len()`
+    /// bytes of the spare area. Cost: one page read.
     fn read(
         &mut self,
         page: PageNumber,
@@ -107,35 +112,41 @@ pub trait Flash {
         spare: &mut [u8],
     ) -> Result<Reading, Self::Error>;
 
-    /// Programs the main data of `page` and the first `spare.len()` bytes of its spare area.
+    /// Programs the main data and the start of the spare area of `page`.
     ///
-    /// `main` is [`Geometry::page_bytes`] long (rule 4). Cost: one page program.
+    /// `main` is [`Geometry::page_bytes`] long (rule 4); `spare` goes to the first `spare.len()`
+    /// bytes of the spare area. Cost: one page program.
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error>;
 
     /// Erases `block`. Cost: one block erase.
     fn erase(&mut self, block: BlockNumber) -> Result<(), Self::Error>;
 
-    /// Replaces `page` as a whole (rule 14). A driver of a chip without this capability answers an
-    /// error.
+    /// Replaces `page` as a whole (rule 14).
+    ///
+    /// A driver of a chip without this capability returns an error.
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error>;
 
-    /// Programs `bytes` into the main data of `page` from byte `offset` on (rule 15). `bytes` are
-    /// one or more, end within the main data, and are what is to stand there: no bit of them is 1
-    /// where the page has 0. Cost: one page program and the transfer of these bytes alone. A driver
-    /// of a chip without this capability answers an error.
+    /// Programs `bytes` into the main data of `page`, from byte `offset` on (rule 15).
+    ///
+    /// `bytes` has at least one byte, ends within the main data, and is the new content: none of
+    /// its bits is 1 where the page has 0. Cost: one page program and the transfer of these bytes
+    /// alone. A driver of a chip without this capability returns an error.
     fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8])
     -> Result<(), Self::Error>;
 
-    /// Whether `block` is bad, from the factory or since. Asked once for each block by a mount, and
-    /// once more where there is no checkpoint to be used, so a driver does well to keep its table
-    /// in RAM. Default: no block is.
+    /// Whether `block` is bad, from the factory or since. Default: no block is.
+    ///
+    /// A mount calls this once for each block, and once more if there is no usable checkpoint. So a
+    /// driver should keep its table in RAM.
     fn is_bad(&mut self, block: BlockNumber) -> Result<bool, Self::Error> {
         let _ = block;
         Ok(false)
     }
 
-    /// Marks `block` as bad for ever. Only called for blocks that hold no valid page. Default:
-    /// nothing, for chips without such marks; then a worn block is found out anew after each mount.
+    /// Marks `block` as bad for ever. Only called for blocks that hold no valid page.
+    ///
+    /// Default: does nothing, for chips without such marks. A worn block then fails once more after
+    /// each mount.
     fn mark_bad(&mut self, block: BlockNumber) -> Result<(), Self::Error> {
         let _ = block;
         Ok(())
@@ -145,28 +156,30 @@ pub trait Flash {
 /// How well a page could be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reading {
-    /// As programmed.
+    /// The bytes as programmed.
     Clean,
-    /// As programmed, but the ECC had much to correct: the page should be written elsewhere soon.
+    /// The bytes as programmed, but after many corrections by the ECC.
+    ///
+    /// The page should be written elsewhere soon.
     Corrected,
 }
 
-/// An error of a device that can say what it means for the index.
+/// An error of a device, classified by what it means for the index.
 pub trait FlashError: core::fmt::Debug {
-    /// What the index has to do about it.
+    /// How the index has to react to it.
     fn kind(&self) -> ErrorKind;
 }
 
 /// What an error of a device means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorKind {
-    /// The chip reports that it could not program the page: the block is given up.
+    /// The chip reports a failed program: the index gives the block up.
     ProgramFailed,
-    /// The chip reports that it could not erase the block: it is given up.
+    /// The chip reports a failed erase: the index gives the block up.
     EraseFailed,
     /// More bits of the page are wrong than the ECC can correct.
     Uncorrectable,
-    /// Anything else: the operation is given up, the next one mounts again.
+    /// Any other error: the operation is abandoned, and the next one mounts again.
     Other,
 }
 

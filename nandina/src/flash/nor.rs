@@ -1,6 +1,7 @@
-//! Any `NorFlash` of the crate `embedded-storage` as a chip that carries an index (feature
-//! `embedded-storage`). No byte is written twice between erases, so plain `NorFlash` suffices,
-//! unless a system overwrites: that takes a `MultiwriteNorFlash`.
+//! Any `NorFlash` of the crate `embedded-storage` as a chip that carries an index.
+//!
+//! This needs the feature `embedded-storage`. No byte is written twice between erases, so plain
+//! `NorFlash` suffices, unless a system overwrites: that takes a `MultiwriteNorFlash`.
 
 use embedded_storage::nor_flash::{MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind};
 
@@ -8,37 +9,37 @@ use super::{
     BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber, Pairing, Reading,
 };
 
-/// A `NorFlash`, cut into pages of a size that the caller chooses.
+/// A `NorFlash`, divided into pages of a size that the caller chooses.
 ///
-/// A block is an erase unit, [`NorFlash::ERASE_SIZE`] bytes; what is left of the capacity behind
-/// the last whole block is not used. There is no spare area. A page may be larger than what the
-/// part programs at once: a page that power cut half way is told by its checksum.
+/// A block is an erase unit, [`NorFlash::ERASE_SIZE`] bytes; any capacity behind the last whole
+/// block is not used. There is no spare area. A page may be larger than the part programs at once:
+/// its checksum shows whether a power cut interrupted it.
 ///
-/// A write or erase that the flash refuses, though the call was in order, is taken for a sector
-/// that is worn out: the index writes elsewhere. NOR flash has no place for bad-block marks, so
-/// such a sector is met again after the next mount, at the cost of one failed call.
+/// If the flash refuses a valid write or erase, the sector counts as worn out, and the index writes
+/// elsewhere. NOR flash has no place for bad-block marks, so after the next mount such a sector
+/// costs one failed call again.
 pub struct NorPages<F> {
     flash: F,
     page_bytes: u32,
     bad_blocks_per_mille: u8,
-    /// The flash may be written again between erases, byte by byte.
+    /// The bytes of the flash may be written again between erases.
     multiwrite: bool,
 }
 
-/// Why a `NorFlash` cannot be cut into such pages.
+/// Why a `NorFlash` cannot be divided into such pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NorLayoutError {
-    /// A page must be a multiple of what can be read and written at once.
+    /// The page size is not a multiple of the unit of reads or writes.
     Unit {
         /// Bytes read or written at once.
         unit_bytes: u32,
     },
-    /// An erase unit must hold at least two whole pages and nothing else.
+    /// An erase unit is not a whole number of pages, two or more.
     Block {
         /// Bytes of an erase unit.
         block_bytes: u32,
     },
-    /// Overwriting takes a flash that writes single bytes.
+    /// The flash does not write single bytes, as overwriting requires.
     Overwrite {
         /// Bytes written at once.
         unit_bytes: u32,
@@ -64,8 +65,9 @@ impl core::fmt::Display for NorLayoutError {
 impl core::error::Error for NorLayoutError {}
 
 impl<F: NorFlash> NorPages<F> {
-    /// Pages of `page_bytes` on `flash`. Smaller pages cost less RAM, larger ones carry higher
-    /// trees: 512 to 4096 bytes are usual.
+    /// Divides `flash` into pages of `page_bytes`.
+    ///
+    /// Smaller pages cost less RAM, larger ones carry higher trees: 512 to 4096 bytes are usual.
     pub fn new(flash: F, page_bytes: u32) -> Result<Self, NorLayoutError> {
         for unit_bytes in [F::READ_SIZE as u32, F::WRITE_SIZE as u32] {
             if page_bytes == 0 || !page_bytes.is_multiple_of(unit_bytes) {
@@ -79,13 +81,14 @@ impl<F: NorFlash> NorPages<F> {
         Ok(Self { flash, page_bytes, bad_blocks_per_mille: 0, multiwrite: false })
     }
 
-    /// The same flash, with blocks kept in reserve for ones that wear out, in thousandths of its
-    /// blocks. Default: 0, and the index holds less as sectors fail.
+    /// Keeps blocks in reserve for ones that wear out, in thousandths of the blocks.
+    ///
+    /// Default: 0; then the capacity of the index shrinks as sectors fail.
     pub fn with_bad_blocks_per_mille(self, bad_blocks_per_mille: u8) -> Self {
         Self { bad_blocks_per_mille, ..self }
     }
 
-    /// The flash again.
+    /// Returns the flash.
     pub fn into_inner(self) -> F {
         self.flash
     }
@@ -96,8 +99,10 @@ impl<F: NorFlash> NorPages<F> {
 }
 
 impl<F: MultiwriteNorFlash> NorPages<F> {
-    /// As [`NorPages::new`], and the pages can be overwritten (rule 15), any number of times
-    /// between erases. The flash must write single bytes.
+    /// As [`NorPages::new`], with pages that can be overwritten (rule 15).
+    ///
+    /// They can be overwritten any number of times between erases. The flash must write single
+    /// bytes.
     pub fn multiwrite(flash: F, page_bytes: u32) -> Result<Self, NorLayoutError> {
         if F::WRITE_SIZE != 1 {
             return Err(NorLayoutError::Overwrite { unit_bytes: F::WRITE_SIZE as u32 });
@@ -106,7 +111,7 @@ impl<F: MultiwriteNorFlash> NorPages<F> {
     }
 }
 
-/// What a `NorFlash` answered, or a call that it has no answer to.
+/// An error of a `NorFlash`, or a call that a `NorFlash` cannot serve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NorError<E> {
     /// The flash could not read.

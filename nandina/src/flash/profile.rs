@@ -1,7 +1,7 @@
-//! Datasheet profiles of chips: geometry, capabilities, latencies, ECC and endurance, with their
-//! source.
+//! Datasheet profiles of chips: sizes, capabilities, latencies, ECC, endurance.
 //!
-//! A profile is data only. No code in the library behaves differently because of a chip's name.
+//! Each profile cites its source. A profile is data only. No code in the library behaves
+//! differently because of a chip's name.
 
 use super::{Capabilities, Geometry, Pairing};
 
@@ -11,28 +11,28 @@ use super::{Capabilities, Geometry, Pairing};
 /// main data and all of its spare area, since a controller moves the ECC bytes with every page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
-    /// Nanoseconds of a read beside the transfer.
+    /// Nanoseconds of a read, without the transfer.
     pub read_ns: u64,
     /// Nanoseconds for each byte read.
     pub read_byte_ns: u64,
-    /// Nanoseconds of a program beside the transfer.
+    /// Nanoseconds of a program, without the transfer.
     pub program_ns: u64,
     /// Nanoseconds for each byte programmed.
     pub program_byte_ns: u64,
     /// Nanoseconds to erase a block.
     pub erase_ns: u64,
-    /// Nanoseconds that a rewrite takes beyond a program; 0 where there is no rewrite, or no extra
-    /// cost.
+    /// Nanoseconds that a rewrite takes beyond a program.
+    ///
+    /// 0 if there is no rewrite, or no extra cost.
     pub rewrite_extra_ns: u64,
-    /// Nanoseconds that a read takes more if it does not go on behind the page read before.
+    /// Extra nanoseconds of a read that does not follow the page read before.
     pub random_read_extra_ns: u64,
-    /// Nanoseconds that a program takes more if it does not go on behind the page programmed
-    /// before.
+    /// Extra nanoseconds of a program that does not follow the page programmed before.
     pub random_program_extra_ns: u64,
 }
 
 impl Timing {
-    /// Nothing takes time: a base for the timings of chips that lack some of these costs.
+    /// All times 0: a base for the timings of chips that lack some of these costs.
     const NOTHING: Self = Self {
         read_ns: 0,
         read_byte_ns: 0,
@@ -50,10 +50,11 @@ impl Timing {
 pub struct Ecc {
     /// Bytes that are corrected together.
     pub codeword_bytes: u32,
-    /// Wrong bits in a codeword that can be corrected; 0: there is no ECC, and wrong bits are read
-    /// as they are.
+    /// Wrong bits in a codeword that can be corrected.
+    ///
+    /// 0 means that there is no ECC: wrong bits are read uncorrected.
     pub bits: u8,
-    /// Wrong bits in a codeword from which a read answers that the page should be refreshed.
+    /// Wrong bits in a codeword from which a read reports that a refresh is due.
     pub refresh_bits: u8,
 }
 
@@ -62,14 +63,14 @@ impl Ecc {
     pub const NONE: Self = Self { codeword_bytes: 512, bits: 0, refresh_bits: 0 };
 }
 
-/// A chip that can be bought, or could.
+/// A chip that is, or was, on the market.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Profile {
     /// The name by which programs choose this chip.
     pub key: &'static str,
     /// One line for people.
     pub summary: &'static str,
-    /// Datasheet or paper, and what was assumed beyond it.
+    /// Datasheet or paper, and the assumptions beyond it.
     pub source: &'static str,
     /// Sizes and counts.
     pub geometry: Geometry,
@@ -88,12 +89,12 @@ impl Profile {
         (self.geometry.page_bytes + self.geometry.spare_bytes) as u64
     }
 
-    /// Nanoseconds of one page read that goes on behind the one before.
+    /// Nanoseconds of one page read that follows the previous page.
     pub const fn page_read_ns(&self) -> u64 {
         self.timing.read_ns + self.whole_page() * self.timing.read_byte_ns
     }
 
-    /// Nanoseconds of one page program that goes on behind the one before.
+    /// Nanoseconds of one page program that follows the previous page.
     pub const fn page_program_ns(&self) -> u64 {
         self.timing.program_ns + self.whole_page() * self.timing.program_byte_ns
     }
@@ -104,7 +105,9 @@ impl Profile {
         self
     }
 
-    /// The same chip with pages that share no cells, as the papers' models take MLC chips to be.
+    /// The same chip with pages that share no cells.
+    ///
+    /// The papers' models assume this of MLC chips.
     pub const fn without_pairing(mut self) -> Self {
         self.capabilities.pairing = Pairing::None;
         self
@@ -251,7 +254,9 @@ pub const DATAFLASH_264: Profile = Profile {
     ..DATAFLASH
 };
 
-/// SD card as a block device of 512-byte sectors, 16 MiB of it: a device of the VMTree paper.
+/// SD card as a block device of 512-byte sectors: a device of the VMTree paper.
+///
+/// 16 MiB of it are used.
 pub const SD: Profile = Profile {
     key: "sd",
     summary: "SD card behind its own FTL, 512 B sectors, 16 MiB of it",

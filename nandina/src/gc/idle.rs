@@ -1,6 +1,7 @@
-//! What is done while the device is idle: garbage is collected before it has to be, in steps of
-//! bounded length, and pages that nobody reads are read, so that rot is found while the ECC can
-//! mend it.
+//! Idle steps: garbage collection ahead of need, in steps of bounded length.
+//!
+//! They also read pages that are never read otherwise (patrol), so that decay is found while the
+//! ECC can still correct it.
 
 use super::{PageOwner, floor, next_valid, next_victim, note_refreshed, review_reserve, save};
 use crate::error::Fault;
@@ -11,17 +12,18 @@ use crate::flash::{BlockNumber, Flash, PageNumber};
 pub struct Idle {
     /// Chip operations used.
     pub operations: u32,
-    /// There is more that such steps can do: call again when there is time.
+    /// Further steps have work to do: call again when there is time.
     pub more: bool,
-    /// Cuts have used up part of the reserve, and the victim has to be found by reading: that is
-    /// left to the next change.
+    /// Cuts have touched the reserve, and finding the victim takes reads.
+    ///
+    /// This work is left to the next change.
     pub left_to_change: bool,
 }
 
 /// Why a page is moved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
-    /// The next change has no room.
+    /// The next change lacks room.
     Gain,
     /// The ECC found it weak.
     Weak,
@@ -29,18 +31,18 @@ enum Cause {
     Bad,
     /// Its block is to be erased ahead of need.
     Ahead,
-    /// Its block has rested while others wore out.
+    /// Its block holds cold data while others wear out.
     Rested,
 }
 
 enum Due {
     Nothing,
-    /// What only a change can do.
+    /// Work that only a change can do.
     Change,
     Move(PageNumber, Cause),
 }
 
-/// Does part of the work that is due anyway, with at most `budget` chip operations.
+/// Does part of the work that is due, with at most `budget` chip operations.
 pub fn step<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     budget: u32,
@@ -53,7 +55,7 @@ pub fn step<'b, F: Flash>(
         let left = self::left(owner, start, budget);
         let (page, cause) = match due {
             Due::Nothing => {
-                // After that erase another block's data may have rested too long.
+                // After this erase another block may hold data that is too cold.
                 if left > owner.log().blocks.wear().reads_by_erase() && owner.prepare_block()? {
                     continue;
                 }
@@ -63,7 +65,7 @@ pub fn step<'b, F: Flash>(
             Due::Change => break (false, true),
             Due::Move(page, cause) => (page, cause),
         };
-        // A page that is to gain room and is moved alone may gain none.
+        // To gain room the page must move together with others: alone it may gain none.
         let least = if cause == Cause::Gain { least(owner) } else { owner.move_cost(0) };
         if left < least {
             if cause == Cause::Weak {
@@ -94,28 +96,30 @@ pub fn step<'b, F: Flash>(
     Ok(Idle { operations, more, left_to_change })
 }
 
-/// What is left of `budget`.
+/// The unused part of `budget`.
 fn left<'b, F: Flash>(owner: &impl PageOwner<'b, F>, start: u32, budget: u32) -> u32 {
     budget.saturating_sub(owner.log().operations().wrapping_sub(start))
 }
 
-/// The least budget with which a step gets on.
+/// The least budget with which a step makes progress.
 pub fn least<'b, F: Flash>(owner: &impl PageOwner<'b, F>) -> u32 {
     let gains = owner.room() < floor(owner);
     owner.move_cost(if gains { owner.pages_beside() } else { 0 })
 }
 
-/// Whether emptying `block` writes fewer pages than it makes free.
+/// Whether emptying `block` writes fewer pages than it frees.
 fn gains<'b, F: Flash>(owner: &impl PageOwner<'b, F>, block: BlockNumber, together: bool) -> bool {
     let together = together && owner.pages_beside() > 0;
     let written = owner.pages_to_empty(owner.log().blocks.valid_in(block), together);
-    // Moved together only as long as there is room: then for all of it.
+    // Pages move together only while there is room, so there must be room for all of them.
     let whole = !together || owner.room() >= floor(owner) + owner.pages_beside() + written;
     whole && written < owner.log().block_pages()
 }
 
-/// The next page to move; `ride` if a step can carry along what stands beside it, `look` if it can
-/// look for data that has rested, which takes a read, and move a page of it.
+/// The next page to move.
+///
+/// `ride` says whether the step can move its neighbours along. `look` says whether it can look for
+/// cold data, which takes a read, and then move a page of it.
 fn due<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     ride: bool,
@@ -157,8 +161,9 @@ fn due<'b, F: Flash>(
     })
 }
 
-/// The first valid page of a block; none where it would have to be searched for, which takes longer
-/// than steps do.
+/// The first valid page of a block.
+///
+/// `None` where it would have to be searched for, which takes longer than a step may.
 fn first_valid<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     block: Option<BlockNumber>,
@@ -169,8 +174,9 @@ fn first_valid<'b, F: Flash>(
     Ok(next_valid(owner, block, 0)?.map(|(page, _)| page))
 }
 
-/// Reads at most `reads` valid pages, going on where the last call ended. Without an ECC that
-/// reports what it corrects there is nothing to find.
+/// Reads at most `reads` valid pages, from where the last call ended.
+///
+/// Without an ECC that reports its corrections there is nothing to find.
 fn patrol<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     mut reads: u32,
@@ -186,7 +192,7 @@ fn patrol<'b, F: Flash>(
         let page = PageNumber(owner.collector().patrol);
         owner.collector_mut().patrol = (page.0 + 1) % pages;
         if owner.log().blocks.is_valid(page) {
-            // A page that cannot be read is reported when its records are asked for.
+            // An unreadable page is reported on access to its records.
             let _ = owner.log_mut().read_raw(page, 0)?;
             reads -= 1;
         }

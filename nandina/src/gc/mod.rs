@@ -1,10 +1,11 @@
-//! Garbage collection: blocks with few valid pages are emptied, so that they can be erased and
-//! written. Bad blocks are emptied first, pages that the ECC found weak are written elsewhere, and
-//! blocks whose data rests are put into circulation.
+//! Garbage collection: empties blocks with few valid pages, so that they can be reused.
 //!
-//! Only the owner of the pages knows which of them are still needed and who must know if one moves,
-//! so it is asked for that ([`PageOwner`]). When, in which order and how much is decided here, for
-//! changes and for idle steps alike (`idle.rs` beside this).
+//! Three other kinds of work belong to it. Bad blocks are emptied first, pages that the ECC found
+//! weak are written elsewhere, and blocks with cold data are put into circulation.
+//!
+//! Only the owner of the pages knows which of them are still needed, and which pointers change if
+//! one moves; the trait [`PageOwner`] asks it. This module decides when, in which order and how
+//! much is moved, for changes and for idle steps alike (`gc/idle.rs`).
 //!
 //! A damaged page never stops a change elsewhere: the block that holds it is left alone.
 
@@ -17,32 +18,32 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::Log;
 
-/// Moves that one change does for other reasons than to gain room.
+/// Moves of one change that serve other purposes than gaining room.
 pub const SPARE_MOVES: u32 = 4;
 
-/// What a collector has done, and what it has to remember.
+/// The state and the counters of a garbage collector.
 #[derive(Default)]
 pub struct Collector {
-    /// Cuts, or blocks that failed, have touched the reserve.
+    /// Whether cuts, or blocks that failed, have touched the reserve.
     reserve_touched: bool,
     collected_blocks: u32,
     refreshed_pages: u32,
-    /// The next page to read for the sake of its ECC.
+    /// The next page that the patrol reads to check its ECC.
     patrol: u32,
 }
 
 impl Collector {
-    /// Blocks of which pages were moved.
+    /// Collected blocks: those of which pages were moved.
     pub const fn collected_blocks(&self) -> u32 {
         self.collected_blocks
     }
 
-    /// Pages that were moved because the ECC found them weak.
+    /// Pages moved because the ECC found them weak.
     pub const fn refreshed_pages(&self) -> u32 {
         self.refreshed_pages
     }
 
-    /// Nothing is known to have touched the reserve.
+    /// Assumes that the reserve is untouched.
     pub const fn forget_reserve(&mut self) {
         self.reserve_touched = false;
     }
@@ -52,124 +53,143 @@ impl Collector {
     }
 }
 
-/// Whoever owns the pages of a log.
+/// The owner of the pages of a log.
 pub trait PageOwner<'b, F: Flash> {
-    /// The log that the pages are in.
+    /// The log that holds the pages.
     fn log(&self) -> &Log<'b, F>;
 
-    /// The log, to change.
+    /// The log, mutable.
     fn log_mut(&mut self) -> &mut Log<'b, F>;
 
-    /// What its collector remembers.
+    /// The state of its collector.
     fn collector(&self) -> &Collector;
 
-    /// The same, to change.
+    /// The state of its collector, mutable.
     fn collector_mut(&mut self) -> &mut Collector;
 
-    /// Moves `page` if it is still needed, durably. With `beside`, pages of that block that are
-    /// written anyway may come along. Writes at most [`move_pages`](Self::move_pages) pages for
-    /// each page that moves.
+    /// Moves `page` durably, if it is still needed.
+    ///
+    /// With `beside`, pages of that block that would be written later anyway may move along. Writes
+    /// at most [`move_pages`](Self::move_pages) pages for each page that moves.
     fn relocate(
         &mut self,
         page: PageNumber,
         beside: Option<BlockNumber>,
     ) -> Result<(), Fault<F::Error>>;
 
-    /// Pages that must be free before a change begins, what cuts and blocks that fail may take
-    /// among them.
+    /// Pages that must be free before a change begins.
+    ///
+    /// This includes what cuts and failing blocks may take.
     fn kept(&self) -> u32;
 
-    /// Of these, the pages that only collection after a cut, or after a block failed, may take.
+    /// The part of [`kept`](Self::kept) that is the reserve.
+    ///
+    /// Only collection after a cut, or after a block failed, may take these pages.
     fn reserve_pages(&self) -> u32;
 
-    /// Pages that are written at most to empty a block with so many valid ones; moved together, or
-    /// each by itself.
+    /// The most pages written to empty a block with `valid` valid pages.
+    ///
+    /// The pages move `together`, or each by itself.
     fn pages_to_empty(&self, valid: u32, together: bool) -> u32;
 
-    /// Chip operations of one move, if so many pages come along.
+    /// Chip operations of one move with this many pages moving along.
     fn move_cost(&self, beside: u32) -> u32;
 
-    /// The most valid pages of which the owner allows to be on the chip.
+    /// The most valid pages that the owner allows on the chip.
     fn limit_pages(&self) -> u32;
 
-    /// Pages that can be written before anything is collected. Default: what the log has left.
+    /// Pages that can be written before anything is collected.
+    ///
+    /// Default: the room of the log.
     fn room(&self) -> u32 {
         self.log().room()
     }
 
-    /// Pages that one moved page writes. Default: itself.
+    /// Pages written to move one page. Default: 1, the page itself.
     fn move_pages(&self) -> u32 {
         1
     }
 
-    /// Pages of a victim that may come along with one that moves; 0 if each moves by itself.
-    /// Default: none.
+    /// Pages of a victim that may move along with another; 0 if each moves by itself.
+    ///
+    /// Default: 0.
     fn pages_beside(&self) -> u32 {
         0
     }
 
-    /// Makes durable what is not on the chip yet. Default: nothing is.
+    /// Writes out pages that are not on the chip yet. Default: there are none.
     fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
         Ok(())
     }
 
-    /// Does what has to be done before the first change since the mount; returns whether there was
-    /// something. Default: nothing has to be.
+    /// Prepares the first change since the mount. Returns whether it did anything.
+    ///
+    /// Default: no preparation is needed.
     fn begin_changes(&mut self) -> Result<bool, Fault<F::Error>> {
         Ok(false)
     }
 
-    /// Moves pages of `victim` that the owner knows about by other means than the account. Default:
-    /// none.
+    /// Moves pages of `victim` that the owner knows of without the block table.
+    ///
+    /// Default: moves none.
     fn collect_ahead(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
         let _ = victim;
         Ok(())
     }
 
-    /// Whether the account tells which pages are valid. If not, [`is_needed`](Self::is_needed) has
-    /// to find out. Default: as the account says.
+    /// Whether the block table knows which pages are valid.
+    ///
+    /// If not, [`is_needed`](Self::is_needed) has to search for each page. Default: as the table
+    /// says.
     fn knows_pages(&self) -> bool {
         !self.log().blocks.searches()
     }
 
-    /// Whether a page that may be valid is. Default: it is.
+    /// Whether a page that may be valid really is. Default: true.
     fn is_needed(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         let _ = page;
         Ok(true)
     }
 
-    /// How many moves empty `block`; any number that is not lower than `best` if that is not lower.
+    /// The number of moves that empty `block`.
+    ///
+    /// If that is not lower than `best`, any number that is not lower than `best` may be returned.
     /// Default: one for each valid page.
     fn moves_to_empty(&mut self, block: BlockNumber, best: u32) -> Result<u32, Fault<F::Error>> {
         let _ = best;
         Ok(self.log().blocks.valid_in(block))
     }
 
-    /// Whether the state in RAM is not known to be that on the chip, because an operation failed
-    /// half way. Default: it never is.
+    /// Whether the state in RAM may differ from that on the chip.
+    ///
+    /// This is so after an operation failed half way. Default: never.
     fn in_doubt(&self) -> bool {
         false
     }
 
-    /// The block to collect next, of those that gain room, by what the log knows. Default: any kind
-    /// of choice of the log's.
+    /// The block to collect next, of those that gain room. Default: the log's choice.
+    ///
+    /// `gains` says whether a block with that number of valid pages gains room.
     fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         self.log().victim(gains)
     }
 
-    /// Whether it is time to look for a block whose data has rested. Default: as the log says.
+    /// Whether it is time to look for a block with cold data.
+    ///
+    /// Default: the log decides.
     fn wear_due(&self) -> bool {
         self.log().wear_due(self.move_pages())
     }
 
-    /// Erases the block that is opened next ahead of need; returns whether it did. Default: as the
-    /// log does.
+    /// Erases the next block ahead of need. Returns whether it did.
+    ///
+    /// Default: as the log does.
     fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
         self.log_mut().prepare_block()
     }
 }
 
-/// Room below which nothing is moved but to gain room.
+/// The room below which pages move only to gain room.
 pub fn floor<'b, F: Flash>(owner: &impl PageOwner<'b, F>) -> u32 {
     owner.kept() + owner.move_pages()
 }
@@ -178,8 +198,9 @@ fn no_room<'b, F: Flash>(owner: &impl PageOwner<'b, F>) -> Fault<F::Error> {
     owner.log().no_room(owner.limit_pages())
 }
 
-/// Collects garbage until a change fits and the reserve is whole. If `first`, the other work that
-/// is due is done before.
+/// Collects garbage until a change fits and the reserve is whole.
+///
+/// If `first`, other work that is due is done before: wear levelling, weak pages, bad blocks.
 #[inline(always)]
 pub fn make_room<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
@@ -198,19 +219,20 @@ pub fn make_room<'b, F: Flash>(
     gain_room(owner, 0)
 }
 
-/// Collects garbage until `beyond` pages more can be programmed than are kept.
+/// Collects garbage until `beyond` more pages fit than have to be kept free.
 #[inline(never)]
 pub fn gain_room<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     beyond: u32,
 ) -> Result<(), Fault<F::Error>> {
-    // Each round gains a page at least; a chip's worth of rounds without success is no progress.
+    // Each round gains at least one page; if a chip's worth of rounds does not suffice, there is no
+    // progress.
     if owner.room() < owner.kept() + beyond {
         owner.write_out()?;
     }
     note_reserve(owner);
     let mut rounds = owner.log().geometry().pages();
-    // A block that fails on the way takes the room that was kept for it.
+    // A block that fails on the way uses the room that was kept for it.
     while owner.room() < owner.kept() + beyond {
         let Some(victim) = next_victim(owner)?.filter(|_| rounds > 0) else {
             return Err(no_room(owner));
@@ -225,16 +247,17 @@ pub fn gain_room<'b, F: Flash>(
     Ok(())
 }
 
-/// Notes whether cuts, or blocks that failed, have touched the reserve. Room for blocks that fail
-/// is part of it: cuts must not use that up either.
+/// Notes whether cuts, or blocks that failed, have touched the reserve.
+///
+/// The room for failing blocks is part of the reserve: cuts must not use that up either.
 pub fn note_reserve<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) {
-    // Nothing was written since the mount, or since a block failed: a collection that is half done
-    // in idle steps has touched nothing.
+    // No block is open: nothing was written since the mount, or since a block failed. So a
+    // collection that idle steps left half done does not count as touching the reserve.
     let touched = owner.log().active_block().is_none() && owner.room() < owner.reserve_pages();
     owner.collector_mut().reserve_touched |= touched;
 }
 
-/// What touched the reserve has been made up for, if there is room enough now.
+/// Clears the note that the reserve was touched if there is room enough now.
 pub fn review_reserve<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) {
     let lacks = owner.room() < owner.kept();
     owner.collector_mut().reserve_touched &= lacks;
@@ -254,13 +277,15 @@ fn next_victim<'b, F: Flash>(
     Ok(owner.victim(|valid| owner.pages_to_empty(valid, together) <= most))
 }
 
-/// Pages that emptying a block gains at least.
+/// The least number of pages that emptying a block must gain.
 pub const fn gain(block_pages: u32) -> u32 {
     if block_pages < 16 { 1 } else { block_pages / 8 }
 }
 
-/// The block that the fewest moves empty. Finding it may read the valid pages of some blocks, which
-/// is only done when cuts have touched the reserve.
+/// The block that the fewest moves empty.
+///
+/// The search may read the valid pages of some blocks, so it is made only after cuts have touched
+/// the reserve.
 fn easiest_victim<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
 ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
@@ -274,8 +299,8 @@ fn easiest_victim<'b, F: Flash>(
     }
     let mut best = (owner.log().blocks.valid_in(fewest), fewest);
     for block in owner.log().blocks.all() {
-        // A move empties at most what it writes, so more valid pages than that cannot be fewer
-        // moves.
+        // A move empties at most as many pages as it writes, so a block with more valid pages than
+        // that cannot take fewer moves.
         let valid = owner.log().blocks.valid_in(block);
         if best.0 == 1
             || valid >= best.0 * move_pages
@@ -313,15 +338,16 @@ fn collect<'b, F: Flash>(
     Ok(())
 }
 
-/// The first valid page of `block` from the one at `from` on, and its place in the block.
+/// The first valid page of `block` at or behind `from`, and its place in the block.
 ///
-/// Cost: where the account does not tell, what [`PageOwner::is_needed`] reads for each page.
+/// Cost: where the block table does not know it, the reads of [`PageOwner::is_needed`] for each
+/// page.
 pub fn next_valid<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     block: BlockNumber,
     from: u32,
 ) -> Result<Option<(PageNumber, u32)>, Fault<F::Error>> {
-    // To find out whether a page is needed makes none valid or garbage.
+    // Checking whether a page is needed makes none valid or garbage.
     if owner.log().blocks.valid_in(block) == 0 {
         return Ok(None);
     }
@@ -334,10 +360,10 @@ pub fn next_valid<'b, F: Flash>(
     Ok(None)
 }
 
-/// Saves what is on weak pages and bad blocks, as far as there is room.
+/// Rescues weak pages and the pages of bad blocks, as far as there is room.
 fn tend<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) -> Result<(), Fault<F::Error>> {
     if owner.log().has_weak() {
-        // A device that is worn out refuses this, and may take the change all the same.
+        // A worn-out device has no room for this, and may still have room for the change.
         let pages = owner.move_pages();
         match gain_room(owner, pages) {
             Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => {}
@@ -361,8 +387,9 @@ fn note_refreshed<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) {
     collector.refreshed_pages = collector.refreshed_pages.saturating_add(1);
 }
 
-/// Puts a block into circulation whose data has rested while others wore out (static wear
-/// levelling), as far as there is room for it; the next calls go on.
+/// Static wear levelling: empties a block with cold data while others wear out.
+///
+/// It moves a few pages, as far as there is room; the next calls continue.
 fn level_wear<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) -> Result<(), Fault<F::Error>> {
     match owner.log_mut().rested()? {
         Some(rested) => relieve(owner, rested),
@@ -370,7 +397,7 @@ fn level_wear<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) -> Result<(), Fau
     }
 }
 
-/// Moves a few valid pages of `block`, each by itself, for another reason than to gain room.
+/// Moves a few valid pages of `block`, each by itself, not to gain room.
 fn relieve<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     block: BlockNumber,
@@ -393,14 +420,16 @@ fn relieve<'b, F: Flash>(
     Ok(())
 }
 
-/// All pages of `block` were looked at. What cannot be found in it, because it is damaged, stays.
+/// Marks `block` as stuck if it still counts valid pages after all were visited.
+///
+/// Its remaining pages cannot be found because something is damaged; they stay.
 fn leave_alone<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>, block: BlockNumber) {
     if !owner.knows_pages() && owner.log().blocks.valid_in(block) > 0 {
         owner.log_mut().blocks.set_stuck(block);
     }
 }
 
-/// Moves a page. Returns whether it could be read: if not, its block is left alone.
+/// Moves a page. Returns `false` if it is unreadable; its block is then left alone.
 pub fn save<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     page: PageNumber,
@@ -409,13 +438,13 @@ pub fn save<'b, F: Flash>(
     match owner.relocate(page, beside) {
         Ok(()) => Ok(true),
         Err(Fault::Corrupt { .. }) if !owner.in_doubt() => {
-            // Where the account does not tell, garbage may be found weak: that a page of it leads
-            // nowhere is no damage.
+            // Where the block table does not know, garbage may be found weak: then it is no damage
+            // that a page of it leads nowhere.
             if owner.knows_pages() {
                 let block = owner.log().geometry().block_of(page);
                 owner.log_mut().blocks.set_stuck(block);
             }
-            // It was read, and may have been found weak again.
+            // The page was just read, and may have been noted as weak again.
             owner.log_mut().forget_weak(page);
             Ok(false)
         }

@@ -1,54 +1,59 @@
-//! Page buffers: the only place where pages stand in RAM. They remember which page they hold, so
-//! that one operation never reads a page twice while it is still there.
+//! The buffer pool: the only place where pages are held in RAM.
+//!
+//! Each page buffer remembers which page it holds, so that an operation never reads a page again
+//! while it is still buffered.
 
 use crate::bytes::u32_at;
 use crate::flash::{BlockNumber, PageNumber};
 
-/// Bytes for each page buffer: the page that it holds.
+/// Bytes of bookkeeping for each page buffer: the number of the page it holds.
 const HELD_BYTES: usize = 4;
 
-/// The page buffer holds nothing that anybody needs. No page has this number.
+/// The page buffer is free. No page has this number.
 const NONE: u32 = u32::MAX;
 
-/// The page buffer holds what is no page of the chip, or not yet. No page has this number either.
+/// The page buffer holds bytes that are not, or not yet, a page of the chip.
+///
+/// No page has this number either.
 const CHANGED: u32 = u32::MAX - 1;
 
-/// Page buffers in the caller's RAM.
+/// A pool of page buffers in the caller's RAM.
 pub struct Frames<'b> {
-    /// The page buffers, then for each the number of the page that it holds.
+    /// The page buffers, then the number of the page that each holds.
     bytes: &'b mut [u8],
     frame_bytes: usize,
     count: usize,
 }
 
 impl<'b> Frames<'b> {
-    /// The most page buffers that an index uses.
+    /// The most page buffers that an index can use.
     pub const COUNT_MAX: usize = 16;
 
-    /// Bytes of RAM for `count` page buffers and, if there is one `beside`, one more.
+    /// Bytes of RAM for `count` page buffers, and one more if `beside`.
     pub const fn ram_needed(frame_bytes: usize, count: usize, beside: bool) -> usize {
         frame_bytes * (count + beside as usize) + HELD_BYTES * count
     }
 
-    /// `count` page buffers and, if there is room for it, one more beside them for what is read
-    /// while they are in use.
+    /// Creates `count` page buffers, and one more beside them if `bytes` has room.
+    ///
+    /// The extra one is for reads while all others are in use.
     pub fn new(bytes: &'b mut [u8], frame_bytes: usize, count: usize) -> Self {
         let mut frames = Self { bytes, frame_bytes, count };
         frames.forget_all();
         frames
     }
 
-    /// How many there are.
+    /// The number of page buffers.
     pub const fn count(&self) -> usize {
         self.count
     }
 
-    /// For each page buffer the page that it holds.
+    /// The offset of the page numbers.
     const fn table(&self) -> usize {
         self.bytes.len() - HELD_BYTES * self.count
     }
 
-    /// The page that `frame` holds; no page of the chip if it holds none, or not any more.
+    /// The page that `frame` holds, or a number that no page has.
     pub fn held(&self, frame: usize) -> u32 {
         u32_at(self.bytes, self.table() + HELD_BYTES * frame)
     }
@@ -63,25 +68,27 @@ impl<'b> Frames<'b> {
         (0..self.count).find(|&frame| self.held(frame) == page.0)
     }
 
-    /// The page buffer holds `page` as it is on the chip.
+    /// Records that the page buffer holds `page` unchanged from the chip.
     pub fn hold(&mut self, frame: usize, page: PageNumber) {
         self.set_held(frame, page.0);
     }
 
-    /// The bytes of `frame` are changed, or about to be: they are no page of the chip any more.
+    /// Records that the bytes of `frame` no longer match a page of the chip.
+    ///
+    /// Called before they are changed.
     pub fn forget(&mut self, frame: usize) {
         self.set_held(frame, CHANGED);
     }
 
-    /// Nobody needs what is in `frame`.
+    /// Frees the page buffer.
     pub fn release(&mut self, frame: usize) {
-        // The buffer beside them never holds a page.
+        // The extra buffer has no entry: it never holds a page.
         if frame < self.count {
             self.set_held(frame, NONE);
         }
     }
 
-    /// Nobody needs what was changed and not programmed.
+    /// Frees the page buffers that were changed and not programmed.
     pub fn release_changed(&mut self) {
         for frame in 0..self.count {
             if self.held(frame) == CHANGED {
@@ -90,7 +97,7 @@ impl<'b> Frames<'b> {
         }
     }
 
-    /// A page buffer whose bytes may be lost: what it holds can be read again.
+    /// A page buffer that may be overwritten: its page can be read again.
     pub fn idle(&self) -> Option<usize> {
         let beside = self.table() > self.count * self.frame_bytes;
         let idle = || (0..self.count).filter(|&frame| self.held(frame) != CHANGED);
@@ -98,14 +105,14 @@ impl<'b> Frames<'b> {
         if beside { Some(self.count) } else { empty.or_else(|| idle().next()) }
     }
 
-    /// No page buffer holds `page` any more.
+    /// Frees the page buffer that holds `page`, if there is one.
     pub fn forget_page(&mut self, page: u32) {
         if let Some(frame) = self.holding(PageNumber(page)) {
             self.release(frame);
         }
     }
 
-    /// The pages of `block` are erased.
+    /// Frees the page buffers that hold pages of `block`, which is being erased.
     pub fn forget_block(&mut self, block: BlockNumber, pages_per_block: u32) {
         let pages = block.0 * pages_per_block..(block.0 + 1) * pages_per_block;
         for frame in 0..self.count {
@@ -115,7 +122,7 @@ impl<'b> Frames<'b> {
         }
     }
 
-    /// No page buffer holds anything.
+    /// Frees all page buffers.
     pub fn forget_all(&mut self) {
         let table = self.table();
         self.bytes[table..].fill(0xFF);
@@ -126,7 +133,7 @@ impl<'b> Frames<'b> {
         &self.bytes[frame * self.frame_bytes..][..self.frame_bytes]
     }
 
-    /// The same, to change.
+    /// The bytes of a page buffer, mutable.
     pub fn bytes_mut(&mut self, frame: usize) -> &mut [u8] {
         &mut self.bytes[frame * self.frame_bytes..][..self.frame_bytes]
     }

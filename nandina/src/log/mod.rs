@@ -1,19 +1,21 @@
-//! The log: pages are written one after another into the active block, and never in place. It knows
-//! what is on the chip and what is free, and not what a page holds: whose pages count is for their
-//! owner to say.
+//! The log: pages are written one after another into the active block.
 //!
-//! A block is erased immediately before its first page is written, or ahead of need, which only RAM
-//! knows. So a torn erase or a stale half-written block can never be mistaken for free space
-//! (blocks of checkpoints, which say themselves what they hold, apart). After a mount the active
-//! block of before is not written again, because a program that was cut may be invisible (rule 1 of
-//! the media contract). Only safe pages are programmed, so a cut never damages a page that was
-//! programmed before (rule 13).
+//! Only [`Log::overwrite`] and [`Log::rewrite`] change a page in place, for systems that need it.
+//! The log knows what is on the chip and what is free, but not what a page holds; the owner of a
+//! page decides whether it is still needed.
 //!
-//! A block whose program or erase fails is given up at once: the page goes elsewhere, what the
-//! block still holds is moved as soon as there is time, and when it is empty the chip is told to
-//! mark it.
+//! A block is erased immediately before its first page is written, or ahead of need, of which only
+//! RAM knows. So a torn erase or a stale half-written block can never be mistaken for free space.
+//! (Blocks of checkpoints, which describe their own content, are an exception.) After a mount the
+//! previous active block is not written again, because a program that was cut may be invisible
+//! (rule 1 of the media contract). Only safe pages are programmed, so a cut never damages a page
+//! that was programmed earlier (rule 13).
 //!
-//! A page that was superseded stays protected until the operation commits ([`Blocks::supersede`],
+//! A block whose program or erase fails is given up at once: the page is written elsewhere, the
+//! valid pages of the block move as soon as there is time, and once it is empty the chip is asked
+//! to mark it as bad.
+//!
+//! A superseded page stays protected until the operation commits ([`Blocks::supersede`],
 //! [`Blocks::release`]).
 
 mod frames;
@@ -37,43 +39,45 @@ use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber};
 use crate::node::{Medium, PageFault, PageHeader, PageLayout, SESSION_START};
 
-/// Sequence numbers that a mount leaves out, above the highest that it has seen: more than can have
-/// been given to pages that were cut, or failed, and cannot be seen.
+/// Sequence numbers that a mount skips, above the highest that it has seen.
+///
+/// These are more than can have been given to pages that were cut, or failed, and cannot be seen.
 pub const GAP: u64 = 64;
 
-/// Blocks that may always fail one after another without a page being programmed in between.
+/// Consecutive failures of programs and erases that are always blamed on blocks.
 const FAILURES_MIN: u32 = 8;
 
-/// How the pages of an owner are sealed and checked.
+/// How an owner seals and checks its pages.
 pub struct Codec {
-    /// Writes the header of a page and its checksum, which the last argument computes.
+    /// Writes the header and the checksum of a page; the last argument computes the checksum.
     pub seal: fn(&PageLayout, &mut [u8], &PageHeader, &mut Sum<'_>),
-    /// Checks a page that came from the chip, by the checksum that the last argument computes.
+    /// Checks a page that was read from the chip; the last argument computes its checksum.
     pub check: fn(&PageLayout, &[u8], &mut Sum<'_>) -> Result<(), PageFault>,
-    /// Reads of one page before it counts as unreadable.
+    /// Attempts to read one page before it counts as unreadable.
     pub reads_max: u32,
 }
 
-/// What a page says of what it holds.
+/// The part of a page header that describes the content of the page.
 #[derive(Clone, Copy)]
 pub struct Label {
-    /// The lowest level of its nodes; 0 for a page of a checkpoint, and any other number where
-    /// there are no levels.
+    /// The lowest level of its nodes.
+    ///
+    /// 0 for a page of a checkpoint; any other number for owners without levels.
     pub lowest: u8,
     /// The height of the tree if the page commits, else 0.
     pub height: u8,
-    /// Records in the index, or what else the owner has to say.
+    /// Records in the index, or another number of the owner's choice.
     pub records: u32,
 }
 
 impl Label {
-    /// The first page of a session, which commits nothing.
+    /// The label for the first page of a session, which commits nothing.
     pub const fn of_session(self) -> Self {
         Self { height: 0, records: SESSION_START, ..self }
     }
 }
 
-/// Where the bytes of a page are that is to be programmed.
+/// Where the bytes of a page to be programmed are.
 pub enum Source<'s> {
     /// In this page buffer.
     Frame(usize),
@@ -81,12 +85,12 @@ pub enum Source<'s> {
     Bytes(&'s mut [u8]),
 }
 
-/// Bytes that are programmed into a page once more.
+/// Bytes with which part of a page is programmed again.
 #[derive(Clone, Copy)]
 pub enum Image<'i> {
     /// These bytes.
     Bytes(&'i [u8]),
-    /// So many bytes from the start of a page buffer.
+    /// This many bytes from the start of this page buffer.
     Frame(usize, usize),
 }
 
@@ -99,40 +103,43 @@ impl Image<'_> {
     }
 }
 
-/// A chip, page buffers, and the account of every block.
+/// A chip, its buffer pool, and its block table.
 pub struct Log<'b, F> {
     flash: F,
     codec: &'static Codec,
-    /// What each page says of its medium.
+    /// The description of the medium that each page carries.
     pub medium: Medium,
-    /// The page buffers.
+    /// The buffer pool.
     pub frames: Frames<'b>,
-    /// The account of the blocks.
+    /// The block table.
     pub blocks: Blocks<'b>,
     verify: bool,
     victims: Victims,
     identity: u32,
     sequence: u64,
-    /// Programs and erases that failed since the last one that did not.
+    /// Failed programs and erases since the last program that succeeded.
     failures: u32,
-    /// The block being written, or [`NO_BLOCK`], and the place of its next page among the safe
-    /// ones.
+    /// The block being written, and the place of its next page.
+    ///
+    /// The block is [`NO_BLOCK`] if there is none. The place counts safe pages.
     active: (BlockNumber, u32),
     /// A free block that was erased ahead of need, or [`NO_BLOCK`].
     ready: BlockNumber,
-    /// A page was programmed since the mount.
+    /// Whether the next page may commit: a page was programmed since the mount.
     begun: bool,
-    /// The mount settles what may be torn.
+    /// Whether the mount is settling what may be torn.
     pub settling: bool,
     weak: Weak,
-    /// Some blocks were given up that the chip has not marked as bad.
+    /// Whether blocks were given up that the chip has not yet marked as bad.
     unmarked: bool,
     operations: Wrapping<u32>,
 }
 
 impl<'b, F: Flash> Log<'b, F> {
-    /// A log of which nothing is known, before a mount or a format. If each program is read back
-    /// (`verify`), there is one more page buffer than the others, beside them.
+    /// An unmounted log.
+    ///
+    /// If each program is read back (`verify`), `frames` has one page buffer more, beside the
+    /// others.
     pub fn new(
         flash: F,
         codec: &'static Codec,
@@ -167,13 +174,12 @@ impl<'b, F: Flash> Log<'b, F> {
         &self.flash
     }
 
-    /// Gives the chip back.
+    /// Returns the chip.
     pub fn into_flash(self) -> F {
         self.flash
     }
 
-    /// The chip's. A driver returns the same as long as it lives, most of them a constant, so no
-    /// RAM is spent on it.
+    /// The chip geometry. Not cached in RAM: drivers return a constant.
     pub fn geometry(&self) -> Geometry {
         self.flash.geometry()
     }
@@ -183,12 +189,12 @@ impl<'b, F: Flash> Log<'b, F> {
         self.flash.capabilities()
     }
 
-    /// Whether a read can tell that a page should be written elsewhere.
+    /// Whether a read can report that a page should be written elsewhere.
     pub fn reports_corrections(&self) -> bool {
         self.flash.reports_corrections()
     }
 
-    /// Where the parts of a page lie in a page buffer.
+    /// The layout of a page in a page buffer.
     pub fn layout(&self) -> PageLayout {
         layout_of(&self.geometry())
     }
@@ -203,7 +209,7 @@ impl<'b, F: Flash> Log<'b, F> {
         self.verify
     }
 
-    /// Pages of a block that are programmed.
+    /// Pages of a block that are programmed: its safe pages.
     pub fn block_pages(&self) -> u32 {
         self.capabilities().pairing.safe_pages(self.geometry().pages_per_block)
     }
@@ -213,7 +219,9 @@ impl<'b, F: Flash> Log<'b, F> {
         self.geometry().page_in(block, self.capabilities().pairing.safe_page(place))
     }
 
-    /// The page at `place` among the safe pages of `block`, or the one behind the block's last.
+    /// The page at `place` among the safe pages of `block`, or its end.
+    ///
+    /// The end is the number behind the block's last page.
     pub fn place_or_end(&self, block: BlockNumber, place: u32) -> u32 {
         if place < self.block_pages() {
             self.page_at(block, place).0
@@ -222,7 +230,7 @@ impl<'b, F: Flash> Log<'b, F> {
         }
     }
 
-    /// Goes on behind the sequence number `sequence`, in a block that has yet to be opened.
+    /// Restarts the log behind `sequence`, with no block open.
     pub fn restart(&mut self, identity: u32, sequence: u64) {
         self.identity = identity;
         self.sequence = sequence;
@@ -235,32 +243,32 @@ impl<'b, F: Flash> Log<'b, F> {
         self.frames.forget_all();
     }
 
-    /// The pages are of this formatting of the medium.
+    /// Sets the identity, which distinguishes formattings of the medium.
     pub const fn set_identity(&mut self, identity: u32) {
         self.identity = identity;
     }
 
-    /// Which formatting of the medium the pages are of.
+    /// The identity, which distinguishes formattings of the medium.
     pub const fn identity(&self) -> u32 {
         self.identity
     }
 
-    /// The highest sequence number that was given or left out.
+    /// The highest sequence number that was given or skipped.
     pub const fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The highest sequence number is at least this one.
+    /// Raises the highest sequence number to at least `sequence`.
     pub fn raise_sequence(&mut self, sequence: u64) {
         self.sequence = self.sequence.max(sequence);
     }
 
-    /// Whether something was programmed since the mount.
+    /// Whether a page was programmed since the mount.
     pub const fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// The next page may commit, though nothing was programmed since the mount.
+    /// Allows the next page to commit, though none was programmed since the mount.
     pub const fn begin_at_once(&mut self) {
         self.begun = true;
     }
@@ -271,30 +279,32 @@ impl<'b, F: Flash> Log<'b, F> {
         remaining + self.blocks.free_blocks(self.active_block()) * self.block_pages()
     }
 
-    /// The block that is being written.
+    /// The block being written.
     pub fn active_block(&self) -> Option<BlockNumber> {
         Some(self.active.0).filter(|&block| block != NO_BLOCK)
     }
 
-    /// The block that is being written, and the place of its next page.
+    /// The block being written, and the place of its next page.
     pub fn next_place(&self) -> Option<(BlockNumber, u32)> {
         self.active_block().map(|block| (block, self.active.1))
     }
 
-    /// The page that is programmed next, if a block is open and has one left.
+    /// The page to program next, if a block is open and has one left.
     pub fn next_page(&self) -> Option<PageNumber> {
         let (block, place) = self.next_place()?;
         (place < self.block_pages()).then(|| self.page_at(block, place))
     }
 
-    /// No block is being written any more. Returns the one that was.
+    /// Closes the block being written, and returns it.
     pub fn close_block(&mut self) -> Option<BlockNumber> {
         let active = self.active_block();
         self.active = (NO_BLOCK, 0);
         active
     }
 
-    /// Opens the block that was erased ahead of need. Returns whether there is one.
+    /// Opens the block that was erased ahead of need.
+    ///
+    /// Returns `false` if there is none.
     pub fn open_ready(&mut self) -> bool {
         let ready = core::mem::replace(&mut self.ready, NO_BLOCK);
         let is_ready = ready != NO_BLOCK && self.blocks.is_empty(ready);
@@ -305,7 +315,7 @@ impl<'b, F: Flash> Log<'b, F> {
         is_ready
     }
 
-    /// Erases a free block and opens it. Returns whether it could be erased.
+    /// Erases a free block and opens it. Returns `false` if the erase failed.
     pub fn open(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
         let is_erased = self.erase(block)?;
         if is_erased {
@@ -315,7 +325,7 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(is_erased)
     }
 
-    /// Erases a block. If it cannot be erased, it is given up.
+    /// Erases a block. If the erase fails, gives the block up and returns `false`.
     #[inline(always)]
     pub fn erase(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
         let count = self.next_erase_count(block)?;
@@ -335,8 +345,10 @@ impl<'b, F: Flash> Log<'b, F> {
         }
     }
 
-    /// Erases `block`, in which nothing is valid. That it is erased is known in RAM only, and if it
-    /// can be the block that is opened next.
+    /// Erases `block` if it is free and neither open nor erased ahead of need.
+    ///
+    /// This removes torn pages. Nothing records the erase, so the block is erased again when it is
+    /// opened.
     pub fn clear_block(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
         if self.blocks.is_empty(block) && Some(block) != self.active_block() && block != self.ready
         {
@@ -345,16 +357,17 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(())
     }
 
-    /// Erases `block` if it is free, to be opened next.
+    /// Erases `block` if it is free, and makes it the one that is opened next.
     pub fn make_ready(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
         let is_erased = self.blocks.is_empty(block) && self.erase(block)?;
         self.ready = if is_erased { block } else { NO_BLOCK };
         Ok(())
     }
 
-    /// Erases the block that is opened next, so that no change has to wait for it, if the active
-    /// one is half full. That it is erased is known in RAM only: after a cut it is erased again.
-    /// Returns whether it was done.
+    /// Erases the next block ahead of need, if the active one is half full.
+    ///
+    /// So no change has to wait for the erase. Only RAM knows that the block is erased: after a cut
+    /// it is erased again. Returns whether a block was prepared.
     pub fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
         let half = self.block_pages() / 2;
         let (active, place) = self.active;
@@ -370,8 +383,9 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(true)
     }
 
-    /// Seals a page and programs it into the next place there is, in a block that the log chooses
-    /// itself. The page is valid from now on.
+    /// Seals a page, programs it into the next place, and makes it valid.
+    ///
+    /// The log itself chooses the block.
     pub fn write(&mut self, frame: usize, label: Label) -> Result<PageNumber, Fault<F::Error>> {
         loop {
             let Some(page) = self.next_page() else {
@@ -391,8 +405,9 @@ impl<'b, F: Flash> Log<'b, F> {
         }
     }
 
-    /// Seals a page and programs it into the next place of the open block. Returns whether the chip
-    /// took it; if not, the block is given up, and another has to be opened.
+    /// Seals a page and programs it into the next place of the open block.
+    ///
+    /// If the program fails, gives the block up and returns `false`: the caller opens another one.
     pub fn append(&mut self, source: Source<'_>, label: Label) -> Result<bool, Fault<F::Error>> {
         let (block, place) = self.active;
         self.active.1 += 1;
@@ -408,7 +423,7 @@ impl<'b, F: Flash> Log<'b, F> {
         }
     }
 
-    /// The header of a page.
+    /// Builds the header of a page.
     pub const fn header_of(
         &self,
         Label { lowest, height, records }: Label,
@@ -420,7 +435,9 @@ impl<'b, F: Flash> Log<'b, F> {
         PageHeader { medium, identity, sequence, lowest, height, erase_count, records, settling }
     }
 
-    /// Seals a page and programs it. If the chip does not take it, its block is given up.
+    /// Seals a page and programs it.
+    ///
+    /// If the program fails, gives the block up and returns `false`.
     #[inline(never)]
     pub fn program_at(
         &mut self,
@@ -455,7 +472,7 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(programmed)
     }
 
-    /// A program succeeded, or failed and its block is given up.
+    /// Records that a program succeeded, or gives up the block of one that failed.
     fn note_programmed(&mut self, programmed: bool, block: BlockNumber) {
         if programmed {
             self.failures = 0;
@@ -464,7 +481,7 @@ impl<'b, F: Flash> Log<'b, F> {
         }
     }
 
-    /// Whether `page` holds just the bytes of `source`.
+    /// Whether `page` holds exactly the bytes of `source`.
     fn reads_back(
         &mut self,
         page: PageNumber,
@@ -480,7 +497,7 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(self.frames.bytes(self.frames.count()) == meant)
     }
 
-    /// Reads a page into the buffer beside the page buffers. Returns whether it can be read.
+    /// Reads a page into the extra buffer. Returns `false` if it is unreadable.
     fn read_beside(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         let beside = self.frames.count();
         self.operations += 1;
@@ -493,8 +510,9 @@ impl<'b, F: Flash> Log<'b, F> {
         }
     }
 
-    /// Programs `image` into `page` once more, from `offset` on. Returns whether the chip took it;
-    /// if not, its block is given up.
+    /// Programs `image` into `page` again, from `offset` on.
+    ///
+    /// If the program fails, gives the block up and returns `false`.
     pub fn overwrite(
         &mut self,
         page: PageNumber,
@@ -512,7 +530,7 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(programmed)
     }
 
-    /// Whether `page` holds these bytes from `offset` on.
+    /// Whether `page` holds the bytes of `image` from `offset` on.
     fn holds(
         &mut self,
         page: PageNumber,
@@ -526,7 +544,7 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(&self.frames.bytes(self.frames.count())[offset..][..bytes.len()] == bytes)
     }
 
-    /// Seals the page in `frame` and writes it in the place of `page`.
+    /// Seals the page in `frame` and replaces `page` with it.
     pub fn rewrite(
         &mut self,
         frame: usize,
@@ -548,7 +566,7 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(())
     }
 
-    /// The running operation supersedes the page, which is garbage once it has committed.
+    /// Supersedes `page`, which becomes garbage when the operation commits.
     pub fn supersede(&mut self, page: PageNumber) {
         self.blocks.supersede(page);
         if self.follows_hints() {
@@ -556,12 +574,12 @@ impl<'b, F: Flash> Log<'b, F> {
         }
     }
 
-    /// Blocks that are kept for ones that become bad.
+    /// Blocks kept in reserve for those that go bad.
     pub fn reserve_blocks(&self) -> u32 {
         self.capabilities().bad_blocks_max(self.geometry().blocks)
     }
 
-    /// Why nothing more can be written.
+    /// The error for a lack of room: worn out, or no room.
     pub fn no_room(&self, limit_pages: u32) -> Fault<F::Error> {
         let bad_blocks = self.blocks.bad_blocks();
         if bad_blocks > self.reserve_blocks() {
@@ -570,7 +588,9 @@ impl<'b, F: Flash> Log<'b, F> {
         Fault::NoRoom { limit_pages }
     }
 
-    /// Asks the chip which blocks are bad. One that was given up and not marked yet stays so.
+    /// Marks the blocks as bad that the chip reports as bad.
+    ///
+    /// A block that was given up and is not yet marked on the chip stays bad.
     pub fn find_bad_blocks(&mut self) -> Result<(), Fault<F::Error>> {
         for block in self.blocks.all() {
             if self.flash.is_bad(block).map_err(Fault::Device)? {
@@ -580,9 +600,10 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(())
     }
 
-    /// Whether a failure is laid to its block. Where more than a quarter of all blocks fail one
-    /// after another, it is not they that are bad but the way to the chip, and the device's error
-    /// is handed on.
+    /// Whether a failure may be blamed on its block.
+    ///
+    /// If more failures follow one another than a quarter of all blocks, the path to the chip is at
+    /// fault and not the blocks. Then the device's error is returned.
     fn may_fail(&mut self) -> bool {
         self.failures += 1;
         self.failures <= FAILURES_MIN.max(self.geometry().blocks / 4)
@@ -593,7 +614,7 @@ impl<'b, F: Flash> Log<'b, F> {
         self.unmarked = true;
     }
 
-    /// Tells the chip of blocks that were given up and hold nothing valid any more.
+    /// Asks the chip to mark the empty blocks that were given up.
     pub fn mark_bad_blocks(&mut self) -> Result<(), Fault<F::Error>> {
         if !self.unmarked {
             return Ok(());
@@ -610,7 +631,7 @@ impl<'b, F: Flash> Log<'b, F> {
             self.operations += 1;
             match self.flash.mark_bad(block) {
                 Ok(()) => {}
-                // A mark that fails is found out again by the next mount.
+                // If marking fails, the block fails again after the next mount.
                 Err(error) if error.kind() != ErrorKind::Other => {}
                 Err(error) => return Err(Fault::Device(error)),
             }

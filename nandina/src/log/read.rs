@@ -1,4 +1,5 @@
-//! Pages on their way from the chip into page buffers, and which pages of a block were written.
+//! Reads pages into page buffers, and finds which pages of a block were written.
+//!
 //! Nothing is written here.
 
 use super::Log;
@@ -6,12 +7,16 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber, Reading};
 use crate::node::{PageFault, PageHeader};
 
-/// Pages one behind the other that may read as erased though they were programmed, so that those
-/// behind them are found.
+/// The most consecutive programmed pages that may read as erased.
+///
+/// Up to this number of them, the pages behind them are still found.
 pub const LOST_MAX: u32 = 2;
 
 impl<F: Flash> Log<'_, F> {
-    /// How many of the first `count` strides of `block` were programmed.
+    /// Finds the end of the programmed pages of `block` by binary search.
+    ///
+    /// It probes every `stride`-th page, `count` of them at most, and returns how many of these
+    /// were programmed.
     pub fn written(
         &mut self,
         block: BlockNumber,
@@ -44,7 +49,9 @@ impl<F: Flash> Log<'_, F> {
         }
     }
 
-    /// The sequence number of the first page of `block` that can be read. Cost: one read, or a few.
+    /// The sequence number of the first readable page of `block`.
+    ///
+    /// Looks at the first `1 + LOST_MAX` pages. Cost: one read, or a few.
     pub fn first_sequence(&mut self, block: BlockNumber) -> Result<Option<u64>, Fault<F::Error>> {
         for place in 0..(1 + LOST_MAX).min(self.block_pages()) {
             if let Ok(header) = self.read_raw(self.page_at(block, place), 0)? {
@@ -60,7 +67,7 @@ impl<F: Flash> Log<'_, F> {
         Ok(matches!(self.read_raw(page, 0)?, Err(PageFault::Erased)))
     }
 
-    /// Reads any page into page buffer `frame`, whatever it holds.
+    /// Reads any page into page buffer `frame` and returns its header.
     pub fn read_raw(
         &mut self,
         page: PageNumber,
@@ -69,7 +76,7 @@ impl<F: Flash> Log<'_, F> {
         Ok(self.read_page(page, frame)?.map(|()| self.header(frame)))
     }
 
-    /// The same; the header of what is a page is left where it stands.
+    /// The same, but leaves the header in the page buffer.
     #[inline(never)]
     pub fn read_page(
         &mut self,

@@ -1,8 +1,8 @@
-//! Which block is collected next. The choice is made here and in no tree; the account that it is
-//! made from is kept in `blocks.rs`.
+//! Which block is collected next.
 //!
-//! Whatever is chosen gains room: where a choice would not, or finds nothing, the block with the
-//! fewest valid pages is taken, which always does.
+//! The choice is made here for all owners, from the block table (`blocks/mod.rs`). Every victim
+//! gains room: if a policy finds none that does, the block with the fewest valid pages is taken,
+//! which always does.
 
 use super::Log;
 use crate::blocks::Victims;
@@ -12,7 +12,7 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, Geometry};
 use crate::node::HEADER_BYTES;
 
-/// Pages of a block for which a hint is written at most.
+/// The most pages of a block for which a hint is written.
 const HINTED_MAX: usize = 512;
 
 /// Bytes of a hint: a bit for each page, then their checksum.
@@ -21,15 +21,17 @@ const HINT_BYTES_MAX: usize = HINTED_MAX / 8 + 4;
 /// A page header and a hint.
 pub(super) type SpareWithHint = [u8; HEADER_BYTES + HINT_BYTES_MAX];
 
-/// Which pages of a block may be valid.
+/// A hint: which pages of a block may be valid.
 pub struct Hint {
     bits: Bits<[u8; HINTED_MAX / 8]>,
-    /// Nothing is known: any page may be.
+    /// The hint is unknown: any page may be valid.
     any: bool,
 }
 
 impl Hint {
-    /// Puts the hint behind the page header in a spare area; answers how many bytes they are.
+    /// Writes the hint behind the page header of a spare area.
+    ///
+    /// Returns the number of bytes of both together; 0 if the spare area has no room.
     pub fn seal(&self, geometry: &Geometry, header: &[u8], spare: &mut SpareWithHint) -> usize {
         let Some(bytes) = hint_bytes(geometry) else {
             return 0;
@@ -46,7 +48,9 @@ impl Hint {
     }
 }
 
-/// Bytes of a hint on such a chip, if its spare area has room for one behind the page header.
+/// Bytes of a hint on this chip.
+///
+/// `None` if its spare area has no room for one behind the page header.
 const fn hint_bytes(geometry: &Geometry) -> Option<usize> {
     let pages = geometry.pages_per_block as usize;
     let bytes = pages.div_ceil(8) + 4;
@@ -58,21 +62,22 @@ const fn hint_bytes(geometry: &Geometry) -> Option<usize> {
 }
 
 impl<F: Flash> Log<'_, F> {
-    /// Whether pages are taken for valid as hints tell.
+    /// Whether hints decide which pages may be valid.
     pub const fn follows_hints(&self) -> bool {
         cfg!(feature = "paper-modes") && matches!(self.victims, Victims::Tracked(_))
     }
 
-    /// The block to collect next for its garbage, of those that gain room: `gains` is asked with a
-    /// number of valid pages.
+    /// The block to collect next, of those that gain room.
+    ///
+    /// `gains` says whether a block with that number of valid pages gains room.
     pub fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         let active = self.active_block();
         let fewest = self.blocks.victim(active)?;
         if self.victims == Victims::Fewest && self.blocks.counts_erases() {
             return Some(fewest);
         }
-        // In turn, but of those that gain about as much as any: near full, others would gain a page
-        // or two.
+        // In turn, but only of those that gain about as much as the best: near full, others would
+        // gain only a page or two.
         let valid_max = self.blocks.valid_in(fewest) + self.block_pages() / 8;
         let mut best: Option<(BlockNumber, u64, u64)> = None;
         for block in self.blocks.in_turn() {
@@ -80,7 +85,7 @@ impl<F: Flash> Log<'_, F> {
             if !self.blocks.is_victim(block, active) || !gains(valid) {
                 continue;
             }
-            // What it is worth, for each so much of it.
+            // The rank is the fraction `worth / each`.
             let (worth, each) = match self.victims {
                 Victims::Fewest if valid <= valid_max => return Some(block),
                 Victims::Fewest => continue,
@@ -93,7 +98,8 @@ impl<F: Flash> Log<'_, F> {
                 Victims::Tracked(_) => (self.blocks.superseded_in(block).into(), 1),
             };
             let is_tracked = matches!(self.victims, Victims::Tracked(_));
-            // Whole numbers only, and no division: small microcontrollers have neither.
+            // Fractions are compared by multiplication: small microcontrollers have no hardware for
+            // floating point or division.
             let is_better = best.is_none_or(|(_, other, by)| worth * by >= other * each);
             if is_better && !(is_tracked && worth == 0) {
                 best = Some((block, worth, each));
@@ -102,8 +108,9 @@ impl<F: Flash> Log<'_, F> {
         Some(best.map_or(fewest, |(block, ..)| block))
     }
 
-    /// What the page at `place` of `block` is to tell of the block's pages, this one among them:
-    /// only the last one tells.
+    /// The hint that the page at `place` of `block` carries.
+    ///
+    /// Only the last page of a block carries one; it covers that page, too.
     pub fn hint_for(&self, block: BlockNumber, place: u32) -> Option<Hint> {
         if !self.follows_hints() || place + 1 < self.block_pages() {
             return None;
@@ -120,7 +127,7 @@ impl<F: Flash> Log<'_, F> {
         Some(hint)
     }
 
-    /// What the last page of `block` says of its pages. Cost: one read.
+    /// Reads the hint in the last page of `block`. Cost: one read.
     pub fn read_hint(&mut self, block: BlockNumber) -> Result<Hint, Fault<F::Error>> {
         let mut found = Hint { bits: Bits([0; HINTED_MAX / 8]), any: true };
         let Some(bytes) = hint_bytes(&self.geometry()) else {

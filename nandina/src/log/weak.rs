@@ -1,16 +1,17 @@
-//! Pages that the ECC found weak, to be written elsewhere. The list is short: what finds no place
-//! is found again.
+//! Weak pages: pages that the ECC had to correct much, to be written elsewhere.
+//!
+//! The list is short. A weak page that finds no room in it is found again by a later read.
 
 use super::Log;
 use crate::flash::{Flash, PageNumber};
 
-/// Pages that wait to be written elsewhere.
+/// The most weak pages that are remembered.
 pub const WEAK_MAX: usize = 4;
 
-/// No page has this number.
+/// Stands for "no page": no page has this number.
 const NONE: u32 = u32::MAX;
 
-/// The pages that wait.
+/// The weak pages.
 pub(super) struct Weak([u32; WEAK_MAX]);
 
 impl Weak {
@@ -18,7 +19,7 @@ impl Weak {
 }
 
 impl<F: Flash> Log<'_, F> {
-    /// Remembers that `page` should be written elsewhere, if there is room to.
+    /// Remembers that `page` should be written elsewhere, if the list has room.
     pub fn note_weak(&mut self, page: PageNumber) {
         let weak = &mut self.weak.0;
         if self.blocks.is_valid(page)
@@ -29,13 +30,13 @@ impl<F: Flash> Log<'_, F> {
         }
     }
 
-    /// The page belongs to no node, as was just found out: nobody needs it.
+    /// Handles a page that turned out to belong to no node: it is garbage.
     pub fn note_unreachable(&mut self, page: PageNumber) {
         self.blocks.note_unreachable(page);
         self.forget_weak(page);
     }
 
-    /// The page is not written elsewhere, now or later.
+    /// Removes the page from the list.
     pub fn forget_weak(&mut self, page: PageNumber) {
         for weak in &mut self.weak.0 {
             if *weak == page.0 {
@@ -44,12 +45,12 @@ impl<F: Flash> Log<'_, F> {
         }
     }
 
-    /// Whether some page should be written elsewhere.
+    /// Whether the list holds a page.
     pub fn has_weak(&self) -> bool {
         self.weak.0.iter().any(|&weak| weak != NONE)
     }
 
-    /// The next valid page that should be written elsewhere.
+    /// Removes the next valid page from the list and returns it.
     pub fn take_weak(&mut self) -> Option<PageNumber> {
         let weak = self.weak.0.iter_mut().map(|weak| core::mem::replace(weak, NONE));
         weak.filter(|&weak| weak != NONE).map(PageNumber).find(|&page| self.blocks.is_valid(page))

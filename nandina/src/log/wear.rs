@@ -1,5 +1,7 @@
-//! Which block is opened next, and which is emptied because its data rests, as far as the count of
-//! its erases has to be read for that (`blocks/wear.rs` says how worn blocks are spared).
+//! Wear levelling by erase counts that have to be read from the chip.
+//!
+//! It chooses the block that is opened next, and the one that is emptied because its data is cold
+//! (`blocks/wear.rs` describes the method).
 
 use super::Log;
 use crate::blocks::{LAG, LOOK_EVERY, NO_BLOCK, TRIES};
@@ -8,37 +10,42 @@ use crate::flash::{BlockNumber, Flash};
 use crate::node::PageFault;
 
 impl<F: Flash> Log<'_, F> {
-    /// Whether it is time to look for a block whose data has rested, where operations program so
-    /// many `pages`. A chip on which blocks become free of themselves is never short of room and
-    /// wears out all the same.
+    /// Whether it is time to look for a block with cold data.
+    ///
+    /// `pages` is the number of pages that an operation programs. This does not depend on the room
+    /// left: a chip on which blocks become free by themselves is never short of room and wears out
+    /// all the same.
     pub fn wear_due(&self, pages: u32) -> bool {
         !self.blocks.counts_erases() || self.active.1 % LOOK_EVERY < pages
     }
 
-    /// The block whose data has rested so long that the others wear out around it, if there is one.
-    /// Cost: one read or none if erases are not counted.
+    /// The block whose cold data makes the others wear out, if there is one.
+    ///
+    /// Cost: at most one read if erases are not counted, else none.
     pub fn rested(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         let rested = self.blocks.rested(self.active_block(), self.sequence as u32);
         let Some(block) = rested.filter(|_| !self.blocks.counts_erases()) else {
             return Ok(rested);
         };
-        // On a new chip none can be behind.
+        // On a new chip no block can lag behind.
         if self.blocks.most_erased() <= LAG {
             return Ok(None);
         }
-        // One whose count is lost is emptied like one that is behind.
+        // A block whose count is lost is emptied like one that lags behind.
         let count = self.read_erase_count(block)?.unwrap_or(0);
         if self.blocks.most_erased() <= count.saturating_add(LAG) {
-            // It is not looked at again until the hand comes back.
+            // The block is not checked again before the hand returns to it.
             self.blocks.set_young(block);
             return Ok(None);
         }
         Ok(Some(block))
     }
 
-    /// The free block to open next. If erases are not counted, it is the next in turn that was not
-    /// erased as often as any, if one of a few was not: blocks that are often free would be ahead
-    /// else. Cost: a read for each of these.
+    /// The free block to open next.
+    ///
+    /// Where erases are not counted, this is the next block in turn that was erased less often than
+    /// the most erased one. If the first few are all worn, it is the first of them. Without this
+    /// rule, blocks that are often free would wear faster. Cost: one read for each block tried.
     #[inline(never)]
     pub fn next_spared(
         &mut self,
@@ -52,7 +59,7 @@ impl<F: Flash> Log<'_, F> {
         for at in 0..TRIES {
             let Some(block) = next else { break };
             let count = self.next_erase_count(block)?;
-            // So it is not read again before the erase.
+            // Saves reading the count again for the erase.
             self.blocks.expect_erase(block, count);
             if count <= self.blocks.most_erased() {
                 return Ok(next);
@@ -63,8 +70,9 @@ impl<F: Flash> Log<'_, F> {
         Ok(first)
     }
 
-    /// How often `block` will have been erased once it is erased again. Cost: one read, if erases
-    /// are not counted.
+    /// The erase count that `block` will have after its next erase.
+    ///
+    /// Cost: one read, if erases are not counted.
     #[inline(always)]
     pub fn next_erase_count(&mut self, block: BlockNumber) -> Result<u32, Fault<F::Error>> {
         if self.blocks.counts_erases() {
@@ -74,11 +82,11 @@ impl<F: Flash> Log<'_, F> {
             return Ok(count);
         }
         let count = self.read_erase_count(block)?;
-        // Never written, or nobody knows: it is as worn as the one that was opened before it.
+        // Never written, or unknown: assume the wear of the block opened before it.
         Ok(count.map_or(self.blocks.last_erases().max(1), |count| count.saturating_add(1)))
     }
 
-    /// How often `block` was erased, as its first page says. Cost: one read.
+    /// The erase count that the first page of `block` records. Cost: one read.
     #[inline(never)]
     fn read_erase_count(&mut self, block: BlockNumber) -> Result<Option<u32>, Fault<F::Error>> {
         let Some(frame) = self.frames.idle() else {
