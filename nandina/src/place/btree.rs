@@ -74,7 +74,7 @@ impl Placement for BTree {
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
         let upper = space.replace_free(right, level, records)?;
-        // The root's place is the new root's.
+        // The new root takes the logical page of the old one.
         let lower =
             if name == ROOT_TWIN { space.replace_free(left, level, records)? } else { name };
         Ok((lower, upper))
