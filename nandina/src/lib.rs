@@ -43,10 +43,14 @@ pub mod gc;
 pub mod key;
 pub mod log;
 pub mod node;
-pub mod place;
 mod plan;
 pub mod space;
+pub mod store;
 pub mod tree;
+
+/// The stores under their earlier name.
+#[doc(hidden)]
+pub use store as place;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

@@ -5,42 +5,15 @@
 //! full, worn, just mounted. Each block that fails costs one program or erase more, and one page
 //! move for each page that it held.
 
-use crate::blocks::{Victims, Wear};
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
-use crate::gc::SPARE_MOVES;
-use crate::log::{Frames, WEAK_MAX, layout_of};
-use crate::place::Placement;
-use crate::space::{
-    AREA_BLOCKS, Budget, CHECKPOINT_ERASES_MAX, Extent, LISTED_MAX, checkpoint_cost,
-    checkpoint_parts, room_to_fail, twins,
-};
+use crate::log::{Frames, layout_of};
+use crate::space::{AREA_BLOCKS, Extent, checkpoint_cost, checkpoint_parts, room_to_fail};
+pub use crate::tree::Cost;
 use crate::tree::{
-    Form, MOUNT_LOOKS, MOUNT_TRIES, Options, Size, merges_max, move_cost, moved_path, ram_needed,
-    waiting_max,
+    Bounds, Form, Limits, Opening, Options, Placement, Size, WritePolicy, merges_max, move_cost,
+    ram_needed, waiting_max,
 };
-
-/// Chip operations of one call, at most.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cost {
-    /// Page reads.
-    pub reads: u64,
-    /// Page programs, or rewrites where logical pages are replaced.
-    pub programs: u64,
-    /// Block erases.
-    pub erases: u64,
-}
-
-impl Cost {
-    /// That of this, and of as many `others`.
-    const fn and(self, count: u64, others: Self) -> Self {
-        Self {
-            reads: self.reads + count * others.reads,
-            programs: self.programs + count * others.programs,
-            erases: self.erases + count * others.erases,
-        }
-    }
-}
 
 /// What [`plan`] answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,17 +74,20 @@ pub fn plan<S: Placement>(
     let area = if options.checkpoints.is_some() { AREA_BLOCKS } else { 0 };
     let extent = Extent { block_pages, blocks: (geometry.blocks - reserve).saturating_sub(area) };
     let path = S::path_pages(tree.height);
-    let capacity = options.mappings::<S>(geometry);
+    let capacity = S::Kind::mappings(options, geometry);
     let parts = match options.checkpoints {
         Some(_) => checkpoint_parts(geometry, &layout, block_pages).unwrap_or(0),
         None => 0,
     };
     let budget_for = |height: u8, inner_nodes: u32| {
-        if S::DESCRIPTION.in_place {
-            return Budget::in_place(twins(geometry.pages()));
-        }
-        let moved = moved_path::<S>(capacity, height, inner_nodes, block_pages);
-        Budget::new(&extent, options.moves, height, (S::path_pages(height), moved), inner_nodes)
+        S::Kind::budget::<S>(&Limits {
+            extent: &extent,
+            pages: geometry.pages(),
+            moves: options.moves,
+            mappings: capacity,
+            height,
+            inner_nodes,
+        })
     };
     let least = budget_for(2, 1);
     if least.limit_pages < 3 {
@@ -119,11 +95,7 @@ pub fn plan<S: Placement>(
     }
     let limit_pages = budget_for(tree.height, tree.inner_nodes).limit_pages;
     let valid_pages = tree.leaves.saturating_add(tree.inner_nodes);
-    // A name that a change adds, and the places of mappings that inner nodes may take.
-    let beside = match S::DESCRIPTION.maps && tree.height > 1 {
-        true => 1 + tree.inner_nodes.min((capacity / 2) as u32),
-        false => 0,
-    };
+    let beside = S::Kind::planned_beside(tree.height, tree.inner_nodes, capacity);
     let limit_pages = limit_pages.saturating_sub(beside);
     let fits = !tree.too_high && valid_pages <= limit_pages;
     // What does not fit may be tried all the same: then only the chip bounds the tree.
@@ -131,7 +103,7 @@ pub fn plan<S: Placement>(
     let budget = budget_for(tree.height, if fits { tree.inner_nodes } else { 1 });
     let tree = Size { leaves: most(tree.leaves), inner_nodes: most(tree.inner_nodes), ..tree };
     let wear = options.wear::<S>();
-    let (height, in_place) = (tree.height, S::DESCRIPTION.in_place);
+    let height = tree.height;
     let few_buffers = options.buffers::<S>() <= 2;
     // The nodes of a tree are searched for two to merge, anew for each merge.
     let (leaves, inner) = (u64::from(tree.leaves), u64::from(tree.inner_nodes));
@@ -146,7 +118,6 @@ pub fn plan<S: Placement>(
         parts,
         options,
         wear,
-        in_place,
         trims: S::TRIMS,
         merges,
         searched,
@@ -154,66 +125,29 @@ pub fn plan<S: Placement>(
     let shared = Frames::COUNT_MAX.min(options.buffers::<S>()) <= usize::from(tree.height);
     let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };
     let spanned = u64::from((budget.room_pages() - budget.reserve_pages()).div_ceil(block_pages));
-    // A checkpoint that leads nowhere: both anchors and its block are searched, the blocks that it
-    // names looked into, and the nodes compared.
-    let in_vain = if parts > 0 {
-        3 * u64::from(block_pages.ilog2() + 3)
-            + 2 * u64::from(parts)
-            + LISTED_MAX as u64
-            + (1 + spanned) * u64::from(block_pages)
-            + 4 * inner_reads
-    } else {
-        0
-    };
     let waiting = waiting_max(geometry.page_bytes as usize, options) as u64;
-    let change = bounds.change(budget.room_pages() - budget.reserve_pages(), false);
-    let after_cuts =
-        bounds.change(budget.room_pages() + room_to_fail(0, reserve, block_pages), true);
-    // What may be torn is written anew, by way of a collection if one is due; and a mount begins
-    // again for each page that turns out to be torn.
-    let opened =
-        |reads| Cost { reads: reads * u64::from(1 + MOUNT_TRIES) + after_cuts.reads, ..after_cuts };
+    let change = S::Kind::change_cost(&bounds, budget.room_pages() - budget.reserve_pages(), false);
+    let short_pages = budget.room_pages() + room_to_fail(0, reserve, block_pages);
+    let after_cuts = S::Kind::change_cost(&bounds, short_pages, true);
+    let opening = Opening {
+        geometry: *geometry,
+        block_pages,
+        height,
+        path,
+        leaves,
+        inner_nodes: inner,
+        inner_reads,
+        spanned,
+        checkpoint_pages: parts,
+        after_cuts,
+    };
     Ok(Plan {
         ram_bytes: ram_needed::<S>(geometry, options),
         height: tree.height,
         valid_pages,
         limit_pages,
         fits,
-        // Every block twice, and once more for each block that an operation which was cut may span;
-        // the pages of those blocks, the end of each of which is looked for first; and the inner
-        // nodes.
-        open: if !S::DESCRIPTION.writes_paths {
-            // Every page for each level and again for what moved, or every node thrice; each node
-            // twice at most where buffers are few; and the first pages of all blocks.
-            let pages = u64::from(geometry.pages());
-            let reads = u64::from(geometry.blocks)
-                + 2 * u64::from(tree.height) * pages
-                + 5 * u64::from(tree.height) * (leaves + inner);
-            // Twice, for the index before the last commit as well; and every page to see which may
-            // be torn, and those.
-            let reads = 2 * reads + 3 * pages + (2 * MOUNT_LOOKS + 4) * u64::from(geometry.blocks);
-            let opened = opened(reads);
-            // All that was programmed since the last mount may be written anew, and be looked at
-            // before, and once more if that is not possible, for a record that is torn.
-            let (moves, path) = (leaves + inner, u64::from(path));
-            let looks = if S::DESCRIPTION.appends { 2 * MOUNT_LOOKS } else { 0 };
-            Cost {
-                reads: opened.reads + moves * (4 + 4 * u64::from(tree.height) + looks),
-                programs: opened.programs + moves * (path + 1),
-                erases: opened.erases
-                    + moves * (path + 1) / u64::from(block_pages)
-                    + u64::from(geometry.blocks),
-            }
-        } else {
-            // Twice that, for the tree before the last commit as well.
-            let others = u64::from(1 + (path + u32::from(tree.height) + 1) / block_pages);
-            let reads = 2 * (2 + spanned + others) * u64::from(geometry.blocks)
-                + 2 * (2 + spanned + others) * u64::from(block_pages + block_pages.ilog2() + 1)
-                + 2 * inner_reads
-                + in_vain
-                + 2 * u64::from(tree.height);
-            opened(reads)
-        },
+        open: S::Kind::open_cost(&opening),
         get: Cost { reads: tree.height.into(), programs: 0, erases: 0 },
         change: change.and(waiting, change),
         // The first change makes the reserve whole.
@@ -227,83 +161,4 @@ pub fn plan<S: Placement>(
             block_pages,
         ) + if parts > 0 { checkpoint_cost(parts, options.verify) } else { 0 },
     })
-}
-
-struct Bounds<'p> {
-    extent: Extent,
-    budget: Budget,
-    path: u32,
-    height: u8,
-    /// Pages of a checkpoint, or 0.
-    parts: u32,
-    options: &'p Options,
-    wear: Wear,
-    in_place: bool,
-    /// Each level may be divided by itself.
-    trims: bool,
-    /// Merges of nodes before that.
-    merges: u8,
-    /// Reads to find such nodes.
-    searched: u64,
-}
-
-impl Bounds<'_> {
-    /// A change that finds `short_pages` too few, and perhaps the reserve touched.
-    fn change(&self, short_pages: u32, reserve_touched: bool) -> Cost {
-        let (height, merges) = (u64::from(self.height), u64::from(self.merges));
-        // Ways down and up again: each level may be divided by itself, and nodes are merged. On the
-        // way up a node may have been displaced, and the one above that tells where it ends.
-        let ways = if self.trims { height + 1 } else { 1 } + merges;
-        let way_reads = ways * (3 * height + 2) + self.searched;
-        if self.in_place {
-            // Nothing is collected. A division writes two pages, or three for a root; and the first
-            // change since a mount may write a session page.
-            let programs = 3 * height + 3 + 3 * merges + 1;
-            let verifies = if self.options.verify { programs } else { 0 };
-            return Cost { reads: way_reads + verifies, programs, erases: 0 };
-        }
-        let path = u64::from(self.path);
-        let gain = self.extent.gain();
-        // What each of them writes beside the halves of the nodes that are divided.
-        let ways_pages = (ways as u32).saturating_mul(self.path);
-        let victims = u64::from((short_pages + ways_pages).div_ceil(gain));
-        let moved = victims * u64::from(self.extent.block_pages - gain);
-        let spare_moves = 2 * u64::from(SPARE_MOVES) + WEAK_MAX as u64;
-        let operation = u64::from(ways_pages) + 2 * merges + height + 1;
-        let staged = self.options.write_cache as u64;
-        let programs = moved + spare_moves * path + operation + staged;
-        let block_pages = u64::from(self.extent.block_pages);
-        // At most one for each block that is opened, and the one that was due before.
-        let checkpoints = if self.parts > 0 { programs.div_ceil(block_pages) + 2 } else { 0 };
-        let programs = programs + checkpoints * u64::from(self.parts + 1);
-        // Each move reads its page, goes down to it, and may find nodes displaced from their
-        // buffers. Once the reserve is touched, a victim is looked for among all valid pages.
-        let by_move = 1 + 2 * height;
-        let pages = block_pages * u64::from(self.extent.blocks);
-        let search = match (reserve_touched && path > 1, self.options.validity.searches()) {
-            (false, _) => 0,
-            (true, false) => victims * u64::from(self.budget.limit_pages),
-            (true, true) => victims * pages * (by_move + 1),
-        };
-        // Where the pages of a block are searched for, all are looked at before one is moved; of a
-        // bad block, and of one whose data rests, too.
-        let searched = if self.options.validity.searches() {
-            (victims + 2) * block_pages * by_move
-        } else {
-            0
-        };
-        // Where pages are found by hints, every page of a victim may be looked at.
-        let looked_at = match self.options.victims {
-            Victims::Tracked(_) => victims * (block_pages + 1),
-            Victims::Fewest | Victims::CostBenefit => moved,
-        };
-        let verifies = if self.options.verify { programs } else { 0 };
-        let reads = (looked_at + spare_moves) * by_move + way_reads + search + searched + verifies;
-        let erases =
-            programs.div_ceil(block_pages) + checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
-        // And the count of a block whose data may have rested.
-        let looks = u64::from(self.wear == Wear::Circular);
-        let reads = reads + looks + erases * u64::from(self.wear.reads_by_erase());
-        Cost { reads, programs, erases }
-    }
 }

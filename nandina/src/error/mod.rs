@@ -95,7 +95,7 @@ pub enum OpenError<E> {
         /// The name of the setting.
         ///
         /// For the system it is `"system number"`; `found` and `expected` are then system numbers
-        /// ([`key_of`](crate::place::key_of)), and the text of the error names the systems by their
+        /// ([`key_of`](crate::store::key_of)), and the text of the error names the systems by their
         /// keys.
         setting: &'static str,
         /// Its value on the medium.
@@ -230,7 +230,7 @@ pub(crate) const SYSTEM_NUMBER: &str = "system number";
 
 /// A system by its name, or by its number if this library has no such system.
 fn system(f: &mut fmt::Formatter<'_>, number: u32) -> fmt::Result {
-    match u8::try_from(number).ok().and_then(crate::place::key_of) {
+    match u8::try_from(number).ok().and_then(crate::store::key_of) {
         Some(key) => write!(f, "system {key}"),
         None => write!(f, "system number {number}, which is not known"),
     }

@@ -11,7 +11,7 @@ use crate::cache::NoCache;
 #[cfg(feature = "read-cache")]
 use crate::cache::NoStaging;
 use crate::cache::{Cache, Cached, Staging};
-use crate::log::Codec;
+use crate::log::{Codec, GAP};
 
 /// What a system asks of its space.
 pub trait Kind: Sized {
@@ -30,6 +30,9 @@ pub trait Kind: Sized {
     /// Each change writes new pages up to the root. A write cache, checkpoints and hints are for
     /// these.
     const PATHS: bool = false;
+
+    /// Sequence numbers that a mount skips.
+    const GAP: u64 = GAP;
 
     /// How worn blocks are spared, if the options do not tell.
     const WEAR: Wear = Wear::Circular;
@@ -56,14 +59,6 @@ pub trait Kind: Sized {
     fn paths_mut<'s, 'b, F>(
         space: &'s mut Space<'b, F, Self>,
     ) -> Option<&'s mut Space<'b, F, Paths>> {
-        let _ = space;
-        None
-    }
-
-    /// The space, if logical pages are replaced in it, to change.
-    fn in_place_mut<'s, 'b, F>(
-        space: &'s mut Space<'b, F, Self>,
-    ) -> Option<&'s mut Space<'b, F, InPlace>> {
         let _ = space;
         None
     }
@@ -143,15 +138,11 @@ impl Kind for Maps {
 
 impl Kind for InPlace {
     const IN_PLACE: bool = true;
+    /// The session leaves the gap when it begins.
+    const GAP: u64 = 0;
     type Checkpoints = Nothing;
     type Cache<'b> = ReadCache<'b>;
     type Memory = Sessions;
-
-    fn in_place_mut<'s, 'b, F>(
-        space: &'s mut Space<'b, F, Self>,
-    ) -> Option<&'s mut Space<'b, F, InPlace>> {
-        Some(space)
-    }
 }
 
 /// Nothing is written, and pages of any system are read.

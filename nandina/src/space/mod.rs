@@ -39,7 +39,7 @@ use crate::blocks::Blocks;
 pub(crate) use crate::cache::STAGED;
 use crate::cache::{Cached, Relink};
 use crate::flash::Flash;
-use crate::log::{Frames, GAP, Log, layout_of};
+use crate::log::{Frames, Log, layout_of};
 use crate::node::Medium;
 
 /// Pages that one operation can supersede before it commits.
@@ -119,14 +119,11 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
     /// highest of all, above which to go on.
     pub(crate) fn restart(&mut self, identity: u32, root: u64, sequence: u64) {
         // What was cut may not be seen now and be seen later: nothing that is written from here on
-        // has its number. (Replaced in place, the session leaves the gap, when it begins.)
-        let sequence = if K::IN_PLACE { sequence } else { sequence + GAP };
+        // has its number.
+        let sequence = sequence + K::GAP;
         self.log.restart(identity, sequence);
-        self.foreign = if K::IN_PLACE {
-            (0, 0)
-        } else {
-            (root + 1, u32::try_from(sequence.saturating_sub(root)).unwrap_or(u32::MAX))
-        };
+        let foreign = u32::try_from(sequence.saturating_sub(root)).unwrap_or(u32::MAX);
+        self.foreign = (root + 1, foreign);
         self.memory = K::Memory::default();
         self.memory.note_mount(sequence);
         self.retired = 0;

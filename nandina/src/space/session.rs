@@ -18,10 +18,10 @@
 //! whole.
 
 use super::memory::Memory;
-use super::{GAP, InPlace, Space};
+use super::{InPlace, Space};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
-use crate::log::Label;
+use crate::log::{GAP, Label};
 use crate::node::{Gaps, PageHeader, SESSION_START};
 
 /// The logical page of the sessions.

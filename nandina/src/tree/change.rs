@@ -3,13 +3,14 @@
 //! This file decides what has to be done, and whether it may be; `rewrite.rs` changes the nodes.
 
 use super::Index;
+use super::Placement;
+use super::WritePolicy;
 use super::descend::Path;
 use super::divide::left_count;
 use super::merge::{Merges, Sparse};
 use super::rewrite::Edit;
 use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
-use crate::place::Placement;
 
 /// What has to be done to upsert a record.
 enum Look<E> {
@@ -80,7 +81,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     return Ok(Some(new));
                 }
                 Step::Again => {}
-                Step::Refused(refusal) => self.reclaim_name(refusal)?,
+                Step::Refused(refusal) => S::Kind::reclaim(self, refusal)?,
             }
         }
     }
@@ -255,10 +256,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// They come on top of one page for each split node. It is the page of the new root or, if the
     /// new root takes the old root's page, that of the lower half.
     pub(super) fn pages_to_grow(&self, height: u8) -> u32 {
-        if S::DESCRIPTION.in_place {
-            return u32::from(height - self.height);
-        }
-        S::path_pages(height) - S::path_pages(self.height)
+        S::growth_pages(self.height, height)
     }
 
     /// The page limit of a tree that grows to `height` and `inner_nodes`, and a margin.
@@ -272,8 +270,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         } else {
             self.budget_for(height, inner_nodes).limit_pages
         };
-        // One logical address that the change adds, and the table places of all inner nodes.
-        let beside = if S::DESCRIPTION.maps { 1 + self.kept_until(inner_nodes) } else { 0 };
-        (limit_pages, beside)
+        (limit_pages, S::Kind::pages_beside(self, inner_nodes))
     }
 }

@@ -1,12 +1,12 @@
 //! Checks every invariant of an index on the chip. Nothing is written or mended.
 
 use super::Index;
+use super::Placement;
 use super::descend::Path;
 use super::walk::Walk;
 use crate::error::{Fault, ReadError};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
-use crate::place::Placement;
 use crate::space::STAGED;
 
 /// An invariant that does not hold.

@@ -9,13 +9,14 @@
 use super::Index;
 use super::descend::Path;
 use super::rewrite::{Edit, Emptying};
+use super::{Placement, WritePolicy, node_mut_in};
 use crate::blocks::Wear;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, Collector, PageOwner};
 use crate::log::Log;
 use crate::node::SAME_PAGE;
-use crate::place::{Placement, node_mut_in};
+
 use crate::space::{Moves, RETIRED_MAX, RIDERS};
 
 /// Chip operations to move one page of which `riders` others are carried along.
@@ -61,9 +62,6 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
     }
 
     fn kept(&self) -> u32 {
-        if S::DESCRIPTION.in_place {
-            return 0;
-        }
         self.budget.room_pages() + self.space.room_to_fail()
     }
 
@@ -73,7 +71,9 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
 
     fn pages_to_empty(&self, valid: u32, together: bool) -> u32 {
         let moves = if together { Moves::Together } else { Moves::Alone };
-        moves.pages(valid, self.moved_path(), self.inner_nodes)
+        let extent = self.space.extent();
+        let limits = self.limits(&extent, self.height, self.inner_nodes);
+        moves.pages(valid, S::Kind::moved_path::<S>(&limits), self.inner_nodes)
     }
 
     fn move_cost(&self, beside: u32) -> u32 {
@@ -104,7 +104,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
     }
 
     fn begin_changes(&mut self) -> Result<bool, Fault<F::Error>> {
-        self.begin_session()
+        S::Kind::begin_changes(self)
     }
 
     fn collect_ahead(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
@@ -154,7 +154,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// takes several operations, the other work that is due is done before the first.
     pub(super) fn make_room(&mut self, first: bool) -> Result<(), Fault<F::Error>> {
         self.settle()?;
-        self.begin_session()?;
+        S::Kind::begin_changes(self)?;
         self.keep_checkpoint()?;
         gc::make_room(self, first)?;
         let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
@@ -196,7 +196,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Writes a page elsewhere; with it, children in the block `victim` that its path points to.
-    pub(super) fn move_page(
+    pub(crate) fn move_page(
         &mut self,
         page: PageNumber,
         victim: Option<BlockNumber>,
@@ -234,7 +234,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Keeps the first key of the lowest node of `page` where that of a divided node would be: no
     /// node is divided now. Answers its level.
     #[inline(never)]
-    pub(super) fn keep_first_key(&mut self, page: PageNumber) -> Result<u8, Fault<F::Error>> {
+    pub(crate) fn keep_first_key(&mut self, page: PageNumber) -> Result<u8, Fault<F::Error>> {
         self.space.begin_walk();
         let frame = self.space.load(page.0, self.visiting(1))?;
         let level = self.space.log.lowest(frame);

@@ -2,11 +2,12 @@
 //!
 //! Nothing is written here.
 
+use super::Placement;
+use super::placement::seat;
 use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::SAME_PAGE;
-use crate::place::{Placement, seat};
 use crate::space::STAGED;
 
 /// The nodes from the root down to some level, and where each was found.
@@ -89,7 +90,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// The page buffer into which a node of `level` is read if no buffer holds it.
-    pub(super) fn visiting(&self, level: u8) -> usize {
+    pub(crate) fn visiting(&self, level: u8) -> usize {
         let buffers = self.space.log.frames.count();
         if self.space.keeps_pages() {
             seat(level, self.height, buffers)
@@ -99,7 +100,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// The page of the child at `slot` of the node of `level` in `frame`, on `page`.
-    pub(super) fn child(
+    pub(crate) fn child(
         &self,
         page: u32,
         frame: usize,
@@ -112,7 +113,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// The page to which `pointer` leads, in a node that is on `page`.
     #[inline(always)]
-    pub(super) fn pointed_to(&self, page: u32, pointer: u32) -> Result<u32, Fault<F::Error>> {
+    pub(crate) fn pointed_to(&self, page: u32, pointer: u32) -> Result<u32, Fault<F::Error>> {
         if pointer == SAME_PAGE {
             return Ok(page);
         }
@@ -125,7 +126,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Descends from the root to the node of level `stop` that `key` belongs to.
     #[inline]
-    pub(super) fn descend(
+    pub(crate) fn descend(
         &mut self,
         path: &mut Path,
         key: &[u8],

@@ -3,10 +3,10 @@
 //! Nothing is written here.
 
 use super::Index;
+use super::Placement;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::{Node, NodeMut};
-use crate::place::Placement;
 
 /// Keys of a node that was split, which must outlive it.
 ///

@@ -4,14 +4,14 @@
 //! A change leaves the buffer when its leaf has been written; if a device fails in between it is
 //! applied again, which changes nothing the second time.
 
+use super::Placement;
 use super::descend::Path;
 use super::leaf_changes::Changes;
 use super::merge::{Merges, Sparse};
 use super::rewrite::Edit;
-use super::{Index, KEY_BYTES_MAX};
+use super::{Index, KEY_BYTES_MAX, WritePolicy};
 use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
-use crate::place::Placement;
 
 /// Whether nothing was changed because there is no room, now or ever.
 const fn is_refusal<E>(fault: &Fault<E>) -> bool {
@@ -116,7 +116,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             if let Err(error) = admitted {
                 if at == from {
-                    return self.reclaim_name(error).map(|()| None);
+                    return S::Kind::reclaim(self, error).map(|()| None);
                 }
                 end = at;
             } else if let Some(level) = self.to_divide(&path, 0).filter(|&level| level > 1) {

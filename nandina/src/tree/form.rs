@@ -1,8 +1,8 @@
 //! How many records the nodes of a tree hold, level by level. Nothing here touches a medium.
 
 use super::HEIGHT_MAX;
+use super::{Level, Placement, WritePolicy};
 use crate::node::{Medium, PageLayout, Shape};
-use crate::place::{Level, Placement};
 
 /// The sizes that decide how a tree grows.
 #[derive(Clone, Copy)]
@@ -27,12 +27,8 @@ impl Form {
         } else {
             Shape::inner(self.key_bytes)
         };
-        if !S::DESCRIPTION.appends {
-            return Level { level, height, shape };
-        }
-        let area_bytes = S::extent(self.area_bytes, level, height).len();
-        // Records that are too long for tags fit in no node.
-        Level { level, height, shape: shape.appended(area_bytes).unwrap_or(shape.of_nothing()) }
+        let bytes = S::extent(self.area_bytes, level, height).len();
+        Level { level, height, shape: S::Kind::shape(shape, bytes) }
     }
 
     /// Records for which a node of `level` has bytes.

@@ -6,16 +6,15 @@
 use super::Index;
 use super::options::Options;
 use super::survey::{END, survey};
+use super::{Origin, Placement, WritePolicy};
 use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SESSION_START;
 
-use crate::log::GAP;
-use crate::place::{Origin, Placement};
 use crate::space::Kind;
 
 /// What a new index replaces.
-enum Replaced {
+pub enum Replaced {
     Nothing,
     /// An index whose last session wrote the page with this sequence number.
     Continued(u64),
@@ -48,10 +47,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
         // The existing index stays whole until the new root takes its place: only blocks that it
         // does not need are erased.
-        let replaced = match index.find_to_replace() {
-            Ok(()) if S::DESCRIPTION.in_place => Replaced::Continued(index.space.log.sequence()),
+        let replaced = match S::Kind::find_to_replace(&mut index) {
             Ok(()) => {
-                index.begin_last_session()?;
+                S::Kind::begin_to_replace(&mut index)?;
                 Replaced::Continued(index.space.log.sequence())
             }
             Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
@@ -74,19 +72,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(index)
     }
 
-    /// Finds the index that is to be replaced.
-    ///
-    /// Unless pages are replaced in place, its torn pages are settled, as each mount does.
-    fn find_to_replace(&mut self) -> Result<(), OpenError<F::Error>> {
-        if S::DESCRIPTION.in_place { self.find_as_seen() } else { self.find() }
-    }
-
     /// Marks the index that is to be replaced as open, so that it does not end well.
     ///
     /// Then, if the new root is torn, so that one mount sees it and another does not, each of them
     /// settles what it sees. If no more than one block is free, nothing is marked: the root is
     /// written into that block, and a mount reads it often.
-    fn begin_last_session(&mut self) -> Result<(), Fault<F::Error>> {
+    pub(crate) fn begin_last_session(&mut self) -> Result<(), Fault<F::Error>> {
         if !self.space.log.has_begun() && self.space.room() > self.space.log.block_pages() {
             self.mark(SESSION_START)?;
         }
@@ -98,21 +89,17 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     /// Continues with a new identity and numbers above those of the replaced index.
     fn follow(&mut self, replaced: Replaced) {
-        let (sequence, before) = match replaced {
+        let (sequence, gap) = match replaced {
             Replaced::Nothing => (0, 0),
-            Replaced::Continued(sequence) | Replaced::Damaged(sequence)
-                if S::DESCRIPTION.in_place =>
-            {
-                (sequence, sequence)
-            }
             // The next number: a mount that does not see the root outdates it.
-            Replaced::Continued(sequence) => (sequence, sequence.saturating_sub(GAP)),
+            Replaced::Continued(sequence) => (sequence, S::Kind::GAP),
             // Above everything that was torn before, and below what a mount of the present content
             // writes, if its settings are different.
-            Replaced::Damaged(sequence) => (sequence, sequence.saturating_sub(GAP / 2)),
+            Replaced::Damaged(sequence) => (sequence, S::Kind::GAP / 2),
         };
+        let before = sequence.saturating_sub(gap);
         self.space.restart((sequence as u32).wrapping_add(1), before, before);
-        if S::DESCRIPTION.in_place || !matches!(replaced, Replaced::Damaged(_)) {
+        if S::Kind::begins_at_once(&replaced) {
             self.space.log.begin_at_once();
         }
     }
@@ -139,23 +126,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     fn survey_to_replace(&mut self) -> Result<Replaced, OpenError<F::Error>> {
         self.torn_from = u64::MAX;
         let survey = survey(&mut self.space, END)?;
-        let sequence = match survey.newest {
-            _ if S::Kind::IN_PLACE => self.highest_in_place()?,
-            Some(newest) if S::Kind::PATHS => {
-                let last = self.last_root(newest.block, None, 0, u64::MAX)?;
-                last.sequence.max(newest.sequence)
-            }
-            // The numbers of the block's pages exceed that of its first page by no more than the
-            // block has pages.
-            Some(newest) => newest.sequence + u64::from(self.space.log.block_pages()),
-            None => 0,
-        };
-        let sequence = survey.unread_sequence().max(sequence);
-        if S::DESCRIPTION.in_place {
-            self.root_in_place()?;
-        } else if let Some(newest) = survey.newest {
-            self.hold_blocks_of(newest.identity)?;
-        }
+        let highest = S::Kind::survey_to_replace(self, survey.newest)?;
+        let sequence = survey.unread_sequence().max(highest);
         if survey.checkpoints {
             self.space.clear_anchors()?;
         }
@@ -163,7 +135,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     }
 
     /// Holds the blocks with pages of the index `identity`, unless that is all blocks.
-    fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
+    pub(crate) fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         let mut others = false;
         for block in self.space.log.blocks.all() {
             let first = self.space.log.read_raw(self.space.log.page_at(block, 0), 0)?;

@@ -8,7 +8,7 @@ use crate::flash::{Flash, Geometry};
 use crate::node::Medium;
 use crate::space::{self, Any, Buffers, Space};
 
-/// What the newest index on the chip is made for: its system ([`crate::place::key_of`]), its sizes,
+/// What the newest index on the chip is made for: its system, its sizes,
 /// and the counts of the chip that it was formatted on, which may be another than this one.
 ///
 /// An index of these settings is not promised to open: the pages that it needs may be damaged.

@@ -1,10 +1,10 @@
 //! Garbage collection in steps, while the device is idle.
 
 use super::Index;
+use super::Placement;
 use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
 use crate::gc::{self, Idle};
-use crate::place::Placement;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// The least budget with which [`gc_step`](Self::gc_step) gets on: chip operations to move one

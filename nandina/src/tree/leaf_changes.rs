@@ -4,12 +4,12 @@
 use core::cell::Cell;
 
 use super::Index;
+use super::Placement;
 use super::batch::Batch;
 use super::divide::{Record, Separator};
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::node::NodeMut;
-use crate::place::Placement;
 
 /// The waiting changes of one leaf, and what came of them.
 pub struct Changes<'k> {

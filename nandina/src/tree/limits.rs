@@ -1,9 +1,8 @@
 //! How many pages may be valid in the tree as it is. Nothing is read or written here.
 
-use super::{Index, fold};
+use super::{Index, Limits, Placement, WritePolicy};
 use crate::flash::Flash;
-use crate::place::Placement;
-use crate::space::{Budget, Moves, twins};
+use crate::space::{Budget, Extent, Moves};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Sets the limits for the tree as it is, if they may be others than before the last change.
@@ -38,14 +37,24 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     pub(super) fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
-        if S::DESCRIPTION.in_place {
-            return Budget::in_place(twins(self.space.log.geometry().pages()));
+        let extent = self.space.extent();
+        S::Kind::budget::<S>(&self.limits(&extent, height, inner_nodes))
+    }
+
+    /// What the page limits of a tree of this height follow from.
+    pub(super) fn limits<'l>(
+        &self,
+        extent: &'l Extent,
+        height: u8,
+        inner_nodes: u32,
+    ) -> Limits<'l> {
+        Limits {
+            extent,
+            pages: self.space.log.geometry().pages(),
+            moves: self.moves,
+            mappings: self.space.mappings.capacity(),
+            height,
+            inner_nodes,
         }
-        let capacity = self.space.mappings.capacity();
-        let paths = (
-            S::path_pages(height),
-            fold::moved_path::<S>(capacity, height, inner_nodes, self.space.log.block_pages()),
-        );
-        Budget::new(&self.space.extent(), self.moves, height, paths, inner_nodes)
     }
 }

@@ -11,6 +11,7 @@
 //! Cost of a search: at most four reads for each node of the tree. So it is made once for each
 //! level in a change, and nothing of it is kept.
 
+use super::Placement;
 use super::descend::Path;
 use super::rewrite::Edit;
 use super::walk::Walk;
@@ -18,7 +19,6 @@ use super::{Form, HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::{Node, NodeMut, SAME_PAGE};
-use crate::place::Placement;
 
 /// Merges of inner nodes in one change, at most, beside the one that keeps the tree from growing
 /// higher.
@@ -36,7 +36,7 @@ pub(crate) fn merges_max<S: Placement>(height: u8) -> (u8, u8) {
 
 /// Whether a page holds all nodes of a path, so that most inner nodes have no page of their own.
 fn shares_pages<S: Placement>(height: u8) -> bool {
-    S::DESCRIPTION.writes_paths && S::path_pages(height) == 1
+    S::SHARES_PAGES && S::path_pages(height) == 1
 }
 
 /// Rounds after which the numbers of nodes have settled, or never will.

@@ -12,31 +12,27 @@
 mod batch;
 mod change;
 mod check;
-mod checkpoint;
 mod collect;
+mod cost;
 mod descend;
 mod divide;
 mod flush;
-mod fold;
-mod follow;
 mod form;
 mod format;
 mod identify;
 mod idle;
-mod in_place;
 mod leaf_changes;
 mod limits;
-mod look_up;
 mod merge;
 mod mount;
 mod options;
 mod pairs;
+mod placement;
+mod policy;
 mod promise;
 mod range;
-mod recover;
 mod rewrite;
 mod search;
-mod session;
 mod settle;
 mod shrink;
 mod survey;
@@ -48,25 +44,31 @@ mod walk;
 pub(crate) use batch::waiting_max;
 pub use check::Violation;
 pub(crate) use collect::move_cost;
-pub use fold::Folds;
-pub(crate) use fold::moved_path;
+pub use cost::Cost;
+pub(crate) use cost::{Bounds, Opening};
+pub(crate) use descend::Path;
 pub(crate) use form::Form;
+pub(crate) use format::Replaced;
 pub use identify::{identify, ram_to_identify};
 pub(crate) use merge::{Size, merges_max};
-pub use options::{Options, ram_needed};
+pub(crate) use options::path_options;
+pub use options::{Folds, Options, ram_needed};
 pub use pairs::{Pairs, Records};
+pub use placement::{Description, Halves, Level, Origin, PlaceFault, Placement, Put};
+pub(crate) use placement::{node_in, node_mut_in, relink};
+pub use policy::WritePolicy;
+pub(crate) use policy::{Found, Limits};
 pub use range::{KeyBounds, Range};
-pub(crate) use settle::{LOOKS as MOUNT_LOOKS, TRIES as MOUNT_TRIES};
+pub(crate) use settle::{LOOKS, NONE, TORN_MAX};
+pub(crate) use survey::{END, Newest};
+pub(crate) use walk::Walk;
 
 use batch::Batch;
-use descend::Path;
 use divide::Separator;
-use settle::TORN_MAX;
 
 use crate::error::{Damage, Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::Collector;
-use crate::place::{Level, Placement, node_in};
 use crate::space::{Budget, Moves, Space, Tree};
 
 /// The height of the highest tree that is built.
@@ -82,34 +84,34 @@ pub const KEY_BYTES_MAX: usize = 64;
 /// change that was cut is there wholly or not at all. Costs are given per operation for a tree of
 /// height *h*, without those of garbage collection.
 pub struct Index<'b, F, S: Placement> {
-    space: Space<'b, F, S::Kind>,
+    pub(crate) space: Space<'b, F, S::Kind>,
     place: S,
     batch: Batch<'b>,
-    separator: Separator<'b>,
+    pub(crate) separator: Separator<'b>,
     /// The key before which the node that is being read ends.
     bound: &'b mut [u8],
-    root: u32,
+    pub(crate) root: u32,
     /// The last page programmed before the mount, as far as visible, and its number.
     /// It may be torn.
-    newest: (u32, u64),
+    pub(crate) newest: (u32, u64),
     /// First of the outdated numbers: pages from here to `torn_to` do not count.
     /// They turned out to be torn.
-    torn_from: u64,
+    pub(crate) torn_from: u64,
     /// The last of the outdated numbers: the highest when the torn page was detected.
     /// Pages written since then count.
-    torn_to: u64,
+    pub(crate) torn_to: u64,
     /// Pages that do not count because they could not be read each time.
-    torn: [u32; TORN_MAX],
+    pub(crate) torn: [u32; TORN_MAX],
     /// The number from which pages may be torn, where pages commit for themselves.
-    settle_from: u64,
+    pub(crate) settle_from: u64,
     /// The sequence number of the page that marks the end of a session, or 0.
-    ended: u64,
+    pub(crate) ended: u64,
     /// Every page on the chip still reads as it did when the index was opened.
     settled: bool,
-    height: u8,
-    records: u32,
-    inner_nodes: u32,
-    budget: Budget,
+    pub(crate) height: u8,
+    pub(crate) records: u32,
+    pub(crate) inner_nodes: u32,
+    pub(crate) budget: Budget,
     /// The height and the inner nodes of the tree that the budget is for.
     budget_height: u8,
     budget_inner_nodes: u32,
@@ -117,17 +119,17 @@ pub struct Index<'b, F, S: Placement> {
     moves_asked: Moves,
     /// How pages are moved now.
     moves: Moves,
-    folding: Folds,
+    pub(crate) folding: Folds,
     /// An operation failed half way.
     /// As after a cut, only the medium shows what is true.
-    in_doubt: bool,
+    pub(crate) in_doubt: bool,
     /// No mapping may be added, because each keeps one more page in use.
-    tight: bool,
+    pub(crate) tight: bool,
     collector: Collector,
     moved_pages: u32,
     /// Damaged pages behind the root that the mount found and that no cut explains.
-    unexplained_pages: u32,
-    from_checkpoint: bool,
+    pub(crate) unexplained_pages: u32,
+    pub(crate) from_checkpoint: bool,
 }
 
 /// Counts and sizes of an index.
@@ -267,7 +269,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Writes a checkpoint if one is due before the longest operation or move.
-    fn keep_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
+    pub(crate) fn keep_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
         let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
         if self.space.checkpoint_due(operation) {
             self.write_out()?;
@@ -331,14 +333,21 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         self.settle()?;
         self.space.begin_walk();
-        if S::DESCRIPTION.appends {
-            let found = self.look_up(key)?;
-            return Ok(found.map(|(frame, value)| &self.space.log.frames.bytes(frame)[value]));
-        }
+        let found = S::Kind::look_up(self, key)?;
+        Ok(found.map(|(frame, value)| &self.space.log.frames.bytes(frame)[value]))
+    }
+
+    /// Looks `key` up in nodes whose records are sorted.
+    pub(crate) fn look_up_sorted(&mut self, key: &[u8]) -> Result<Option<Found>, Fault<F::Error>> {
         let mut path = Path::new();
         self.descend(&mut path, key, 1, false)?;
         let node = self.node(path.frame, 1)?;
-        Ok(node.search(key).ok().map(|index| node.payload(index)))
+        let Ok(index) = node.search(key) else { return Ok(None) };
+        let level = self.level(1);
+        let start = S::extent(self.space.log.layout().area_bytes(), 1, self.height).start
+            + level.shape.at(index)
+            + level.shape.key_bytes();
+        Ok(Some((path.frame, start..start + level.shape.payload_bytes())))
     }
 
     fn check_key(&self, key: &[u8]) -> Result<(), (usize, usize)> {
@@ -354,11 +363,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> Form {
         Form::new(&self.space.log.layout(), &self.space.log.medium)
     }
 
-    fn level(&self, level: u8) -> Level {
+    pub(crate) fn level(&self, level: u8) -> Level {
         self.form().level::<S>(level, self.height)
     }
 
@@ -366,7 +375,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.form().capacity::<S>(level, self.height)
     }
 
-    fn working(&self, level: u8) -> usize {
+    pub(crate) fn working(&self, level: u8) -> usize {
         S::working(level, self.height, self.space.log.frames.count())
     }
 
@@ -374,25 +383,29 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         S::spare(level, self.height, self.space.log.frames.count())
     }
 
-    fn node(&self, frame: usize, level: u8) -> Result<crate::node::Node<'_>, Fault<F::Error>> {
+    pub(crate) fn node(
+        &self,
+        frame: usize,
+        level: u8,
+    ) -> Result<crate::node::Node<'_>, Fault<F::Error>> {
         node_in::<S, F>(&self.space, frame, self.level(level))
             .ok_or_else(|| self.corrupt(frame, Damage::NodeTooFull))
     }
 
     /// The fault for the damaged page that `frame` holds.
     /// It is the root if the content of `frame` was changed since it was read.
-    fn corrupt(&self, frame: usize, reason: Damage) -> Fault<F::Error> {
+    pub(crate) fn corrupt(&self, frame: usize, reason: Damage) -> Fault<F::Error> {
         let held = self.space.log.frames.held(frame);
         let is_page = held < self.space.log.geometry().pages();
         self.corrupt_at(if is_page { held } else { self.root }, reason)
     }
 
     /// The fault for the damaged page with the logical address `name`.
-    fn corrupt_at(&self, name: u32, reason: Damage) -> Fault<F::Error> {
+    pub(crate) fn corrupt_at(&self, name: u32, reason: Damage) -> Fault<F::Error> {
         Fault::Corrupt { page: PageNumber(self.space.where_is(name)), reason }
     }
 
-    fn block_of(&self, page: u32) -> BlockNumber {
+    pub(crate) fn block_of(&self, page: u32) -> BlockNumber {
         self.space.log.geometry().block_of(PageNumber(page))
     }
 }

@@ -22,23 +22,12 @@ use super::batch::{self, Batch};
 use super::divide::Separator;
 use super::settle::{NONE, TORN_MAX, TRIES};
 use super::survey::{Age, END, Newest, survey};
-use super::{HEIGHT_MAX, Index, Options};
+use super::{HEIGHT_MAX, Index, Options, Placement, WritePolicy, relink};
 use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
-use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, Collector};
 use crate::node::{Medium, PageHeader};
-use crate::place::{Placement, relink};
-use crate::space::{Budget, ROOT_TWIN, Space, block_pages};
-
-/// The highest sequence number and the last root of a block.
-pub(super) struct Last {
-    /// The highest sequence number.
-    pub sequence: u64,
-    pub root: Option<(PageNumber, PageHeader)>,
-}
-
-/// A page with a root, its header, and its block.
-pub(super) type Rooted = (PageNumber, PageHeader, Newest);
+use crate::space::{Budget, Space, block_pages};
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Opens the index on the chip, after a clean end or a cut alike.
@@ -82,32 +71,16 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     }
 
     /// Finds the index on the chip without rewriting pages that may be torn.
-    pub(super) fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
+    pub(crate) fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
         self.ended = 0;
-        if S::DESCRIPTION.in_place {
-            match self.recover_in_place()? {
-                Some(root) => {
-                    self.check_medium(&root.medium)?;
-                    if root.medium != self.space.log.medium {
-                        return Err(self.corrupt_at(ROOT_TWIN, Damage::OtherRoot).into());
-                    }
-                }
-                None => {
-                    self.newest_page()?;
-                    return Err(self.corrupt_at(ROOT_TWIN, Damage::NoRoot).into());
-                }
-            }
-        } else if !self.mount_from_checkpoint()? {
-            let newest = self.newest_page()?;
-            self.mount_from_blocks(newest)?;
-        }
+        S::Kind::find(self)?;
         self.ready();
         Ok(())
     }
 
     /// A page of the newest block, if the chip holds an index of these settings.
     #[inline(never)]
-    fn newest_page(&mut self) -> Result<Option<Newest>, OpenError<F::Error>> {
+    pub(crate) fn newest_page(&mut self) -> Result<Option<Newest>, OpenError<F::Error>> {
         let survey = survey(&mut self.space, END)?;
         let medium = survey.medium(self.space.log.medium.system)?;
         self.check_medium(&medium)?;
@@ -172,7 +145,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
     }
 
-    pub(super) fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
+    pub(crate) fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
         let expected = &self.space.log.medium;
         let settings = [
             (SYSTEM_NUMBER, u32::from(found.system), u32::from(expected.system)),
@@ -215,16 +188,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     pub(super) fn mount_as_seen(&mut self) -> Result<(), Fault<F::Error>> {
         self.ended = 0;
-        if S::DESCRIPTION.in_place {
-            let root = self.recover_in_place()?;
-            let medium = self.space.log.medium;
-            if root.is_none_or(|root| root.medium != medium) {
-                return Err(self.corrupt_at(ROOT_TWIN, Damage::NoRoot));
-            }
-        } else if !self.mount_from_checkpoint()? {
-            let newest = self.survey_newest(END)?;
-            self.mount_from_blocks(newest)?;
-        }
+        S::Kind::find_again(self)?;
         self.ready();
         Ok(())
     }
@@ -241,83 +205,25 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Mounts by the first pages of all blocks: the last root, then the valid pages.
     ///
     /// The valid pages are found by walking the tree of that root.
-    fn mount_from_blocks(&mut self, newest: Option<Newest>) -> Result<(), Fault<F::Error>> {
+    pub(crate) fn mount_from_blocks(
+        &mut self,
+        newest: Option<Newest>,
+    ) -> Result<(), Fault<F::Error>> {
         self.unexplained_pages = 0;
         self.from_checkpoint = false;
         let Some(newest) = newest else {
             return Err(self.corrupt_at(self.root, Damage::NoPage));
         };
-        if S::DESCRIPTION.appends {
-            let found = self.decide_on_torn(newest.identity)?;
-            self.recover_appended(newest.identity, &found)?;
-            if self.ended_well() {
-                return Ok(());
-            }
-            self.space.log.blocks.set_reserved(newest.block, true);
-            return self.hold_told_before();
-        }
-        if S::DESCRIPTION.maps {
-            let found = self.decide_on_torn(newest.identity)?;
-            self.recover(newest.identity, &found)?;
-            if self.ended_well() {
-                return Ok(());
-            }
-            return self.hold_before_commit(newest.identity, &found);
-        }
-        let identity = newest.identity;
-        let mut sequence = newest.sequence;
-        let found = self.root_from(newest, identity, (u64::MAX, u32::MAX), &mut sequence)?;
-        let Some((page, root, block)) = found else {
-            return Err(self.no_root()?);
-        };
-        if self.ended != sequence {
-            let unexplained = self.unexplained_pages;
-            self.hold_before(block, &root, sequence)?;
-            self.unexplained_pages = unexplained;
-        }
-        self.newest = (page.0, root.sequence);
-        self.take_root(page, &root)?;
-        self.space.restart(identity, root.sequence, sequence);
-        self.inner_nodes = 0;
-        self.find_valid_pages(|_| true)
-    }
-
-    /// The newest root whose sequence number is below `below`, and its block.
-    ///
-    /// It is searched for in `block` and in up to the given number of blocks that were opened
-    /// before. `highest` is raised to the highest sequence number seen.
-    pub(super) fn root_from(
-        &mut self,
-        block: Newest,
-        identity: u32,
-        (below, mut others): (u64, u32),
-        highest: &mut u64,
-    ) -> Result<Option<Rooted>, Fault<F::Error>> {
-        let mut candidate = Some(block);
-        // One operation spans a few blocks; in any case the search ends because each block is
-        // older.
-        while let Some(newest) = candidate {
-            let last = self.last_root(newest.block, Some(identity), 0, below)?;
-            *highest = last.sequence.max(*highest);
-            if let Some((page, root)) = last.root {
-                return Ok(Some((page, root, newest)));
-            }
-            if others == 0 {
-                break;
-            }
-            others -= 1;
-            candidate = self.survey_newest(newest.age())?;
-        }
-        Ok(None)
+        S::Kind::recover(self, newest)
     }
 
     /// The newest block of those that were opened before `before`.
-    fn survey_newest(&mut self, before: Age) -> Result<Option<Newest>, Fault<F::Error>> {
+    pub(crate) fn survey_newest(&mut self, before: Age) -> Result<Option<Newest>, Fault<F::Error>> {
         Ok(survey(&mut self.space, before)?.newest)
     }
 
     /// Makes the tree with the root `page` and its header `root` the current one.
-    pub(super) fn take_root(
+    pub(crate) fn take_root(
         &mut self,
         page: PageNumber,
         root: &PageHeader,
@@ -332,48 +238,5 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
         (self.root, self.height, self.records) = (page.0, root.height, root.records);
         Ok(())
-    }
-
-    /// The newest data of `block`, from the page at `first` on.
-    ///
-    /// Only roots with sequence numbers below `below` count, and only pages of the formatting
-    /// `identity`, or of any if it is `None`. Counts the damaged pages behind the last root that no
-    /// cut explains.
-    ///
-    /// Cost: the logarithm of the block's pages to the base 2, and one read for each page from the
-    /// root on.
-    #[inline(never)]
-    pub(super) fn last_root(
-        &mut self,
-        block: BlockNumber,
-        identity: Option<u32>,
-        first: u32,
-        below: u64,
-    ) -> Result<Last, Fault<F::Error>> {
-        let written = self.space.log.written(block, self.space.log.block_pages(), 1)?;
-        let mut last = Last { sequence: 0, root: None };
-        let mut damaged = 0;
-        for place in (first..written).rev() {
-            let page = self.space.log.page_at(block, place);
-            match self.space.log.read_raw(page, 0)? {
-                Ok(header) if identity.is_none_or(|identity| header.identity == identity) => {
-                    self.note_end(&header);
-                    last.sequence = last.sequence.max(header.sequence);
-                    let counts = header.sequence < below && !self.is_outdated(header.sequence);
-                    if header.lowest > 0 && header.height > 0 && counts {
-                        last.root = Some((page, header));
-                        break;
-                    }
-                }
-                Ok(_) => {}
-                // A cut damages only the last page that was written.
-                Err(_) => damaged += u32::from(place + 1 < written),
-            }
-        }
-        // The index does not need a block without a root: the erase of it may have been cut.
-        if last.root.is_some() {
-            self.unexplained_pages += damaged;
-        }
-        Ok(last)
     }
 }

@@ -1,14 +1,29 @@
 //! The settings of an index, each with its range, and the RAM that they take.
 
 use super::divide::Separator;
-use super::{Folds, Form, HEIGHT_MAX, KEY_BYTES_MAX, batch};
+use super::{Form, HEIGHT_MAX, KEY_BYTES_MAX, Placement, WritePolicy, batch};
 use crate::blocks::{PAGES_MAX, TRACKED_MAX, Validity, Victims, Wear};
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
 use crate::log::{Frames, layout_of};
 use crate::node::{HEADER_BYTES, Medium, Shape};
-use crate::place::Placement;
 use crate::space::{self, Buffers, EVERY_MAX, Kind, Moves, STAGED};
+
+/// When a node is written so that the mappings of its children go, where nothing else makes it be
+/// written. The mapping that the table has no room for always writes the parent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Folds {
+    /// When the table is three quarters full and twice the node's share of it is mapped. A parent
+    /// that is no longer in a page buffer is not read for that.
+    #[default]
+    Share,
+    /// Only when the table has no room (VMTree paper, section 4.2). For comparison: it frees fewer
+    /// mappings for each program.
+    Full,
+    /// As soon as so many children of the node are mapped, however full the table is (VMTree paper,
+    /// section 4.2: 2 or more); with 0, whenever a child has moved. For comparison.
+    Children(u8),
+}
 
 /// Settings of an index. Sizes of keys and values and whether there are checkpoints are written on
 /// the medium; the others are not.
@@ -127,29 +142,19 @@ impl Options {
         self.wear.unwrap_or(S::Kind::WEAR)
     }
 
-    /// Mappings that system `S` may keep on such a chip.
-    pub(crate) const fn mappings<S: Placement>(&self, geometry: &Geometry) -> usize {
-        if S::DESCRIPTION.maps {
-            space::mappings_in(self.mapping_bytes, geometry.pages())
-        } else {
-            0
-        }
-    }
-
     /// The pages that are kept in RAM.
     pub(crate) fn kept<S: Placement>(&self) -> Buffers {
         Buffers {
             frames: self.buffers::<S>(),
             verify: self.verify,
-            // Where paths are written, a page buffer may hold what stands nowhere else.
-            beside: self.verify || (S::Kind::PATHS && self.wear::<S>() == Wear::Circular),
+            beside: self.verify || S::Kind::reads_beside(self.wear::<S>()),
             reads: self.read_cache,
             writes: self.write_cache,
             validity: self.validity,
             victims: self.victims,
             wear: self.wear::<S>(),
-            keeps_pages: self.keep_pages.unwrap_or(!S::DESCRIPTION.writes_paths),
-            mapping_bytes: if S::DESCRIPTION.maps { self.mapping_bytes } else { 0 },
+            keeps_pages: self.keep_pages.unwrap_or(S::Kind::KEEPS_PAGES),
+            mapping_bytes: S::Kind::mapping_bytes(self),
         }
     }
 
@@ -185,11 +190,8 @@ impl Options {
         if let Some(reason) = unusable(geometry) {
             return bad(reason);
         }
-        if !S::DESCRIPTION.writes_paths && (self.write_cache > 0 || self.checkpoints.is_some()) {
-            return bad(BadOption::NoPaths);
-        }
-        if !S::DESCRIPTION.writes_paths && matches!(self.victims, Victims::Tracked(_)) {
-            return bad(BadOption::TrackedWithoutPaths);
+        if let Some(reason) = S::Kind::refuses(self) {
+            return bad(reason);
         }
         if !cfg!(feature = "paper-modes") && matches!(self.victims, Victims::Tracked(_)) {
             return bad(BadOption::PaperModesNotBuilt);
@@ -202,7 +204,7 @@ impl Options {
                 return bad(BadOption::PaperModesNotBuilt);
             }
             let counted = matches!(self.victims, Victims::Tracked(_));
-            if S::Kind::IN_PLACE || self.write_cache > 0 || self.checkpoints.is_some() || counted {
+            if self.write_cache > 0 || self.checkpoints.is_some() || counted {
                 return bad(BadOption::NotSearched);
             }
         }
@@ -254,6 +256,17 @@ impl Options {
             return Err(OpenError::RamTooSmall { needed, given: ram_bytes });
         }
         Ok(())
+    }
+}
+
+/// The option that needs written paths, if one is set.
+pub(crate) fn path_options(options: &Options) -> Option<BadOption> {
+    if options.write_cache > 0 || options.checkpoints.is_some() {
+        Some(BadOption::NoPaths)
+    } else if matches!(options.victims, Victims::Tracked(_)) {
+        Some(BadOption::TrackedWithoutPaths)
+    } else {
+        None
     }
 }
 

@@ -7,10 +7,10 @@
 
 use core::ops::Bound;
 
+use super::Placement;
 use super::{Index, KEY_BYTES_MAX, Range};
 use crate::error::{PairError, ReadError, WriteError};
 use crate::flash::Flash;
-use crate::place::Placement;
 
 /// What follows a prefix in the keys that begin with it, from the lowest key up: the records of a
 /// value.

@@ -2,8 +2,8 @@
 //! only if all pages that the waiting puts can take are allowed, whatever nodes they divide.
 
 use super::Index;
+use super::Placement;
 use crate::flash::Flash;
-use crate::place::Placement;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether the pages are allowed that all puts can take which wait, and one of `key`.

@@ -7,11 +7,11 @@
 
 use core::ops::{Bound, RangeBounds, RangeFull};
 
+use super::Placement;
 use super::descend::{Path, Toward};
 use super::{Index, KEY_BYTES_MAX};
 use crate::error::{Damage, Fault, ReadError};
 use crate::flash::Flash;
-use crate::place::Placement;
 
 /// The records of a range of keys, in order, those that wait in the write buffer among them.
 ///

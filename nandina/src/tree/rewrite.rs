@@ -8,11 +8,11 @@ use super::descend::Path;
 use super::divide::{Record, Separator};
 use super::leaf_changes::Changes;
 use super::merge::Upper;
+use super::{Halves, Level, Origin, Placement, Put, WritePolicy, node_mut_in};
 use super::{Index, KEY_BYTES_MAX, batch};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::NodeMut;
-use crate::place::{Halves, Level, Origin, Placement, Put, node_mut_in};
 
 /// The change of the first node.
 #[derive(Clone, Copy)]
@@ -182,7 +182,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             return Ok(Some(Child::Gone));
         } else {
-            leave = leave || merged || self.folds(path, level + 1)?;
+            leave = leave || merged || S::Kind::writes_parent(self, path, level + 1)?;
         }
         // A root that has shrunk is at another level than before.
         let node = self.level(if is_root { self.height } else { level });

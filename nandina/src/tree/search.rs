@@ -4,10 +4,10 @@
 //! number (VMTree paper, section 4.4). Nothing is written.
 
 use super::Index;
+use super::Placement;
 use super::descend::Path;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
-use crate::place::Placement;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether the tree leads to `page`, or its number is a name.
@@ -34,7 +34,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Whether `name` is the pointer, in the node above the level `level`, that the first key of
     /// the node in the first page buffer leads to. What is in the page buffers is lost.
-    pub(super) fn is_pointed_to(&mut self, level: u8, name: u32) -> Result<bool, Fault<F::Error>> {
+    pub(crate) fn is_pointed_to(&mut self, level: u8, name: u32) -> Result<bool, Fault<F::Error>> {
         let mut keys = core::mem::take(&mut self.separator);
         let has_key = match self.node(0, level) {
             Ok(node) if node.count() > 0 => {

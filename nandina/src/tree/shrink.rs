@@ -1,10 +1,10 @@
 //! A root with a single child gives its place to it. Nothing is put here.
 
 use super::Index;
+use super::Placement;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
-use crate::place::Placement;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// The only child of the root stands in its page and becomes the root.

@@ -11,9 +11,9 @@
 use super::Index;
 use super::descend::Path;
 use super::rewrite::Edit;
+use super::{Placement, node_in};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
-use crate::place::{Placement, node_in};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Brings the node of `level` on `path` into a page buffer, to read: `into` that one, or any.

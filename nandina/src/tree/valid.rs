@@ -1,11 +1,11 @@
 //! Which pages are valid: a walk of the tree by a mount. Nothing is written.
 
 use super::Index;
+use super::Placement;
 use super::walk::Walk;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::{PageFault, SAME_PAGE};
-use crate::place::Placement;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Marks a page as valid. A page that two nodes refer to would make a walk of the tree as long
@@ -19,7 +19,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.claim_page(PageNumber(place))
     }
 
-    pub(super) fn claim_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
+    pub(crate) fn claim_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
         if !self.space.log.blocks.can_have(page) {
             return Err(Fault::Corrupt { page, reason: Damage::ReferredTwice });
         }
@@ -32,7 +32,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ///
     /// Cost: one read for each page up to that one.
     #[inline(never)]
-    pub(super) fn no_root(&mut self) -> Result<Fault<F::Error>, Fault<F::Error>> {
+    pub(crate) fn no_root(&mut self) -> Result<Fault<F::Error>, Fault<F::Error>> {
         for block in self.space.log.blocks.all() {
             for place in 0..self.space.log.block_pages() {
                 let page = self.space.log.page_at(block, place);
@@ -61,7 +61,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Marks every page that is `new` and holds a reachable node. What an older page leads to is
     /// older, and marked already.
-    pub(super) fn find_valid_pages(
+    pub(crate) fn find_valid_pages(
         &mut self,
         new: impl Fn(u32) -> bool,
     ) -> Result<(), Fault<F::Error>> {
@@ -69,7 +69,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Marks every pointer to a node of the level `bottom`.
-    pub(super) fn mark_pointers(&mut self, bottom: u8) -> Result<(), Fault<F::Error>> {
+    pub(crate) fn mark_pointers(&mut self, bottom: u8) -> Result<(), Fault<F::Error>> {
         self.walk(bottom, false, &|_| true)
     }
 
@@ -102,6 +102,36 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 self.claim_page(PageNumber(child))?;
             }
             walk.pass();
+        }
+        self.walked(&walk)
+    }
+
+    /// Walks the whole tree: marks referenced pages as valid and counts the records.
+    pub(crate) fn find_every_node(
+        &mut self,
+        claim: impl Fn(&mut Self, u32, u8) -> Result<(), Fault<F::Error>>,
+    ) -> Result<(), Fault<F::Error>> {
+        self.inner_nodes = 0;
+        let pages = self.space.log.geometry().pages();
+        let mut walk = Walk::new(self.root, self.height, pages, 1);
+        while !walk.is_over() {
+            let frame = match self.read_on(&mut walk) {
+                // An unreadable leaf is reported on access; the rest of the tree stays reachable.
+                Err(Fault::Corrupt { .. }) if walk.level() == 1 && self.height > 1 => {
+                    self.unexplained_pages += 1;
+                    walk.leave();
+                    continue;
+                }
+                frame => frame?,
+            };
+            if walk.level() == 1 {
+                self.records += walk.path.count(1) as u32;
+            } else if walk.is_new() {
+                self.inner_nodes += 1;
+            }
+            let Some(child) = self.next_child(&mut walk, frame)? else { continue };
+            claim(self, child, walk.level() - 1)?;
+            walk.enter(child);
         }
         self.walked(&walk)
     }

@@ -6,10 +6,10 @@
 //! that costs nothing while its page is in a page buffer.
 
 use super::Index;
+use super::Placement;
 use super::descend::Path;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
-use crate::place::Placement;
 
 /// Where a walk is: at a node, and before which of its children.
 pub struct Walk {
@@ -120,7 +120,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// The walk is over: whether it came to its end.
-    pub(super) fn walked(&self, walk: &Walk) -> Result<(), Fault<F::Error>> {
+    pub(crate) fn walked(&self, walk: &Walk) -> Result<(), Fault<F::Error>> {
         if walk.is_endless() {
             return Err(self.corrupt_at(self.root, Damage::ReferredTwice));
         }

@@ -25,20 +25,17 @@
 //! pages of less than 204 bytes), a write and a read for each node, once. That sweep counts as a
 //! whole or not at all, like all of it: power must last for it.
 
-use super::Index;
-use super::settle::{LOOKS, NONE};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::place::Placement;
-use crate::space::Kind;
+use crate::space::InPlace;
+use crate::tree::{Index, LOOKS, NONE, Placement};
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
     /// Finds the last session: the newer session page that reads the same each time.
     pub(super) fn find_session(&mut self) -> Result<(), Fault<F::Error>> {
         loop {
             let torn = self.torn;
-            let Some(space) = S::Kind::in_place_mut(&mut self.space) else { return Ok(()) };
-            let session = space.newer_session(&torn)?;
+            let session = self.space.newer_session(&torn)?;
             if let Some((page, number)) = session
                 && !self.reads_as(page.0, number)?
             {
@@ -47,16 +44,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 return Err(Fault::Corrupt { page, reason: Damage::Checksum });
             }
-            if let Some(space) = S::Kind::in_place_mut(&mut self.space) {
-                space.set_session(session);
-            }
+            self.space.set_session(session);
             return Ok(());
         }
     }
 
     /// The number of the session page; nothing is decided yet about higher numbers.
     pub(super) fn last_session(&mut self) -> u64 {
-        S::Kind::in_place_mut(&mut self.space).map_or(0, |space| space.session())
+        self.space.session()
     }
 
     /// Whether `page` reads with this sequence number every time.
@@ -86,9 +81,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// first change. A full list of gaps must be settled as well.
     fn needs_settling(&mut self) -> bool {
         let newest = self.newest;
-        S::Kind::in_place_mut(&mut self.space).is_some_and(|space| {
-            (newest != NONE && newest.1 > space.session()) || space.gaps_are_full()
-        })
+        (newest != NONE && newest.1 > self.space.session()) || self.space.gaps_are_full()
     }
 
     /// Makes sure that each later mount decides as this one has.
@@ -100,17 +93,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ///
     /// Returns whether there was one to begin.
     pub(super) fn begin_session(&mut self) -> Result<bool, Fault<F::Error>> {
-        if !S::DESCRIPTION.in_place || self.space.log.has_begun() {
+        if self.space.log.has_begun() {
             return Ok(false);
         }
         self.in_doubt = true;
         let newest = self.newest;
-        if let Some(space) = S::Kind::in_place_mut(&mut self.space) {
-            let recent =
-                Some(newest).filter(|newest| *newest != NONE && newest.1 > space.session());
-            let highest = space.log.sequence();
-            space.begin_session(recent.map(|(page, _)| PageNumber(page)), highest)?;
-        }
+        let space = &mut self.space;
+        let recent = Some(newest).filter(|newest| *newest != NONE && newest.1 > space.session());
+        let highest = space.log.sequence();
+        space.begin_session(recent.map(|(page, _)| PageNumber(page)), highest)?;
         self.in_doubt = false;
         Ok(true)
     }

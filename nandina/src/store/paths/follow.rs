@@ -6,13 +6,11 @@
 //! trees. Only nodes in newer pages are visited, and the older nodes that they replaced; leaves are
 //! not read.
 
-use super::walk::Walk;
-use super::{Index, KEY_BYTES_MAX};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
-use crate::place::{Placement, node_in};
-use crate::space::Tree;
+use crate::space::{Paths, Tree};
+use crate::tree::{Index, KEY_BYTES_MAX, Placement, Walk, node_in};
 
 /// A node of this tree, and the first key that belongs to none of its children.
 struct Parent {
@@ -27,7 +25,7 @@ fn padded(key: &[u8]) -> [u8; KEY_BYTES_MAX] {
     padded
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
     /// Counts every page as not valid that belonged to the tree `old` and does not belong to this
     /// one.
     ///

@@ -3,10 +3,10 @@
 //! A changed node is written to a new page. So its parent must be written as well, and every
 //! ancestor up to the root (the B+-tree of JFFS3; μ-Tree paper, section 2.3).
 
-use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::space::{Kind, Paths, Space};
+use crate::tree::{Description, Halves, Level, Origin, Placement, Put};
 
 /// A B+-tree whose whole path moves to new pages with each update.
 #[derive(Default)]

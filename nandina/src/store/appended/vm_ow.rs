@@ -11,12 +11,12 @@
 //! the parent in one program, the upper half first: if a cut leaves only that one, the lower half
 //! is still read from the old page and trimmed.
 
-use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, Needs, PageNumber};
 use crate::log::Image;
 use crate::node::appended::{self, Change};
 use crate::space::{Appends, Kind, Space};
+use crate::tree::{Description, Halves, Level, Origin, Placement, Put};
 
 /// VMTree-OW: records appended in place.
 #[derive(Default)]

@@ -19,11 +19,11 @@
 
 use core::ops::Range;
 
-use super::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in};
 use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::space::{Kind, Maps, Space};
+use crate::tree::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in};
 
 /// VMTree: new pages, and virtual mappings instead of new parents.
 #[derive(Default)]

@@ -24,11 +24,11 @@
 
 use core::ops::Range;
 
-use super::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::node::SAME_PAGE;
 use crate::space::{Kind, Paths, Space};
+use crate::tree::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in};
 
 /// μ-Tree: one page for each updated path.
 #[derive(Default)]
@@ -57,6 +57,8 @@ impl Placement for Mu {
         in_place: Paths::IN_PLACE,
         appends: Paths::APPENDS,
     };
+
+    const SHARES_PAGES: bool = true;
 
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {
         let start = if level == height { 0 } else { area_bytes >> level };

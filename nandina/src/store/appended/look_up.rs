@@ -6,20 +6,20 @@
 
 use core::ops::Range;
 
-use super::Index;
 use crate::bytes::u32_at;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::{Node, appended};
-use crate::place::Placement;
+use crate::space::Appends;
+use crate::tree::{Index, Placement};
 
 /// Where a payload is in a page buffer, and something of it; `None`, if there is none.
 type Found<T, F> = Result<Option<(T, Range<usize>)>, Fault<<F as Flash>::Error>>;
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
     /// The page buffer that holds the leaf of `key`, and where the value is in it. Cost: at most
     /// *h* page reads.
-    pub(super) fn look_up(&mut self, key: &[u8]) -> Found<usize, F> {
+    pub(super) fn look_up_appended(&mut self, key: &[u8]) -> Found<usize, F> {
         let (mut page, mut level) = (self.root, self.height);
         loop {
             let frame = self.space.fetch(page, self.visiting(level))?;

@@ -2,15 +2,14 @@
 //! behind the last page of the block that was being written. Everything else is as it was. Nothing
 //! is written here.
 
-use super::Index;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::{PageFault, PageHeader};
-use crate::place::Placement;
-use crate::space::{Found, LISTED_MAX};
+use crate::space::{Found, LISTED_MAX, Paths};
+use crate::tree::{HEIGHT_MAX, Index, Placement};
 
 /// Nodes on the way to a leaf can be no more than this for each page.
-const NODES_BY_PAGE: u32 = super::HEIGHT_MAX as u32;
+const NODES_BY_PAGE: u32 = HEIGHT_MAX as u32;
 
 /// Reads for each page that was written since, at most, to find what it replaced: the old node and
 /// the one above it, and three on the way to the new one. If all inner nodes are fewer, they are
@@ -26,7 +25,7 @@ struct Opened {
     outdated: bool,
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
     /// Mounts from the newest checkpoint. Answers whether there is one that can be used: if not,
     /// every block has to be looked at.
     pub(super) fn mount_from_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
@@ -90,7 +89,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         };
         let inner_nodes_max = self.space.log.geometry().pages().saturating_mul(NODES_BY_PAGE);
         if self.height == 0
-            || !(1..=super::HEIGHT_MAX).contains(&tree.height)
+            || !(1..=HEIGHT_MAX).contains(&tree.height)
             || tree.inner_nodes > inner_nodes_max
         {
             return Ok(false);

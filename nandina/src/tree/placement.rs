@@ -1,4 +1,4 @@
-//! How a changed node reaches flash: one file for each system, and their registry.
+//! How a changed node reaches flash: what the tree requires of a system.
 //!
 //! The tree works on the nodes of one root-to-leaf path, from the leaf upwards. It hands each
 //! changed node to the store, which writes it and returns the pointer for the parent. The page with
@@ -6,26 +6,13 @@
 //!
 //! A store knows levels and page buffers. It never knows keys, and never decides what changes.
 
-mod btree;
-mod mu;
-mod registry;
-mod vm;
-mod vm_ow;
-mod wandering;
-
-pub use btree::BTree;
-pub use mu::Mu;
-pub use registry::{SYSTEMS, Visitor, key_of, visit};
-pub use vm::Vm;
-pub use vm_ow::VmOw;
-pub use wandering::Wandering;
-
 use core::ops::Range;
 
+use super::WritePolicy;
 use crate::cache::Resolve;
 use crate::flash::{Flash, Needs};
 use crate::node::{Medium, Node, NodeMut, PageLayout, SAME_PAGE, Shape};
-use crate::space::{Kind, Space};
+use crate::space::Space;
 
 /// The error of a store: it passes on the fault that [`Space`] returned.
 pub type PlaceFault<F> = crate::error::Fault<<F as Flash>::Error>;
@@ -127,7 +114,7 @@ const fn spare_seat(level: u8, height: u8, buffers: usize) -> usize {
 /// A way to store a tree: decides where a changed node is written.
 pub trait Placement: Default {
     /// What the system requires of the space that it writes to.
-    type Kind: Kind;
+    type Kind: WritePolicy;
 
     /// What the registry records about the system.
     const DESCRIPTION: Description;
@@ -146,6 +133,9 @@ pub trait Placement: Default {
     /// The lower half of a split node stays where it is, untouched.
     const LEFT_STAYS: bool = false;
 
+    /// A page can hold all nodes of a path, so most inner nodes have no page of their own.
+    const SHARES_PAGES: bool = false;
+
     /// The range of a node of `level` in a page's node area, in a tree of `height`.
     ///
     /// Default: the whole area.
@@ -159,6 +149,13 @@ pub trait Placement: Default {
     /// Default: one page for each node.
     fn path_pages(height: u8) -> u32 {
         height.into()
+    }
+
+    /// Pages that a tree of height `from` takes to grow to height `to`.
+    ///
+    /// They come on top of one page for each split node. Default: those of the longer path.
+    fn growth_pages(from: u8, to: u8) -> u32 {
+        Self::path_pages(to) - Self::path_pages(from)
     }
 
     /// The page buffer into which an update's descent reads a node of `level`.

@@ -10,10 +10,10 @@
 //! read. The price is half of the device. The root is always stored in the first logical page. The
 //! second one lists the sequence numbers of pages that do not count because they may be torn.
 
-use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::space::{InPlace, Kind, ROOT_TWIN, Space};
+use crate::tree::{Description, Halves, Level, Origin, Placement, Put};
 
 /// The B-tree, updated in place.
 #[derive(Default)]
@@ -43,6 +43,10 @@ impl Placement for BTree {
 
     fn path_pages(_height: u8) -> u32 {
         1
+    }
+
+    fn growth_pages(from: u8, to: u8) -> u32 {
+        (to - from).into()
     }
 
     fn put<F: Flash>(

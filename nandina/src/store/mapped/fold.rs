@@ -7,27 +7,10 @@
 //! write whichever parent comes along when the table is full (VMTree paper, section 4.2) frees
 //! about half as many.
 
-use super::Index;
-use super::descend::Path;
 use crate::error::Fault;
 use crate::flash::Flash;
-use crate::place::{Placement, node_in};
-
-/// When a node is written so that the mappings of its children go, where nothing else makes it be
-/// written. The mapping that the table has no room for always writes the parent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Folds {
-    /// When the table is three quarters full and twice the node's share of it is mapped. A parent
-    /// that is no longer in a page buffer is not read for that.
-    #[default]
-    Share,
-    /// Only when the table has no room (VMTree paper, section 4.2). For comparison: it frees fewer
-    /// mappings for each program.
-    Full,
-    /// As soon as so many children of the node are mapped, however full the table is (VMTree paper,
-    /// section 4.2: 2 or more); with 0, whenever a child has moved. For comparison.
-    Children(u8),
-}
+use crate::space::Maps;
+use crate::tree::{Folds, Index, Limits, Path, Placement, node_in};
 
 /// Places more that leaves leave free: a division makes an inner node more.
 const SPARE: usize = 4;
@@ -44,32 +27,17 @@ pub(crate) const fn kept_for_parents(capacity: usize, inner_nodes: u32) -> u32 {
     if 2 * inner_nodes as usize <= capacity { inner_nodes } else { 0 }
 }
 
-/// Pages that are written when a page is moved, its own included, in a tree of `height`.
-pub(crate) fn moved_path<S: Placement>(
-    capacity: usize,
-    height: u8,
-    inner_nodes: u32,
-    block_pages: u32,
-) -> u32 {
-    let path = S::path_pages(height);
+/// Pages that are written when a page is moved, its own included.
+pub(super) fn moved_path(path_pages: u32, of: &Limits<'_>) -> u32 {
     // A block of few pages gains one at least: too little to count on that.
-    if S::DESCRIPTION.maps
-        && block_pages >= COUNTED_PAGES
-        && kept_for_parents(capacity, inner_nodes) > 0
-    {
-        if path < 2 { path } else { 2 }
+    if of.extent.block_pages >= COUNTED_PAGES && kept_for_parents(of.mappings, of.inner_nodes) > 0 {
+        path_pages.min(2)
     } else {
-        path
+        path_pages
     }
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Pages that are written when a page is moved, its own included.
-    pub(super) fn moved_path(&self) -> u32 {
-        let block_pages = self.space.log.block_pages();
-        moved_path::<S>(self.space.mappings.capacity(), self.height, self.inner_nodes, block_pages)
-    }
-
+impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
     /// The most places that are kept for parents while the tree grows to `inner_nodes`.
     pub(super) fn kept_until(&self, inner_nodes: u32) -> u32 {
         let most = (self.space.mappings.capacity() / 2) as u32;
@@ -92,8 +60,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// After a `refusal` for lack of room: has a parent take the place of a child that has moved,
     /// so that the page of its name is free. Hands the refusal on where no name is left.
     pub(super) fn reclaim_name(&mut self, refusal: Fault<F::Error>) -> Result<(), Fault<F::Error>> {
-        let name = if S::DESCRIPTION.maps { self.space.mappings.any() } else { None };
-        let (Fault::NoRoom { .. }, Some(name)) = (&refusal, name) else {
+        let (Fault::NoRoom { .. }, Some(name)) = (&refusal, self.space.mappings.any()) else {
             return Err(refusal);
         };
         self.tight = true;
@@ -106,9 +73,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether a child of the node of `level` on `path` is to make that node be written.
     #[inline(never)]
     pub(super) fn folds(&mut self, path: &Path, level: u8) -> Result<bool, Fault<F::Error>> {
-        if !S::DESCRIPTION.maps {
-            return Ok(false);
-        }
         if self.tight {
             return Ok(true);
         }

@@ -1,0 +1,82 @@
+//! Appended records: a changed record is programmed into the page that holds its node already.
+//!
+//! Each append commits an operation; so does a parent that takes the new page of a child.
+
+mod look_up;
+mod recover;
+mod vm_ow;
+
+pub use vm_ow::VmOw;
+
+use crate::error::{BadOption, Fault};
+use crate::flash::{Flash, PageNumber};
+use crate::gc::{self, PageOwner};
+use crate::node::Shape;
+use crate::space::Appends;
+use crate::tree::{
+    Cost, Found, Index, LOOKS, Newest, Opening, Options, Placement, WritePolicy, path_options,
+};
+
+impl WritePolicy for Appends {
+    fn recover<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+        newest: Newest,
+    ) -> Result<(), Fault<F::Error>> {
+        let found = index.decide_on_torn(newest.identity, true)?;
+        index.recover_appended(newest.identity, &found)?;
+        if index.ended_well() {
+            return Ok(());
+        }
+        index.space.log.blocks.set_reserved(newest.block, true);
+        index.hold_told_before()
+    }
+
+    fn settle<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+    ) -> Result<(), Fault<F::Error>> {
+        let torn = index.begin_settling()?;
+        // Room may end before all is written anew: then first the page in which a record is torn.
+        if index.space.room() < index.kept() + 2 * index.space.valid_pages() {
+            index.settle_blocks(&torn, true)?;
+        }
+        index.settle_blocks(&torn, false)?;
+        index.end_settling(|_| false)?;
+        index.free_held();
+        index.count_anew()?;
+        // What was held is free.
+        gc::review_reserve(index);
+        // The first page of all that commits nothing. Where the newest root counts it is the root:
+        // a torn one that this mount did not see is older.
+        index.move_page(PageNumber(index.root), None)
+    }
+
+    fn read_unsettled<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+    ) -> Result<(), Fault<F::Error>> {
+        index.expect_before_append()?;
+        // The torn page may have read otherwise when records were counted.
+        index.count_anew()
+    }
+
+    fn look_up<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+        key: &[u8],
+    ) -> Result<Option<Found>, Fault<F::Error>> {
+        index.look_up_appended(key)
+    }
+
+    fn shape(shape: Shape, bytes: usize) -> Shape {
+        // Records that are too long for tags fit in no node.
+        shape.appended(bytes).unwrap_or(shape.of_nothing())
+    }
+
+    fn refuses(options: &Options) -> Option<BadOption> {
+        path_options(options)
+    }
+
+    fn open_cost(opening: &Opening) -> Cost {
+        // Each node may be looked at before it is moved, and once more if that is not possible, for
+        // a record that is torn.
+        opening.where_pages_commit(2 * LOOKS)
+    }
+}

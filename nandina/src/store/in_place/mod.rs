@@ -1,0 +1,132 @@
+//! Nodes replaced in place, on logical pages with two shadow pages each.
+//!
+//! Nothing is erased or collected. A page that replaces another commits.
+
+mod btree;
+mod recover;
+mod session;
+
+pub use btree::BTree;
+
+use crate::blocks::Validity;
+use crate::error::{BadOption, Damage, Fault, OpenError};
+use crate::flash::Flash;
+use crate::flash::PageNumber;
+use crate::space::{Budget, InPlace, ROOT_TWIN, twins};
+use crate::tree::{
+    Bounds, Cost, Index, Limits, Newest, Opening, Options, Placement, Replaced, WritePolicy,
+    path_options,
+};
+
+impl WritePolicy for InPlace {
+    fn recover<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+        _newest: Newest,
+    ) -> Result<(), Fault<F::Error>> {
+        Self::find_again(index)
+    }
+
+    fn find<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+    ) -> Result<(), OpenError<F::Error>> {
+        match index.recover_in_place()? {
+            Some(root) => {
+                index.check_medium(&root.medium)?;
+                if root.medium == index.space.log.medium {
+                    return Ok(());
+                }
+                Err(index.corrupt_at(ROOT_TWIN, Damage::OtherRoot).into())
+            }
+            None => {
+                index.newest_page()?;
+                Err(index.corrupt_at(ROOT_TWIN, Damage::NoRoot).into())
+            }
+        }
+    }
+
+    fn find_again<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+    ) -> Result<(), Fault<F::Error>> {
+        let root = index.recover_in_place()?;
+        let medium = index.space.log.medium;
+        if root.is_none_or(|root| root.medium != medium) {
+            return Err(index.corrupt_at(ROOT_TWIN, Damage::NoRoot));
+        }
+        Ok(())
+    }
+
+    fn is_torn<F: Flash, S: Placement<Kind = Self>>(
+        _index: &mut Index<'_, F, S>,
+        _page: PageNumber,
+    ) -> Result<bool, Fault<F::Error>> {
+        // Which page is torn was decided before.
+        Ok(false)
+    }
+
+    fn settle<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+    ) -> Result<(), Fault<F::Error>> {
+        index.settle_in_place()
+    }
+
+    fn begin_changes<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+    ) -> Result<bool, Fault<F::Error>> {
+        index.begin_session()
+    }
+
+    fn end_session<F: Flash, S: Placement<Kind = Self>>(
+        _index: &mut Index<'_, F, S>,
+    ) -> Result<(), Fault<F::Error>> {
+        // The next session page says it.
+        Ok(())
+    }
+
+    fn find_to_replace<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+    ) -> Result<(), OpenError<F::Error>> {
+        index.find_as_seen()
+    }
+
+    fn begin_to_replace<F: Flash, S: Placement<Kind = Self>>(
+        _index: &mut Index<'_, F, S>,
+    ) -> Result<(), Fault<F::Error>> {
+        Ok(())
+    }
+
+    fn survey_to_replace<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+        _newest: Option<Newest>,
+    ) -> Result<u64, Fault<F::Error>> {
+        let highest = index.highest_in_place()?;
+        index.root_in_place()?;
+        Ok(highest)
+    }
+
+    fn begins_at_once(_replaced: &Replaced) -> bool {
+        true
+    }
+
+    fn budget<S: Placement<Kind = Self>>(of: &Limits<'_>) -> Budget {
+        Budget::in_place(twins(of.pages))
+    }
+
+    fn refuses(options: &Options) -> Option<BadOption> {
+        path_options(options)
+            .or_else(|| (options.validity == Validity::Searched).then_some(BadOption::NotSearched))
+    }
+
+    fn change_cost(bounds: &Bounds<'_>, _short_pages: u32, _reserve_touched: bool) -> Cost {
+        let (height, merges) = (u64::from(bounds.height), u64::from(bounds.merges));
+        let (_, way_reads) = bounds.ways();
+        // Nothing is collected. A split writes two pages, or three for a root; and the first change
+        // since a mount may write a session page.
+        let programs = 3 * height + 3 + 3 * merges + 1;
+        let verifies = if bounds.options.verify { programs } else { 0 };
+        Cost { reads: way_reads + verifies, programs, erases: 0 }
+    }
+
+    fn open_cost(opening: &Opening) -> Cost {
+        opening.where_pages_commit(0)
+    }
+}

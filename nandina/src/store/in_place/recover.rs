@@ -1,0 +1,96 @@
+//! Finding the index again where nodes are replaced in place. Nothing is written.
+//!
+//! The root is stored in the first logical page, and of each node the newer of its two shadow pages
+//! counts; `session.rs` beside this decides which pages are torn. No page says how many records the
+//! index holds: every node is read, and the records are counted on the way.
+//!
+//! Cost: three reads for each node, and the same again for each page that is torn, of which there
+//! are at most two.
+
+use crate::error::{Damage, Fault};
+use crate::flash::{Flash, PageNumber};
+use crate::node::PageHeader;
+use crate::space::{InPlace, ROOT_TWIN, SESSION_TWIN};
+use crate::tree::{HEIGHT_MAX, Index, NONE, Placement, TORN_MAX};
+
+impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
+    /// Finds every node of an index that is replaced in place.
+    ///
+    /// Pages that turn out to be torn do not count. Returns the header of the root, if there is
+    /// one; if that is of an index of other sizes, nothing else is known about it.
+    pub(super) fn recover_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
+        self.torn = [u32::MAX; TORN_MAX];
+        loop {
+            self.newest = NONE;
+            self.space.restart(0, 0, 0);
+            self.find_session()?;
+            let found = self.find_in_place();
+            // An operation writes one page after the other: of the pages since the session began
+            // only the newest may be torn.
+            let (page, sequence) = self.newest;
+            if !matches!(found, Err(Fault::Device(_)))
+                && self.newest != NONE
+                && sequence > self.last_session()
+                && !self.reads_as(page, sequence)?
+                && self.exclude(page)
+            {
+                continue;
+            }
+            return found;
+        }
+    }
+
+    /// Finds every node, taking the torn pages as decided.
+    fn find_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
+        self.unexplained_pages = 0;
+        self.from_checkpoint = false;
+        let Some((page, root)) = self.root_in_place()? else { return Ok(None) };
+        self.note_newest(page, root.sequence);
+        if root.medium != self.space.log.medium {
+            return Ok(Some(root));
+        }
+        if root.lowest == 0 || root.lowest != root.height || root.height > HEIGHT_MAX {
+            return Err(self.corrupt_at(ROOT_TWIN, Damage::NoRoot));
+        }
+        self.space.log.set_identity(root.identity);
+        self.take_root(PageNumber(ROOT_TWIN), &PageHeader { records: 0, ..root })?;
+        let identity = root.identity;
+        self.find_every_node(|index, child, level| index.claim_twin(child, identity, level))?;
+        Ok(Some(root))
+    }
+
+    /// The page that holds the root, and its header.
+    pub(super) fn root_in_place(
+        &mut self,
+    ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
+        self.space.log.blocks.forget_valid();
+        self.space.find_twin(ROOT_TWIN, None, &self.torn)
+    }
+
+    /// Finds the page of the logical page `child` and marks it as valid.
+    ///
+    /// It must hold a node of `level`.
+    fn claim_twin(&mut self, child: u32, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
+        let page = PageNumber(child);
+        let corrupt = |reason| Err(Fault::Corrupt { page, reason });
+        if child % 2 == 1 || child == SESSION_TWIN || child + 1 >= self.space.log.geometry().pages()
+        {
+            return corrupt(Damage::NoLogicalPage);
+        }
+        if self.space.log.blocks.is_valid(page)
+            || self.space.log.blocks.is_valid(PageNumber(child + 1))
+        {
+            return corrupt(Damage::ReferredTwice);
+        }
+        let found = self.space.find_twin(child, Some(identity), &self.torn)?;
+        if let Some((page, header)) = found {
+            self.note_newest(page, header.sequence);
+        }
+        if found.is_none() && level == 1 {
+            self.space.log.blocks.set_valid(page, true);
+        } else if found.is_none_or(|(_, header)| header.lowest != level) {
+            return corrupt(Damage::NeitherTwin);
+        }
+        Ok(())
+    }
+}

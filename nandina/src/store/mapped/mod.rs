@@ -1,0 +1,91 @@
+//! Mapped nodes: a changed node goes to the next page, and a mapping in RAM leads to it.
+//!
+//! The parent keeps the logical address of the node. Each page that is written under its logical
+//! address commits an operation, as a root does.
+
+mod fold;
+mod recover;
+mod vm;
+
+pub use vm::Vm;
+
+use crate::error::{BadOption, Fault};
+use crate::flash::{Flash, Geometry};
+use crate::gc;
+use crate::space::{Maps, mappings_in};
+use crate::tree::{
+    Cost, Index, Limits, Newest, Opening, Options, Path, Placement, WritePolicy, path_options,
+};
+
+impl WritePolicy for Maps {
+    fn recover<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+        newest: Newest,
+    ) -> Result<(), Fault<F::Error>> {
+        let found = index.decide_on_torn(newest.identity, false)?;
+        index.recover_mapped(newest.identity, &found)?;
+        if index.ended_well() {
+            return Ok(());
+        }
+        index.hold_before_commit(newest.identity, &found)
+    }
+
+    fn settle<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+    ) -> Result<(), Fault<F::Error>> {
+        let torn = index.begin_settling()?;
+        index.settle_blocks(&torn, false)?;
+        index.end_settling(|first| torn.contains(&first))?;
+        // What was held is free.
+        gc::review_reserve(index);
+        // The first page of all that commits nothing.
+        index.mark(0)
+    }
+
+    fn moved_path<S: Placement<Kind = Self>>(of: &Limits<'_>) -> u32 {
+        fold::moved_path(S::path_pages(of.height), of)
+    }
+
+    fn pages_beside<F: Flash, S: Placement<Kind = Self>>(
+        index: &Index<'_, F, S>,
+        inner_nodes: u32,
+    ) -> u32 {
+        // One logical address that the change adds, and the table places of all inner nodes.
+        1 + index.kept_until(inner_nodes)
+    }
+
+    fn planned_beside(height: u8, inner_nodes: u32, mappings: usize) -> u32 {
+        if height > 1 { 1 + inner_nodes.min((mappings / 2) as u32) } else { 0 }
+    }
+
+    fn writes_parent<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+        path: &Path,
+        level: u8,
+    ) -> Result<bool, Fault<F::Error>> {
+        index.folds(path, level)
+    }
+
+    fn reclaim<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+        refusal: Fault<F::Error>,
+    ) -> Result<(), Fault<F::Error>> {
+        index.reclaim_name(refusal)
+    }
+
+    fn refuses(options: &Options) -> Option<BadOption> {
+        path_options(options)
+    }
+
+    fn mapping_bytes(options: &Options) -> usize {
+        options.mapping_bytes
+    }
+
+    fn mappings(options: &Options, geometry: &Geometry) -> usize {
+        mappings_in(options.mapping_bytes, geometry.pages())
+    }
+
+    fn open_cost(opening: &Opening) -> Cost {
+        opening.where_pages_commit(0)
+    }
+}

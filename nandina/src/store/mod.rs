@@ -1,0 +1,21 @@
+//! The stores: each folder is one way to write a tree, with the systems that write so.
+//!
+//! A store writes nodes ([`Placement`](crate::tree::Placement)), and says what follows from its way
+//! of writing ([`WritePolicy`](crate::tree::WritePolicy)): how the tree is found again after a cut,
+//! what a mount writes anew, how many pages may be valid, which options exist, and what the worst
+//! call costs. Nothing of one store is known in another one or in the tree.
+
+mod appended;
+mod in_place;
+mod mapped;
+mod page_commits;
+mod paths;
+mod registry;
+
+pub use appended::VmOw;
+pub use in_place::BTree;
+pub use mapped::Vm;
+pub use paths::{Mu, Wandering};
+pub use registry::{SYSTEMS, Visitor, key_of, visit};
+
+pub use crate::tree::{Description, Halves, Level, Origin, PlaceFault, Placement, Put};

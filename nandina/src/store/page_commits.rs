@@ -1,0 +1,352 @@
+//! What the stores share whose pages each commit the operation that wrote them.
+//!
+//! A mount reads every written page, decides which of them are torn, and then writes anew what lies
+//! in blocks that may hold a torn page.
+
+use core::ops::Range;
+
+use crate::checksum;
+use crate::error::Fault;
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::gc;
+use crate::log::LOST_MAX;
+use crate::node::{PageFault, PageHeader, SESSION_START};
+use crate::tree::{HEIGHT_MAX, Index, LOOKS, NONE, Placement, TORN_MAX};
+
+/// What the pages of one formatting record.
+pub(super) struct Found {
+    pub sequence: u64,
+    pub commit: Option<PageHeader>,
+    pub root: Option<(PageNumber, PageHeader)>,
+    /// The newest root except `root`.
+    pub root_before: Option<(PageNumber, PageHeader)>,
+    /// The newest page that no mount wrote while it settled.
+    ///
+    /// Its sequence number, and that of the first page of its block.
+    pub settled: (u64, u64),
+    /// The newest page that began to write after a mount.
+    pub start: u64,
+}
+
+impl<F: Flash, S: Placement> Index<'_, F, S> {
+    /// Reads every written page of the formatting `identity`.
+    ///
+    /// Marks the blocks that have a damaged page other than the last.
+    pub(super) fn read_all(
+        &mut self,
+        identity: u32,
+        marks: bool,
+    ) -> Result<Found, Fault<F::Error>> {
+        let mut found = Found {
+            sequence: 0,
+            commit: None,
+            root: None,
+            root_before: None,
+            settled: (0, 0),
+            start: 0,
+        };
+        for block in self.space.log.blocks.all() {
+            let (mut damaged, mut blank, mut first) = (false, 0, None);
+            for place in 0..self.space.log.block_pages() {
+                let page = self.space.log.page_at(block, place);
+                let header = self.space.log.read_raw(page, 0)?;
+                if header == Err(PageFault::Erased) {
+                    blank += 1;
+                    if blank > LOST_MAX {
+                        break;
+                    }
+                    continue;
+                }
+                damaged |= blank > 0;
+                blank = 0;
+                // A cut damages only the last page that was written. (Until it is known which
+                // blocks matter, the stuck mark records the damage; nothing else uses it yet.)
+                if damaged {
+                    self.space.log.blocks.set_stuck(block);
+                }
+                damaged = header.is_err();
+                let Ok(header) = header else { continue };
+                if header.identity != identity {
+                    continue;
+                }
+                let first = *first.get_or_insert(header.sequence);
+                found.sequence = found.sequence.max(header.sequence);
+                self.note_end(&header);
+                if !header.settling {
+                    found.settled = found.settled.max((header.sequence, first));
+                }
+                if header.height == 0 && header.records == SESSION_START {
+                    found.start = found.start.max(header.sequence);
+                }
+                if !self.counts(page, header.sequence) {
+                    continue;
+                }
+                if marks || header.height > 0 {
+                    self.note_newest(page, header.sequence);
+                }
+                if header.height == 0 || header.height > HEIGHT_MAX || header.lowest == 0 {
+                    continue;
+                }
+                if found.commit.is_none_or(|commit| commit.sequence < header.sequence) {
+                    found.commit = Some(header);
+                }
+                if header.lowest == header.height
+                    && found.root.is_none_or(|(_, root)| root.sequence < header.sequence)
+                {
+                    found.root_before = found.root;
+                    found.root = Some((page, header));
+                } else if header.lowest == header.height
+                    && found.root_before.is_none_or(|(_, root)| root.sequence < header.sequence)
+                {
+                    found.root_before = Some((page, header));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Where pages commit for themselves: decides which pages count despite a cut.
+    ///
+    /// This is decided before anything else is read. The pages that may be torn are the last ones
+    /// of the blocks that were written since the last mount that settled. A page that cannot be
+    /// read every time is torn, and does not count.
+    ///
+    /// With `marks`, a page that commits nothing may be the newest one as well.
+    ///
+    /// Cost: two reads for each block, and some for each that may hold a torn page.
+    pub(super) fn decide_on_torn(
+        &mut self,
+        identity: u32,
+        marks: bool,
+    ) -> Result<Found, Fault<F::Error>> {
+        self.torn = [u32::MAX; TORN_MAX];
+        self.torn_from = u64::MAX;
+        self.newest = NONE;
+        let found = self.read_all(identity, marks)?;
+        if self.ended == found.sequence {
+            return Ok(found);
+        }
+        let from = found.settled.1;
+        // A page that was not seen by now must not be seen later.
+        (self.torn_from, self.torn_to) = (found.sequence + 1, u64::MAX);
+        let mut torn = 0;
+        // At the next read, its block may look as if it had never been written.
+        let newest = self.newest.0;
+        if newest != NONE.0 && !self.is_steady(newest)? {
+            self.torn[torn] = newest;
+            torn += 1;
+        }
+        for block in self.space.log.blocks.all() {
+            match self.space.log.first_sequence(block)? {
+                Some(first) if first < from => continue,
+                Some(_) => {}
+                None => {
+                    // This block may have been the last to be opened.
+                    let page = self.space.log.page_at(block, 0);
+                    if torn < TORN_MAX && page.0 != newest && !self.reads_alike(page)? {
+                        self.torn[torn] = page.0;
+                        torn += 1;
+                    }
+                    continue;
+                }
+            }
+            let written = self.space.log.written(block, self.space.log.block_pages(), 1)?;
+            for place in written.saturating_sub(1)..(written + 1).min(self.space.log.block_pages())
+            {
+                let page = self.space.log.page_at(block, place);
+                if page.0 == newest {
+                    continue;
+                }
+                let is_steady = if place < written {
+                    self.is_steady(page.0)?
+                } else {
+                    self.is_steadily_blank(page)?
+                };
+                if torn < TORN_MAX && !is_steady {
+                    self.torn[torn] = page.0;
+                    torn += 1;
+                }
+            }
+        }
+        if torn == 0 {
+            return Ok(found);
+        }
+        self.newest = NONE;
+        let steady = self.read_all(identity, marks)?;
+        Ok(Found { sequence: found.sequence, ..steady })
+    }
+
+    /// Whether `page` reads as erased every time.
+    fn is_steadily_blank(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            if self.space.log.read_raw(page, 0)? != Err(PageFault::Erased) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes the tree of the newest root.
+    #[inline(never)]
+    pub(super) fn take_newest_root(
+        &mut self,
+        identity: u32,
+        found: &Found,
+    ) -> Result<(), Fault<F::Error>> {
+        self.settle_from = found.settled.1;
+        let (Some((page, root)), Some(commit)) = (found.root, found.commit) else {
+            return Err(self.no_root()?);
+        };
+        self.take_root(page, &PageHeader { records: commit.records, ..root })?;
+        self.space.restart(identity, commit.sequence, found.sequence);
+        Ok(())
+    }
+
+    /// Counts the blocks with damage that no cut explains.
+    ///
+    /// A block without valid pages is not counted: its erase may have been cut.
+    pub(super) fn count_unexplained(&mut self) {
+        self.unexplained_pages = 0;
+        for block in self.space.log.blocks.all() {
+            let damaged = self.space.log.blocks.take_stuck(block);
+            self.unexplained_pages +=
+                u32::from(damaged && self.space.log.blocks.valid_in(block) > 0);
+        }
+    }
+
+    /// Begins to write anew what lies in blocks that may hold a torn page.
+    ///
+    /// Returns the sequence numbers with which such a block begins.
+    pub(super) fn begin_settling(&mut self) -> Result<Range<u64>, Fault<F::Error>> {
+        let torn = self.settle_from..self.space.log.sequence();
+        if self.space.room() < 2 + S::path_pages(self.height)
+            && self.space.log.blocks.held_blocks() > 0
+        {
+            self.expect_steady(self.newest.0)?;
+            self.free_held();
+        }
+        self.space.log.settling = true;
+        Ok(torn)
+    }
+
+    /// Writes anew what is valid in the blocks that begin with one of the numbers `torn`.
+    ///
+    /// All of it, or only what does not read the same every time.
+    ///
+    /// Cost: a read for each block, and what it costs to collect these blocks.
+    pub(super) fn settle_blocks(
+        &mut self,
+        torn: &Range<u64>,
+        unsteady: bool,
+    ) -> Result<(), Fault<F::Error>> {
+        for block in self.space.log.blocks.all() {
+            self.settle_block(block, torn, unsteady)?;
+        }
+        Ok(())
+    }
+
+    /// Ends it: all that counts is in other blocks now, the newest commit as well.
+    ///
+    /// No earlier state is needed. Erases the blocks whose first page is torn, and those that
+    /// `clears` selects by the sequence number of their first page.
+    pub(super) fn end_settling(
+        &mut self,
+        clears: impl Fn(u64) -> bool,
+    ) -> Result<(), Fault<F::Error>> {
+        self.space.log.blocks.release();
+        for block in self.space.log.blocks.all() {
+            let first = self.space.log.first_sequence(block)?;
+            if self.torn.contains(&self.space.log.page_at(block, 0).0) || first.is_some_and(&clears)
+            {
+                self.space.log.clear_block(block)?;
+            }
+        }
+        self.space.log.settling = false;
+        Ok(())
+    }
+
+    /// Writes the valid pages of `block` anew if it may hold a torn page.
+    ///
+    /// That is the case if its first page has one of the numbers `torn`. With `unsteady`, writes
+    /// only the pages that do not read the same every time.
+    fn settle_block(
+        &mut self,
+        block: BlockNumber,
+        torn: &Range<u64>,
+        unsteady: bool,
+    ) -> Result<(), Fault<F::Error>> {
+        if self.space.log.first_sequence(block)?.is_none_or(|first| !torn.contains(&first)) {
+            return Ok(());
+        }
+        let mut from = 0;
+        loop {
+            if !unsteady {
+                self.keep_room_to_settle()?;
+            }
+            let Some((page, place)) = gc::next_valid(self, block, from)? else { return Ok(()) };
+            from = place + u32::from(unsteady);
+            if unsteady {
+                if self.before_append(page)?.is_none() {
+                    continue;
+                }
+                self.keep_room_to_settle()?;
+            }
+            match self.move_page(page, None) {
+                Err(Fault::Corrupt { page, .. }) if page.0 != self.newest.0 && !self.in_doubt => {
+                    // Damage that no cut explains.
+                    self.space.log.blocks.set_stuck(block);
+                    return Ok(());
+                }
+                moved => moved?,
+            }
+        }
+    }
+
+    /// Collects garbage if less room is left than a collection may need.
+    ///
+    /// If that does not suffice, it frees the blocks that were held.
+    fn keep_room_to_settle(&mut self) -> Result<(), Fault<F::Error>> {
+        let least = self.space.log.block_pages() + 2 * S::path_pages(self.height);
+        for _ in 0..2 {
+            if self.space.room() >= least {
+                return Ok(());
+            }
+            match gc::gain_room(self, 0) {
+                Err(Fault::NoRoom { .. }) if !self.in_doubt => {}
+                gained => gained?,
+            }
+            if self.space.room() < least {
+                self.free_held();
+            }
+        }
+        if self.space.room() < least {
+            Err(self.space.log.no_room(self.budget.limit_pages))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The checksum of `page` before its last append, if its reads differ.
+    ///
+    /// Of the differing contents, the one with the most bits that are 1 was there before the
+    /// append. `None` if all reads are alike.
+    ///
+    /// Cost: [`LOOKS`] reads.
+    pub(super) fn before_append(
+        &mut self,
+        page: PageNumber,
+    ) -> Result<Option<u32>, Fault<F::Error>> {
+        let (mut before, mut differs) = (None, false);
+        for _ in 0..LOOKS {
+            if self.space.log.read_raw(page, 0)?.is_err() {
+                continue;
+            }
+            let bytes = self.space.log.frames.bytes(0);
+            let ones: u32 = bytes.iter().map(|byte| byte.count_ones()).sum();
+            let read = Some((ones, checksum::of(&[bytes])));
+            differs |= before.is_some() && before != read;
+            before = before.max(read);
+        }
+        Ok(before.filter(|_| differs).map(|(_, sum)| sum))
+    }
+}

@@ -1,0 +1,208 @@
+//! Finding the tree again where the root commits: the last root, and what a mount writes anew.
+//!
+//! The newest block holds the newest root, or one of the few before it does.
+
+use crate::error::Fault;
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::gc::{self, PageOwner};
+use crate::node::PageHeader;
+use crate::space::Paths;
+use crate::tree::{Index, Newest, Placement};
+
+/// What was written last into a block.
+pub(super) struct Last {
+    /// The highest sequence number.
+    pub sequence: u64,
+    pub root: Option<(PageNumber, PageHeader)>,
+}
+
+/// A page with a root, its header, and its block.
+pub(super) type Rooted = (PageNumber, PageHeader, Newest);
+
+impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
+    /// Finds the last root, and the valid pages by walking its tree.
+    pub(super) fn recover_root(&mut self, newest: Newest) -> Result<(), Fault<F::Error>> {
+        let identity = newest.identity;
+        let mut sequence = newest.sequence;
+        let found = self.root_from(newest, identity, (u64::MAX, u32::MAX), &mut sequence)?;
+        let Some((page, root, block)) = found else {
+            return Err(self.no_root()?);
+        };
+        if self.ended != sequence {
+            let unexplained = self.unexplained_pages;
+            self.hold_before(block, &root, sequence)?;
+            self.unexplained_pages = unexplained;
+        }
+        self.newest = (page.0, root.sequence);
+        self.take_root(page, &root)?;
+        self.space.restart(identity, root.sequence, sequence);
+        self.inner_nodes = 0;
+        self.find_valid_pages(|_| true)
+    }
+
+    /// The newest root whose sequence number is below `below`, and its block.
+    ///
+    /// It is searched for in `block` and in up to the given number of blocks that were opened
+    /// before. `highest` is raised to the highest sequence number seen.
+    pub(super) fn root_from(
+        &mut self,
+        block: Newest,
+        identity: u32,
+        (below, mut others): (u64, u32),
+        highest: &mut u64,
+    ) -> Result<Option<Rooted>, Fault<F::Error>> {
+        let mut candidate = Some(block);
+        // One operation spans a few blocks; in any case the search ends because each block is
+        // older.
+        while let Some(newest) = candidate {
+            let last = self.last_root(newest.block, Some(identity), 0, below)?;
+            *highest = last.sequence.max(*highest);
+            if let Some((page, root)) = last.root {
+                return Ok(Some((page, root, newest)));
+            }
+            if others == 0 {
+                break;
+            }
+            others -= 1;
+            candidate = self.survey_newest(newest.age())?;
+        }
+        Ok(None)
+    }
+
+    /// The newest data of `block`, from the page at `first` on.
+    ///
+    /// Only roots with sequence numbers below `below` count, and only pages of the formatting
+    /// `identity`, or of any if it is `None`. Counts the damaged pages behind the last root that no
+    /// cut explains.
+    ///
+    /// Cost: the logarithm of the block's pages to the base 2, and one read for each page from the
+    /// root on.
+    #[inline(never)]
+    pub(super) fn last_root(
+        &mut self,
+        block: BlockNumber,
+        identity: Option<u32>,
+        first: u32,
+        below: u64,
+    ) -> Result<Last, Fault<F::Error>> {
+        let written = self.space.log.written(block, self.space.log.block_pages(), 1)?;
+        let mut last = Last { sequence: 0, root: None };
+        let mut damaged = 0;
+        for place in (first..written).rev() {
+            let page = self.space.log.page_at(block, place);
+            match self.space.log.read_raw(page, 0)? {
+                Ok(header) if identity.is_none_or(|identity| header.identity == identity) => {
+                    self.note_end(&header);
+                    last.sequence = last.sequence.max(header.sequence);
+                    let counts = header.sequence < below && !self.is_outdated(header.sequence);
+                    if header.lowest > 0 && header.height > 0 && counts {
+                        last.root = Some((page, header));
+                        break;
+                    }
+                }
+                Ok(_) => {}
+                // A cut damages only the last page that was written.
+                Err(_) => damaged += u32::from(place + 1 < written),
+            }
+        }
+        // The index does not need a block without a root: the erase of it may have been cut.
+        if last.root.is_some() {
+            self.unexplained_pages += damaged;
+        }
+        Ok(last)
+    }
+
+    /// Holds the blocks of the previous tree, the one before `root` in `block`.
+    ///
+    /// They are not opened until the next commit. If that tree is no longer whole, `root` is known
+    /// to be.
+    pub(super) fn hold_before(
+        &mut self,
+        block: Newest,
+        root: &PageHeader,
+        mut sequence: u64,
+    ) -> Result<(), Fault<F::Error>> {
+        // The newest commit began in this block, or in an earlier one that its pages span.
+        let operation = S::path_pages(root.height) + u32::from(root.height) + 1;
+        let others = 1 + operation / self.space.log.block_pages();
+        let below = (root.sequence, others);
+        let found = self.root_from(block, root.identity, below, &mut sequence)?;
+        let Some((page, before, _)) = found else { return Ok(()) };
+        self.take_root(page, &before)?;
+        self.space.restart(root.identity, before.sequence, sequence);
+        self.inner_nodes = 0;
+        match self.find_valid_pages(|_| true) {
+            Ok(()) => self.space.log.blocks.hold_valid(),
+            Err(Fault::Corrupt { .. }) => self.space.log.blocks.forget_valid(),
+            Err(fault) => return Err(fault),
+        }
+        Ok(())
+    }
+
+    /// Where the root commits: writes the page with the root anew.
+    ///
+    /// Mounts that are cut here again and again would use up the reserve, a block each time. So
+    /// near the reserve nothing is written if every page that may be torn reads the same every
+    /// time.
+    ///
+    /// Cost: one read, two programs, and an erase. Near the reserve one read for each block,
+    /// [`LOOKS`] for each that may begin with a torn page, and a collection.
+    pub(super) fn settle_root(&mut self) -> Result<(), Fault<F::Error>> {
+        let root = self.root;
+        let held_pages = self.space.log.blocks.held_blocks() * self.space.log.block_pages();
+        // Room for the first page that is programmed, and for the longest path.
+        let lacks_room = self.space.room() < 1 + S::path_pages(self.height);
+        if lacks_room || self.space.room() + held_pages < self.kept() + self.space.log.block_pages()
+        {
+            self.expect_steady(root)?;
+            self.free_held();
+            if self.ends_alike()? {
+                return Ok(());
+            }
+            // The first page that is moved makes a new root. The other nodes of the page that may
+            // be torn can stay there.
+            match gc::gain_room(self, 0) {
+                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
+                gained => gained?,
+            }
+            if self.root != root {
+                return Ok(());
+            }
+        }
+        self.in_doubt = true;
+        self.space.begin_walk();
+        self.space.begin_operation(true);
+        let frame = self.working(self.height);
+        self.space.load_into(root, frame)?;
+        let lowest = self.space.log.lowest(frame);
+        self.root = self.space.program(frame, lowest, self.height, self.records)?.0;
+        self.space.retire(PageNumber(root));
+        self.root = self.space.commit(self.root)?;
+        self.in_doubt = false;
+        Ok(())
+    }
+
+    /// Whether the pages that may have been written last read the same every time.
+    ///
+    /// These are the end of the block that was opened last, and the first page of each block that
+    /// may have been opened since.
+    pub(super) fn ends_alike(&mut self) -> Result<bool, Fault<F::Error>> {
+        let mut newest = None;
+        for block in self.space.log.blocks.all() {
+            match self.space.log.first_sequence(block)? {
+                Some(first) => newest = newest.max(Some((first, block.0))),
+                None if self.reads_alike(self.space.log.page_at(block, 0))? => {}
+                None => return Ok(false),
+            }
+        }
+        let Some((_, block)) = newest else { return Ok(true) };
+        let (block, pages) = (BlockNumber(block), self.space.log.block_pages());
+        let written = self.space.log.written(block, pages, 1)?;
+        for place in written.saturating_sub(1)..(written + 1).min(pages) {
+            if !self.reads_alike(self.space.log.page_at(block, place))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,161 @@
+//! The most that a call can cost: the parts that stores contribute to a plan.
+
+use super::Options;
+use super::settle::{LOOKS, TRIES};
+use crate::blocks::{Victims, Wear};
+use crate::flash::Geometry;
+use crate::gc::SPARE_MOVES;
+use crate::log::WEAK_MAX;
+use crate::space::{Budget, CHECKPOINT_ERASES_MAX, Extent};
+
+/// Chip operations of one call, at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cost {
+    /// Page reads.
+    pub reads: u64,
+    /// Page programs, or rewrites where logical pages are replaced.
+    pub programs: u64,
+    /// Block erases.
+    pub erases: u64,
+}
+
+impl Cost {
+    /// That of this, and of as many `others`.
+    pub const fn and(self, count: u64, others: Self) -> Self {
+        Self {
+            reads: self.reads + count * others.reads,
+            programs: self.programs + count * others.programs,
+            erases: self.erases + count * others.erases,
+        }
+    }
+}
+
+/// What the worst cost of a change follows from.
+pub struct Bounds<'p> {
+    pub extent: Extent,
+    pub budget: Budget,
+    pub path: u32,
+    pub height: u8,
+    /// Pages of a checkpoint, or 0.
+    pub parts: u32,
+    pub options: &'p Options,
+    pub wear: Wear,
+    /// Each level may be divided by itself.
+    pub trims: bool,
+    /// Merges of nodes before that.
+    pub merges: u8,
+    /// Reads to find such nodes.
+    pub searched: u64,
+}
+
+impl Bounds<'_> {
+    /// Ways down and up again in one change, and the reads that they cost.
+    ///
+    /// Each level may be split by itself, and nodes are merged before. On the way up a node may
+    /// have left its page buffer, and so may the one above that records where it ends.
+    pub fn ways(&self) -> (u64, u64) {
+        let (height, merges) = (u64::from(self.height), u64::from(self.merges));
+        let ways = if self.trims { height + 1 } else { 1 } + merges;
+        (ways, ways * (3 * height + 2) + self.searched)
+    }
+
+    /// A change in a log that finds `short_pages` too few pages free.
+    pub fn change_in_log(&self, short_pages: u32, reserve_touched: bool) -> Cost {
+        let (height, merges) = (u64::from(self.height), u64::from(self.merges));
+        let (ways, way_reads) = self.ways();
+        let path = u64::from(self.path);
+        let gain = self.extent.gain();
+        // What each of them writes beside the halves of the nodes that are divided.
+        let ways_pages = (ways as u32).saturating_mul(self.path);
+        let victims = u64::from((short_pages + ways_pages).div_ceil(gain));
+        let moved = victims * u64::from(self.extent.block_pages - gain);
+        let spare_moves = 2 * u64::from(SPARE_MOVES) + WEAK_MAX as u64;
+        let operation = u64::from(ways_pages) + 2 * merges + height + 1;
+        let staged = self.options.write_cache as u64;
+        let programs = moved + spare_moves * path + operation + staged;
+        let block_pages = u64::from(self.extent.block_pages);
+        // At most one for each block that is opened, and the one that was due before.
+        let checkpoints = if self.parts > 0 { programs.div_ceil(block_pages) + 2 } else { 0 };
+        let programs = programs + checkpoints * u64::from(self.parts + 1);
+        // Each move reads its page, goes down to it, and may find nodes displaced from their
+        // buffers. Once the reserve is touched, a victim is looked for among all valid pages.
+        let by_move = 1 + 2 * height;
+        let pages = block_pages * u64::from(self.extent.blocks);
+        let search = match (reserve_touched && path > 1, self.options.validity.searches()) {
+            (false, _) => 0,
+            (true, false) => victims * u64::from(self.budget.limit_pages),
+            (true, true) => victims * pages * (by_move + 1),
+        };
+        // Where the pages of a block are searched for, all are looked at before one is moved; of a
+        // bad block, and of one whose data rests, too.
+        let searched = if self.options.validity.searches() {
+            (victims + 2) * block_pages * by_move
+        } else {
+            0
+        };
+        // Where pages are found by hints, every page of a victim may be looked at.
+        let looked_at = match self.options.victims {
+            Victims::Tracked(_) => victims * (block_pages + 1),
+            Victims::Fewest | Victims::CostBenefit => moved,
+        };
+        let verifies = if self.options.verify { programs } else { 0 };
+        let reads = (looked_at + spare_moves) * by_move + way_reads + search + searched + verifies;
+        let erases =
+            programs.div_ceil(block_pages) + checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
+        // And the count of a block whose data may have rested.
+        let looks = u64::from(self.wear == Wear::Circular);
+        let reads = reads + looks + erases * u64::from(self.wear.reads_by_erase());
+        Cost { reads, programs, erases }
+    }
+}
+
+/// What the worst cost of opening an index follows from.
+pub struct Opening {
+    pub geometry: Geometry,
+    pub block_pages: u32,
+    pub height: u8,
+    /// Pages of a path from the root to a leaf.
+    pub path: u32,
+    pub leaves: u64,
+    pub inner_nodes: u64,
+    /// Reads to see each inner node once.
+    pub inner_reads: u64,
+    /// Blocks that one operation can span.
+    pub spanned: u64,
+    /// Pages of a checkpoint, or 0.
+    pub checkpoint_pages: u32,
+    /// The most that a change costs after cuts.
+    pub after_cuts: Cost,
+}
+
+impl Opening {
+    /// The cost of a mount that finds the tree with this many `reads`.
+    ///
+    /// What may be torn is written anew, by way of a collection if one is due; and a mount begins
+    /// again for each page that turns out to be torn.
+    pub fn finding(&self, reads: u64) -> Cost {
+        let reads = reads * u64::from(1 + TRIES) + self.after_cuts.reads;
+        Cost { reads, ..self.after_cuts }
+    }
+
+    /// The cost of a mount where each page commits, with `looks` at each node before it is moved.
+    ///
+    /// Every page is read for each level and again for what moved, or every node is read three
+    /// times; each node twice at most where buffers are few; and the first pages of all blocks.
+    pub fn where_pages_commit(&self, looks: u64) -> Cost {
+        let (pages, blocks) = (u64::from(self.geometry.pages()), u64::from(self.geometry.blocks));
+        let (height, nodes) = (u64::from(self.height), self.leaves + self.inner_nodes);
+        let reads = blocks + 2 * height * pages + 5 * height * nodes;
+        // Twice, for the index before the last commit as well; and every page to see which may
+        // be torn, and those.
+        let reads = 2 * reads + 3 * pages + (2 * LOOKS + 4) * blocks;
+        let found = self.finding(reads);
+        // All that was programmed since the last mount may be written anew.
+        let written = nodes * u64::from(self.path + 1);
+        Cost {
+            reads: found.reads + nodes * (4 + 4 * height + looks),
+            programs: found.programs + written,
+            erases: found.erases + written / u64::from(self.block_pages) + blocks,
+        }
+    }
+}
