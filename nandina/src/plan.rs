@@ -1,9 +1,8 @@
-//! What an index will cost, before there is one: RAM, and bounds on the chip operations of each
-//! kind of call.
+//! What an index will cost, before it exists: RAM and chip operations.
 //!
-//! The bounds hold for every state that an index can get into on a chip none of whose blocks fails:
-//! full, worn, just mounted. Each block that fails costs one program or erase more, and one page
-//! move for each page that it held.
+//! The chip operations are bounds for each kind of call. They hold for every state that an index
+//! can get into on a chip none of whose blocks fails: full, worn, just mounted. Each block that
+//! fails costs one program or erase more, and one page move for each page that it held.
 
 use crate::blocks::{Victims, Wear};
 use crate::error::OpenError;
@@ -20,7 +19,7 @@ use crate::tree::{
     waiting_max,
 };
 
-/// Chip operations of one call, at most.
+/// Upper bounds of the chip operations of one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cost {
     /// Page reads.
@@ -32,7 +31,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// That of this, and of as many `others`.
+    /// The cost of this and of `count` times `others`.
     const fn and(self, count: u64, others: Self) -> Self {
         Self {
             reads: self.reads + count * others.reads,
@@ -42,50 +41,56 @@ impl Cost {
     }
 }
 
-/// What [`plan`] answers.
+/// The result of [`plan`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Bytes of the buffer that the index needs.
     pub ram_bytes: usize,
-    /// Levels of the tree, at most, whatever was put and removed in whatever order.
+    /// Most levels of the tree, in whatever order records were inserted and removed.
     pub height: u8,
-    /// Pages that are valid, at most.
+    /// Most pages that are valid at once.
     pub valid_pages: u32,
-    /// Valid pages that are allowed in a tree of that size; for a system with virtual mappings,
-    /// without those that mappings may keep.
+    /// Valid pages that are allowed in a tree of that size.
+    ///
+    /// For a system with virtual mappings, the pages that mappings may keep are subtracted.
     pub limit_pages: u32,
-    /// The records fit, whatever is put and removed in whatever order: their pages are allowed, and
-    /// the pages have room for nodes of that many levels. No insert is refused.
+    /// The records fit, in whatever order they are inserted and removed.
+    ///
+    /// Their pages are allowed, and the pages have room for nodes of that many levels. No insert is
+    /// refused.
     pub fits: bool,
-    /// Opening the index, after a cut or a clean end. For each block whose erase was cut and that
-    /// was not written since, twice its pages come on top.
+    /// Opening the index, after a cut or a clean end.
+    ///
+    /// For each block whose erase was cut and that was not written since, twice its pages come on
+    /// top.
     pub open: Cost,
     /// A lookup.
     pub get: Cost,
-    /// An insert, a replacement or a remove, with the garbage collection and the flush that are
-    /// due, as long as power was not cut during garbage collection since it last caught up. In a
-    /// tree that was thinned out, an insert that divides a node may first look through all nodes
-    /// for some to merge; that is included. With a write buffer, all that waits is applied before
-    /// it, each change to a leaf of its own. A flush and a tick cost no more.
+    /// A change of a record, with the garbage collection and the flush that are due.
+    ///
+    /// That is an insert, a replacement or a removal. The bound holds as long as power was not cut
+    /// during garbage collection since it last caught up. In a tree that was thinned out, an insert
+    /// that splits a node may first look through all nodes for some to merge; that is included.
+    /// With a write buffer, all pending changes are applied before it, each to a leaf of its own. A
+    /// flush and a tick cost no more.
     pub change: Cost,
     /// The same after any number of cuts during garbage collection.
     pub change_after_cuts: Cost,
-    /// The least budget with which `gc_step` gets on.
+    /// The least budget with which `gc_step` makes progress.
     pub gc_step_least: u32,
 }
 
-/// Plans an index of system `S` on a chip of this geometry that never holds more than `records`
-/// records.
+/// Plans an index of system `S` on a chip, for at most `records` records.
 ///
-/// It is the most that there ever are at once that counts. Of the children of a node, each two
+/// `records` is the most that the index ever holds at once. Of the children of a node, each two
 /// neighbours hold more records than fit in one node: where removals have thinned them out more
 /// than that, an insert merges two before it makes the tree larger. So the plan holds for every
 /// order of inserts and removals.
 ///
-/// An insert that was cut counts as made: it may have divided nodes, up to the root.
+/// An insert that was cut counts as made: it may have split nodes, up to the root.
 ///
-/// Fails as [`Index::format`](crate::Index::format) would. More records than fit are no error:
-/// see [`Plan::fits`].
+/// Fails as [`Index::format`](crate::Index::format) would. More records than fit are no error: see
+/// [`Plan::fits`].
 pub fn plan<S: Placement>(
     geometry: &Geometry,
     capabilities: &Capabilities,
@@ -119,21 +124,21 @@ pub fn plan<S: Placement>(
     }
     let limit_pages = budget_for(tree.height, tree.inner_nodes).limit_pages;
     let valid_pages = tree.leaves.saturating_add(tree.inner_nodes);
-    // A name that a change adds, and the places of mappings that inner nodes may take.
+    // One logical address that a change adds, and the table places that inner nodes may take.
     let beside = match S::DESCRIPTION.maps && tree.height > 1 {
         true => 1 + tree.inner_nodes.min((capacity / 2) as u32),
         false => 0,
     };
     let limit_pages = limit_pages.saturating_sub(beside);
     let fits = !tree.too_high && valid_pages <= limit_pages;
-    // What does not fit may be tried all the same: then only the chip bounds the tree.
+    // Records that do not fit may be inserted all the same: then only the chip bounds the tree.
     let most = |nodes: u32| if fits { nodes } else { geometry.pages() };
     let budget = budget_for(tree.height, if fits { tree.inner_nodes } else { 1 });
     let tree = Size { leaves: most(tree.leaves), inner_nodes: most(tree.inner_nodes), ..tree };
     let wear = options.wear::<S>();
     let (height, in_place) = (tree.height, S::DESCRIPTION.in_place);
     let few_buffers = options.buffers::<S>() <= 2;
-    // The nodes of a tree are searched for two to merge, anew for each merge.
+    // All nodes of a tree are searched for two to merge, anew for each merge.
     let (leaves, inner) = (u64::from(tree.leaves), u64::from(tree.inner_nodes));
     let (leaf_merges, merges) = merges_max::<S>(tree.height);
     let leaf_reads = u64::from(leaf_merges) * leaves * if few_buffers { 2 } else { 1 };
@@ -154,8 +159,8 @@ pub fn plan<S: Placement>(
     let shared = Frames::COUNT_MAX.min(options.buffers::<S>()) <= usize::from(tree.height);
     let inner_reads = u64::from(tree.inner_nodes) * if shared { 2 } else { 1 };
     let spanned = u64::from((budget.room_pages() - budget.reserve_pages()).div_ceil(block_pages));
-    // A checkpoint that leads nowhere: both anchors and its block are searched, the blocks that it
-    // names looked into, and the nodes compared.
+    // A checkpoint that cannot be used: both anchors and its block are searched, the blocks that it
+    // lists are read, and the nodes compared.
     let in_vain = if parts > 0 {
         3 * u64::from(block_pages.ilog2() + 3)
             + 2 * u64::from(parts)
@@ -169,7 +174,7 @@ pub fn plan<S: Placement>(
     let change = bounds.change(budget.room_pages() - budget.reserve_pages(), false);
     let after_cuts =
         bounds.change(budget.room_pages() + room_to_fail(0, reserve, block_pages), true);
-    // What may be torn is written anew, by way of a collection if one is due; and a mount begins
+    // Pages that may be torn are written anew, after a collection if one is due; and a mount begins
     // again for each page that turns out to be torn.
     let opened =
         |reads| Cost { reads: reads * u64::from(1 + MOUNT_TRIES) + after_cuts.reads, ..after_cuts };
@@ -179,22 +184,21 @@ pub fn plan<S: Placement>(
         valid_pages,
         limit_pages,
         fits,
-        // Every block twice, and once more for each block that an operation which was cut may span;
-        // the pages of those blocks, the end of each of which is looked for first; and the inner
-        // nodes.
+        // Every block twice, and once more for each block that a cut operation may span; the pages
+        // of those blocks, whose ends are searched for first; and the inner nodes.
         open: if !S::DESCRIPTION.writes_paths {
-            // Every page for each level and again for what moved, or every node thrice; each node
-            // twice at most where buffers are few; and the first pages of all blocks.
+            // Every page for each level, and again for nodes that moved, or every node three times;
+            // each node at most twice where buffers are few; and the first pages of all blocks.
             let pages = u64::from(geometry.pages());
             let reads = u64::from(geometry.blocks)
                 + 2 * u64::from(tree.height) * pages
                 + 5 * u64::from(tree.height) * (leaves + inner);
-            // Twice, for the index before the last commit as well; and every page to see which may
-            // be torn, and those.
+            // Twice, for the index before the last commit as well; then every page to see which may
+            // be torn, and several reads of those.
             let reads = 2 * reads + 3 * pages + (2 * MOUNT_LOOKS + 4) * u64::from(geometry.blocks);
             let opened = opened(reads);
-            // All that was programmed since the last mount may be written anew, and be looked at
-            // before, and once more if that is not possible, for a record that is torn.
+            // All pages programmed since the last mount may be written anew. They are read before
+            // in search of a torn record, and once more if they cannot be written.
             let (moves, path) = (leaves + inner, u64::from(path));
             let looks = if S::DESCRIPTION.appends { 2 * MOUNT_LOOKS } else { 0 };
             Cost {
@@ -205,7 +209,7 @@ pub fn plan<S: Placement>(
                     + u64::from(geometry.blocks),
             }
         } else {
-            // Twice that, for the tree before the last commit as well.
+            // Twice, for the tree before the last commit as well.
             let others = u64::from(1 + (path + u32::from(tree.height) + 1) / block_pages);
             let reads = 2 * (2 + spanned + others) * u64::from(geometry.blocks)
                 + 2 * (2 + spanned + others) * u64::from(block_pages + block_pages.ilog2() + 1)
@@ -239,7 +243,7 @@ struct Bounds<'p> {
     options: &'p Options,
     wear: Wear,
     in_place: bool,
-    /// Each level may be divided by itself.
+    /// Each level may be split by itself.
     trims: bool,
     /// Merges of nodes before that.
     merges: u8,
@@ -248,15 +252,17 @@ struct Bounds<'p> {
 }
 
 impl Bounds<'_> {
-    /// A change that finds `short_pages` too few, and perhaps the reserve touched.
+    /// The bound of a change when `short_pages` pages have to be gained.
+    ///
+    /// With `reserve_touched`, cuts may have used up part of the reserve.
     fn change(&self, short_pages: u32, reserve_touched: bool) -> Cost {
         let (height, merges) = (u64::from(self.height), u64::from(self.merges));
-        // Ways down and up again: each level may be divided by itself, and nodes are merged. On the
-        // way up a node may have been displaced, and the one above that tells where it ends.
+        // Descents and ways up: each level may be split by itself, and nodes are merged. On the way
+        // up a node may have been displaced, and the node above is read for its bound.
         let ways = if self.trims { height + 1 } else { 1 } + merges;
         let way_reads = ways * (3 * height + 2) + self.searched;
         if self.in_place {
-            // Nothing is collected. A division writes two pages, or three for a root; and the first
+            // Nothing is collected. A split writes two pages, or three for a root; and the first
             // change since a mount may write a session page.
             let programs = 3 * height + 3 + 3 * merges + 1;
             let verifies = if self.options.verify { programs } else { 0 };
@@ -264,7 +270,7 @@ impl Bounds<'_> {
         }
         let path = u64::from(self.path);
         let gain = self.extent.gain();
-        // What each of them writes beside the halves of the nodes that are divided.
+        // Pages that each of them writes beside the halves of split nodes.
         let ways_pages = (ways as u32).saturating_mul(self.path);
         let victims = u64::from((short_pages + ways_pages).div_ceil(gain));
         let moved = victims * u64::from(self.extent.block_pages - gain);
@@ -276,8 +282,8 @@ impl Bounds<'_> {
         // At most one for each block that is opened, and the one that was due before.
         let checkpoints = if self.parts > 0 { programs.div_ceil(block_pages) + 2 } else { 0 };
         let programs = programs + checkpoints * u64::from(self.parts + 1);
-        // Each move reads its page, goes down to it, and may find nodes displaced from their
-        // buffers. Once the reserve is touched, a victim is looked for among all valid pages.
+        // Each move reads its page, descends to it, and may find nodes displaced from their
+        // buffers. Once the reserve is touched, a victim is searched for among all valid pages.
         let by_move = 1 + 2 * height;
         let pages = block_pages * u64::from(self.extent.blocks);
         let search = match (reserve_touched && path > 1, self.options.validity.searches()) {
@@ -285,14 +291,14 @@ impl Bounds<'_> {
             (true, false) => victims * u64::from(self.budget.limit_pages),
             (true, true) => victims * pages * (by_move + 1),
         };
-        // Where the pages of a block are searched for, all are looked at before one is moved; of a
-        // bad block, and of one whose data rests, too.
+        // Where the pages of a block are searched for, all are read before one is moved; so are
+        // those of a bad block, and of one whose data rests.
         let searched = if self.options.validity.searches() {
             (victims + 2) * block_pages * by_move
         } else {
             0
         };
-        // Where pages are found by hints, every page of a victim may be looked at.
+        // Where pages are found by hints, every page of a victim may be read.
         let looked_at = match self.options.victims {
             Victims::Tracked(_) => victims * (block_pages + 1),
             Victims::Fewest | Victims::CostBenefit => moved,
@@ -301,7 +307,7 @@ impl Bounds<'_> {
         let reads = (looked_at + spare_moves) * by_move + way_reads + search + searched + verifies;
         let erases =
             programs.div_ceil(block_pages) + checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
-        // And the count of a block whose data may have rested.
+        // In addition, the erase count of a block whose data may have rested.
         let looks = u64::from(self.wear == Wear::Circular);
         let reads = reads + looks + erases * u64::from(self.wear.reads_by_erase());
         Cost { reads, programs, erases }
