@@ -13,8 +13,8 @@
 //! ```
 //!
 //! `name` is the node's *logical address*: the page number by which its parent refers to it, or all
-//! ones if that is the node's own page. The root is known in RAM and never mapped. Each page that is
-//! written under its logical address commits an operation, as a root does. A mount recovers the
+//! ones if that is the node's own page. The root is known in RAM and never mapped. Each page that
+//! is written under its logical address commits an operation, as a root does. A mount recovers the
 //! mappings by reading the logical addresses of all pages.
 
 use core::ops::Range;

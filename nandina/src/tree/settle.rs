@@ -220,8 +220,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         // The held blocks are free now.
         gc::review_reserve(self);
-        // The first page that confirms all of this. Where the newest root counts it is the root: a
-        // torn root that this mount did not see is older.
+        // The first page that is not marked as settling confirms all of this. Where the newest root
+        // counts it is the root: a torn root that this mount did not see is older.
         if S::DESCRIPTION.appends {
             self.move_page(PageNumber(self.root), None)
         } else {
