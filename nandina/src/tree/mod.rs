@@ -104,7 +104,7 @@ pub struct Index<'b, F, S: Placement> {
     settle_from: u64,
     /// The sequence number of the page that marks the end of a session, or 0.
     ended: u64,
-    /// Every page on the chip still reads as it did when the index was opened.
+    /// No page on the chip can read otherwise than when the index was opened.
     settled: bool,
     height: u8,
     records: u32,

@@ -3,12 +3,12 @@
 //! Parents do not show where their children are stored now, so the mappings have to be recovered.
 //! Nothing is written.
 //!
-//! Every page carries its logical address, the pointer that its parent had for it, and commits the
-//! operation that wrote it if it has one. The newest root is the root. Then, from the level below
-//! it down, the pointers of the nodes above are the logical addresses; they are marked, or searched
-//! for from the root ([`Validity`](crate::Validity)). Of the pages that carry such an address, the
-//! newest is the node. A page does not count if it is older than the page whose number is its
-//! logical address: then that number meant another node.
+//! Every page carries its logical address if it has one, the pointer that its parent had for it.
+//! Such a page commits the operation that wrote it. The newest root is the root. Then, from the
+//! level below it down, the pointers of the nodes above are the logical addresses; they are marked,
+//! or searched for from the root ([`Validity`](crate::Validity)). Of the pages that carry such an
+//! address, the newest is the node. A page does not count if it is older than the page whose number
+//! is its logical address: then that number meant another node.
 //!
 //! Cost: one read of every written page for each level, one more for each node that was moved, and
 //! two for each inner node.
@@ -78,7 +78,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Reads every written page of the formatting `identity`.
+    /// Reads every written page and collects what those of `identity` record.
     ///
     /// Marks the blocks that have a damaged page other than the last.
     pub(super) fn read_all(&mut self, identity: u32) -> Result<Found, Fault<F::Error>> {
