@@ -1,5 +1,6 @@
-//! Bytes as they are stored on the medium and in tables in RAM: whole numbers, the lowest byte
-//! first; records in the order of their keys; sets of small numbers.
+//! The encoding of data on the medium and in tables in RAM.
+//!
+//! These are little-endian integers, records in the order of their keys, and sets of small numbers.
 
 use core::cmp::Ordering;
 
@@ -11,7 +12,9 @@ pub const fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Where `key` is among `count` keys that rise (`Ok`), or where it would be put (`Err`).
+/// The position of `key` among `count` ascending keys (`Ok`).
+///
+/// If it is not there, the position at which it would be inserted (`Err`).
 #[inline]
 pub fn bisect<'k>(
     count: usize,
@@ -42,7 +45,7 @@ impl<B: AsRef<[u8]>> Bits<B> {
 }
 
 impl<B: AsMut<[u8]>> Bits<B> {
-    /// Puts `number` into the set, or takes it out.
+    /// Adds `number` to the set, or removes it.
     pub fn set(&mut self, number: usize, is_in: bool) {
         let (byte, bit) = (&mut self.0.as_mut()[number / 8], 1 << (number % 8));
         *byte = if is_in { *byte | bit } else { *byte & !bit };

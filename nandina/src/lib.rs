@@ -1,8 +1,8 @@
 //! Nandina: a durable sorted map on raw flash, in a few KB of RAM, without heap.
 //!
-//! Keys and values have fixed sizes, chosen when the medium is formatted; keys order as bytes, and
-//! [`key`] turns integers into such bytes. How a changed node reaches the chip is the system's
-//! choice: a type parameter, one of those in [`place`], all listed by [`place::SYSTEMS`].
+//! Keys and values have fixed sizes, chosen when the medium is formatted. Keys order as bytes, and
+//! [`key`] turns integers into such bytes. The *system* decides how a changed node reaches the
+//! chip. It is a type parameter, one of those in [`place`]; [`place::SYSTEMS`] lists them all.
 //!
 //! ```
 //! use nandina::place::Mu;
@@ -26,7 +26,7 @@
 //!
 //! assert_eq!(index.remove(&key::from_u32(7)).unwrap(), Some(true));
 //!
-//! // Power may go at any instant: what returned `Ok` is still there.
+//! // Power may be cut at any instant: every change that returned `Ok` is still there.
 //! let mut index = Index::<_, Mu>::open(&mut chip, &options, &mut ram).unwrap();
 //! assert_eq!(index.len(), 1);
 //! ```

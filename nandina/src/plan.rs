@@ -1,9 +1,8 @@
-//! What an index will cost, before there is one: RAM, and bounds on the chip operations of each
-//! kind of call.
+//! What an index will cost, before it exists: RAM and chip operations.
 //!
-//! The bounds hold for every state that an index can get into on a chip none of whose blocks fails:
-//! full, worn, just mounted. Each block that fails costs one program or erase more, and one page
-//! move for each page that it held.
+//! The chip operations are bounds for each kind of call. They hold for every state that an index
+//! can get into on a chip none of whose blocks fails: full, worn, just mounted. Each block that
+//! fails costs one program or erase more, and one page move for each page that it held.
 
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
@@ -15,50 +14,56 @@ use crate::tree::{
     ram_needed, waiting_max,
 };
 
-/// What [`plan`] answers.
+/// The result of [`plan`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Bytes of the buffer that the index needs.
     pub ram_bytes: usize,
-    /// Levels of the tree, at most, whatever was put and removed in whatever order.
+    /// Most levels of the tree, in whatever order records were inserted and removed.
     pub height: u8,
-    /// Pages that are valid, at most.
+    /// Most pages that are valid at once.
     pub valid_pages: u32,
-    /// Valid pages that are allowed in a tree of that size; for a system with virtual mappings,
-    /// without those that mappings may keep.
+    /// Valid pages that are allowed in a tree of that size.
+    ///
+    /// For a system with virtual mappings, the pages that mappings may keep are subtracted.
     pub limit_pages: u32,
-    /// The records fit, whatever is put and removed in whatever order: their pages are allowed, and
-    /// the pages have room for nodes of that many levels. No insert is refused.
+    /// The records fit, in whatever order they are inserted and removed.
+    ///
+    /// Their pages are allowed, and the pages have room for nodes of that many levels. No insert is
+    /// refused.
     pub fits: bool,
-    /// Opening the index, after a cut or a clean end. For each block whose erase was cut and that
-    /// was not written since, twice its pages come on top.
+    /// Opening the index, after a cut or a clean end.
+    ///
+    /// For each block whose erase was cut and that was not written since, twice its pages come on
+    /// top.
     pub open: Cost,
     /// A lookup.
     pub get: Cost,
-    /// An insert, a replacement or a remove, with the garbage collection and the flush that are
-    /// due, as long as power was not cut during garbage collection since it last caught up. In a
-    /// tree that was thinned out, an insert that divides a node may first look through all nodes
-    /// for some to merge; that is included. With a write buffer, all that waits is applied before
-    /// it, each change to a leaf of its own. A flush and a tick cost no more.
+    /// A change of a record, with the garbage collection and the flush that are due.
+    ///
+    /// That is an insert, a replacement or a removal. The bound holds as long as power was not cut
+    /// during garbage collection since it last caught up. In a tree that was thinned out, an insert
+    /// that splits a node may first look through all nodes for some to merge; that is included.
+    /// With a write buffer, all pending changes are applied before it, each to a leaf of its own. A
+    /// flush and a tick cost no more.
     pub change: Cost,
     /// The same after any number of cuts during garbage collection.
     pub change_after_cuts: Cost,
-    /// The least budget with which `gc_step` gets on.
+    /// The least budget with which `gc_step` makes progress.
     pub gc_step_least: u32,
 }
 
-/// Plans an index of system `S` on a chip of this geometry that never holds more than `records`
-/// records.
+/// Plans an index of system `S` on a chip, for at most `records` records.
 ///
-/// It is the most that there ever are at once that counts. Of the children of a node, each two
+/// `records` is the most that the index ever holds at once. Of the children of a node, each two
 /// neighbours hold more records than fit in one node: where removals have thinned them out more
 /// than that, an insert merges two before it makes the tree larger. So the plan holds for every
 /// order of inserts and removals.
 ///
-/// An insert that was cut counts as made: it may have divided nodes, up to the root.
+/// An insert that was cut counts as made: it may have split nodes, up to the root.
 ///
-/// Fails as [`Index::format`](crate::Index::format) would. More records than fit are no error:
-/// see [`Plan::fits`].
+/// Fails as [`Index::format`](crate::Index::format) would. More records than fit are no error: see
+/// [`Plan::fits`].
 pub fn plan<S: Placement>(
     geometry: &Geometry,
     capabilities: &Capabilities,
@@ -98,14 +103,14 @@ pub fn plan<S: Placement>(
     let beside = S::Kind::planned_beside(tree.height, tree.inner_nodes, capacity);
     let limit_pages = limit_pages.saturating_sub(beside);
     let fits = !tree.too_high && valid_pages <= limit_pages;
-    // What does not fit may be tried all the same: then only the chip bounds the tree.
+    // Records that do not fit may be inserted all the same: then only the chip bounds the tree.
     let most = |nodes: u32| if fits { nodes } else { geometry.pages() };
     let budget = budget_for(tree.height, if fits { tree.inner_nodes } else { 1 });
     let tree = Size { leaves: most(tree.leaves), inner_nodes: most(tree.inner_nodes), ..tree };
     let wear = options.wear::<S>();
     let height = tree.height;
     let few_buffers = options.buffers::<S>() <= 2;
-    // The nodes of a tree are searched for two to merge, anew for each merge.
+    // All nodes of a tree are searched for two to merge, anew for each merge.
     let (leaves, inner) = (u64::from(tree.leaves), u64::from(tree.inner_nodes));
     let (leaf_merges, merges) = merges_max::<S>(tree.height);
     let leaf_reads = u64::from(leaf_merges) * leaves * if few_buffers { 2 } else { 1 };

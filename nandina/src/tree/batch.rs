@@ -1,16 +1,17 @@
-//! The write buffer as bytes: changes that wait in RAM, in the order of their keys, one for each
-//! key, the newest (VMTree paper, section 4.1). Nothing here knows a tree, and nothing is
-//! allocated: the bytes are the caller's.
+//! The write buffer as bytes: pending changes in RAM.
+//!
+//! They are kept in the order of their keys, only the newest for each key (VMTree paper, section
+//! 4.1). This file knows no tree, and allocates no memory: the bytes are the caller's.
 //!
 //! ```text
-//! | key value | key value | ... | unused | puts: one bit for each change |
+//! | key value | key value | ... | unused | upserts: one bit for each change |
 //! ```
 //!
-//! The bit is 1 where a record is put and 0 where one is removed; the value means nothing then. A
-//! change is found by bisection, and put where it belongs by shifting those behind it.
+//! The bit is 1 for an upsert and 0 for a removal, whose value has no meaning. A change is found by
+//! bisection, and inserted in order by shifting those behind it.
 //!
-//! Without the feature `write-buffer` a batch is empty and has no size. Nothing ever waits, which
-//! is known when a program is compiled, so all that is done for what waits takes no code.
+//! Without the feature `write-buffer` a batch is empty and has no size. No change is ever pending,
+//! which is known at compile time, so the handling of pending changes takes no code.
 
 use core::ops::Deref;
 
@@ -20,45 +21,47 @@ use crate::bytes::{Bits, bisect};
 /// Whether this library has a write buffer.
 pub const IS_BUILT: bool = cfg!(feature = "write-buffer");
 
-/// Changes that wait, and how long they may: none or one of [`Waiting`], by whether this library
-/// has a write buffer.
+/// The pending changes, and how long they may stay pending.
+///
+/// Holds one [`Waiting`] if this library has a write buffer, else none.
 #[derive(Default)]
 pub struct Batch<'b>([Waiting<'b>; IS_BUILT as usize]);
 
-/// What a batch holds.
+/// The content of a batch.
 pub struct Waiting<'b> {
     /// Keys and values.
     entries: &'b mut [u8],
-    /// Which changes put a record.
+    /// Which changes are upserts.
     are_puts: Bits<&'b mut [u8]>,
     key_bytes: usize,
     entry_bytes: usize,
     capacity: usize,
     count: usize,
-    /// How many of them put a record: only those can take pages.
+    /// Number of pending upserts: only these can take pages.
     puts: u32,
-    /// So many puts may wait: as the tree is, their pages are allowed whatever nodes they divide.
+    /// Number of upserts that may be pending.
+    /// Their pages are allowed in the current tree, whatever nodes they split.
     granted: u32,
-    /// Changes that are too many to wait on, or 0 for no bound.
+    /// Number of pending changes that makes a flush due, or 0 for no bound.
     changes_max: u32,
-    /// Ticks that are too many to wait on, or 0 for no bound.
+    /// Number of ticks that makes a flush due, or 0 for no bound.
     ticks_max: u32,
-    /// Ticks since the change that waits longest.
+    /// Ticks since the oldest pending change.
     ticks: u32,
-    /// Records in the root at most, or `u32::MAX` if that is not known: what may wait depends on
-    /// it.
+    /// Most records that the root can have, or `u32::MAX` if that is not known.
+    /// What may be buffered depends on it.
     root_records: u32,
 }
 
-/// What a batch holds where there is no write buffer.
+/// The content of a batch where there is no write buffer.
 static NOTHING: Waiting<'static> = Waiting::nothing();
 
-/// Bytes of RAM for a write buffer of so many pages.
+/// Bytes of RAM for a write buffer of `pages` pages.
 pub const fn ram_needed(page_bytes: usize, pages: usize) -> usize {
     if IS_BUILT { page_bytes * pages } else { 0 }
 }
 
-/// Bytes that a waiting change takes, besides a bit.
+/// Bytes that a pending change takes, besides a bit.
 const fn entry_bytes(options: &Options) -> usize {
     options.key_bytes + options.value_bytes
 }
@@ -70,8 +73,9 @@ const fn changes_in(bytes: usize, entry_bytes: usize) -> usize {
     if changes * entry_bytes + changes.div_ceil(8) > bytes { changes - 1 } else { changes }
 }
 
-/// Changes that a write buffer holds at most: as many as fit in its pages, or as the options allow
-/// to wait.
+/// The most changes that a write buffer holds.
+///
+/// As many as fit in its pages, or as the options allow to be pending.
 pub const fn waiting_max(page_bytes: usize, options: &Options) -> usize {
     if !IS_BUILT {
         return 0;
@@ -145,12 +149,12 @@ impl<'b> Waiting<'b> {
         self.capacity
     }
 
-    /// Whether a change of `key` finds a place.
+    /// Whether there is room for a change of `key`.
     pub fn takes(&self, key: &[u8]) -> bool {
         self.count < self.capacity || self.search(key).is_ok()
     }
 
-    /// Whether as many changes wait as may.
+    /// Whether as many changes are pending as may be.
     pub const fn is_due(&self) -> bool {
         self.changes_max > 0 && self.count >= self.changes_max as usize
     }
@@ -160,24 +164,24 @@ impl<'b> Waiting<'b> {
         &self.entries[at * self.entry_bytes..][..self.key_bytes]
     }
 
-    /// Whether the change at `at` puts a record.
+    /// Whether the change at `at` is an upsert.
     pub fn puts_at(&self, at: usize) -> bool {
         self.are_puts.has(at)
     }
 
-    /// The value that the change at `at` puts, or nothing if it removes.
+    /// The value of the upsert at `at`, or `None` for a removal.
     pub fn value(&self, at: usize) -> Option<&[u8]> {
         let entry = &self.entries[at * self.entry_bytes..][..self.entry_bytes];
         self.puts_at(at).then(|| &entry[self.key_bytes..])
     }
 
-    /// Where the change of `key` stands (`Ok`), or where it would be put (`Err`).
+    /// The position of the change of `key` (`Ok`), or where it belongs (`Err`).
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
         bisect(self.len(), |at| self.key(at), key)
     }
 
-    /// How many changes are of keys below `key`.
+    /// Number of changes whose keys are below `key`.
     #[inline]
     pub fn below(&self, key: &[u8]) -> usize {
         match self.search(key) {
@@ -185,7 +189,7 @@ impl<'b> Waiting<'b> {
         }
     }
 
-    /// Puts that wait once one of `key` does as well.
+    /// Number of pending upserts once one of `key` is added.
     pub fn puts_with(&self, key: &[u8]) -> u32 {
         let puts_already = self.search(key).is_ok_and(|at| self.puts_at(at));
         self.puts + u32::from(!puts_already)
@@ -195,7 +199,7 @@ impl<'b> Waiting<'b> {
         self.granted
     }
 
-    /// Records in the root at most, or `u32::MAX` if that is not known.
+    /// Most records that the root can have, or `u32::MAX` if that is not known.
     pub const fn root_records(&self) -> u32 {
         self.root_records
     }
@@ -206,7 +210,9 @@ impl<'b> Batch<'b> {
         Self(core::array::from_fn(|_| Waiting::new(core::mem::take(&mut bytes), options)))
     }
 
-    /// A tick has passed. Answers whether what waits has waited too long.
+    /// Counts a tick.
+    ///
+    /// Returns whether a change has been pending for too long.
     pub fn tick(&mut self) -> bool {
         let [waiting] = self.0.as_mut_slice() else { return false };
         if waiting.count == 0 {
@@ -216,8 +222,9 @@ impl<'b> Batch<'b> {
         waiting.ticks_max > 0 && waiting.ticks >= waiting.ticks_max
     }
 
-    /// Takes a change in, of which there is room: a record with `value` is put, or removed if that
-    /// is nothing.
+    /// Buffers an upsert (`Some(value)`) or a removal (`None`) of `key`.
+    ///
+    /// There must be room for it.
     pub fn take(&mut self, key: &[u8], value: Option<&[u8]>) {
         let [waiting] = self.0.as_mut_slice() else { return };
         let size = waiting.entry_bytes;
@@ -243,7 +250,7 @@ impl<'b> Batch<'b> {
         }
     }
 
-    /// The changes from `from` up to `to` wait no more.
+    /// Drops the changes from `from` up to `to`.
     pub fn drop_between(&mut self, from: usize, to: usize) {
         let [waiting] = self.0.as_mut_slice() else { return };
         for at in from..to {
@@ -260,8 +267,9 @@ impl<'b> Batch<'b> {
         }
     }
 
-    /// The change of `key`, if one waits, does so no more. Answers whether it would have put a
-    /// record.
+    /// Drops the change of `key`, if one is pending.
+    ///
+    /// Returns whether it was an upsert.
     pub fn forget(&mut self, key: &[u8]) -> Option<bool> {
         let at = self.search(key).ok()?;
         let puts = self.puts_at(at);
@@ -269,7 +277,7 @@ impl<'b> Batch<'b> {
         Some(puts)
     }
 
-    /// So many puts may wait until the tree changes.
+    /// Allows this number of upserts to be pending until the tree changes.
     pub fn grant(&mut self, puts: u32) {
         if let [waiting] = self.0.as_mut_slice() {
             waiting.granted = puts;

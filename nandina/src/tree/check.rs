@@ -1,4 +1,6 @@
-//! Checks every invariant of an index on the chip. Nothing is written or mended.
+//! Checks every invariant of an index on the chip.
+//!
+//! Nothing is written or repaired.
 
 use super::Index;
 use super::Placement;
@@ -12,9 +14,9 @@ use crate::space::STAGED;
 /// An invariant that does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// The page in which it was seen.
+    /// The page in which the violation was seen.
     pub page: PageNumber,
-    /// What does not hold.
+    /// The invariant that does not hold.
     pub what: &'static str,
 }
 
@@ -25,12 +27,14 @@ impl core::fmt::Display for Violation {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Reads the whole tree and reports each invariant that does not hold: order of keys in and
-    /// across nodes, no empty node, every referenced page counted as valid and no other, the number
-    /// of records, of inner nodes, and of valid pages within its limit.
+    /// Reads the whole tree and reports each invariant that does not hold.
     ///
-    /// It ends early, with a violation, where more nodes are reached than the valid pages can hold:
-    /// two nodes lead to one page, and there may be more ways than time.
+    /// Checks the order of keys in and across nodes, that no node is empty, that every referenced
+    /// page and no other is counted as valid, the number of records, the number of inner nodes, and
+    /// that the number of valid pages is within its limit.
+    ///
+    /// It ends early, with a violation, if more nodes are reached than the valid pages can hold:
+    /// two nodes lead to one page, and there may be more paths than time.
     ///
     /// Cost: one read for each node, more where page buffers are few.
     pub fn check(&mut self, mut report: impl FnMut(Violation)) -> Result<(), ReadError<F::Error>> {
@@ -74,7 +78,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     if seen.records > 0 && key <= &*previous {
                         violated("keys of two leaves are out of order");
                     }
-                    // Below its first key an inner node has no bound of its own.
+                    // An inner node has no lower bound of its own below its first key.
                     let bounded = self.height > 1 && (!S::TRIMS || walk.path.slot(2) > 0);
                     if bounded && key < self.separator(&walk.path, frame, page)?.unwrap_or(key) {
                         violated("a key is below its parent's bound");
@@ -109,8 +113,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// The lower bound that the parent on `path` holds for its leaf, if the parent is still in a
-    /// page buffer.
+    /// The lower bound that the parent on `path` holds for its leaf.
+    ///
+    /// `None` if the parent is no longer in a page buffer.
     fn separator(
         &self,
         path: &Path,

@@ -1,10 +1,10 @@
-//! The tree as the owner of the pages of a log: which are valid, and how one is moved.
+//! The tree as the owner of its log's pages: which are valid, and how one moves.
 //!
-//! A page that is believed valid is tested by reachability: its lowest node is looked for from the
-//! root, by the node's own first key. If the way ends at this very page, the page is moved by
-//! writing that node anew, as an update that changes nothing would (μ-Tree paper, section 5.1).
-//! Other children in the same block that the path's nodes point to are copied on the way, so that
-//! one path serves them all.
+//! A page that is believed valid is tested by reachability: its lowest node is searched for from
+//! the root, by the node's own first key. If the descent ends at this very page, the page is moved
+//! by writing that node anew, as an update that changes no record would (μ-Tree paper, section
+//! 5.1). Other children in the same block to which the path's nodes point are copied on the way, so
+//! that one path serves them all.
 
 use super::Index;
 use super::descend::Path;
@@ -19,7 +19,7 @@ use crate::node::SAME_PAGE;
 
 use crate::space::{Moves, RETIRED_MAX, RIDERS};
 
-/// Chip operations to move one page of which `riders` others are carried along.
+/// Chip operations to move one page that carries `riders` others along.
 pub(crate) fn move_cost(
     height: u8,
     path_pages: u32,
@@ -115,12 +115,12 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
         self.is_reached(page)
     }
 
-    /// Its leaves count, since a leaf takes its path along.
+    /// Counts the leaves of the block, because moving a leaf moves its path.
     fn moves_to_empty(&mut self, block: BlockNumber, best: u32) -> Result<u32, Fault<F::Error>> {
         let mut leaves = 0;
         for place in 0..self.space.log.block_pages() {
             let page = self.space.log.page_at(block, place);
-            // Counting ends at the best so far: what is no better is not known any closer.
+            // Counting stops at the best so far: the exact count of a worse block is not needed.
             if leaves < best
                 && self.space.log.blocks.is_valid(page)
                 && (self.knows_pages() || self.is_reached(page)?)
@@ -150,8 +150,9 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Collects garbage until the longest operation fits and the reserve is whole. Where a change
-    /// takes several operations, the other work that is due is done before the first.
+    /// Collects garbage until the longest operation fits and the reserve is whole.
+    ///
+    /// If a change takes several operations, the other work that is due is done before the first.
     pub(super) fn make_room(&mut self, first: bool) -> Result<(), Fault<F::Error>> {
         self.settle()?;
         S::Kind::begin_changes(self)?;
@@ -164,16 +165,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Whether a change keeps every node of its path in a page buffer, and reads none of them
-    /// twice.
+    /// Whether a change keeps every node of its path in a page buffer.
+    ///
+    /// Then it reads none of them twice.
     fn keeps_path(&self) -> bool {
         let buffers = self.space.log.frames.count();
         usize::from(self.height) < buffers || self.working(1) != S::reading(1, self.height, buffers)
     }
 
-    /// Moves the pages of `victim` that a hint tells of and that can still be reached from the
-    /// root, without the account of valid pages (μ-Tree paper, section 5.1). What it leaves is the
-    /// account's.
+    /// Moves the pages of `victim` that a hint lists and the root still reaches.
+    ///
+    /// The block table is not consulted (μ-Tree paper, section 5.1). Valid pages that the hint
+    /// misses are left to ordinary collection.
     fn collect_hinted(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
         self.write_out()?;
         let hint = self.space.log.read_hint(victim)?;
@@ -195,16 +198,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Writes a page elsewhere; with it, children in the block `victim` that its path points to.
+    /// Writes a page elsewhere, and with it the children in `victim` of its path.
     pub(crate) fn move_page(
         &mut self,
         page: PageNumber,
         victim: Option<BlockNumber>,
     ) -> Result<(), Fault<F::Error>> {
-        // What is moved is moved durably, and what is not on the chip cannot lead to it.
+        // A move is durable, and a node that is not on the chip yet cannot lead to the page.
         self.write_out()?;
         self.keep_checkpoint()?;
-        // A page whose number is a name is garbage: the node is where the name leads.
+        // A page whose number is a logical address is garbage: the node is where the mapping leads.
         let level = self.keep_first_key(PageNumber(self.space.where_is(page.0)))?;
         let mut path = Path::new();
         let keys = core::mem::take(&mut self.separator);
@@ -219,11 +222,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let start = if place == page.0 {
             level
         } else if name == page.0 {
-            // Nothing stands here but a name: the parent takes the node's place, and the name is
-            // free.
+            // Only a logical address is left of this page: the parent takes the node's current
+            // page, which frees the address.
             level + 1
         } else {
-            // Unreachable, so nothing is lost with it.
+            // The page is unreachable, so no data is lost with it.
             self.space.log.note_unreachable(page);
             return Ok(());
         };
@@ -231,8 +234,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.rewrite(&mut path, start, &Edit::Move, self.records, emptying)
     }
 
-    /// Keeps the first key of the lowest node of `page` where that of a divided node would be: no
-    /// node is divided now. Answers its level.
+    /// Keeps the first key of the lowest node of `page` in the separator.
+    ///
+    /// No split uses the separator now. Returns the level of the node.
     #[inline(never)]
     pub(crate) fn keep_first_key(&mut self, page: PageNumber) -> Result<u8, Fault<F::Error>> {
         self.space.begin_walk();
@@ -252,7 +256,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         kept.map(|()| level)
     }
 
-    /// Copies the children in `victim` that the working node of `level` points to.
+    /// Copies the children in `victim` to which the working node of `level` points.
     #[inline(never)]
     pub(super) fn carry_along(
         &mut self,
@@ -261,7 +265,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
         let (working, spare) = (self.working(level), self.spare(level));
-        // What is read on the way is read elsewhere.
+        // The buffer counts as changed, so that pages are read into others on the way.
         self.space.log.frames.forget(working);
         let above = u32::from(self.height - level).min(S::path_pages(self.height) - 1) as usize;
         for slot in 0..self.node(working, level)?.count() {
@@ -274,12 +278,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 continue;
             }
             let frame = match self.space.load(pointer, spare) {
-                // It stays where it is; its turn as a page of its own will tell.
+                // The child stays where it is; the error is reported when its page itself is moved.
                 Err(Fault::Corrupt { .. }) => continue,
                 loaded => loaded?,
             };
             let lowest = self.space.log.lowest(frame);
-            // What stands above the child in its page is older than the path being written.
+            // Nodes above the child in its page are older than the path being written.
             let extent = S::extent(self.space.log.layout().area_bytes(), level - 1, self.height);
             self.space.log.frames.bytes_mut(frame)[..extent.start].fill(0xFF);
             self.space.log.frames.forget(frame);

@@ -8,7 +8,7 @@ use crate::gc::SPARE_MOVES;
 use crate::log::WEAK_MAX;
 use crate::space::{Budget, CHECKPOINT_ERASES_MAX, Extent};
 
-/// Chip operations of one call, at most.
+/// Upper bounds of the chip operations of one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cost {
     /// Page reads.
@@ -20,7 +20,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// That of this, and of as many `others`.
+    /// The cost of this and of `count` times `others`.
     pub const fn and(self, count: u64, others: Self) -> Self {
         Self {
             reads: self.reads + count * others.reads,

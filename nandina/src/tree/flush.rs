@@ -1,8 +1,10 @@
-//! What waits in the write buffer goes into the tree: in the order of keys, all changes of one leaf
-//! in one write of it (VMTree paper, section 4.1).
+//! Applying the pending changes of the write buffer to the tree.
 //!
-//! A change leaves the buffer when its leaf has been written; if a device fails in between it is
-//! applied again, which changes nothing the second time.
+//! They are applied in the order of keys, all changes of one leaf in one write of it (VMTree paper,
+//! section 4.1).
+//!
+//! A change leaves the buffer after its leaf has been written. If a device fails in between, the
+//! change is applied again, which has no effect the second time.
 
 use super::Placement;
 use super::descend::Path;
@@ -13,24 +15,27 @@ use super::{Index, KEY_BYTES_MAX, WritePolicy};
 use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
 
-/// Whether nothing was changed because there is no room, now or ever.
+/// Whether the tree was not changed because there is no room, now or ever.
 const fn is_refusal<E>(fault: &Fault<E>) -> bool {
     matches!(fault, Fault::NoRoom { .. } | Fault::TooHigh { .. } | Fault::WornOut { .. })
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Tells the index that time has passed: call it at an interval of your choice. Flushes once a
-    /// change has waited in the write buffer for
+    /// Advances the clock of the write buffer: call it at an interval of your choice.
+    ///
+    /// Flushes once a change has been pending for
     /// [`Options::write_buffer_ticks`](super::Options::write_buffer_ticks) of these calls.
     ///
-    /// Cost: nothing, or that of [`flush`](Self::flush). After an error the next tick flushes
-    /// again.
+    /// Cost: no chip operation, or that of [`flush`](Self::flush). After an error the next tick
+    /// flushes again.
     pub fn tick(&mut self) -> Result<(), WriteError<F::Error>> {
         if self.batch.tick() { self.flush() } else { Ok(()) }
     }
 
-    /// Has the change of `key` wait: a record with `value` is put, or removed if that is nothing.
-    /// Answers whether it does; if not, nothing waits any more but changes that the tree refused.
+    /// Buffers an upsert (`Some(value)`) or a removal (`None`) of `key`.
+    ///
+    /// Returns `false` if the change was not buffered. Then only changes that the tree refused are
+    /// still pending.
     pub(super) fn defer(
         &mut self,
         key: &[u8],
@@ -42,8 +47,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.settle()?;
         if !self.batch.takes(key) || (value.is_some() && !self.may_wait(key)) {
             match self.apply_waiting() {
-                // Nothing that the tree refused keeps another record from being removed or
-                // replaced.
+                // A refused change must never block the removal or replacement of another record.
                 Err(error) if is_refusal(&error) => return Ok(false),
                 applied => applied?,
             }
@@ -57,8 +61,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             && self.batch.is_due()
             && let Err(error) = self.write_all()
         {
-            // What is refused does not wait. A change that was applied all the same is made; the
-            // next flush tells of the others.
+            // A refused change does not stay in the buffer. If this change was applied before the
+            // error, the call succeeds; the next flush reports the others.
             let waited = self.batch.forget(key).is_some();
             if waited || !is_refusal(&error) {
                 return Err(error);
@@ -67,13 +71,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// Applies everything that waits. What the tree refuses, because the device has worn out since
-    /// it was taken in, goes on waiting, and the others do not wait for it.
+    /// Applies all pending changes.
+    ///
+    /// The tree refuses a change only if the device has worn out since it was buffered. Such a
+    /// change stays pending and does not hold up the others.
     pub(super) fn apply_waiting(&mut self) -> Result<(), Fault<F::Error>> {
         let (mut from, mut refused) = (0, Ok(()));
         let (mut merges, mut waiting) = (Merges::default(), 0);
         while from < self.batch.len() {
-            // All that is applied since the last of them is one change.
+            // All attempts until a pending change leaves the buffer count as one change.
             let first = self.batch.len() != core::mem::replace(&mut waiting, self.batch.len());
             self.make_room(first)?;
             match self.apply_to_leaf(from, &merges) {
@@ -91,8 +97,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         refused
     }
 
-    /// Applies the waiting change at `from` and those behind it that belong to the same leaf: all
-    /// that one write of the leaf can take, but at least one; unless nodes are to be merged first.
+    /// Applies the change at `from` and later ones that belong to the same leaf.
+    ///
+    /// Applies as many as one write of the leaf can take, but at least one. If nodes must be merged
+    /// first, returns why.
     fn apply_to_leaf(
         &mut self,
         from: usize,
@@ -103,7 +111,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         key.copy_from_slice(self.batch.key(from));
         let mut path = Path::new();
         self.descend_to_change(&mut path, key, 1)?;
-        // On a damaged medium the nodes may say that no change belongs here.
+        // On a damaged medium the nodes may claim that no change belongs here.
         let mut end = path.waiting.clamp(from + 1, self.batch.len());
         let (first, divides) = self.look_ahead(from, end)?;
         let (mut from, mut upper) = (from, false);
@@ -123,13 +131,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 self.rewrite(&mut path, level, &Edit::Divide, self.records, None)?;
                 return Ok(None);
             } else if S::LEFT_STAYS {
-                // The upper half is new, and takes what is its own; the lower one is written when
+                // The upper half is new and takes its changes now; the lower half is written when
                 // its turn comes.
                 let node = self.node(self.working(1), 1)?;
                 let last = node.count().checked_sub(1).map(|last| node.key(last));
                 let ascends = path.right_edge && last < Some(self.batch.key(at));
                 if node.count() < 2 || (ascends && self.height > 1) {
-                    // Ascending keys fill the leaf, and then a new one beside it.
+                    // Ascending keys fill the leaf first, and then a new one beside it.
                     end = if at > from { at } else { end };
                 } else {
                     let separator = node.key(node.count().div_ceil(2));
@@ -155,9 +163,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(None)
     }
 
-    /// Which of the waiting changes from `from` to `end` is the first that changes the leaf of the
-    /// descent, or `end`; and, if the leaf has no room for all of them, which is the first that
-    /// divides it.
+    /// The first change from `from` to `end` that alters the leaf of the descent.
+    ///
+    /// It is `end` if there is none. If the leaf has no room for all of them, the second result is
+    /// the first change that splits it.
     fn look_ahead(
         &self,
         from: usize,
@@ -189,8 +198,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok((first, divides.filter(|_| count > capacity)))
     }
 
-    /// Whether the changes from `from` to `end` remove every record of the leaf of the descent and
-    /// put none.
+    /// Whether the changes from `from` to `end` leave the leaf of the descent empty.
     fn empties(&self, from: usize, end: usize) -> Result<bool, Fault<F::Error>> {
         let node = self.node(self.working(1), 1)?;
         let removed = |at: &usize| self.batch.value(*at).is_none();

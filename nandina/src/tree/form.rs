@@ -1,4 +1,6 @@
-//! How many records the nodes of a tree hold, level by level. Nothing here touches a medium.
+//! How many records the nodes of a tree hold, level by level.
+//!
+//! This needs no medium.
 
 use super::HEIGHT_MAX;
 use super::{Level, Placement, WritePolicy};
@@ -31,21 +33,22 @@ impl Form {
         Level { level, height, shape: S::Kind::shape(shape, bytes) }
     }
 
-    /// Records for which a node of `level` has bytes.
+    /// Records that fit in the bytes of a node of `level`.
     pub fn records_that_fit<S: Placement>(&self, level: u8, height: u8) -> usize {
         let extent = S::extent(self.area_bytes, level, height);
         self.level::<S>(level, height).shape.capacity(extent.len())
     }
 
-    /// Whether a full root at level `height` can be divided and a root be put above it.
+    /// Whether a full root at level `height` can be split below a new root.
     pub fn can_grow<S: Placement>(&self, height: u8) -> bool {
         height < HEIGHT_MAX
             && self.records_that_fit::<S>(height, height + 1) >= 2
             && self.records_that_fit::<S>(height + 1, height + 1) >= 2
     }
 
-    /// Records that a node of `level` may hold. A root's halves and one record more must fit where
-    /// nodes below a root do.
+    /// Records that a node of `level` may hold.
+    ///
+    /// The halves of a root and one more record must fit into nodes below a root.
     pub fn capacity<S: Placement>(&self, level: u8, height: u8) -> usize {
         let fits = self.records_that_fit::<S>(level, height);
         if level == height && self.can_grow::<S>(level) {

@@ -1,5 +1,7 @@
-//! Which index a chip holds, read from its pages, so that a medium can be opened by someone who
-//! does not know its settings. Nothing is written, and no tree is walked.
+//! Which index a chip holds, read from its pages.
+//!
+//! So a medium can be opened without knowing its settings. Nothing is written, and no tree is
+//! walked.
 
 use super::options::{bounded, unusable};
 use super::survey::{END, survey};
@@ -8,10 +10,13 @@ use crate::flash::{Flash, Geometry};
 use crate::node::Medium;
 use crate::space::{self, Any, Buffers, Space};
 
-/// What the newest index on the chip is made for: its system, its sizes,
-/// and the counts of the chip that it was formatted on, which may be another than this one.
+/// Reads for what the newest index on the chip was made.
 ///
-/// An index of these settings is not promised to open: the pages that it needs may be damaged.
+/// Returns its system ([`crate::place::key_of`]), its sizes, and the counts of the chip that it was
+/// formatted on, which may be another chip than this one.
+///
+/// It is not certain that an index of these settings can be opened: the pages that it needs may be
+/// damaged.
 ///
 /// Cost: one read for each block; where its first pages are damaged, one for each page up to the
 /// first that is not. `ram` has at least [`ram_to_identify`] bytes.
@@ -40,7 +45,7 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
     if given < needed {
         return Err(OpenError::RamTooSmall { needed, given });
     }
-    // The survey compares nothing with the settings of the caller.
+    // The survey does not compare anything with the settings of the caller.
     let unknown = Medium {
         system: 0,
         key_bytes: 0,
@@ -55,8 +60,10 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
     survey(&mut space, END)?.medium(0)
 }
 
-/// Bytes of the buffer that [`identify`] needs on a chip of this geometry: one page buffer, one bit
-/// for each page and five for each block, and four bytes. What any index needs suffices too.
+/// Bytes of the buffer that [`identify`] needs on a chip of this geometry.
+///
+/// One page buffer, one bit for each page and five for each block, and four bytes. The buffer of
+/// any index suffices too.
 pub fn ram_to_identify(geometry: &Geometry) -> usize {
     let geometry = &bounded(geometry);
     space::ram_needed(geometry, &crate::log::layout_of(geometry), &Buffers::SINGLE)

@@ -1,5 +1,6 @@
-//! The waiting changes of one leaf, applied to it or to its halves in page buffers. Nothing is
-//! programmed here.
+//! The pending changes of one leaf, applied to it or to its halves in page buffers.
+//!
+//! Nothing is programmed here.
 
 use core::cell::Cell;
 
@@ -11,26 +12,28 @@ use crate::error::Fault;
 use crate::flash::Flash;
 use crate::node::NodeMut;
 
-/// The waiting changes of one leaf, and what came of them.
+/// The pending changes of one leaf, and the result of applying them.
 pub struct Changes<'k> {
     batch: &'k Batch<'k>,
     from: usize,
     end: usize,
-    /// The leaf is divided first; all of them belong to its upper half.
+    /// The leaf is split first; all of the changes belong to its upper half.
     divides: bool,
-    /// The leaf has room for all of them once those have gone that are removed, so these go first.
+    /// The leaf has room for all of the changes if the removals are applied first.
     fits: bool,
-    /// Where those begin that were not applied, because the leaf would have to be divided twice.
+    /// Position of the first change not applied, which would split the leaf again.
     applied: Cell<usize>,
     /// Records in the index afterwards.
     records: Cell<u32>,
-    /// The lowest change that put a new key.
+    /// The lowest change that inserted a new key.
     lowest: Cell<Option<usize>>,
 }
 
 impl<'k> Changes<'k> {
-    /// The changes `from` up to `end` of `batch`, to an index of so many records; whether they go
-    /// into the upper half, and whether the leaf has room for all of them.
+    /// The changes `from` up to `end` of `batch`, to an index of `records` records.
+    ///
+    /// The flags state whether all changes go into the upper half of a split, and whether the leaf
+    /// has room for all of them.
     pub const fn of(
         batch: &'k Batch<'k>,
         (from, end): (usize, usize),
@@ -41,7 +44,7 @@ impl<'k> Changes<'k> {
         Self { batch, from, end, divides, fits, applied, records, lowest: Cell::new(None) }
     }
 
-    /// Where those begin that were not applied.
+    /// The position of the first change that was not applied.
     pub const fn applied(&self) -> usize {
         self.applied.get()
     }
@@ -57,8 +60,9 @@ impl<'k> Changes<'k> {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Applies `changes` to the leaf in its working buffer. Answers whether it was divided, as
-    /// [`insert_or_divide`](Self::insert_or_divide) does.
+    /// Applies `changes` to the leaf in its working buffer.
+    ///
+    /// Returns whether it was split, as [`insert_or_divide`](Self::insert_or_divide) does.
     pub(super) fn edit_leaf(
         &mut self,
         changes: &Changes<'_>,
@@ -115,8 +119,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(false)
     }
 
-    /// Applies the changes from `from` on to the halves of the leaf, as long as none is divided and
-    /// none empties one. Answers where the others begin.
+    /// Applies the changes from `from` on to the halves of the leaf.
+    ///
+    /// Stops before a change that would split or empty a half, and returns its position.
     fn edit_halves(
         &mut self,
         changes: &Changes<'_>,

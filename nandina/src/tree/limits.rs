@@ -1,13 +1,16 @@
-//! How many pages may be valid in the tree as it is. Nothing is read or written here.
+//! How many pages may be valid in the current tree.
+//!
+//! Nothing is read or written here.
 
 use super::{Index, Limits, Placement, WritePolicy};
 use crate::flash::Flash;
 use crate::space::{Budget, Extent, Moves};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Sets the limits for the tree as it is, if they may be others than before the last change.
-    /// They depend on nothing that a change changes, but on the height, the inner nodes, and how
-    /// many blocks more are bad than may be.
+    /// Updates the limits after a change, if they may have changed.
+    ///
+    /// They depend only on the height, the inner nodes, and how many more blocks are bad than
+    /// planned for.
     pub(super) fn keep_budget(&mut self) {
         let bad_blocks = self.space.log.blocks.bad_blocks();
         let worn_out = bad_blocks > 0 && bad_blocks > self.space.log.reserve_blocks();
@@ -22,9 +25,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         );
     }
 
-    /// Sets the limits for the tree as it is. An index that is fuller than the moves asked for
-    /// allow, because other settings filled it, moves pages together until it is not: else nothing
-    /// could be removed.
+    /// Sets the limits for the current tree.
+    ///
+    /// An index may be fuller than the requested moves allow, because other settings filled it. It
+    /// moves pages together until it is not: otherwise no record could be removed.
     #[inline(never)]
     pub(super) fn set_budget(&mut self) {
         self.moves = self.moves_asked;

@@ -1,15 +1,16 @@
-//! Nodes that were thinned out become one, where a division would make the tree larger than
-//! planned. Removals merge nothing: they cost what they cost, and most trees are never sparse. A
-//! change that divides a node of a tree that is as large as [`Size`] allows looks for two
-//! neighbours below one parent whose records fit in one node, and merges them first. Where there
-//! are none, the tree is no larger than that for its records.
+//! Merging sparse nodes before a split would make the tree too large.
 //!
-//! The lower node takes the upper one's records in and is written; then its parent, which drops the
+//! Removals merge no nodes, so they cost no more for it, and most trees are never sparse. A change
+//! that splits a node of a tree that is as large as [`Size`] allows looks for two neighbours below
+//! one parent whose records fit in one node, and merges them first. If there are none, the tree is
+//! no larger than `Size` allows for its records.
+//!
+//! The lower node takes in the upper one's records and is written; then its parent, which drops the
 //! upper one and commits. Where a node is replaced in place before its parent, it is trimmed until
-//! the parent is written as well: a cut leaves the two nodes as they were.
+//! the parent is written as well: a cut leaves the two nodes in their previous state.
 //!
-//! Cost of a search: at most four reads for each node of the tree. So it is made once for each
-//! level in a change, and nothing of it is kept.
+//! Cost of a search: at most four reads for each node of the tree. So each change searches a level
+//! once, and keeps no result.
 
 use super::Placement;
 use super::descend::Path;
@@ -20,33 +21,35 @@ use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::{Node, NodeMut, SAME_PAGE};
 
-/// Merges of inner nodes in one change, at most, beside the one that keeps the tree from growing
-/// higher.
+/// Most merges of inner nodes in one change.
+///
+/// The merge that keeps the tree from growing higher comes on top.
 const INNER_MAX: u8 = 2;
 
-/// Merges in one change of a tree of `height`, at most: of leaves, and of all nodes.
+/// Most merges in one change of a tree of `height`: of leaves, and of all nodes.
 pub(crate) fn merges_max<S: Placement>(height: u8) -> (u8, u8) {
     if height == 1 {
         return (0, 0);
     }
-    // Where a page holds a whole path, each node that is divided takes a page as a leaf does.
+    // Where a page holds a whole path, each node that is split takes a page as a leaf does.
     let leaves = if shares_pages::<S>(height) { height } else { 1 };
     (leaves, leaves + 1 + INNER_MAX)
 }
 
-/// Whether a page holds all nodes of a path, so that most inner nodes have no page of their own.
+/// Whether a page holds a whole path, so most inner nodes have no own page.
 fn shares_pages<S: Placement>(height: u8) -> bool {
     S::SHARES_PAGES && S::path_pages(height) == 1
 }
 
-/// Rounds after which the numbers of nodes have settled, or never will.
+/// Rounds after which the numbers of nodes have converged, or never will.
 const ROUNDS: usize = 48;
 
-/// The largest tree of so many records whose underfull neighbours are merged when it is about to
-/// grow.
+/// The largest tree that a number of records can form.
+///
+/// Underfull neighbours are merged when the tree is about to grow larger.
 ///
 /// Let no two neighbours below one parent fit in one node of *c* records. Of the children of a
-/// parent each two hold *c* + 1 records at least, and one may be left over: so a level of nodes
+/// parent each two hold at least *c* + 1 records, and one may be left over: so a level of nodes
 /// with *r* records has at most 2 *r* / (*c* + 1) nodes, and one more for each parent. One more is
 /// about to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +57,7 @@ pub(crate) struct Size {
     pub height: u8,
     pub leaves: u32,
     pub inner_nodes: u32,
-    /// There is no such tree: its pages have no room for the levels that are missing.
+    /// There is no such tree: its pages have no room for the missing levels.
     pub too_high: bool,
 }
 
@@ -71,14 +74,14 @@ impl Size {
             size.settle::<S>(form, records);
         }
         if size.too_high {
-            // As few as there can be.
+            // The fewest nodes possible.
             let full = form.capacity::<S>(1, size.height).clamp(1, u16::MAX.into()) as u32;
             (size.leaves, size.inner_nodes) = (records.div_ceil(full), 1);
         }
         size
     }
 
-    /// Finds out how many nodes there may be on each level of a tree of this height.
+    /// Computes how many nodes each level of a tree of this height can have.
     fn settle<S: Placement>(&mut self, form: &Form, records: u32) {
         let height = usize::from(self.height);
         let capacity =
@@ -93,8 +96,7 @@ impl Size {
         for _ in 0..ROUNDS {
             let before = nodes;
             let inner = sum(&nodes[2..=height]);
-            // Of the inner nodes, those that are no parents of leaves: the root, and two on each
-            // level between.
+            // Inner nodes that are not parents of leaves: the root, and two on each level between.
             let others = if height > 2 { 1 + 2 * (height as u32 - 3) } else { 0 };
             nodes[1] = most(records, 1, inner - others.min(inner - 1));
             for level in 2..height {
@@ -107,7 +109,7 @@ impl Size {
         }
         self.leaves = nodes[1];
         self.inner_nodes = sum(&nodes[2..=height]);
-        // Which of the inner levels have them is not known.
+        // It is not known which inner levels have these nodes.
         let below = match height {
             2 => records,
             3 => self.leaves,
@@ -132,8 +134,9 @@ pub struct Upper {
 }
 
 impl Upper {
-    /// The pointer by which the parent knows the node, and whether its page holds nothing else that
-    /// is needed.
+    /// The parent's pointer to the node, and whether its page becomes obsolete.
+    ///
+    /// The page becomes obsolete if it holds no other node that is needed.
     pub const fn page(&self, level: u8) -> (u32, bool) {
         (self.page, self.lowest == level)
     }
@@ -158,7 +161,7 @@ pub struct Merges {
     inner: u8,
 }
 
-/// There are none to merge.
+/// There are no nodes to merge.
 const NO_MORE: u8 = u8::MAX;
 
 impl Merges {
@@ -172,8 +175,10 @@ impl Merges {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Whether nodes are to be merged before the `divided` lowest nodes of a path are divided, and
-    /// which. If the change is `refused` any will do.
+    /// Whether nodes are to be merged before a split, and why.
+    ///
+    /// The `divided` lowest nodes of a path are to be split. If the change is `refused`, any merge
+    /// helps.
     #[inline(never)]
     pub(super) fn sparse(&self, divided: u8, refused: bool, merges: &Merges) -> Option<Sparse> {
         if divided == 0 || self.height == 1 {
@@ -190,7 +195,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             pages + 1 > size.leaves + self.inner_nodes
         };
         let higher = grows && self.height >= size.height;
-        // There, a path without its leaves is a page more.
+        // Where a path shares a page, writing a path without its leaf takes one more page.
         let none_free = shares_pages && pages >= self.budget.limit_pages;
         let due = |sparse, due: bool, is_left: bool| {
             let needs_page = sparse != Sparse::Leaves && self.height > 2;
@@ -236,7 +241,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Merges the node of `level` to which the lower of the kept keys leads with the one above it.
+    /// Merges a node of `level` with its upper neighbour `upper`.
+    ///
+    /// The lower of the keys in the separator leads to the node.
     #[inline(never)]
     fn merge_with(&mut self, level: u8, upper: Upper) -> Result<(), Fault<F::Error>> {
         let (mut path, before) = (Path::new(), self.height);
@@ -249,8 +256,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Looks for two neighbours of `level` below one parent that fit in one node. Keeps the keys by
-    /// which the parent knows them where those of a divided node would be.
+    /// Looks for two neighbours of `level` below one parent that fit in one node.
+    ///
+    /// Keeps the keys of both in their parent in the separator, which no split uses now.
     #[inline(never)]
     fn find_pair(&mut self, level: u8) -> Result<Option<Upper>, Fault<F::Error>> {
         let capacity = self.capacity(level);
@@ -259,7 +267,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut walk = Walk::new(self.root, self.height, self.space.valid_pages(), level);
         while !walk.is_over() {
             let frame = match self.read_on(&mut walk) {
-                // A damaged page keeps no change from being made elsewhere.
+                // A damaged page must not prevent changes elsewhere.
                 Err(Fault::Corrupt { .. }) if walk.level() < self.height => None,
                 frame => Some(frame?),
             };
@@ -297,8 +305,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         kept
     }
 
-    /// The node of `level` in its working buffer takes in the records of its upper neighbour, whose
-    /// range begins at `bound`.
+    /// Adds the records of the upper neighbour to the node of `level`.
+    ///
+    /// The node is in its working buffer. The range of the neighbour begins at `bound`.
     #[inline(never)]
     pub(super) fn take_in(
         &mut self,
@@ -325,7 +334,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         node.append(&from);
         if level > 1 {
-            // Its first child owns what is above the bound.
+            // The first child of the upper node owned all keys from the bound on.
             if bound < node.as_node().key(first) {
                 node.set_key(first, bound);
             }

@@ -106,7 +106,7 @@ pub struct Index<'b, F, S: Placement> {
     pub(crate) settle_from: u64,
     /// The sequence number of the page that marks the end of a session, or 0.
     pub(crate) ended: u64,
-    /// Every page on the chip still reads as it did when the index was opened.
+    /// No page on the chip can read otherwise than when the index was opened.
     settled: bool,
     pub(crate) height: u8,
     pub(crate) records: u32,

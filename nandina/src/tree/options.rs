@@ -9,101 +9,123 @@ use crate::log::{Frames, layout_of};
 use crate::node::{HEADER_BYTES, Medium, Shape};
 use crate::space::{self, Buffers, EVERY_MAX, Kind, Moves, STAGED};
 
-/// When a node is written so that the mappings of its children go, where nothing else makes it be
-/// written. The mapping that the table has no room for always writes the parent.
+/// When a node is written only to flush the mappings of its children.
+///
+/// A mapping for which the table has no room always writes the parent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Folds {
-    /// When the table is three quarters full and twice the node's share of it is mapped. A parent
-    /// that is no longer in a page buffer is not read for that.
+    /// When the table is three quarters full and twice the node's share is mapped.
+    ///
+    /// A parent that is no longer in a page buffer is not read for that.
     #[default]
     Share,
-    /// Only when the table has no room (VMTree paper, section 4.2). For comparison: it frees fewer
-    /// mappings for each program.
+    /// Only when the table has no room (VMTree paper, section 4.2).
+    ///
+    /// For comparison: it frees fewer mappings for each program.
     Full,
-    /// As soon as so many children of the node are mapped, however full the table is (VMTree paper,
-    /// section 4.2: 2 or more); with 0, whenever a child has moved. For comparison.
+    /// As soon as this many children of the node are mapped, however full the table.
+    ///
+    /// See VMTree paper, section 4.2: 2 or more. With 0, whenever a child has moved. For
+    /// comparison.
     Children(u8),
 }
 
-/// Settings of an index. Sizes of keys and values and whether there are checkpoints are written on
-/// the medium; the others are not.
+/// Settings of an index.
+///
+/// The sizes of keys and values, and whether there are checkpoints, are written on the medium; the
+/// other settings are not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Bytes of a key, 1 to [`KEY_BYTES_MAX`].
     pub key_bytes: usize,
     /// Bytes of a value, 0 to 65535, as long as two records fit in a leaf.
     pub value_bytes: usize,
-    /// Page buffers, at most 16; `None` for the system's default. Each takes a page and up to 44
-    /// bytes. Fewer than one for each level and one more make a wandering path read nodes twice.
+    /// Page buffers, at most 16; `None` for the system's default.
+    ///
+    /// Each takes a page and up to 44 bytes. With fewer than one for each level and one more, the
+    /// system `wandering` reads nodes twice.
     pub page_buffers: Option<usize>,
     /// How garbage collection moves pages. Default: [`Moves::Together`].
     pub moves: Moves,
     /// How garbage collection chooses a block. Default: [`Victims::Fewest`].
     pub victims: Victims,
-    /// What is remembered of which pages are valid. Default: [`Validity::Marked`].
+    /// What is remembered of valid pages. Default: [`Validity::Marked`].
     pub validity: Validity,
-    /// How worn blocks are spared. `None` for the system's default: systems that write paths count
-    /// erases, the others go round.
+    /// How worn blocks are spared; `None` for the system's default.
+    ///
+    /// By default, systems that write paths count erases, and the others use blocks in turn.
     pub wear: Option<Wear>,
-    /// Pages of the read cache, which keeps the pages that were read last; 0 to 65535. Each takes a
-    /// page, up to 40 bytes, and 12. Default: none.
+    /// Pages of the read cache, 0 to 65535. Default: none.
+    ///
+    /// It keeps the pages that were read last. Each takes a page, up to 40 bytes, and 12.
     pub read_cache: usize,
-    /// Pages of the write cache, which keeps pages from the chip until it is full; 0 to 65535. Each
-    /// takes a page, up to 40 bytes, and 28; all of them 384 bytes, a bit for each page of the
-    /// chip, and one for each 256. Default: none.
+    /// Pages of the write cache, 0 to 65535. Default: none.
+    ///
+    /// It holds pages back from the chip until it is full. Each takes a page, up to 40 bytes, and
+    /// 28; all of them together 384 bytes, a bit for each page of the chip, and one for each 256.
     ///
     /// With a write cache a change is durable only when [`Index::flush`](crate::Index::flush) has
     /// returned, or when later changes have filled the cache. After a cut, or an error of the
-    /// device, the index is as it was after one of the changes since the last flush, with all
+    /// device, the index is in its state after one of the changes since the last flush, with all
     /// changes before that one and none after.
     pub write_cache: usize,
-    /// Pages of the write buffer, in which changes wait, one for each key, until it is full; 0 to 65535. Each takes a
-    /// page of main data; a change takes the bytes of key and value, and a bit. Default: none.
+    /// Pages of the write buffer, 0 to 65535. Default: none.
     ///
-    /// What waits is applied in the order of keys, all changes of one leaf in one write of it. A
-    /// change is durable only when [`Index::flush`](crate::Index::flush) has returned, or when a
-    /// later one has filled the buffer and there is no write cache. After a cut each change since
-    /// the last flush is there wholly or not at all, each for itself, and for no key anything older
-    /// than what that flush held. Source: VMTree paper, section 4.1.
+    /// It holds pending changes, one for each key, until it is full. Each page takes a page of main
+    /// data; a change takes the bytes of key and value, and a bit.
     ///
-    /// A put waits only if the pages are allowed that all waiting puts can take; else it is made at
-    /// once, after those that wait. Then only a new key can be refused, never another value for one
-    /// that is there. A change that waits is refused only if the device has worn out since. Of a
-    /// change that waits it is not known whether its key was there. The processor shifts half of
-    /// the buffer for each change.
+    /// Pending changes are applied in the order of keys, all changes of one leaf in one write of
+    /// it. A change is durable only when [`Index::flush`](crate::Index::flush) has returned, or
+    /// when a later one has filled the buffer and there is no write cache. After a cut each change
+    /// since the last flush is there wholly or not at all, each independently of the others, and no
+    /// key has an older state than that of the flush. Source: VMTree paper, section 4.1.
+    ///
+    /// An upsert is buffered only if the limit allows the pages that all pending upserts can take;
+    /// else it is applied at once, after the pending changes. Then only a new key can be refused,
+    /// never another value for an existing one. A pending change is refused only if the device has
+    /// worn out since. A buffered change does not report whether its key was there. The processor
+    /// shifts half of the buffer for each change.
     pub write_buffer: usize,
-    /// Changes in the write buffer that are too many to wait: as soon as there are so many, they
-    /// are flushed. At least 1; `None` for as many as there is room for. Default: `None`.
-    pub write_buffer_changes: Option<u32>,
-    /// Calls of [`Index::tick`](crate::Index::tick) for which a change waits at most; then all are
-    /// flushed. At least 1; `None` for no bound. Default: `None`.
-    pub write_buffer_ticks: Option<u32>,
-    /// Blocks that are opened from one checkpoint to the next, 1 to 12; `None` for no checkpoints.
-    /// Whether there are any is written on the medium, how often is not.
+    /// Number of pending changes in the write buffer that makes a flush due.
     ///
-    /// With checkpoints a mount reads the newest one, a page of each block that it names (at most
+    /// At least 1; `None` for as many as there is room for. Default: `None`.
+    pub write_buffer_changes: Option<u32>,
+    /// Most calls of [`Index::tick`](crate::Index::tick) for which a change is pending.
+    ///
+    /// Then all changes are flushed. At least 1; `None` for no bound. Default: `None`.
+    pub write_buffer_ticks: Option<u32>,
+    /// Blocks opened from one checkpoint to the next, 1 to 12; `None` for none.
+    ///
+    /// With `None` there are no checkpoints. Whether there are any is written on the medium, how
+    /// often is not. Default: `None`.
+    ///
+    /// With checkpoints a mount reads the newest one, a page of each block that it lists (at most
     /// 16), and what changed since: about five pages for each that was programmed since, or every
     /// inner node if that is less. Without, it reads a page of every block and every inner node.
-    /// They take four blocks from the capacity, and a page (on large chips a few) each time. A
-    /// block must have room for one: about a bit for each page of the chip and four bytes for each
-    /// block; and a page at least 144 bytes beside its header.
-    /// [`Index::checkpoint`](crate::Index::checkpoint) writes one at once. Default: `None`.
+    /// Checkpoints take four blocks from the capacity, and a page (on large chips a few) each time.
+    /// A block must have room for one: about a bit for each page of the chip and four bytes for
+    /// each block; and a page must have at least 144 bytes beside its header.
+    /// [`Index::checkpoint`](crate::Index::checkpoint) writes one at once.
     pub checkpoints: Option<u32>,
-    /// Bytes of the table of virtual mappings, for systems that have one (`vm`); a mapping takes 4
-    /// bytes, or 8 on a chip of 65535 pages and more, and a sixteenth of the table stays empty. 0
-    /// to 2^24; 0 for none. More mappings make fewer parents be written. An index is opened with as
-    /// many bytes as before, or more. Default: 1024.
+    /// Bytes of the table of virtual mappings, 0 to 2^24; 0 for none. Default: 1024.
+    ///
+    /// For systems that have one (`vm`). A mapping takes 4 bytes, or 8 on a chip of 65535 pages and
+    /// more, and a sixteenth of the table stays empty. With more mappings, fewer parents have to be
+    /// written. An index must be opened with as many bytes as before, or more.
     pub mapping_bytes: usize,
-    /// When a parent is written only so that the mappings of its children go, for systems that have
-    /// a table of them. Default: [`Folds::Share`].
+    /// When a parent is written only to flush its children's mappings.
+    ///
+    /// For systems that have a table of mappings. Default: [`Folds::Share`].
     pub folds: Folds,
-    /// Page buffers keep their pages from one operation to the next, the root's above all. `None`
-    /// for the system's default: systems that write every change up to the root read it anew each
-    /// time, the others keep it.
+    /// Page buffers keep their pages from one operation to the next.
+    ///
+    /// This helps the root above all. `None` for the system's default: systems that write every
+    /// change up to the root read it anew each time, the others keep it.
     pub keep_pages: Option<bool>,
-    /// Reads each page back after its program, so that a chip which says that it programmed or
-    /// erased and did not is found out while the data is still in RAM. Costs one read a program and
-    /// one page buffer. Default: off.
+    /// Reads each page back after its program. Default: off.
+    ///
+    /// So a chip that reports a program or an erase as done, although it was not, is detected while
+    /// the data is still in RAM. Costs one read for each program, and one page buffer.
     pub verify: bool,
 }
 
@@ -158,7 +180,7 @@ impl Options {
         }
     }
 
-    /// What pages of such an index say that they are for.
+    /// The medium that pages of such an index record.
     pub(crate) const fn medium<S: Placement>(&self, geometry: &Geometry) -> Medium {
         Medium {
             system: S::DESCRIPTION.code,
@@ -270,7 +292,7 @@ pub(crate) fn path_options(options: &Options) -> Option<BadOption> {
     }
 }
 
-/// Why no index can be on a chip of this geometry, whatever it is for.
+/// Why a chip of this geometry can hold no index, whatever its settings.
 pub(super) fn unusable(geometry: &Geometry) -> Option<BadOption> {
     if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
         return Some(BadOption::PagesPerBlock);
@@ -285,20 +307,23 @@ pub(super) fn unusable(geometry: &Geometry) -> Option<BadOption> {
     (layout_of(geometry).frame_bytes() < HEADER_BYTES).then_some(BadOption::PageBytes)
 }
 
-/// The geometry, with numbers of pages and blocks that are beyond their ranges reduced to the
-/// largest of these.
+/// The geometry, with numbers of pages and blocks reduced to their ranges.
+///
+/// A number beyond its range becomes the largest that is allowed.
 pub(super) fn bounded(geometry: &Geometry) -> Geometry {
     let pages_per_block = geometry.pages_per_block.min(PAGES_MAX);
     let blocks = geometry.blocks.min((STAGED - 1) / pages_per_block.max(1));
     Geometry { pages_per_block, blocks, ..*geometry }
 }
 
-/// Bytes of the buffer that an index of system `S` needs on a chip of this geometry: its page
-/// buffers, three keys, one bit for each page, and for each block half a byte and what [`Wear`]
-/// says; with [`Options::verify`] one page buffer more; the caches and the write buffer that the
-/// options ask for, and what [`Victims`] says. Nothing else is used but the struct itself.
+/// Bytes of the buffer that an index of system `S` needs on such a chip.
 ///
-/// Sizes and counts beyond their ranges are reduced to the largest that is allowed: no index is
+/// These are its page buffers, three keys, one bit for each page, and for each block half a byte
+/// and what [`Wear`] states; with [`Options::verify`] one page buffer more; the caches and the
+/// write buffer that the options request, and what [`Victims`] states. The index uses no other
+/// memory except the struct itself.
+///
+/// Sizes and counts beyond their ranges are reduced to the largest that is allowed: no index can be
 /// opened with them.
 pub fn ram_needed<S: Placement>(geometry: &Geometry, options: &Options) -> usize {
     let pages_max = usize::from(u16::MAX);

@@ -1,9 +1,10 @@
-//! An index from values to records, as a secondary index is: the key is a value and, behind it, the
-//! number of a record that has it, and there is nothing else. So a value may have any number of
-//! records (VMTree paper, section 5.2).
+//! An index from values to records: a secondary index.
 //!
-//! Nothing here knows how pairs are stored: these are the index's own operations on keys put
-//! together.
+//! Its key is a value followed by the number of a record that has it; its own values are empty. So
+//! a value may have any number of records (VMTree paper, section 5.2).
+//!
+//! This file does not depend on how pairs are stored: it uses the index's own operations on keys
+//! that it composes.
 
 use core::ops::Bound;
 
@@ -12,8 +13,9 @@ use super::{Index, KEY_BYTES_MAX, Range};
 use crate::error::{PairError, ReadError, WriteError};
 use crate::flash::Flash;
 
-/// What follows a prefix in the keys that begin with it, from the lowest key up: the records of a
-/// value.
+/// The rest of each key that begins with a prefix: the records of a value.
+///
+/// They come from the lowest key up.
 ///
 /// Cost: as that of a [`Range`].
 pub struct Records<'i, 'b, 'k, F, S: Placement> {
@@ -22,10 +24,11 @@ pub struct Records<'i, 'b, 'k, F, S: Placement> {
 }
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
-    /// Pairs of a value and a record in this index, whose values all have `value_bytes` bytes, and
-    /// whose records have the rest of a key. A value or a record of another length is refused, so
-    /// that pairs of different values are never mixed. The length is not stored on the medium: give
-    /// the same one each time.
+    /// Pairs of a value and a record in this index.
+    ///
+    /// Values all have `value_bytes` bytes, and records have the rest of a key. A value or a record
+    /// of another length is refused, so that pairs of different values are never mixed. The length
+    /// is not stored on the medium: give the same one each time.
     ///
     /// Fails unless the index's own values have 0 bytes, and `value_bytes` is 1 to one less than
     /// the bytes of a key.
@@ -71,11 +74,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(Pairs { index: self, value_bytes })
     }
 
-    /// Inserts the key that is `value` followed by `record`, as [`insert`](Self::insert) does, with
-    /// the same result and cost.
+    /// Inserts the key that is `value` followed by `record`.
+    ///
+    /// Result and cost are those of [`insert`](Self::insert).
     ///
     /// Together they have as many bytes as a key, and the index has values of 0 bytes. Where the
-    /// one ends and the other begins is not stored: `ab` with `cd` is the same key as `abc` with
+    /// value ends and the record begins is not stored: `ab` with `cd` is the same key as `abc` with
     /// `d`. [`pairs`](Self::pairs) fixes the length of values.
     pub fn insert_pair(
         &mut self,
@@ -86,8 +90,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.insert(&key[..value.len() + record.len()], &[])
     }
 
-    /// Removes the key that is `value` followed by `record`, as [`remove`](Self::remove) does, with
-    /// the same result and cost.
+    /// Removes the key that is `value` followed by `record`.
+    ///
+    /// Result and cost are those of [`remove`](Self::remove).
     pub fn remove_pair(
         &mut self,
         value: &[u8],
@@ -97,9 +102,11 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.remove(&key[..value.len() + record.len()])
     }
 
+    /// Changes the value of `record` from `before` to `after`.
+    ///
     /// Inserts the key that is `after` followed by `record`, then removes the one that is `before`
-    /// followed by `record`: the record has another value. A cut in between leaves both keys, and
-    /// never neither; repeating the call is safe.
+    /// followed by `record`. A cut in between leaves both keys, and never neither; repeating the
+    /// call is safe.
     ///
     /// Cost: an insert and a remove; with a write buffer, a flush between them if `before` is below
     /// `after`.
@@ -113,7 +120,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         if before == after {
             return Ok(());
         }
-        // What waits is applied in the order of keys: the lower of the two first.
+        // Pending changes are applied in the order of keys: the lower of the two first.
         if inserted.is_none() && before < after {
             self.flush()?;
         }
@@ -121,12 +128,11 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(())
     }
 
-    /// Finds every key that begins with the bytes of `value`, and returns the rest of each, from
-    /// the lowest up; what waits in the write buffer included.
+    /// Finds every key that begins with the bytes of `value`, pending changes included.
     ///
-    /// Any prefix of a key may be given. So where pairs were inserted with values of different
-    /// lengths, `find_all(b"ab")` returns keys inserted for the value `abc` too.
-    /// [`pairs`](Self::pairs) refuses values of another length.
+    /// Returns the rest of each key, from the lowest up. Any prefix of a key may be given. So where
+    /// pairs were inserted with values of different lengths, `find_all(b"ab")` returns keys
+    /// inserted for the value `abc` too. [`pairs`](Self::pairs) refuses values of another length.
     pub fn find_all<'i, 'k>(
         &'i mut self,
         value: &'k [u8],
@@ -135,12 +141,14 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         if value.len() > expected {
             return Err(ReadError::KeySize { expected, given: value.len() });
         }
-        // A value alone stands before every key that begins with it.
+        // A value alone comes before every key that begins with it.
         let range = self.range_from((Bound::Included(value), Bound::Unbounded), false)?;
         Ok(Records { range, value })
     }
 
-    /// The key of a pair, in the first bytes; or how many bytes it should have, and has.
+    /// The key of a pair, in the first bytes.
+    ///
+    /// Fails with the number of bytes that it should have, and the number that it has.
     fn pair(&self, value: &[u8], record: &[u8]) -> Result<[u8; KEY_BYTES_MAX], (usize, usize)> {
         let (expected, given) =
             (usize::from(self.space.log.medium.key_bytes), value.len() + record.len());
@@ -154,8 +162,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     }
 }
 
-/// Pairs of values and records in an index, with one length of values and one of records: a
-/// secondary index. Made by [`Index::pairs`].
+/// Pairs of values and records in an index: a secondary index.
+///
+/// Values have one length, and records have one. Made by [`Index::pairs`].
 pub struct Pairs<'i, 'b, F, S: Placement> {
     index: &'i mut Index<'b, F, S>,
     value_bytes: usize,
@@ -165,22 +174,25 @@ pub struct Pairs<'i, 'b, F, S: Placement> {
 type WriteFault<F> = PairError<WriteError<<F as Flash>::Error>>;
 
 impl<'b, F: Flash, S: Placement> Pairs<'_, 'b, F, S> {
-    /// Inserts the pair of `value` and `record`. Returns what [`Index::insert`] returns, at the
-    /// same cost.
+    /// Inserts the pair of `value` and `record`.
+    ///
+    /// Result and cost are those of [`Index::insert`].
     pub fn insert(&mut self, value: &[u8], record: &[u8]) -> Result<Option<bool>, WriteFault<F>> {
         self.sized(value, Some(record))?;
         Ok(self.index.insert_pair(value, record)?)
     }
 
-    /// Removes the pair of `value` and `record`. Returns what [`Index::remove`] returns, at the
-    /// same cost.
+    /// Removes the pair of `value` and `record`.
+    ///
+    /// Result and cost are those of [`Index::remove`].
     pub fn remove(&mut self, value: &[u8], record: &[u8]) -> Result<Option<bool>, WriteFault<F>> {
         self.sized(value, Some(record))?;
         Ok(self.index.remove_pair(value, record)?)
     }
 
-    /// Gives `record`, which has the value `before`, the value `after`, as [`Index::move_pair`]
-    /// does.
+    /// Changes the value of `record` from `before` to `after`.
+    ///
+    /// See [`Index::move_pair`].
     pub fn move_pair(
         &mut self,
         before: &[u8],
@@ -192,8 +204,9 @@ impl<'b, F: Flash, S: Placement> Pairs<'_, 'b, F, S> {
         Ok(self.index.move_pair(before, after, record)?)
     }
 
-    /// Finds all records of `value` and of no other, from the lowest up; what waits in the write
-    /// buffer included.
+    /// Finds all records of `value` and of no other, pending changes included.
+    ///
+    /// Returns them from the lowest up.
     pub fn find_all<'r, 'k>(
         &'r mut self,
         value: &'k [u8],
@@ -221,7 +234,7 @@ const fn key_size<E>((expected, given): (usize, usize)) -> WriteError<E> {
 }
 
 impl<F: Flash, S: Placement> Records<'_, '_, '_, F, S> {
-    /// The next record, or nothing behind the last.
+    /// The next record, or `None` after the last.
     #[allow(clippy::should_implement_trait)] // A record borrows from the page buffers.
     pub fn next(&mut self) -> Result<Option<&[u8]>, ReadError<F::Error>> {
         let found = self.range.next()?;

@@ -35,7 +35,7 @@ pub struct Limits<'l> {
     pub inner_nodes: u32,
 }
 
-/// Where a lookup found the value of a key: a page buffer, and the bytes in it.
+/// Where a payload is in a page buffer, and a detail of it, if there is one.
 pub type Found = (usize, Range<usize>);
 
 /// A way to write a tree, and all that follows from it.

@@ -1,16 +1,19 @@
-//! Whether a change may wait in the write buffer. Nothing that was taken in is lost: a put waits
-//! only if all pages that the waiting puts can take are allowed, whatever nodes they divide.
+//! Whether a change may be buffered.
+//!
+//! No buffered change is lost: an upsert is buffered only if the limit allows all pages that the
+//! pending upserts can take, whatever nodes they split.
 
 use super::Index;
 use super::Placement;
 use crate::flash::Flash;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Whether the pages are allowed that all puts can take which wait, and one of `key`.
+    /// Whether the limit allows the pages of all pending upserts and one of `key`.
     pub(super) fn may_wait(&mut self, key: &[u8]) -> bool {
         let puts = self.batch.puts_with(key);
         if puts > self.batch.granted() {
-            // Most of the time a whole buffer has room, and no other put asks again.
+            // Usually there is room for a whole buffer, and then no further upsert needs this
+            // check.
             let all = self.batch.capacity() as u32;
             let granted = if self.has_room_for(all) {
                 all
@@ -24,13 +27,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         puts <= self.batch.granted()
     }
 
-    /// Whether the pages are allowed that so many puts can take, if every node that they reach is
-    /// as full as it may be, but for the root: what that holds is known.
+    /// Whether the limit allows the pages that this number of upserts can take.
+    ///
+    /// Every node that they reach is assumed to be full, except the root, whose count is known.
     fn has_room_for(&self, puts: u32) -> bool {
         let form = self.form();
         let (mut height, mut inner_nodes, mut pages) = (self.height, self.inner_nodes, 0);
         let mut root_records = if height == 1 { self.records } else { self.batch.root_records() };
-        // Records that the nodes of a level get: each put, and one for each node divided below.
+        // Records added to the nodes of a level: one for each upsert, or one for each node split
+        // below.
         let mut added = puts;
         let mut level = 1;
         while level <= height {
@@ -43,8 +48,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     return false;
                 }
             }
-            // Each node may be full, and then its halves have room for half as many; a root's
-            // halves, and what is left at the right edge, may be full as well.
+            // Each node may be full, and then its halves have room for half as many; the halves of
+            // a root, and nodes left behind at the right edge, may be full as well.
             let nodes = match level {
                 _ if level == height => 1,
                 1 => self.space.valid_pages(),
@@ -63,7 +68,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             level += 1;
         }
         pages += self.pages_to_grow(height);
-        // Names are given up for it if need be.
+        // If need be, logical addresses are given up to make room.
         let (limit_pages, beside) = self.limit_and_beside(height, inner_nodes);
         self.space.valid_pages().saturating_add(pages + beside) <= limit_pages
     }

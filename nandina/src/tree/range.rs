@@ -1,9 +1,10 @@
-//! Ordered iteration over a range of keys, upwards or downwards. Nodes have no sibling pointers:
-//! the next leaf is found through its parents, which stay in their page buffers where there are
-//! enough.
+//! Ordered iteration over a range of keys, upwards or downwards.
 //!
-//! Keys that do not rise (or fall, downwards) end a scan with an error: a medium on which several
-//! nodes lead to one leaf would otherwise be scanned for as long as there are ways to it.
+//! Nodes have no sibling pointers: the next leaf is found through its parents, which stay in their
+//! page buffers if there are enough.
+//!
+//! Keys that do not rise (or fall, downwards) end a scan with an error: on a medium where several
+//! nodes lead to one leaf, a scan would otherwise visit the leaf once for each path to it.
 
 use core::ops::{Bound, RangeBounds, RangeFull};
 
@@ -13,10 +14,10 @@ use super::{Index, KEY_BYTES_MAX};
 use crate::error::{Damage, Fault, ReadError};
 use crate::flash::Flash;
 
-/// The records of a range of keys, in order, those that wait in the write buffer among them.
+/// The records of a range of keys, in order, pending changes included.
 ///
-/// Cost: one read for each leaf, and one for each inner node on the way that is not in a page
-/// buffer any more. The borrow of the index keeps it from changing meanwhile.
+/// Cost: one read for each leaf, and one for each inner node on the way that is no longer in a page
+/// buffer. The borrow of the index prevents changes meanwhile.
 pub struct Range<'i, 'b, 'k, F, S: Placement> {
     index: &'i mut Index<'b, F, S>,
     low: Bound<&'k [u8]>,
@@ -25,21 +26,21 @@ pub struct Range<'i, 'b, 'k, F, S: Placement> {
     path: Path,
     /// Upwards: the next record in the leaf. Downwards: the one after the next.
     position: Option<usize>,
-    /// The last key of the leaf before this one is kept, where changes keep those of divided nodes.
+    /// The separator holds the last key of the previous leaf.
     has_before: bool,
-    /// The tree's next record by its place in the leaf, where it was looked for and not taken.
+    /// The slot in the leaf of the tree's next record, if found but not yet taken.
     ahead: Option<usize>,
     tree_ended: bool,
-    /// In the write buffer, upwards: the next change. Downwards: the one after the next.
+    /// The next change in the write buffer; downwards, the one after the next.
     waiting: usize,
     done: bool,
 }
 
 /// Where a record comes from.
 enum Source {
-    /// The leaf, at this place.
+    /// The leaf, at this slot.
     Tree(usize),
-    /// The write buffer, at this place.
+    /// The write buffer, at this position.
     Waiting(usize),
 }
 
@@ -47,8 +48,9 @@ enum Source {
 type Record<'r> = (&'r [u8], &'r [u8]);
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
-    /// The records whose keys are in `bounds`, from the lowest up. Bounds need not be keys of the
-    /// index.
+    /// The records whose keys are in `bounds`, from the lowest up.
+    ///
+    /// Bounds need not be keys of the index.
     pub fn range<'i, 'k>(
         &'i mut self,
         bounds: impl KeyBounds<'k>,
@@ -78,7 +80,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.range_from((low, high), downwards)
     }
 
-    /// The same with bounds that may be shorter than keys: what begins with one is above it.
+    /// Like [`range_toward`](Self::range_toward), with bounds that may be short.
+    ///
+    /// A bound shorter than a key comes before all keys that begin with it.
     pub(super) fn range_from<'i, 'k>(
         &'i mut self,
         (low, high): (Bound<&'k [u8]>, Bound<&'k [u8]>),
@@ -112,14 +116,15 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         })
     }
 
-    /// Whether a change of `key` waits in the write buffer.
+    /// Whether a change of `key` is pending in the write buffer.
     pub(super) fn waits(&self, key: &[u8]) -> bool {
         self.batch.search(key).is_ok()
     }
 }
 
-/// A range of keys: `..`, `a..b`, `a..=b` and so on over byte slices or arrays, or a pair of
-/// bounds.
+/// A range of keys over byte slices or arrays, or a pair of bounds.
+///
+/// That is `..`, `a..b`, `a..=b` and so on.
 pub trait KeyBounds<'k> {
     /// The lower and upper bound.
     fn bounds(&self) -> (Bound<&'k [u8]>, Bound<&'k [u8]>);
@@ -153,20 +158,20 @@ macro_rules! key_bounds {
 key_bounds![Range, RangeFrom, RangeTo, RangeInclusive, RangeToInclusive];
 
 impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
-    /// The next record, or nothing at the end of the range.
+    /// The next record, or `None` at the end of the range.
     #[allow(clippy::should_implement_trait)] // A record borrows from the page buffers.
     pub fn next(&mut self) -> Result<Option<Record<'_>>, ReadError<F::Error>> {
         let source = loop {
             if self.done {
                 return Ok(None);
             }
-            // Whatever ends the range or breaks it, it does not go on afterwards.
+            // After an end or an error the range yields no more records.
             self.done = true;
             let Some(source) = self.nearest()? else {
                 return Ok(None);
             };
             self.done = false;
-            // A record whose removal waits is none.
+            // A pending removal yields no record.
             if !matches!(source, Source::Waiting(at) if !self.index.batch.puts_at(at)) {
                 break source;
             }
@@ -184,8 +189,9 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         }
     }
 
-    /// Takes what comes next: a record of the tree or a change that waits. Of both for one key, the
-    /// change is newer.
+    /// Takes the next record of the tree or the next pending change.
+    ///
+    /// If both are of one key, the change is newer and replaces the record.
     fn nearest(&mut self) -> Result<Option<Source>, Fault<F::Error>> {
         if self.ahead.is_none() && !self.tree_ended {
             self.ahead = self.advance()?;
@@ -210,7 +216,7 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         Ok(ahead.map(Source::Tree))
     }
 
-    /// The next change that waits, if it is in the range.
+    /// The next pending change, if it is in the range.
     fn next_waiting(&self) -> Option<usize> {
         let batch = &self.index.batch;
         let at = if self.downwards { self.waiting.checked_sub(1)? } else { self.waiting };
@@ -228,7 +234,7 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         }
     }
 
-    /// Goes on to the tree's next record. Answers its place in the leaf.
+    /// Advances to the tree's next record and returns its slot in the leaf.
     fn advance(&mut self) -> Result<Option<usize>, Fault<F::Error>> {
         let position = match self.position {
             None => self.start()?,
@@ -256,7 +262,7 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         Ok(Some(position))
     }
 
-    /// How many records are left. Reads them all.
+    /// Counts the records that are left, and reads them all for it.
     pub fn count(mut self) -> Result<u32, ReadError<F::Error>> {
         let mut count = 0;
         while self.next()?.is_some() {
@@ -265,7 +271,7 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         Ok(count)
     }
 
-    /// Goes to the leaf in which the range starts.
+    /// Descends to the leaf in which the range starts.
     fn start(&mut self) -> Result<usize, Fault<F::Error>> {
         let index = &mut *self.index;
         let toward = match (self.downwards, self.low, self.high) {
@@ -292,7 +298,9 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         })
     }
 
-    /// From `position`, the place of the next record; in the leaf beside this one if need be.
+    /// The slot of the next record, from `position` on.
+    ///
+    /// If the leaf has no more records, it moves to the leaf beside it.
     fn settle_in_leaf(&mut self, position: usize) -> Result<Option<usize>, Fault<F::Error>> {
         if self.downwards && position > 0 {
             return Ok(Some(position - 1));
@@ -328,7 +336,7 @@ impl<F: Flash, S: Placement> Range<'_, '_, '_, F, S> {
         Ok(Some(if self.downwards { count - 1 } else { 0 }))
     }
 
-    /// Keeps the key in which this leaf ends.
+    /// Keeps the last key of this leaf, in the direction of the scan.
     fn remember_last(&mut self) -> Result<(), Fault<F::Error>> {
         let frame = self.index.visit(&mut self.path, 1)?;
         let node = self.index.node(frame, 1)?;

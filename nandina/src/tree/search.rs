@@ -1,7 +1,8 @@
-//! The valid pages of a block, one after the other. Where only the block has a count
-//! ([`Validity`](crate::Validity)), each of its pages is looked for from the root: it is valid if
-//! the way of its lowest node's first key ends at it, or passes a parent that knows a node by its
-//! number (VMTree paper, section 4.4). Nothing is written.
+//! The valid pages of a block, where only their number is known.
+//!
+//! With [`Validity::Searched`](crate::Validity), each page of a block is searched for from the
+//! root. It is valid if the path of its lowest node's first key ends at it, or passes a parent that
+//! refers to a node by its number (VMTree paper, section 4.4). Nothing is written.
 
 use super::Index;
 use super::Placement;
@@ -10,10 +11,10 @@ use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Whether the tree leads to `page`, or its number is a name.
+    /// Whether the tree leads to `page`, or its number is a logical address.
     #[inline(never)]
     pub(super) fn is_reached(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
-        // Garbage may be anything, an erased page or a torn one too.
+        // Garbage may be anything, even an erased or a torn page.
         match self.find_by_first_key(page) {
             Ok(name) => Ok(name == page.0 || self.space.where_is(name) == page.0),
             Err(Fault::Corrupt { .. }) => Ok(false),
@@ -21,8 +22,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// The pointer to which the first key of the lowest node of `page` leads, on the level of that
-    /// node.
+    /// The pointer on the path of the first key of `page`, at the level of its node.
+    ///
+    /// The node is the lowest one of the page.
     fn find_by_first_key(&mut self, page: PageNumber) -> Result<u32, Fault<F::Error>> {
         let level = self.keep_first_key(page)?;
         let mut path = Path::new();
@@ -32,8 +34,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         descended.map(|()| path.page(level))
     }
 
-    /// Whether `name` is the pointer, in the node above the level `level`, that the first key of
-    /// the node in the first page buffer leads to. What is in the page buffers is lost.
+    /// Whether a parent refers by `name` to the node in the first page buffer.
+    ///
+    /// The node is of `level`, and the parent is the one to which its first key leads. The content
+    /// of the page buffers is lost.
     pub(crate) fn is_pointed_to(&mut self, level: u8, name: u32) -> Result<bool, Fault<F::Error>> {
         let mut keys = core::mem::take(&mut self.separator);
         let has_key = match self.node(0, level) {

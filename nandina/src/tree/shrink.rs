@@ -1,4 +1,6 @@
-//! A root with a single child gives its place to it. Nothing is put here.
+//! Replacing a root that has a single child by that child.
+//!
+//! Nothing is written here.
 
 use super::Index;
 use super::Placement;
@@ -7,7 +9,7 @@ use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// The only child of the root stands in its page and becomes the root.
+    /// The only child of the root, in the same page, becomes the root.
     fn shrink_in_page(&mut self) -> Result<(), Fault<F::Error>> {
         let (area_bytes, level) = (self.space.log.layout().area_bytes(), self.height - 1);
         let from = S::extent(area_bytes, level, self.height).start;
@@ -20,7 +22,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// While the root has a single child, the child becomes the root (Algorithm 5, lines 3 to 10).
+    /// While the root has a single child, the child becomes the root.
+    ///
+    /// See μ-Tree paper, Algorithm 5, lines 3 to 10.
     #[inline(never)]
     pub(super) fn shrink(&mut self) -> Result<(), Fault<F::Error>> {
         while self.height > 1 {
@@ -60,7 +64,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 stage[to][..used].copy_from_slice(&read[from][..used]);
             }
             let mut root = self.working_node(level.level)?;
-            // It takes another page than the one that it came from.
+            // The root is written to another page than the one that it came from.
             root.make_whole();
             if level.level > 1
                 && let Some(slot) = root.as_node().slot_of(SAME_PAGE)

@@ -1,16 +1,18 @@
-//! What the first pages of all blocks say: where a mount begins, and what is known of wear. Nothing
-//! is written.
+//! Where a mount begins: what the first pages of all blocks record.
+//!
+//! They also show what is known of wear. Nothing is written.
 
 use crate::error::{Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{BlockNumber, Flash};
 use crate::node::{Medium, PageFault};
 use crate::space::{Kind, Space};
 
-/// Sequence numbers that are believed without a checksum are below this: half of all that there
-/// are.
+/// Sequence numbers without a verified checksum are trusted only below this.
+///
+/// It is half of all sequence numbers.
 const UNCHECKED_END: u64 = 1 << 46;
 
-/// What the first pages of all blocks say.
+/// What the first pages of all blocks record.
 #[derive(Default)]
 pub struct Survey {
     pub newest: Option<Newest>,
@@ -18,12 +20,12 @@ pub struct Survey {
     /// Some block holds pages of checkpoints.
     pub checkpoints: bool,
     other_version: Option<u8>,
-    /// Some pages are of another system, which appends records: its number, and their highest
-    /// sequence number.
+    /// The number of another system, which appends records, if some pages are of it.
+    /// With it the highest sequence number of these pages.
     other_system: Option<(u8, u64)>,
 }
 
-/// The newest block, and what its first readable page says.
+/// The newest block, and what its first readable page records.
 #[derive(Clone, Copy)]
 pub struct Newest {
     pub block: BlockNumber,
@@ -32,22 +34,25 @@ pub struct Newest {
     medium: Medium,
 }
 
-/// Where a block comes in the order in which blocks were opened: the sequence number of its first
-/// page, and its own.
+/// The position of a block in the order in which blocks were opened.
+///
+/// It consists of the sequence number of the block's first page, and the block's own number.
 pub type Age = (u64, u32);
 
-/// Every block comes before this.
+/// The age that is after that of every block.
 pub const END: Age = (u64::MAX, 0);
 
 impl Newest {
-    /// Where the block comes in the order in which blocks were opened.
+    /// The position of the block in the order in which blocks were opened.
     pub const fn age(&self) -> Age {
         (self.sequence, self.block.0)
     }
 }
 
 impl Survey {
-    /// What the newest index is made for, or why there is none of the system with this number.
+    /// The medium of the newest index, or why there is none of this system.
+    ///
+    /// `system` is the number of the system.
     pub fn medium<E>(&self, system: u8) -> Result<Medium, OpenError<E>> {
         if let Some(newest) = &self.newest {
             return Ok(newest.medium);
@@ -64,19 +69,22 @@ impl Survey {
         })
     }
 
-    /// Whether nothing can be seen to be written.
+    /// Whether no written page is visible.
     pub const fn is_blank(&self) -> bool {
         !self.any_written && self.other_version.is_none()
     }
 
-    /// The highest sequence number of a page that was not read, because its system appends records.
+    /// The highest sequence number of the pages that could not be verified.
+    ///
+    /// Their system appends records.
     pub fn unread_sequence(&self) -> u64 {
         self.other_system.map_or(0, |(_, sequence)| sequence)
     }
 }
 
-/// Reads the first readable page of each block: erase counts, and the newest block of those that
-/// come before `before`.
+/// Reads the first readable page of each block.
+///
+/// Finds the erase counts, and the newest block of those that come before `before`.
 #[inline(never)]
 pub fn survey<F: Flash, K: Kind>(
     space: &mut Space<'_, F, K>,
@@ -87,7 +95,7 @@ pub fn survey<F: Flash, K: Kind>(
     space.forget_checkpoints();
     space.log.find_bad_blocks()?;
     for block in space.log.blocks.all() {
-        // A first page that is damaged must not hide those behind it.
+        // A damaged first page must not hide those behind it.
         for place in 0..space.log.block_pages() {
             match space.log.read_page(space.log.page_at(block, place), 0)? {
                 Ok(()) => {
@@ -95,7 +103,8 @@ pub fn survey<F: Flash, K: Kind>(
                     note_first(space, &mut survey, block, before);
                     break;
                 }
-                // One that was lost, and reads as erased, must not hide those behind it either.
+                // A first page that was lost and reads as erased must not hide those behind it
+                // either.
                 Err(PageFault::Erased) if place == 0 => {}
                 Err(PageFault::Erased) => break,
                 Err(PageFault::Damaged | PageFault::Unreadable) => survey.any_written = true,
@@ -105,7 +114,7 @@ pub fn survey<F: Flash, K: Kind>(
                 }
                 Err(PageFault::Appended { system, sequence }) => {
                     survey.any_written = true;
-                    // Nobody has checked it: damage must not use up the numbers that are left.
+                    // The number is not verified: damage must not use up the remaining numbers.
                     let sequence = if sequence < UNCHECKED_END { sequence } else { 0 };
                     let highest = survey.unread_sequence().max(sequence);
                     survey.other_system = Some((system, highest));
@@ -113,13 +122,15 @@ pub fn survey<F: Flash, K: Kind>(
             }
         }
     }
-    // The count of a block may have been lost in a cut; one that was never erased shares the guess,
-    // which only delays its first use.
+    // The count of a block may have been lost in a cut. A block that was never erased shares the
+    // guess, which only delays its first use.
     space.log.blocks.guess_erase_counts();
     Ok(survey)
 }
 
-/// Notes what the first readable page of `block` says, which stands in the first page buffer.
+/// Notes what the first readable page of `block` records.
+///
+/// The page is in the first page buffer.
 #[inline(never)]
 fn note_first<F: Flash, K: Kind>(
     space: &mut Space<'_, F, K>,

@@ -1,12 +1,13 @@
-//! Nodes that hold more than is theirs. Where a division writes the upper half and the parent only
-//! ([`Placement::TRIMS`]), the lower half keeps old copies of what went up. They end where the
-//! upper neighbour's range begins, which the ancestors tell; here they are cut off in the page
-//! buffer.
+//! Trimming: after a split the lower half still holds stale copies of records.
 //!
-//! When a node vanishes its range falls to a neighbour. To an upper neighbour it can fall at once.
-//! A lower neighbour is written anew before, at every level of its right edge, where it holds old
-//! copies: else they would come back. A node that takes in its upper neighbour is written anew in
-//! any case, and what is below keeps its bounds.
+//! Where a split writes only the upper half and the parent ([`Placement::TRIMS`]), the lower half
+//! keeps old copies of the records that moved up. They begin where the upper neighbour's range
+//! begins, which the ancestors record; here they are cut off in the page buffer.
+//!
+//! When a node becomes empty and is removed, a neighbour takes over its range. An upper neighbour
+//! can do so at once. A lower neighbour that holds stale copies is written anew first, at every
+//! level of its right edge: else the copies would come back. A node that takes in its upper
+//! neighbour is written anew in any case, and the nodes below it keep their bounds.
 
 use super::Index;
 use super::descend::Path;
@@ -16,7 +17,9 @@ use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Brings the node of `level` on `path` into a page buffer, to read: `into` that one, or any.
+    /// Reads the node of `level` on `path` into a page buffer and trims it.
+    ///
+    /// The buffer is `into`, or any if that is `None`.
     pub(super) fn enter(
         &mut self,
         path: &mut Path,
@@ -27,7 +30,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.enter_bounded(path, level, into, bounded)
     }
 
-    /// The same, where the key before which the node ends is known, if there is one.
+    /// Like [`enter`](Self::enter), with the bound of the node already kept.
+    ///
+    /// `bounded` states whether there is one.
     pub(super) fn enter_bounded(
         &mut self,
         path: &mut Path,
@@ -51,9 +56,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(frame)
     }
 
-    /// Finds the first key that is not the node's of `level` any more: that of its upper neighbour.
-    /// Answers whether there is one. Cost: nothing, unless the ancestors were displaced from their
-    /// page buffers.
+    /// Finds the first key that no longer belongs to the node of `level`.
+    ///
+    /// It is the first key of the upper neighbour, and is kept as the bound. Returns whether there
+    /// is one. Cost: no read, unless the ancestors were displaced from their page buffers.
     #[inline(never)]
     pub(super) fn find_bound(&mut self, path: &Path, level: u8) -> Result<bool, Fault<F::Error>> {
         let mut above = level + 1;
@@ -68,9 +74,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// The key at `slot` of the node of `level` in `frame` is the bound of what is read next. A
-    /// descent keeps the nearest, so it needs no ancestor again that was displaced from its page
-    /// buffer.
+    /// Keeps the key at `slot` of the node of `level` in `frame` as the next bound.
+    ///
+    /// A descent keeps the nearest bound, so it need not read again an ancestor that was displaced
+    /// from its page buffer.
     #[inline(never)]
     pub(super) fn keep_bound(
         &mut self,
@@ -100,8 +107,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// The node in `frame` ends before `bound`, if there is one. Answers its count. The buffer
-    /// holds its page all the same: as far as it is the node's.
+    /// Trims the node in `frame` to the keys below `bound`, and returns its count.
+    ///
+    /// The buffer still counts as holding its page, as far as the records belong to the node.
     #[inline(never)]
     fn cut(
         &mut self,
@@ -119,7 +127,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(own.min(count))
     }
 
-    /// The node in `frame` ends at `count`.
+    /// Truncates the node in `frame` to `count` records.
     #[inline(never)]
     pub(super) fn truncate(&mut self, frame: usize, level: u8, count: usize) {
         let level = self.level(level);
@@ -130,12 +138,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// The last record, `key`, of the leaf at the end of `path` is about to be removed: whether
-    /// some node had to be written first, so that nothing comes back. Then the path is not true any
-    /// more.
+    /// Rewrites a node, if needed, before the last record of a leaf is removed.
     ///
-    /// Cost: nothing in most cases; else one read for each level below, and a rewrite of what is
-    /// not clean, or the way back.
+    /// `key` is that record, and the leaf is at the end of `path`. Without the rewrite, trimmed
+    /// records would come back. Returns whether a node was written; `path` is no longer true then.
+    ///
+    /// Cost: no chip operation in most cases; else one read for each level below, and a rewrite of
+    /// the node that is not clean, or the descent to the leaf.
     pub(super) fn clear_the_way(
         &mut self,
         path: &mut Path,
@@ -148,7 +157,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let Some(keeps) = keeps.filter(|&level| path.slot(level) > 0) else {
             return Ok(false);
         };
-        // An upper neighbour in the same node takes the range, and holds nothing below its own.
+        // An upper neighbour in the same node takes the range, and holds no record below its own.
         if path.slot(keeps) + 1 < path.count(keeps) {
             return Ok(false);
         }
@@ -157,7 +166,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let above = self.visit(path, level + 1)?;
             let child = self.child(path.page(level + 1), above, level + 1, path.slot(level + 1))?;
             path.set_page(level, child);
-            // As it stands on the chip, and not as it was trimmed before.
+            // The node is needed as it is stored on the chip, not as it was trimmed before.
             self.space.log.frames.forget_page(self.space.where_is(child));
             let frame = self.space.load(child, self.visiting(level))?;
             let all =

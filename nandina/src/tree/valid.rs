@@ -1,4 +1,6 @@
-//! Which pages are valid: a walk of the tree by a mount. Nothing is written.
+//! Which pages are valid: a walk of the tree by a mount.
+//!
+//! Nothing is written.
 
 use super::Index;
 use super::Placement;
@@ -8,12 +10,14 @@ use crate::flash::{Flash, PageNumber};
 use crate::node::{PageFault, SAME_PAGE};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Marks a page as valid. A page that two nodes refer to would make a walk of the tree as long
-    /// as the number of its ways, which has no bound worth the name.
+    /// Marks the page of a node as valid, and that of its logical address.
+    ///
+    /// Fails if two nodes refer to a page: the number of paths, and so the length of a walk, would
+    /// have no useful bound.
     fn claim(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
         let place = self.space.where_is(page);
         if place != page {
-            // Its number is a name, so it is kept.
+            // Its number is a logical address, so the page is kept.
             self.claim_page(PageNumber(page))?;
         }
         self.claim_page(PageNumber(place))
@@ -27,8 +31,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// No page holds a root of the index that can be read: the error, which names the first page
-    /// that cannot be read.
+    /// The fault for a chip on which no root of the index can be read.
+    ///
+    /// It contains the first page that cannot be read.
     ///
     /// Cost: one read for each page up to that one.
     #[inline(never)]
@@ -45,7 +50,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(self.corrupt_at(self.root, Damage::NoRoot))
     }
 
-    /// Marks the page of the node of `level` in `frame`, if the node is the lowest in it.
+    /// Marks the page of the node of `level` in `frame`, if it has no lower node.
     #[inline(never)]
     fn claim_node(&mut self, page: u32, level: u8, frame: usize) -> Result<(), Fault<F::Error>> {
         let lowest = self.space.log.lowest(frame);
@@ -59,8 +64,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Marks every page that is `new` and holds a reachable node. What an older page leads to is
-    /// older, and marked already.
+    /// Marks every page that is `new` and holds a reachable node.
+    ///
+    /// An older page leads only to pages that are older, and marked already.
     pub(crate) fn find_valid_pages(
         &mut self,
         new: impl Fn(u32) -> bool,
@@ -73,9 +79,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.walk(bottom, false, &|_| true)
     }
 
-    /// Walks the nodes above the level `bottom`. Marks every page that is `new` and holds a
-    /// reachable node from there up; or, if not `all`, only what is pointed to on that level, as it
-    /// is named.
+    /// Walks the nodes above the level `bottom`.
+    ///
+    /// Marks every page that is `new` and holds a reachable node from there up. If not `all`, marks
+    /// only the pointers to that level, as logical addresses.
     #[inline(never)]
     fn walk(
         &mut self,
@@ -95,7 +102,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 walk.enter(child);
                 continue;
             }
-            // A leaf is the lowest node of its page: it need not be read to be known.
+            // A leaf is the lowest node of its page, so it need not be read.
             if new(child) && all {
                 self.claim(child)?;
             } else if new(child) {

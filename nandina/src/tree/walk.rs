@@ -1,9 +1,10 @@
-//! A walk of a tree, depth first and without recursion: every node comes before its children, and
-//! the children in the order of their keys. What is done at a node, and which of its children are
-//! visited, is left to who walks.
+//! A walk of a tree, depth first and without recursion.
+//!
+//! Every node comes before its children, and the children in the order of their keys. The caller
+//! decides what is done at a node, and which of its children are visited.
 //!
 //! A node is read when the walk reaches it, and again each time the walk comes back from a child;
-//! that costs nothing while its page is in a page buffer.
+//! that costs no read while its page is in a page buffer.
 
 use super::Index;
 use super::Placement;
@@ -11,13 +12,13 @@ use super::descend::Path;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
-/// Where a walk is: at a node, and before which of its children.
+/// The position of a walk: at a node, and before which of its children.
 pub struct Walk {
     pub path: Path,
     level: u8,
     height: u8,
     bottom: u8,
-    /// Nodes that may still be reached.
+    /// Number of nodes that may still be reached.
     nodes_left: u32,
 }
 
@@ -25,12 +26,12 @@ pub struct Walk {
 const ENDLESS: u8 = u8::MAX;
 
 impl Walk {
-    /// A walk from the root of a tree, which lies in `pages` pages at most, down to the level
-    /// `bottom`.
+    /// A walk from the root of a tree down to the level `bottom`.
     ///
-    /// A page holds at most one node of each level. Where two nodes lead to one, there may be more
-    /// ways than time: the walk ends, and is [endless](Self::is_endless), when it has reached more
-    /// nodes than the pages can hold.
+    /// The tree lies in at most `pages` pages. A page holds at most one node of each level. On a
+    /// damaged medium, where two nodes lead to one, there may be more paths than time: the walk
+    /// ends, and is [endless](Self::is_endless), when it has reached more nodes than the pages can
+    /// hold.
     pub const fn new(root: u32, height: u8, pages: u32, bottom: u8) -> Self {
         let mut path = Path::new();
         path.set_page(height, root);
@@ -63,7 +64,7 @@ impl Walk {
         self.path.page(self.level)
     }
 
-    /// The child that is next.
+    /// The slot of the next child.
     pub const fn slot(&self) -> usize {
         self.path.slot(self.level)
     }
@@ -73,7 +74,7 @@ impl Walk {
         self.slot() == 0
     }
 
-    /// Goes down to the next child, the node on `page`.
+    /// Descends to the next child, the node on `page`.
     pub const fn enter(&mut self, page: u32) {
         let Some(left) = self.nodes_left.checked_sub(1) else {
             self.level = ENDLESS;
@@ -85,12 +86,14 @@ impl Walk {
         self.path.set_slot(self.level, 0);
     }
 
-    /// Does not visit the next child.
+    /// Skips the next child.
     pub const fn pass(&mut self) {
         self.path.set_slot(self.level, self.slot() + 1);
     }
 
-    /// Goes back to the parent, before the child behind this node. From the root the walk is over.
+    /// Returns to the parent, before the child behind this node.
+    ///
+    /// From the root the walk is over.
     pub const fn leave(&mut self) {
         self.level += 1;
         if !self.is_over() {
@@ -100,13 +103,15 @@ impl Walk {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Brings the node at which `walk` is into a page buffer, to read.
+    /// Reads the current node of `walk` into a page buffer.
     pub(super) fn read_on(&mut self, walk: &mut Walk) -> Result<usize, Fault<F::Error>> {
         self.visit(&mut walk.path, walk.level)
     }
 
-    /// The page of the child that is next, where the node at which `walk` is was brought into
-    /// `frame`. If the walk goes no deeper, or there are no more children, it leaves the node.
+    /// The page of the next child of the current node, which is in `frame`.
+    ///
+    /// If the walk descends no deeper, or there are no more children, it leaves the node and
+    /// returns `None`.
     pub(super) fn next_child(
         &self,
         walk: &mut Walk,
@@ -119,7 +124,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.child(walk.page(), frame, walk.level, walk.slot()).map(Some)
     }
 
-    /// The walk is over: whether it came to its end.
+    /// Checks that a walk that is over visited the whole tree.
     pub(crate) fn walked(&self, walk: &Walk) -> Result<(), Fault<F::Error>> {
         if walk.is_endless() {
             return Err(self.corrupt_at(self.root, Damage::ReferredTwice));

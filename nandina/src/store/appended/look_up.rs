@@ -1,8 +1,9 @@
-//! A lookup where records are appended to pages: nodes are searched as they are in their pages, and
-//! not unpacked for it. Nothing is written here.
+//! A lookup where records are appended: nodes are searched within their pages.
 //!
-//! No bound is needed for what is trimmed elsewhere: the key is below the bounds of all nodes on
-//! its way, and what these hold of others is not.
+//! They are not unpacked for it. Nothing is written here.
+//!
+//! Stale records, which are trimmed elsewhere, need no bound here: the key is below the bounds of
+//! all nodes on its path, and the stale records are not.
 
 use core::ops::Range;
 
@@ -13,7 +14,7 @@ use crate::node::{Node, appended};
 use crate::space::Appends;
 use crate::tree::{Index, Placement};
 
-/// Where a payload is in a page buffer, and something of it; `None`, if there is none.
+/// Where a payload is in a page buffer, and a detail of it, if there is one.
 type Found<T, F> = Result<Option<(T, Range<usize>)>, Fault<<F as Flash>::Error>>;
 
 impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
@@ -38,8 +39,10 @@ impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
         }
     }
 
-    /// In the node of `level` in `frame`, the payload of `key`, of the highest key below, or of the
-    /// lowest of all, and whether it is that of `key`. `None`, if the node is empty.
+    /// The payload of `key`, or of the nearest key, in the node of `level` in `frame`.
+    ///
+    /// The nearest key is the highest one below, or the lowest of all. The flag states whether the
+    /// payload is that of `key`. `None` if the node is empty.
     fn nearest(&self, frame: usize, level: u8, key: &[u8]) -> Found<bool, F> {
         let (bytes, layout) = (self.space.log.frames.bytes(frame), self.space.log.layout());
         if layout.lowest(bytes) > level {

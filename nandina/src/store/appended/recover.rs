@@ -51,7 +51,7 @@ impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
         self.find_every_node(|index, child, _| index.claim_page(PageNumber(child)))
     }
 
-    /// Where records are appended: reserves the blocks of all children of a parent.
+    /// Where records are appended: reserves blocks to which a parent ever pointed.
     ///
     /// The parent may or may not have received the pointer to its child's new page. Until the mount
     /// has settled, no block is opened that holds a page to which that parent ever pointed.

@@ -1,28 +1,34 @@
-//! When a parent is written so that the mappings of its children go. Nothing is written here.
+//! When a parent is written to flush the mappings of its children.
+//!
+//! Nothing is written here.
 //!
 //! A parent frees as many places in the table as it has mapped children, and takes one for itself.
 //! So the best time to write it is when it has as many as it will ever have: every parent gains
 //! mappings at the same pace, and if each is written at *t* of them, the table holds *t*/2 for each
-//! parent on the mean. The table is full at *t* = 2 *c*/*n* for *c* places and *n* parents. To
-//! write whichever parent comes along when the table is full (VMTree paper, section 4.2) frees
-//! about half as many.
+//! parent on the mean. The table is full at *t* = 2 *c*/*n* for *c* places and *n* parents. Writing
+//! whichever parent comes along when the table is full (VMTree paper, section 4.2) frees about half
+//! as many.
 
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::space::Maps;
 use crate::tree::{Folds, Index, Limits, Path, Placement, node_in};
 
-/// Places more that leaves leave free: a division makes an inner node more.
+/// Places that leaves leave free in addition, because a split adds an inner node.
 const SPARE: usize = 4;
 
-/// Parents are written for their mappings only when the table is so full, in eighths.
+/// Fill of the table, in eighths, from which parents are written to flush it.
 const FULL_EIGHTHS: usize = 6;
 
-/// Pages of a block from which on a moved leaf is counted with its parent, and not with its path.
+/// Smallest block, in pages, for which moving a leaf counts as two pages.
+///
+/// The leaf is counted with its parent, and not with its path.
 const COUNTED_PAGES: u32 = 16;
 
-/// Places of a table of `capacity` that only inner nodes may take, so that each of them always can:
-/// then a moved leaf makes its parent be written and nothing above. None, where there are too many.
+/// Places of a table of `capacity` that only inner nodes may take.
+///
+/// So each inner node can always be mapped: a moved leaf then makes its parent be written and no
+/// node above. 0 if there are too many inner nodes.
 pub(crate) const fn kept_for_parents(capacity: usize, inner_nodes: u32) -> u32 {
     if 2 * inner_nodes as usize <= capacity { inner_nodes } else { 0 }
 }
@@ -38,27 +44,30 @@ pub(super) fn moved_path(path_pages: u32, of: &Limits<'_>) -> u32 {
 }
 
 impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
-    /// The most places that are kept for parents while the tree grows to `inner_nodes`.
+    /// The most places kept for parents while the tree grows to `inner_nodes`.
     pub(super) fn kept_until(&self, inner_nodes: u32) -> u32 {
         let most = (self.space.mappings.capacity() / 2) as u32;
         if self.inner_nodes > most { 0 } else { inner_nodes.min(most) }
     }
 
-    /// Places of the table that only so many inner nodes may take.
+    /// Places of the table that only this many inner nodes may take.
     pub(super) fn kept_for_parents(&self, inner_nodes: u32) -> u32 {
         kept_for_parents(self.space.mappings.capacity(), inner_nodes)
     }
 
-    /// Whether the leaves may have those places as well: no limit counts on them on a chip whose
-    /// blocks have few pages, and only near it are they missed, where cuts have used up the
-    /// reserve.
+    /// Whether leaves may use the places kept for parents as well.
+    ///
+    /// On a chip whose blocks have few pages, no limit relies on these places. They are missed only
+    /// near the limit, where cuts have used up the reserve.
     fn lends_places(&self) -> bool {
         let limit = self.budget.limit_pages;
         self.space.log.block_pages() < COUNTED_PAGES && self.space.taken_pages() < limit - limit / 8
     }
 
-    /// After a `refusal` for lack of room: has a parent take the place of a child that has moved,
-    /// so that the page of its name is free. Hands the refusal on where no name is left.
+    /// After a `refusal` for lack of room: frees the page of a logical address.
+    ///
+    /// A parent takes the current page of a child that has moved. Returns the refusal as the error
+    /// if no logical address is left.
     pub(super) fn reclaim_name(&mut self, refusal: Fault<F::Error>) -> Result<(), Fault<F::Error>> {
         let (Fault::NoRoom { .. }, Some(name)) = (&refusal, self.space.mappings.any()) else {
             return Err(refusal);
@@ -66,11 +75,11 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         self.tight = true;
         let saved = crate::gc::save(self, crate::flash::PageNumber(name), None);
         self.tight = false;
-        // A parent that cannot be read stays, and so do the names in it.
+        // A parent that cannot be read keeps the logical addresses of its children.
         if saved? { Ok(()) } else { Err(refusal) }
     }
 
-    /// Whether a child of the node of `level` on `path` is to make that node be written.
+    /// Whether a changed child makes the node of `level` on `path` be written.
     #[inline(never)]
     pub(super) fn folds(&mut self, path: &Path, level: u8) -> Result<bool, Fault<F::Error>> {
         if self.tight {
@@ -81,7 +90,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         if level > 2 && kept > 0 {
             return Ok(false);
         }
-        // Each mapping keeps a page from being programmed, and these count.
+        // Each mapping keeps a page from being programmed, and these pages count as taken.
         let is_mapped = mappings.get(path.page(level - 1)).is_some();
         if self.space.taken_pages() + kept >= self.budget.limit_pages
             || (!is_mapped

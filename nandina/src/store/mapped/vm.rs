@@ -9,13 +9,13 @@
 //! removed (they are *flushed*).
 //!
 //! ```text
-//! | node | name: u32 |   the pointer by which the parent knows the node, or all ones if that is its page
+//! | node | name: u32 |
 //! ```
 //!
-//! `name` is the node's *logical address*: the page number by which its parent refers to it. The
-//! root is known in RAM and never mapped. Each page that is written under its logical address
-//! commits an operation, as a root does. A mount recovers the mappings by reading the logical
-//! addresses of all pages.
+//! `name` is the node's *logical address*: the page number by which its parent refers to it, or all
+//! ones if that is the node's own page. The root is known in RAM and never mapped. Each page that
+//! is written under its logical address commits an operation, as a root does. A mount recovers the
+//! mappings by reading the logical addresses of all pages.
 
 use core::ops::Range;
 

@@ -1,6 +1,7 @@
-//! Mounting from a checkpoint: what was written after it stands in the blocks that it names and
-//! behind the last page of the block that was being written. Everything else is as it was. Nothing
-//! is written here.
+//! Mounting from a checkpoint.
+//!
+//! Pages written after it are in the blocks that it lists, and behind the last page of the block
+//! that was being written. Everything else is unchanged. Nothing is written here.
 
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
@@ -8,26 +9,29 @@ use crate::node::{PageFault, PageHeader};
 use crate::space::{Found, LISTED_MAX, Paths};
 use crate::tree::{HEIGHT_MAX, Index, Placement};
 
-/// Nodes on the way to a leaf can be no more than this for each page.
+/// Upper bound of the inner nodes in one page.
 const NODES_BY_PAGE: u32 = HEIGHT_MAX as u32;
 
-/// Reads for each page that was written since, at most, to find what it replaced: the old node and
-/// the one above it, and three on the way to the new one. If all inner nodes are fewer, they are
-/// read instead.
+/// Most reads for each newer page to find what it replaced.
+///
+/// These are the old node and the one above it, and three on the way to the new one. If there are
+/// fewer inner nodes in all, they are read instead.
 const COMPARING: u64 = 5;
 
-/// What the first pages of the blocks say that a checkpoint names.
+/// What the first pages of the blocks record that a checkpoint lists.
 struct Opened {
-    /// By the place in the list, the sequence number of the first page if it is newer than the
-    /// checkpoint.
+    /// For each listed block, the number of its first page.
+    /// `None` if that is not newer than the checkpoint.
     since: [Option<u64>; LISTED_MAX],
-    /// One of them holds newer pages of another formatting: the index of the checkpoint is gone.
+    /// The index of the checkpoint is gone.
+    /// One of the blocks holds newer pages of another formatting.
     outdated: bool,
 }
 
 impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
-    /// Mounts from the newest checkpoint. Answers whether there is one that can be used: if not,
-    /// every block has to be looked at.
+    /// Mounts from the newest checkpoint.
+    ///
+    /// Returns `false` if there is none that can be used: then every block has to be read.
     pub(super) fn mount_from_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
         let Some(found) = self.space.find_checkpoint()? else {
             return Ok(false);
@@ -42,7 +46,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         self.unexplained_pages = 0;
         let opened = self.look_into(found)?;
         let listed = found.listed();
-        // Once its last block is open, others may be that it does not name.
+        // Once the last listed block is open, blocks that are not listed may be open as well.
         if opened.outdated || opened.since[..listed.len()].iter().all(Option::is_some) {
             return Ok(false);
         }
@@ -97,7 +101,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         self.space.restart(found.header.identity, from, sequence);
         self.inner_nodes = tree.inner_nodes;
         if self.root == tree.root {
-            // Nothing was changed since.
+            // No change was made since.
         } else if (from - found.header.sequence).saturating_mul(COMPARING)
             >= tree.inner_nodes.into()
         {
@@ -124,7 +128,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// Reads the first readable page of each block that the checkpoint names.
+    /// Reads the first readable page of each block that the checkpoint lists.
     fn look_into(&mut self, found: &Found) -> Result<Opened, Fault<F::Error>> {
         let mut opened = Opened { since: [None; LISTED_MAX], outdated: false };
         for (since, &block) in opened.since.iter_mut().zip(found.listed()) {
@@ -142,7 +146,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
                         if header.identity != found.header.identity {
                             opened.outdated = true;
                         } else {
-                            // What it holds of checkpoints is no way to a root.
+                            // Its pages of checkpoints do not lead to a root.
                             *since = Some(if header.lowest > 0 { header.sequence } else { 0 });
                             self.space.log.blocks.set_erase_count(block, header.erase_count);
                             self.space.log.blocks.set_opened_at(block, header.sequence);

@@ -1,10 +1,9 @@
-//! From the tree of a checkpoint to the tree of now: which pages became valid since and which did
-//! not stay so.
+//! How the valid pages changed from the tree of a checkpoint to the current one.
 //!
-//! Pages are never changed in place, and after a checkpoint only blocks that it names are erased.
-//! So the tree of then can still be read, and what stands in an older page is the same in both
-//! trees. Only nodes in newer pages are visited, and the older nodes that they replaced; leaves are
-//! not read.
+//! Pages are never changed in place, and after a checkpoint only blocks that it lists are erased.
+//! So the old tree can still be read, and the content of an older page is the same in both trees.
+//! Only nodes in newer pages are visited, and the older nodes that they replaced; leaves are not
+//! read.
 
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
@@ -12,7 +11,7 @@ use crate::node::SAME_PAGE;
 use crate::space::{Paths, Tree};
 use crate::tree::{Index, KEY_BYTES_MAX, Placement, Walk, node_in};
 
-/// A node of this tree, and the first key that belongs to none of its children.
+/// A node of the current tree, and the first key behind its range.
 struct Parent {
     level: u8,
     page: u32,
@@ -26,8 +25,7 @@ fn padded(key: &[u8]) -> [u8; KEY_BYTES_MAX] {
 }
 
 impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
-    /// Counts every page as not valid that belonged to the tree `old` and does not belong to this
-    /// one.
+    /// Marks pages of the tree `old` that the current tree does not use as not valid.
     ///
     /// Cost: at most one read for each inner node that was replaced, one more for each of these
     /// with inner nodes below, and one for each newer inner node.
@@ -42,7 +40,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         let last = self.space.log.frames.count() - 1;
         let pages = self.space.log.geometry().pages();
         let mut walk = Walk::new(old.root, old.height, pages, 2);
-        // Its pages are read apart from those of this tree.
+        // Pages of the old tree are read into a buffer of their own.
         while !walk.is_over() {
             let (level, page, slot) = (walk.level(), walk.page(), walk.slot());
             let frame = self.space.load(page, last)?;
@@ -80,9 +78,10 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         self.walked(&walk)
     }
 
-    /// The page of this tree's node of `level` that `key` belongs to, if the tree is so high. It is
-    /// not read. Keys rise from call to call, so the way down is gone only where they leave a
-    /// parent.
+    /// The page of the current tree's node of `level` to which `key` belongs.
+    ///
+    /// Returns `None` if the tree is not that high. The page is not read. Keys rise from call to
+    /// call, so the descent is repeated only when they leave a parent.
     fn page_toward(
         &mut self,
         parent: &mut Parent,

@@ -9,7 +9,7 @@ use crate::node::PageHeader;
 use crate::space::Paths;
 use crate::tree::{Index, Newest, Placement};
 
-/// What was written last into a block.
+/// The highest sequence number and the last root of a block.
 pub(super) struct Last {
     /// The highest sequence number.
     pub sequence: u64,
