@@ -1,5 +1,5 @@
-//! The README's commands, as a newcomer copies them: none names a file or an option that is not
-//! there.
+//! The commands of the README and the guide, as a newcomer copies them: the files and options that
+//! they name exist.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 const RUN: &str = "cargo run --release -- ";
 
-/// Commands of minutes, of which only the options are checked.
+/// Commands that take minutes; only their options are checked.
 const LONG: [&str; 4] = ["reproduce", "torture", "workload", "compare --trace"];
 
 #[test]
@@ -20,7 +20,9 @@ fn every_command_of_the_readme_runs_as_written() {
         let sample = sample.unwrap();
         fs::copy(sample.path(), samples.join(sample.file_name())).unwrap();
     }
-    let text = fs::read_to_string(root.join("README.md")).unwrap();
+    let text = ["README.md", "docs/GUIDE.md"]
+        .map(|name| fs::read_to_string(root.join(name)).unwrap())
+        .concat();
     let lines: Vec<_> = text.lines().filter_map(|line| line.strip_prefix(RUN)).collect();
     assert!(lines.len() > 10, "{lines:?}");
     for line in lines {
@@ -39,18 +41,18 @@ fn every_command_of_the_readme_runs_as_written() {
 }
 
 #[test]
-fn the_figures_of_vm_ow_in_the_readme_are_those_of_the_commands_beside_them() {
+fn the_figures_of_vm_ow_are_those_of_the_commands_beside_them() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let text = fs::read_to_string(root.join("README.md")).unwrap();
+    let text = fs::read_to_string(root.join("docs/FIGURES.md")).unwrap();
     let line = "compare --device nor --systems vm-ow --records 10000 --value-size 12";
-    assert!(text.contains(line) && text.contains("with `--idle-steps` the first"));
+    assert!(text.contains(line) && text.contains("with `--idle-steps`"));
     let run = |more: &[&str]| {
         let words = line.split(' ').chain(more.iter().copied()).chain(["--json"]);
         let output = Command::new(env!("CARGO_BIN_EXE_nandina")).args(words).output().unwrap();
         serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
     };
     let (idle, busy) = (run(&["--idle-steps"]), run(&[]));
-    // To two digits, as they are written there.
+    // The page gives two digits.
     for (run, phase, metric, written) in [
         (&idle, 0, "ms_mean", 0.34),
         (&idle, 0, "ms_max", 5.3),

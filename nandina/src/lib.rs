@@ -36,6 +36,7 @@
 pub mod blocks;
 mod bytes;
 mod cache;
+mod checksum;
 mod error;
 pub mod flash;
 pub mod gc;

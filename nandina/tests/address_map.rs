@@ -12,8 +12,8 @@ use nandina::space::{Budget, Extent, Moves};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 
 const CODEC: Codec = Codec {
-    seal: |layout, page, header| layout.seal(page, header),
-    check: |layout, page| layout.open(page).map(drop),
+    seal: |layout, page, header, _| layout.seal(page, header),
+    check: |layout, page, _| layout.open(page).map(drop),
     reads_max: 1,
 };
 

@@ -20,15 +20,24 @@ const ELSEWHERE: &[&str] = &["firmware/src"];
 
 /// A folder of the library and the modules that its files may name.
 const MODULES: &[(&str, &[&str])] = &[
-    ("flash", &["flash"]),
-    ("node", &["bytes", "node"]),
+    ("flash", &["checksum", "flash"]),
+    ("node", &["checksum", "bytes", "node"]),
     ("blocks", &["bytes", "flash", "blocks"]),
-    ("log", &["bytes", "flash", "node", "error", "blocks", "log"]),
+    ("log", &["checksum", "bytes", "flash", "node", "error", "blocks", "log"]),
     ("gc", &["flash", "error", "log", "gc"]),
     ("cache", &["bytes", "flash", "node", "cache"]),
-    ("space", &["bytes", "flash", "node", "error", "blocks", "cache", "log", "gc", "space"]),
+    (
+        "space",
+        &["checksum", "bytes", "flash", "node", "error", "blocks", "cache", "log", "gc", "space"],
+    ),
     ("place", &["bytes", "flash", "node", "error", "blocks", "cache", "log", "space", "place"]),
-    ("tree", &["bytes", "flash", "node", "error", "blocks", "log", "gc", "space", "place", "tree"]),
+    (
+        "tree",
+        &[
+            "checksum", "bytes", "flash", "node", "error", "blocks", "log", "gc", "space", "place",
+            "tree",
+        ],
+    ),
 ];
 
 fn root() -> PathBuf {

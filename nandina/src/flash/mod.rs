@@ -88,6 +88,19 @@ pub trait Flash {
         true
     }
 
+    /// The checksum of a page: CRC-32C over `pieces`, as if they were one.
+    ///
+    /// Called once for each page that is read or programmed, after its read or before its program.
+    /// (Castagnoli; polynomial 0x1EDC6F41, reflected, initial value and final inversion
+    /// 0xFFFFFFFF.) A driver for a microcontroller whose CRC unit can compute it may replace the
+    /// default; it must return the same, or pages that other drivers wrote cannot be read.
+    ///
+    /// Default: computed, on hosts (feature `std` of this library) by the processor's instruction,
+    /// else with a table of 1 KiB.
+    fn checksum(&mut self, pieces: &[&[u8]]) -> u32 {
+        crate::checksum::of(pieces)
+    }
+
     /// Reads the main data and the start of the spare area of `page`.
     ///
     /// `main` is [`Geometry::page_bytes`] long (rule 4); `spare` receives the first `spare.len()`
@@ -189,6 +202,10 @@ impl<F: Flash + ?Sized> Flash for &mut F {
 
     fn reports_corrections(&self) -> bool {
         (**self).reports_corrections()
+    }
+
+    fn checksum(&mut self, pieces: &[&[u8]]) -> u32 {
+        (**self).checksum(pieces)
     }
 
     fn read(

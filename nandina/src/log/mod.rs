@@ -34,6 +34,7 @@ use victim::SpareWithHint;
 use weak::Weak;
 
 use crate::blocks::{Blocks, NO_BLOCK, Victims};
+use crate::checksum::Sum;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber};
 use crate::node::{Medium, PageFault, PageHeader, PageLayout, SESSION_START};
@@ -48,10 +49,10 @@ const FAILURES_MIN: u32 = 8;
 
 /// How an owner seals and checks its pages.
 pub struct Codec {
-    /// Writes the header and the checksum of a page.
-    pub seal: fn(&PageLayout, &mut [u8], &PageHeader),
-    /// Checks a page that was read from the chip.
-    pub check: fn(&PageLayout, &[u8]) -> Result<(), PageFault>,
+    /// Writes the header and the checksum of a page; the last argument computes the checksum.
+    pub seal: fn(&PageLayout, &mut [u8], &PageHeader, &mut Sum<'_>),
+    /// Checks a page that was read from the chip; the last argument computes its checksum.
+    pub check: fn(&PageLayout, &[u8], &mut Sum<'_>) -> Result<(), PageFault>,
     /// Attempts to read one page before it counts as unreadable.
     pub reads_max: u32,
 }
@@ -455,7 +456,8 @@ impl<'b, F: Flash> Log<'b, F> {
             Source::Frame(frame) => self.frames.bytes_mut(*frame),
             Source::Bytes(bytes) => bytes,
         };
-        (self.codec.seal)(&layout, bytes, &header);
+        let flash = &mut self.flash;
+        (self.codec.seal)(&layout, bytes, &header, &mut |pieces| flash.checksum(pieces));
         let (main, spare) = bytes.split_at(layout.page_bytes());
         self.operations += 1;
         let mut with_hint = [0; size_of::<SpareWithHint>()];
@@ -553,7 +555,8 @@ impl<'b, F: Flash> Log<'b, F> {
         let header = self.header_of(label, self.sequence, 0);
         let layout = self.layout();
         let bytes = self.frames.bytes_mut(frame);
-        (self.codec.seal)(&layout, bytes, &header);
+        let flash = &mut self.flash;
+        (self.codec.seal)(&layout, bytes, &header, &mut |pieces| flash.checksum(pieces));
         let (main, spare) = bytes.split_at(layout.page_bytes());
         self.operations += 1;
         self.flash.rewrite(page, main, spare).map_err(Fault::Device)?;

@@ -93,7 +93,9 @@ impl<F: Flash> Log<'_, F> {
                     if reading == Reading::Corrected {
                         self.note_weak(page);
                     }
-                    return Ok((self.codec.check)(&layout, self.frames.bytes(frame)));
+                    let (flash, bytes) = (&mut self.flash, self.frames.bytes(frame));
+                    let mut sum = |pieces: &[&[u8]]| flash.checksum(pieces);
+                    return Ok((self.codec.check)(&layout, bytes, &mut sum));
                 }
                 Err(error) if error.kind() == ErrorKind::Uncorrectable => {}
                 Err(error) => return Err(Fault::Device(error)),

@@ -7,9 +7,10 @@
 use super::Log;
 use crate::blocks::Victims;
 use crate::bytes::Bits;
+use crate::checksum;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, Geometry};
-use crate::node::{HEADER_BYTES, checksum};
+use crate::node::HEADER_BYTES;
 
 /// The most pages of a block for which a hint is written.
 const HINTED_MAX: usize = 512;

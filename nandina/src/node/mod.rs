@@ -3,7 +3,6 @@
 //! This module reads no chip and does not know how a tree changes.
 
 pub mod appended;
-pub(crate) mod checksum;
 mod gaps;
 mod header;
 mod page;

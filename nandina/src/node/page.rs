@@ -5,7 +5,8 @@
 //! bytes of the main data.
 
 use super::header::{Fields, field};
-use super::{HEADER_BYTES, Medium, PageHeader, Shape, VERSION, appended, checksum};
+use super::{HEADER_BYTES, Medium, PageHeader, Shape, VERSION, appended};
+use crate::checksum::{self, Sum};
 
 /// The end of the sequence numbers: no chip survives this many programs.
 ///
@@ -76,15 +77,21 @@ impl PageLayout {
 
     /// Writes the header of `frame` and its checksum.
     pub fn seal(&self, frame: &mut [u8], header: &PageHeader) {
-        self.seal_as(frame, header, header.medium.appended);
+        self.seal_as(frame, header, header.medium.appended, &mut checksum::of);
     }
 
     /// As [`seal`](Self::seal), for pages whose records are appended or not.
     #[inline]
-    pub(crate) fn seal_as(&self, frame: &mut [u8], header: &PageHeader, appended: bool) {
+    pub(crate) fn seal_as(
+        &self,
+        frame: &mut [u8],
+        header: &PageHeader,
+        appended: bool,
+        sum: &mut Sum<'_>,
+    ) {
         self.write_header(frame, header);
         // Content that cannot be sealed cannot be opened either.
-        let checksum = self.checksum(frame, appended).unwrap_or(0);
+        let checksum = self.checksum(frame, appended, sum).unwrap_or(0);
         let at = self.area_bytes() + field::CHECKSUM.start;
         frame[at..at + field::CHECKSUM.len()].copy_from_slice(&checksum.to_le_bytes());
     }
@@ -104,14 +111,19 @@ impl PageLayout {
 
     /// Checks a page that was read from the medium, and returns its header.
     pub fn open(&self, frame: &[u8]) -> Result<PageHeader, PageFault> {
-        self.check_as(frame, true).map(|()| self.header(frame))
+        self.check_as(frame, true, &mut checksum::of).map(|()| self.header(frame))
     }
 
     /// Checks a page that was read from the medium.
     ///
     /// If `appended` is false, pages of appended records are rejected.
     #[inline]
-    pub(crate) fn check_as(&self, frame: &[u8], appended: bool) -> Result<(), PageFault> {
+    pub(crate) fn check_as(
+        &self,
+        frame: &[u8],
+        appended: bool,
+        sum: &mut Sum<'_>,
+    ) -> Result<(), PageFault> {
         let header = self.fields(frame);
         if !header.has_magic() {
             let erased = frame.iter().all(|&byte| byte == 0xFF);
@@ -129,7 +141,7 @@ impl PageLayout {
         if appended && frame[self.area_bytes() + field::APPENDED.start] > 1 {
             return Err(PageFault::Damaged);
         }
-        if self.checksum(frame, is_appended && appended) != Some(header.checksum()) {
+        if self.checksum(frame, is_appended && appended, sum) != Some(header.checksum()) {
             return Err(PageFault::Damaged);
         }
         if header.sequence() >= SEQUENCE_END { Err(PageFault::Damaged) } else { Ok(()) }
@@ -167,14 +179,14 @@ impl PageLayout {
 
     /// The checksum of the page in `frame`, or `None` if it cannot be a page.
     #[inline]
-    fn checksum(&self, frame: &[u8], appended: bool) -> Option<u32> {
+    fn checksum(&self, frame: &[u8], appended: bool, sum: &mut Sum<'_>) -> Option<u32> {
         let (area, header) = frame.split_at(self.area_bytes());
         let header = &header[field::CHECKSUM.end..HEADER_BYTES];
         if !appended {
-            return Some(checksum::of(&[area, header]));
+            return Some(sum(&[area, header]));
         }
         let [head, records] = appended::sealed(area, &self.appended_shape(frame)?).ok()?;
-        Some(checksum::of(&[head, records, header]))
+        Some(sum(&[head, records, header]))
     }
 
     /// The shape of the node of appended records in `frame`, if it can be one.

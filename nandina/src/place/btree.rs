@@ -1,13 +1,14 @@
-//! `btree`: the B-tree that is updated in place, on devices that replace a page whatever it holds:
-//! an SD card or another block device, or a chip that erases single pages (VMTree paper, section
-//! 4.6).
+//! `btree`: a B-tree updated in place, on devices that can rewrite any page.
 //!
-//! The paper's rewrites the page itself, and power that fails meanwhile takes the page with it.
-//! Here a logical page is two pages that are written in turn, so an update is still one program and
-//! a cut leaves the state of before. A division writes the upper half to a free logical page, then
-//! the parent, which commits; the lower half is trimmed wherever it is read. Half of the device is
-//! the price. The root always stands in the first logical page, and the second one tells which
-//! pages do not count because they may be torn.
+//! Such a device is an SD card or another block device, or a chip that erases single pages (VMTree
+//! paper, section 4.6).
+//!
+//! The paper's B-tree rewrites the page itself, so a power failure during the write destroys the
+//! page. Here each logical page has two shadow pages that are written alternately, so an update is
+//! still one program and a cut leaves the previous state intact. A split writes the upper half to a
+//! free logical page, then the parent, which commits; the lower half is trimmed wherever it is
+//! read. The price is half of the device. The root is always stored in the first logical page. The
+//! second one lists the sequence numbers of pages that do not count because they may be torn.
 
 use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::Fault;
@@ -73,7 +74,7 @@ impl Placement for BTree {
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
         let upper = space.replace_free(right, level, records)?;
-        // The root's place is the new root's.
+        // The new root takes the logical page of the old one.
         let lower =
             if name == ROOT_TWIN { space.replace_free(left, level, records)? } else { name };
         Ok((lower, upper))

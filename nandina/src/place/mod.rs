@@ -1,10 +1,10 @@
-//! How a changed node reaches flash: one file for each system, and the registry of them all.
+//! How a changed node reaches flash: one file for each system, and their registry.
 //!
-//! The tree works on the nodes of one root-to-leaf path, from the leaf upwards. For each changed
-//! node it asks the placement to put it somewhere, and learns the pointer that the parent must
-//! take. The page with the root is programmed last: that is the commit point of an operation.
+//! The tree works on the nodes of one root-to-leaf path, from the leaf upwards. It hands each
+//! changed node to the store, which writes it and returns the pointer for the parent. The page with
+//! the root is programmed last: that is the commit point of an operation.
 //!
-//! A placement knows levels and page buffers. It never knows keys, and never decides what changes.
+//! A store knows levels and page buffers. It never knows keys, and never decides what changes.
 
 mod btree;
 mod mu;
@@ -27,45 +27,48 @@ use crate::flash::{Flash, Needs};
 use crate::node::{Medium, Node, NodeMut, PageLayout, SAME_PAGE, Shape};
 use crate::space::{Kind, Space};
 
-/// Why a placement could not write: it hands on what [`Space`] answered.
+/// The error of a store: it passes on the fault that [`Space`] returned.
 pub type PlaceFault<F> = crate::error::Fault<<F as Flash>::Error>;
 
-/// What the registry says of a system.
+/// What the registry records about a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Description {
-    /// The name by which programs choose it.
+    /// The key by which programs select the system.
     pub key: &'static str,
-    /// The name that people use.
+    /// The name shown to people.
     pub name: &'static str,
     /// One line on how a changed node reaches flash.
     pub summary: &'static str,
-    /// Paper and section.
+    /// The source: paper and section.
     pub source: &'static str,
-    /// What it needs of a chip.
+    /// What the system needs of a chip.
     pub needs: Needs,
-    /// Its number on the medium. It is never given to another system.
+    /// The system's number on the medium, never given to another system.
     pub code: u8,
-    /// Fewest page buffers it can work with.
+    /// Fewest page buffers that the system can work with.
     pub buffers_min: usize,
     /// Page buffers with which a tree of height three reads no page twice.
     pub buffers_default: usize,
-    /// Each change writes new pages up to the root, and the root commits it. A write cache and
-    /// checkpoints need that.
+    /// Each change writes new pages up to the root, and the root commits it.
+    ///
+    /// A write cache and checkpoints need that.
     pub writes_paths: bool,
-    /// It keeps a table of virtual mappings,
-    /// [`Options::mapping_bytes`](crate::Options::mapping_bytes) large.
+    /// The system keeps a table of virtual mappings.
+    ///
+    /// [`Options::mapping_bytes`](crate::Options::mapping_bytes) is its size.
     pub maps: bool,
-    /// Nodes are replaced in place, on logical pages that are kept twice. Nothing is erased or
-    /// collected.
+    /// Nodes are replaced in place, on logical pages with two shadow pages each.
+    ///
+    /// Nothing is erased or collected.
     pub in_place: bool,
-    /// Records are appended to pages that were programmed before.
+    /// Records are appended to pages that are already programmed.
     pub appends: bool,
 }
 
-/// The nodes of one level in a tree of one height.
+/// A level of nodes in a tree of a given height.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Level {
-    /// 1 for leaves.
+    /// The level; leaves are at level 1.
     pub level: u8,
     /// Height of the tree; a node at this level is the root.
     pub height: u8,
@@ -73,42 +76,45 @@ pub struct Level {
     pub shape: Shape,
 }
 
-/// What a placement has to know of a node that it puts somewhere.
+/// What a store has to know about a node that it writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
-    /// The pointer by which the parent knows the node, if it has a parent that does.
+    /// The pointer by which the parent refers to the node; `None` for a new node.
     pub name: Option<u32>,
-    /// The parent has to take a new pointer, wherever the node goes.
+    /// The parent must take a new pointer, so the node may not keep the old one.
     pub leave: bool,
 }
 
 impl Origin {
-    /// A node that no parent knows.
+    /// A node to which no parent refers yet.
     pub const NEW: Self = Self { name: None, leave: true };
 }
 
-/// A node that was divided.
+/// A node that was split.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Halves {
-    /// The pointer by which the parent knows the node.
+    /// The pointer by which the parent refers to the node.
     pub name: u32,
     /// The page buffer of the lower half.
     pub left: usize,
-    /// The page buffer of the upper half, which lies at the same place in it.
+    /// The page buffer of the upper half, which occupies the same range in it.
     pub right: usize,
 }
 
-/// Where a node is found from now on.
+/// Where a written node is found from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Put {
-    /// By the pointer that its parent has. No parent changes: the update is committed.
+    /// By the pointer that its parent already has.
+    ///
+    /// No parent changes, so the update is committed.
     Stays,
-    /// By this pointer, which the parent must take.
+    /// By this pointer, which the parent must store.
     At(u32),
 }
 
-/// The page buffer of a node of `level`, where the root has the last one for itself and the other
-/// levels share the rest in turn.
+/// The default page buffer for a node of `level`.
+///
+/// The root has the last one to itself; the other levels share the rest in turn.
 pub(crate) const fn seat(level: u8, height: u8, buffers: usize) -> usize {
     if level == height { buffers - 1 } else { (level as usize - 1) % (buffers - 1) }
 }
@@ -118,76 +124,89 @@ const fn spare_seat(level: u8, height: u8, buffers: usize) -> usize {
     if level == height { 0 } else { level as usize % (buffers - 1) }
 }
 
-/// A way to write a tree down.
+/// A way to store a tree: decides where a changed node is written.
 pub trait Placement: Default {
-    /// What it asks of the space that it writes to.
+    /// What the system requires of the space that it writes to.
     type Kind: Kind;
 
-    /// What the registry says of it.
+    /// What the registry records about the system.
     const DESCRIPTION: Description;
 
-    /// A node that is divided need not be written at once: what it holds from its upper neighbour's
-    /// first key on is not its own any more, and is trimmed wherever the node is read. So the
-    /// parent, which is written alone and last, commits a division.
+    /// Reads trim a node to the records below its upper neighbour's first key.
+    ///
+    /// So the lower half of a split need not be written at once, and the parent, which is written
+    /// alone and last, commits the split.
     const TRIMS: bool = false;
 
-    /// What is put anew supersedes the page of before. Else the placement says what it supersedes.
+    /// Writing a node makes its previous page obsolete.
+    ///
+    /// If `false`, the store calls `Space::retire` itself.
     const RETIRES: bool = true;
 
-    /// The lower half of a divided node stays where it is, untouched.
+    /// The lower half of a split node stays where it is, untouched.
     const LEFT_STAYS: bool = false;
 
-    /// The bytes of a node of `level` in the node area of a page, in a tree of `height`. Default:
-    /// all of them.
+    /// The range of a node of `level` in a page's node area, in a tree of `height`.
+    ///
+    /// Default: the whole area.
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {
         let _ = (level, height);
         0..area_bytes
     }
 
-    /// Pages that a path from the root to a leaf takes when all of its nodes change. Default: one
-    /// for each node.
+    /// Pages that a root-to-leaf path takes when all of its nodes change.
+    ///
+    /// Default: one page for each node.
     fn path_pages(height: u8) -> u32 {
         height.into()
     }
 
-    /// The page buffer that an update's descent reads a node of `level` into. Default: the one it
-    /// works in.
+    /// The page buffer into which an update's descent reads a node of `level`.
+    ///
+    /// Default: the [`working`](Self::working) buffer.
     fn reading(level: u8, height: u8, buffers: usize) -> usize {
         Self::working(level, height, buffers)
     }
 
-    /// The page buffer in which an update works on the node of `level`. Default: the root has the
-    /// last one for itself, the other levels share the rest in turn.
+    /// The page buffer in which an update works on the node of `level`.
+    ///
+    /// Default: the root has the last one to itself, the other levels share the rest in turn.
     fn working(level: u8, height: u8, buffers: usize) -> usize {
         seat(level, height, buffers)
     }
 
-    /// The page buffer in which the upper half of a node of `level` is made, and its children are
-    /// copied. Default: the one beside that in which an update works.
+    /// The page buffer for the upper half of a node of `level`, or a child's copy.
+    ///
+    /// Default: the one beside the [`working`](Self::working) buffer.
     fn spare(level: u8, height: u8, buffers: usize) -> usize {
         spare_seat(level, height, buffers)
     }
 
-    /// An update begins; the lowest node that it changes is at `lowest`. Default: nothing has to be
-    /// done.
+    /// Called when an update begins whose lowest changed node is at level `lowest`.
+    ///
+    /// Default: does nothing.
     fn begin<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, lowest: u8) {
         let _ = (space, lowest);
     }
 
-    /// The descent of an update came past the node of `level`, which `page` holds. Default: nothing
-    /// has to be done.
+    /// Called after an update's descent has read the node of `level` on `page`.
+    ///
+    /// Default: does nothing.
     fn take<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: Level, page: u32) {
         let _ = (space, level, page);
     }
 
-    /// The path has no node at `level` or below any more. Default: nothing has to be done.
+    /// Called when the path has lost its nodes at `level` and below, which are empty.
+    ///
+    /// Default: does nothing.
     fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
         let _ = (space, level);
     }
 
-    /// The node of `level` is finished: puts it somewhere and answers how its parent finds it. A
-    /// root is programmed, with the number of `records` in the index, and commits the update; so
-    /// does what [`Stays`](Put::Stays).
+    /// Writes the finished node of `level` and returns how its parent finds it.
+    ///
+    /// A root is programmed with the number of `records` in the index and commits the update. A
+    /// node that [`Stays`](Put::Stays) commits it as well.
     fn put<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
@@ -196,7 +215,9 @@ pub trait Placement: Default {
         records: u32,
     ) -> Result<Put, PlaceFault<F>>;
 
-    /// The node of `level`, not a root, was divided. Puts both halves and answers their pointers.
+    /// Writes both halves of a split node of `level` and returns their pointers.
+    ///
+    /// The node is not a root, or no longer one.
     fn put_halves<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
@@ -205,14 +226,17 @@ pub trait Placement: Default {
         records: u32,
     ) -> Result<(u32, u32), PlaceFault<F>>;
 
-    /// The pointer by which the parent of the page with this node area knows it, if it is not its
-    /// number.
+    /// The logical address in the node area of a page, if it has one.
+    ///
+    /// It is the pointer by which the parent refers to the page, where that is not the page number.
     fn name_in(area: &[u8]) -> Option<u32> {
         let _ = area;
         None
     }
 
-    /// Programs the page in `frame`, whose lowest node is of `level`, elsewhere and as it is.
+    /// Programs the unchanged page in `frame` elsewhere, and returns the new page.
+    ///
+    /// Its lowest node is of `level`.
     fn copy<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
@@ -224,7 +248,7 @@ pub trait Placement: Default {
     }
 }
 
-/// Reads the node of `level` in page buffer `frame`, or nothing if the bytes are no node.
+/// The node of `level` in page buffer `frame`, or `None` if the bytes are no node.
 pub(crate) fn node_in<'s, S: Placement, F: Flash>(
     space: &'s Space<'_, F, S::Kind>,
     frame: usize,
@@ -234,8 +258,10 @@ pub(crate) fn node_in<'s, S: Placement, F: Flash>(
     Node::parse(&space.log.frames.bytes(frame)[extent], level.shape)
 }
 
-/// Changes the pointers in the inner nodes of a page that is written by system `S`, whose lowest
-/// node is of level `lowest`, and which holds the root of a tree of `height` unless that is 0.
+/// Applies `to` to the pointers in the inner nodes of a page of system `S`.
+///
+/// `lowest` is the level of the page's lowest node. `height` is that of the tree if the page holds
+/// its root, else 0.
 pub(crate) fn relink<S: Placement>(
     bytes: &mut [u8],
     layout: &PageLayout,
@@ -245,8 +271,7 @@ pub(crate) fn relink<S: Placement>(
     to: &Resolve<'_>,
 ) {
     let shape = Shape::inner(medium.key_bytes.into());
-    // Below a root, what a node takes does not depend on the height, and no page holds so many
-    // levels.
+    // Below a root, the extent of a node does not depend on the height; no page holds 16 levels.
     let (top, tree) = if height > 0 { (height, height) } else { (16, u8::MAX) };
     let first = S::extent(layout.area_bytes(), lowest, tree);
     for level in lowest.max(2)..=top {
@@ -264,7 +289,7 @@ pub(crate) fn relink<S: Placement>(
     }
 }
 
-/// The node of `level` in page buffer `frame`, to change.
+/// The node of `level` in page buffer `frame`, for changes.
 pub(crate) fn node_mut_in<'s, S: Placement, F: Flash>(
     space: &'s mut Space<'_, F, S::Kind>,
     frame: usize,

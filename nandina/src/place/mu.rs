@@ -1,5 +1,6 @@
-//! `mu`: μ-Tree. All nodes of a path stand in one page, so that an update programs one page
-//! (μ-Tree paper, section 3).
+//! `mu`: the μ-Tree. All nodes of a path share a page, so an update programs one.
+//!
+//! See the μ-Tree paper, section 3.
 //!
 //! ```text
 //! height 1   | root = leaf                                   |
@@ -8,17 +9,18 @@
 //! height 4   |root|  3   | level 2   | leaf                  |
 //! ```
 //!
-//! The leaf takes half of the page, each level above half of what its children take, and the root
-//! its level's share twice (Algorithm 1). So only the root's place depends on the height.
+//! The leaf takes half of the page, each level above takes half of what its children take, and the
+//! root takes its level's share twice (Algorithm 1). So only the root's place depends on the
+//! height.
 //!
 //! *Descendant-ancestor relationship*: a page holds a node and, above it, only direct ancestors of
-//! it. If the lowest node of a page is unreachable, so is the whole page. When a node is divided,
-//! the half that points into the page being filled stays with it; this is the swap of Algorithm 4,
-//! line 28. A pointer to a child in the same page is [`SAME_PAGE`], so a page is never told its own
-//! number.
+//! it. If the lowest node of a page is unreachable, so is the whole page. When a node is split, the
+//! half that points into the page being filled stays with it; this is the swap of Algorithm 4, line
+//! 28. A pointer to a child in the same page is [`SAME_PAGE`], so a page never has to contain its
+//! own number.
 //!
-//! The paper divides the root as soon as it is full (Algorithm 3, line 4); here it is divided when
-//! the next child comes, as every other node is. The pages written are the same.
+//! The paper splits the root as soon as it is full (Algorithm 3, line 4). Here the root is split
+//! when the next child arrives, as every other node is. The pages written are the same.
 
 use core::ops::Range;
 

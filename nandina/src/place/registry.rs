@@ -1,14 +1,13 @@
-//! The one registry of systems. A system that is added here is under every test, benchmark and
-//! report.
+//! The registry of systems: every test, benchmark and report covers all of them.
 
 use super::{BTree, Description, Mu, Placement, Vm, VmOw, Wandering};
 
-/// Something to do with a system that is chosen by name.
+/// An action that runs with a system selected by its key.
 pub trait Visitor {
-    /// What it answers.
+    /// The result of the action.
     type Output;
 
-    /// Does it with the system `S`.
+    /// Runs the action with the system `S`.
     fn visit<S: Placement + 'static>(self) -> Self::Output;
 }
 
@@ -17,7 +16,7 @@ macro_rules! registry {
         /// Every system, in the order in which programs list them.
         pub const SYSTEMS: &[Description] = &[$(<$system>::DESCRIPTION),+];
 
-        /// Does `visitor`'s work with the system named `key`, if there is one.
+        /// Runs `visitor` with the system whose key is `key`, if there is one.
         pub fn visit<V: Visitor>(key: &str, visitor: V) -> Option<V::Output> {
             $(if key == <$system>::DESCRIPTION.key {
                 return Some(visitor.visit::<$system>());
@@ -27,7 +26,9 @@ macro_rules! registry {
     };
 }
 
-/// The name of the system with this number on the medium ([`Description::code`]), if there is one.
+/// The key of the system with this number on the medium, if there is one.
+///
+/// The number is [`Description::code`].
 pub fn key_of(code: u8) -> Option<&'static str> {
     SYSTEMS.iter().find(|system| system.code == code).map(|system| system.key)
 }

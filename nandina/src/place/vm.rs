@@ -1,18 +1,21 @@
-//! `vm`: VMTree. A changed node goes to the next page, and a mapping in RAM leads from the pointer
-//! in its parent to it, so that the parent need not be written (VMTree paper, sections 4.2 and
-//! 4.4).
+//! `vm`: the VMTree. Mappings in RAM lead from old pointers to new pages of nodes.
+//!
+//! A changed node is written to the next page, and a mapping leads to it from the pointer in its
+//! parent, so the parent need not be written (VMTree paper, sections 4.2 and 4.4).
 //!
 //! The parent is written when the table has no room for a mapping, when enough of its children have
-//! one, when it takes in the upper half of a divided child, or when the block that holds a child is
-//! collected. It then takes the places of all of its children, whose mappings go (they are
-//! *folded*).
+//! one, when it takes in the upper half of a split child, or when the block that holds a child is
+//! collected. It then stores the current pages of all of its children, and their mappings are
+//! removed (they are *flushed*).
 //!
 //! ```text
 //! | node | name: u32 |   the pointer by which the parent knows the node, or all ones if that is its page
 //! ```
 //!
-//! The root is known in RAM and never mapped. Each page that is put under its name commits an
-//! operation, as a root does; a mount finds the mappings again by reading the names of all pages.
+//! `name` is the node's *logical address*: the page number by which its parent refers to it. The
+//! root is known in RAM and never mapped. Each page that is written under its logical address
+//! commits an operation, as a root does. A mount recovers the mappings by reading the logical
+//! addresses of all pages.
 
 use core::ops::Range;
 
@@ -28,7 +31,7 @@ pub struct Vm;
 
 const NAME_BYTES: usize = 4;
 
-/// The name of a node whose parent points to its page.
+/// In place of a logical address: the parent points to the node's page.
 const NO_NAME: u32 = u32::MAX;
 
 impl Vm {
@@ -39,7 +42,7 @@ impl Vm {
             .copy_from_slice(&name);
     }
 
-    /// The node in `frame` takes the places of its children, whose mappings go.
+    /// Flushes mappings: the node in `frame` takes the current pages of its children.
     fn fold<F: Flash>(space: &mut Space<'_, F, Maps>, frame: usize, level: Level) {
         if level.level == 1 || space.mappings.len() == 0 {
             return;

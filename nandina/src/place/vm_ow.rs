@@ -1,13 +1,15 @@
-//! `vm-ow`: VMTree-OW. A changed record is appended to the page that holds its node, where the chip
-//! can program a page again (VMTree paper, section 4.3). No mapping is needed, for no node moves.
+//! `vm-ow`: VMTree-OW. A changed record is appended to the page of its node.
 //!
-//! Removals let the record's valid bit fall. A node goes to a new page when its page has no slot
-//! left, when it is divided, or when its block is collected; its parent then gets the new pointer
-//! appended in turn.
+//! The chip must be able to program a page again (VMTree paper, section 4.3). No mappings are
+//! needed, because an appended change does not move the node.
 //!
-//! Each program commits what it tells. Of a divided child the parent is told with one program, the
-//! upper half first: if a cut leaves only that, the lower half still stands in the old page and is
-//! trimmed.
+//! A removal clears the record's valid bit. A node is written to a new page when its page has no
+//! slot left, when it is split, or when its block is collected; the new pointer is then appended to
+//! its parent in turn.
+//!
+//! Each program commits the changes that it carries. Both pointers of a split child are appended to
+//! the parent in one program, the upper half first: if a cut leaves only that one, the lower half
+//! is still read from the old page and trimmed.
 
 use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::{Damage, Fault};
@@ -20,12 +22,13 @@ use crate::space::{Appends, Kind, Space};
 #[derive(Default)]
 pub struct VmOw;
 
-/// Images of appended records up to this length are made on the stack, longer ones in another page
-/// buffer.
+/// Largest image of appended records that is built on the stack, in bytes.
+///
+/// Longer ones are built in another page buffer.
 const SHORT_BYTES: usize = 80;
 
 impl VmOw {
-    /// Puts the node in `frame` on a new page.
+    /// Writes the node in `frame` to a new page.
     fn put_whole<F: Flash>(
         space: &mut Space<'_, F, Appends>,
         frame: usize,
@@ -43,7 +46,9 @@ impl VmOw {
         Ok(page)
     }
 
-    /// Tells `page` what has changed in the node in `frame`. Answers whether it could be told.
+    /// Appends the changes of the node in `frame` to `page`.
+    ///
+    /// Returns `false` if that is not possible.
     fn tell<F: Flash>(
         space: &mut Space<'_, F, Appends>,
         frame: usize,

@@ -1,12 +1,14 @@
-//! `wandering`: every node fills a page, and a changed node is written to a new page, and so its
-//! parent must be, up to the root (the B+-tree of JFFS3; μ-Tree paper, section 2.3).
+//! `wandering`: a B+-tree in which every node fills a page of its own.
+//!
+//! A changed node is written to a new page. So its parent must be written as well, and every
+//! ancestor up to the root (the B+-tree of JFFS3; μ-Tree paper, section 2.3).
 
 use super::{Description, Halves, Level, Origin, Placement, Put};
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::space::{Kind, Paths, Space};
 
-/// A B+-tree whose whole path wanders to new pages with each update.
+/// A B+-tree whose whole path moves to new pages with each update.
 #[derive(Default)]
 pub struct Wandering;
 

@@ -6,9 +6,10 @@ use super::kind::PATIENCE;
 use super::memory::Memory;
 use super::{Kind, Space};
 use crate::cache::Cached;
+use crate::checksum;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::node::{PageFault, checksum};
+use crate::node::PageFault;
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Whether page buffers keep their pages from one operation to the next.

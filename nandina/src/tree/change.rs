@@ -1,5 +1,6 @@
-//! Records put and taken out. What a change does to the nodes is carried out in `rewrite.rs`; here
-//! it is found out what has to be done, and whether it may be.
+//! Upserts and removals of single records.
+//!
+//! This file decides what has to be done, and whether it may be; `rewrite.rs` changes the nodes.
 
 use super::Index;
 use super::descend::Path;
@@ -10,15 +11,15 @@ use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
 use crate::place::Placement;
 
-/// What has to be done to put a record.
+/// What has to be done to upsert a record.
 enum Look<E> {
-    /// Nothing: it is there.
+    /// No change: the record is there with this value.
     Same,
-    /// The record at this place gets another value.
+    /// The record at this slot gets another value.
     Replace(usize),
-    /// The record is put at this place.
+    /// The record is inserted at this slot.
     Insert(usize),
-    /// The node of this level is divided first.
+    /// The node of this level is split first.
     Divide(u8),
     /// Nodes are merged first.
     Merge(Sparse),
@@ -26,11 +27,11 @@ enum Look<E> {
     Refused(Fault<E>),
 }
 
-/// What came of a try to change a record.
+/// The outcome of one attempt to change a record.
 enum Step<E> {
-    /// The change is made, and a record is new or was there.
+    /// The change is made; `true` if the record was new, or was there to remove.
     Done(bool),
-    /// Something else had to be written first. There may be less room than before.
+    /// Something else had to be written first, and may have used up room.
     Again,
     /// Nodes are merged first.
     Merge(Sparse),
@@ -39,15 +40,17 @@ enum Step<E> {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Puts a record, replacing the value that `key` had. Answers whether the key is new; nothing
-    /// if the write buffer took it, for then the tree was not asked.
+    /// Inserts a record or replaces the value of `key`.
+    ///
+    /// Returns whether the key was new, or `None` if the write buffer took the change before the
+    /// tree was searched.
     ///
     /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for
-    /// each split. In a tree that was thinned out a split may merge nodes first: at most four times
-    /// that, and one or two reads for each node. A value that is already there costs no program.
-    /// Nothing if the write buffer takes it; the cost of a [`flush`](Self::flush) more if it is
-    /// full. If that flush fails, the change is refused as well and does not wait; the changes that
-    /// waited before still do.
+    /// each split. In a tree that was thinned out, a split may merge nodes first: at most four
+    /// times that, and one or two reads for each node. A value that is already there costs no
+    /// program. No chip operation if the write buffer takes the change; the cost of a
+    /// [`flush`](Self::flush) more if it is full. If that flush fails, the change is refused as
+    /// well and is not buffered; earlier pending changes stay in the buffer.
     pub fn insert(
         &mut self,
         key: &[u8],
@@ -68,11 +71,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let (mut merges, mut first) = (Merges::default(), true);
         loop {
             self.make_room(core::mem::take(&mut first))?;
-            // Room is made while nothing of the change is on the stack.
+            // Room is made before anything of the change is on the stack.
             match self.try_put(key, value, &merges)? {
                 Step::Merge(sparse) => self.merge(sparse, &mut merges)?,
                 Step::Done(new) => {
-                    // What the tree refused before waits no more if it was of this key.
+                    // A change of this key that the tree refused earlier is obsolete.
                     self.batch.forget(key);
                     return Ok(Some(new));
                 }
@@ -82,7 +85,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Puts a record, or makes way for it.
+    /// Upserts a record, unless something else must be done first.
     #[inline(never)]
     fn try_put(
         &mut self,
@@ -115,7 +118,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         })
     }
 
-    /// Nodes from the leaf up that are full.
+    /// Number of full nodes on `path`, counted from the leaf up.
     pub(super) fn full_levels(&self, path: &Path) -> u8 {
         let mut full = 0;
         while full < self.height && path.count(full + 1) >= self.capacity(full + 1) {
@@ -124,8 +127,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         full
     }
 
-    /// The node on `path` that has to be divided by itself before the leaf takes a record at
-    /// `index`: where the parent alone commits a division, it needs room for one.
+    /// The level on `path` to split by itself before the leaf takes a record.
+    ///
+    /// The record goes to slot `index`. Where the parent alone commits a split, the parent needs
+    /// room first.
     pub(super) fn to_divide(&self, path: &Path, index: usize) -> Option<u8> {
         if !S::TRIMS {
             return None;
@@ -140,7 +145,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// What has to be done to put a record into the leaf at the end of `path`.
+    /// Decides what has to be done to upsert a record in the leaf of `path`.
     fn look(
         &mut self,
         path: &Path,
@@ -164,8 +169,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         })
     }
 
-    /// Takes the record of `key` out. Answers whether there was one; nothing if the write buffer
-    /// took the change, for then the tree was not asked. Cost: as a replacing insert.
+    /// Removes the record of `key`.
+    ///
+    /// Returns whether there was one, or `None` if the write buffer took the change before the tree
+    /// was searched. Cost: as a replacing insert.
     pub fn remove(&mut self, key: &[u8]) -> Result<Option<bool>, WriteError<F::Error>> {
         self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
         Ok(self.take_out(key)?)
@@ -184,7 +191,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Takes a record out, or makes way for that.
+    /// Removes a record, unless something else must be written first.
     #[inline(never)]
     fn try_take_out(&mut self, key: &[u8]) -> Result<Step<F::Error>, Fault<F::Error>> {
         let mut path = Path::new();
@@ -199,11 +206,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.rewrite(&mut path, 1, &Edit::Remove { index }, records, None)?;
         }
         self.note_change(&path, height);
-        // What the tree refused waits no more if it was of this key.
+        // A change of this key that the tree refused earlier is obsolete.
         Ok(Step::Done(self.batch.forget(key).unwrap_or(found.is_ok())))
     }
 
-    /// Whether the index can take one more record at the end of `path`, before anything is written.
+    /// Checks that the index can take one more record at the end of `path`.
+    ///
+    /// Called before anything is written.
     pub(super) fn admit(&mut self, path: &Path) -> Result<(), Fault<F::Error>> {
         let divided = u32::from(self.full_levels(path));
         if divided == 0 {
@@ -223,7 +232,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Err(self.space.log.no_room(limit_pages))
     }
 
-    /// The tree was changed along `path`, when it had a height of `before`.
+    /// Withdraws the promises of the write buffer after a change along `path`.
+    ///
+    /// Also notes how many records the root can have. `before` is the height before the change.
     pub(super) fn note_change(&mut self, path: &Path, before: u8) {
         self.batch.grant(0);
         self.batch.set_root_records(match self.height {
@@ -233,15 +244,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         });
     }
 
-    /// The tree may be another one than it was.
+    /// Withdraws the promises of the write buffer: the tree may be a different one.
     pub(super) fn forget_root(&mut self) {
         self.batch.grant(0);
         self.batch.set_root_records(u32::MAX);
     }
 
-    /// Pages that a tree takes which grows to `height`, beside one for each node that is divided: a
-    /// new root's, and that of a root's lower half where the root's own page becomes the new
-    /// root's.
+    /// Pages that a tree of this height takes to grow to `height`.
+    ///
+    /// They come on top of one page for each split node. It is the page of the new root or, if the
+    /// new root takes the old root's page, that of the lower half.
     pub(super) fn pages_to_grow(&self, height: u8) -> u32 {
         if S::DESCRIPTION.in_place {
             return u32::from(height - self.height);
@@ -249,16 +261,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         S::path_pages(height) - S::path_pages(self.height)
     }
 
-    /// Pages that may be valid in a tree that grows to `height` and `inner_nodes`, and pages that
-    /// mappings may need beside them at some step on the way. What may wait in the write buffer and
-    /// what may be changed at once are measured by it alike.
+    /// The page limit of a tree that grows to `height` and `inner_nodes`, and a margin.
+    ///
+    /// The first is the number of pages that may be valid. The second counts the pages that
+    /// mappings may need beside them at some step on the way. Buffered changes and immediate ones
+    /// are checked against the same limit.
     pub(super) fn limit_and_beside(&self, height: u8, inner_nodes: u32) -> (u32, u32) {
         let limit_pages = if (height, inner_nodes) == (self.height, self.inner_nodes) {
             self.budget.limit_pages
         } else {
             self.budget_for(height, inner_nodes).limit_pages
         };
-        // A name that the change adds, and the places of all inner nodes.
+        // One logical address that the change adds, and the table places of all inner nodes.
         let beside = if S::DESCRIPTION.maps { 1 + self.kept_until(inner_nodes) } else { 0 };
         (limit_pages, beside)
     }

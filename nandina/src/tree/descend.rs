@@ -1,4 +1,6 @@
-//! The way from the root down to a node, for reading or for a change. Nothing is written here.
+//! The way from the root down to a node, for reading or for a change.
+//!
+//! Nothing is written here.
 
 use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
@@ -16,10 +18,9 @@ pub struct Path {
     lowest: [u8; HEIGHT_MAX as usize],
     /// The page buffer that holds the last node.
     pub frame: usize,
-    /// Every step took the last child: the last node is at the right edge of the tree.
+    /// Every step took the last child: the last node is at the right edge.
     pub right_edge: bool,
-    /// Changes in the write buffer whose keys are below those of the nodes to the right of the
-    /// path.
+    /// Number of pending changes whose keys are below the nodes right of the path.
     pub waiting: usize,
 }
 
@@ -41,7 +42,7 @@ impl Path {
         self.pages[level as usize - 1]
     }
 
-    /// Which child of the node of `level` was taken.
+    /// The slot of the child that was taken in the node of `level`.
     pub const fn slot(&self, level: u8) -> usize {
         self.slots[level as usize - 1] as usize
     }
@@ -82,12 +83,12 @@ pub enum Toward<'k> {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Brings the node of `level` on `path` into a page buffer, to read.
+    /// Reads the node of `level` on `path` into a page buffer.
     pub(super) fn visit(&mut self, path: &mut Path, level: u8) -> Result<usize, Fault<F::Error>> {
         self.enter(path, level, None)
     }
 
-    /// The page buffer into which a node of `level` is read that is in none.
+    /// The page buffer into which a node of `level` is read if no buffer holds it.
     pub(super) fn visiting(&self, level: u8) -> usize {
         let buffers = self.space.log.frames.count();
         if self.space.keeps_pages() {
@@ -97,7 +98,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// The page of the child at `slot` of the node of `level` in `frame`, which is on `page`.
+    /// The page of the child at `slot` of the node of `level` in `frame`, on `page`.
     pub(super) fn child(
         &self,
         page: u32,
@@ -122,7 +123,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(pointer)
     }
 
-    /// Goes from the root to the node of level `stop` that `key` belongs to.
+    /// Descends from the root to the node of level `stop` that `key` belongs to.
     #[inline]
     pub(super) fn descend(
         &mut self,
@@ -136,8 +137,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.descend_from(path, self.height, stop, Toward::Key(key), change)
     }
 
-    /// Begins a change: goes to the node that `key` belongs to and gives each node to the
-    /// placement.
+    /// Begins a change: descends toward `key` and passes each node to the store.
     #[inline(never)]
     pub(super) fn descend_to_change(
         &mut self,
@@ -150,7 +150,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.descend(path, key, stop, true)
     }
 
-    /// Goes from the node of level `from`, whose page stands in `path`, down to level `stop`.
+    /// Descends from level `from`, whose page is in `path`, to level `stop`.
     pub(super) fn descend_from(
         &mut self,
         path: &mut Path,
@@ -185,8 +185,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Notes in `path` which child of the node of `level` in `frame` is taken, and what waits below
-    /// its upper neighbour. Answers the child's page; that of a leaf means nothing.
+    /// Notes in `path` which child of the node of `level` in `frame` is taken.
+    ///
+    /// Also notes how many pending changes are below the child's upper neighbour. Returns the page
+    /// of the child; for a leaf the result has no meaning.
     #[inline(never)]
     fn choose_child(
         &self,

@@ -1,4 +1,6 @@
-//! A full node becomes two, in page buffers. Nothing is put here.
+//! Splitting a full node into two, in page buffers.
+//!
+//! Nothing is written here.
 
 use super::Index;
 use crate::error::{Damage, Fault};
@@ -6,8 +8,9 @@ use crate::flash::Flash;
 use crate::node::{Node, NodeMut};
 use crate::place::Placement;
 
-/// Keys of a node that was divided, which outlive it: they stand in the caller's RAM, not on the
-/// stack.
+/// Keys of a node that was split, which must outlive it.
+///
+/// They are stored in the caller's RAM, not on the stack.
 #[derive(Default)]
 pub struct Separator<'b>(&'b mut [u8]);
 
@@ -38,19 +41,20 @@ impl<'b> Separator<'b> {
     }
 }
 
-/// A record to put.
+/// A record to insert.
 pub struct Record<'r> {
-    /// Its place in the node.
+    /// Its slot in the node.
     pub index: usize,
-    /// Its key, or nothing for the separator of a divided child.
+    /// Its key, or `None` for the separator of a split child.
     pub key: Option<&'r [u8]>,
     pub payload: &'r [u8],
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Puts a record into the node of `level`, or divides the node: then its lower half stays in
-    /// the working buffer, its upper half goes to the last one, and `separator` becomes the first
-    /// keys of them. Answers whether the node was divided.
+    /// Inserts a record into the node of `level`, or splits the node to make room.
+    ///
+    /// After a split the lower half is in the working buffer and the upper half in the spare one,
+    /// and `separator` holds their first keys. Returns whether the node was split.
     #[inline(always)]
     pub(super) fn insert_or_divide(
         &mut self,
@@ -66,7 +70,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.divide(level, count, Some(record), right_edge, separator)
     }
 
-    /// Puts a record into the node of `level`. Answers whether there was room.
+    /// Inserts a record into the node of `level`.
+    ///
+    /// Returns `false` if the node is full.
     #[inline(never)]
     fn insert_if_room(
         &mut self,
@@ -83,19 +89,20 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(has_room)
     }
 
-    /// Records in the node of `level`, which is to be divided.
+    /// Records in the node of `level`, which is to be split.
     #[inline(never)]
     pub(super) fn count_to_divide(&self, level: u8) -> Result<usize, Fault<F::Error>> {
         let count = self.node(self.working(level), level)?.count();
-        // The halves of a larger node would not fit where they go.
+        // The halves of a larger node would not fit into their new ranges.
         if count > self.capacity(level) || count < 2 {
             return Err(self.corrupt(self.working(level), Damage::NodeTooFull));
         }
         Ok(count)
     }
 
-    /// Divides the full node of `level` that has `count` records, with one more if there is one.
-    /// Answers that it is divided.
+    /// Splits the full node of `level` that has `count` records, and inserts `record`.
+    ///
+    /// Always returns `true`: the node is split.
     #[inline(never)]
     pub(super) fn divide(
         &mut self,
@@ -126,7 +133,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             separator.set(left.as_node().key(0), right.as_node().key(0));
         }
-        // A root that is divided leaves the root's place.
+        // A root that is split moves out of the range that only the root has.
         if before.start != after.start {
             let used =
                 Node::parse(&working[before.clone()], shape).map_or(0, |node| node.used().len());
@@ -136,8 +143,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 }
 
-/// Records that stay in the lower half when a node of `count` is divided for one more at `index`.
-/// Ascending keys would leave half-full nodes behind them: at the right edge, nothing moves.
+/// Records that stay in the lower half when a node of `count` is split.
+///
+/// The split makes room for one more at `index`. Ascending keys would leave half-full nodes behind
+/// them, so at the right edge no record moves.
 pub(super) const fn left_count(count: usize, index: usize, right_edge: bool) -> usize {
     if right_edge && index == count { count } else { (count + 1).div_ceil(2) }
 }

@@ -1,5 +1,7 @@
-//! Formatting a chip, over whatever it holds. An index that is there stays whole until the new root
-//! takes its place in one program: nothing that it needs is erased before.
+//! Formatting a chip, whatever it holds.
+//!
+//! An existing index stays whole until the new root takes its place in one program: no page that it
+//! needs is erased before.
 
 use super::Index;
 use super::options::Options;
@@ -17,19 +19,21 @@ enum Replaced {
     Nothing,
     /// An index whose last session wrote the page with this sequence number.
     Continued(u64),
-    /// What cannot be opened, and the highest sequence number that can be seen.
+    /// Content that cannot be opened, and its highest visible sequence number.
     Damaged(u64),
 }
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
-    /// Makes an empty index on the chip. An older index on it is gone once this returns `Ok`; after
-    /// a cut during it the older one is there as it was, or none is. (Over an index of another
-    /// system or of other sizes, on a chip that has no block which was never written or is left
-    /// from before that one, a cut may also leave it as it was earlier.)
+    /// Makes an empty index on the chip, in place of an older one.
     ///
-    /// Cost: that of [`open`](Self::open) if an index of these settings is there, else one read for
-    /// each block (where pages are replaced in place, for each page); one or two erases and
-    /// programs; with checkpoints, or over an index with them, two erases more.
+    /// The older index is gone once this returns `Ok`. After a cut during the format, the chip
+    /// holds either the older index, unchanged, or none. (Over an index of another system or of
+    /// other sizes, a cut may also restore an earlier state of the older index, if every block was
+    /// written and none is left from before that index.)
+    ///
+    /// Cost: that of [`open`](Self::open) if the chip holds an index of these settings, else one
+    /// read for each block (where pages are replaced in place, for each page); one or two erases
+    /// and programs; with checkpoints, or over an index with them, two erases more.
     pub fn format(
         flash: F,
         options: &Options,
@@ -37,13 +41,13 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     ) -> Result<Self, OpenError<F::Error>> {
         Self::check_options(&flash, options, ram)?;
         let mut index = Self::new(flash, options, ram);
-        // A root and two leaves are the least that can grow.
+        // A root and two leaves are the smallest tree that can grow.
         let limit_pages = index.budget_for(2, 1).limit_pages;
         if limit_pages < 3 {
             return Err(OpenError::ChipTooSmall { limit_pages });
         }
-        // What is there stays whole until the new root takes its place: only what it does not need
-        // is erased.
+        // The existing index stays whole until the new root takes its place: only blocks that it
+        // does not need are erased.
         let replaced = match index.find_to_replace() {
             Ok(()) if S::DESCRIPTION.in_place => Replaced::Continued(index.space.log.sequence()),
             Ok(()) => {
@@ -70,15 +74,18 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(index)
     }
 
-    /// Finds the index that is to be replaced. Where pages are not replaced in place, what may be
-    /// torn of it is settled, as each mount does.
+    /// Finds the index that is to be replaced.
+    ///
+    /// Unless pages are replaced in place, its torn pages are settled, as each mount does.
     fn find_to_replace(&mut self) -> Result<(), OpenError<F::Error>> {
         if S::DESCRIPTION.in_place { self.find_as_seen() } else { self.find() }
     }
 
-    /// Makes sure that the index that is to be replaced does not end well: if the new root is torn,
-    /// so that one mount sees it and another does not, each of them settles what it sees. Where one
-    /// block is free, the root is written into that one, and a mount looks at it often.
+    /// Marks the index that is to be replaced as open, so that it does not end well.
+    ///
+    /// Then, if the new root is torn, so that one mount sees it and another does not, each of them
+    /// settles what it sees. If no more than one block is free, nothing is marked: the root is
+    /// written into that block, and a mount reads it often.
     fn begin_last_session(&mut self) -> Result<(), Fault<F::Error>> {
         if !self.space.log.has_begun() && self.space.room() > self.space.log.block_pages() {
             self.mark(SESSION_START)?;
@@ -89,7 +96,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(())
     }
 
-    /// Goes on with a new identity, above the numbers of what is replaced.
+    /// Continues with a new identity and numbers above those of the replaced index.
     fn follow(&mut self, replaced: Replaced) {
         let (sequence, before) = match replaced {
             Replaced::Nothing => (0, 0),
@@ -100,8 +107,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             }
             // The next number: a mount that does not see the root outdates it.
             Replaced::Continued(sequence) => (sequence, sequence.saturating_sub(GAP)),
-            // Above all that was torn before, and below all that a mount of what is there now
-            // writes, if it is of other settings.
+            // Above everything that was torn before, and below what a mount of the present content
+            // writes, if its settings are different.
             Replaced::Damaged(sequence) => (sequence, sequence.saturating_sub(GAP / 2)),
         };
         self.space.restart((sequence as u32).wrapping_add(1), before, before);
@@ -110,7 +117,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
     }
 
-    /// The index holds nothing but its root, which was just written.
+    /// Makes the index own only its root, which was just written.
     fn own_root_alone(&mut self) {
         let root = PageNumber(self.space.where_is(self.root));
         self.space.mappings.clear();
@@ -125,9 +132,10 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.in_doubt = false;
     }
 
-    /// What a chip holds whose index, if it has one, cannot be opened: the highest sequence number,
-    /// unless nothing at all was written. Of the blocks only those are free that such an index does
-    /// not need, if there are any.
+    /// Surveys a chip whose index, if it has one, cannot be opened.
+    ///
+    /// Finds the highest sequence number, unless nothing was ever written. Only blocks that such an
+    /// index does not need stay free, if there are any.
     fn survey_to_replace(&mut self) -> Result<Replaced, OpenError<F::Error>> {
         self.torn_from = u64::MAX;
         let survey = survey(&mut self.space, END)?;
@@ -137,7 +145,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                 let last = self.last_root(newest.block, None, 0, u64::MAX)?;
                 last.sequence.max(newest.sequence)
             }
-            // No page of its block has a number that is higher by more than the block has pages.
+            // The numbers of the block's pages exceed that of its first page by no more than the
+            // block has pages.
             Some(newest) => newest.sequence + u64::from(self.space.log.block_pages()),
             None => 0,
         };
@@ -153,8 +162,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(if survey.is_blank() { Replaced::Nothing } else { Replaced::Damaged(sequence) })
     }
 
-    /// Keeps the blocks from being opened that hold pages of the index `identity`, unless that are
-    /// all.
+    /// Holds the blocks with pages of the index `identity`, unless that is all blocks.
     fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         let mut others = false;
         for block in self.space.log.blocks.all() {

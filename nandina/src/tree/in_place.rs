@@ -1,13 +1,14 @@
-//! Finding the index again where no page tells how many records there are: a mount of a system that
-//! replaces nodes in place or appends records to them. Nothing is written.
+//! A mount that counts records: nodes are replaced in place or appended to.
 //!
-//! Replaced in place, the root stands in the first logical page, and of each node the newer of two
-//! pages counts; which pages are torn is decided in `session.rs` beside this. Where records are
-//! appended, the newest root of all pages is the root. Every node is looked at, and the records are
-//! counted on the way.
+//! In such systems no page records how many records the index holds. Nothing is written.
+//!
+//! Where nodes are replaced in place, the root is stored in the first logical page, and of each
+//! node the newer of its two shadow pages counts; `session.rs` beside this decides which pages are
+//! torn. Where records are appended, the newest root of all pages is the root. Every node is
+//! visited, and the records are counted on the way.
 //!
 //! Cost: in place, three reads for each node, and the same again for each page that is torn, of
-//! which there are two at most; else one read for each written page and each node.
+//! which there are at most two; else one read for each written page and each node.
 
 use super::recover::Found;
 use super::settle::{NONE, TORN_MAX};
@@ -26,7 +27,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         identity: u32,
         found: &Found,
     ) -> Result<(), Fault<F::Error>> {
-        // What was programmed since the last mount that settled all may have been appended to.
+        // Pages programmed since the last mount that settled everything may have been appended to.
         self.settle_from = if found.start <= found.settled.0 {
             found.start
         } else {
@@ -36,7 +37,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Err(self.no_root()?);
         };
         self.take_root(page, &PageHeader { records: 0, ..root })?;
-        // Pages newer than the root are its as well: a parent was told of them.
+        // Pages newer than the root belong to it as well: a parent was appended a pointer to them.
         self.space.restart(identity, found.sequence, found.sequence);
         self.space.log.blocks.forget_valid();
         self.claim_page(page)?;
@@ -56,9 +57,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.find_every_node(self.space.log.identity())
     }
 
-    /// Finds every node of an index that is replaced in place, without the pages that turn out to
-    /// be torn. Returns the header of the root, if there is one; if that is of an index of other
-    /// sizes, nothing else is known of it.
+    /// Finds every node of an index that is replaced in place.
+    ///
+    /// Pages that turn out to be torn do not count. Returns the header of the root, if there is
+    /// one; if that is of an index of other sizes, nothing else is known about it.
     pub(super) fn recover_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
         self.torn = [u32::MAX; TORN_MAX];
         loop {
@@ -66,8 +68,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.space.restart(0, 0, 0);
             self.find_session()?;
             let found = self.find_in_place();
-            // An operation writes one page after the other: of those since the session began only
-            // the newest may be torn.
+            // An operation writes one page after the other: of the pages since the session began
+            // only the newest may be torn.
             let (page, sequence) = self.newest;
             if !matches!(found, Err(Fault::Device(_)))
                 && self.newest != NONE
@@ -81,7 +83,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Finds every node, deciding nothing.
+    /// Finds every node, taking the torn pages as decided.
     fn find_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
         self.unexplained_pages = 0;
         self.from_checkpoint = false;
@@ -107,14 +109,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.find_twin(ROOT_TWIN, None, &self.torn)
     }
 
-    /// Walks the whole tree: what is referenced is valid, and what the leaves hold is counted.
+    /// Walks the whole tree: marks referenced pages as valid and counts the records.
     fn find_every_node(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
         self.inner_nodes = 0;
         let pages = self.space.log.geometry().pages();
         let mut walk = Walk::new(self.root, self.height, pages, 1);
         while !walk.is_over() {
             let frame = match self.read_on(&mut walk) {
-                // What cannot be read is told when it is asked for; it hides nothing else.
+                // An unreadable leaf is reported on access; the rest of the tree stays reachable.
                 Err(Fault::Corrupt { .. }) if walk.level() == 1 && self.height > 1 => {
                     self.unexplained_pages += 1;
                     walk.leave();
@@ -138,8 +140,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.walked(&walk)
     }
 
-    /// Finds which page holds the logical page `child`, with a node of `level`, and marks it as
-    /// valid.
+    /// Finds the page of the logical page `child` and marks it as valid.
+    ///
+    /// It must hold a node of `level`.
     fn claim_twin(&mut self, child: u32, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(child);
         let corrupt = |reason| Err(Fault::Corrupt { page, reason });

@@ -1,12 +1,13 @@
-//! The B+-tree, once: descend, insert, replace, remove, scan, and move pages for garbage
-//! collection.
+//! The B+-tree, shared by all systems.
+//!
+//! It descends, inserts, replaces, removes, scans, and moves pages for garbage collection.
 //!
 //! The tree knows keys, nodes and levels. It knows nothing of chips: pages come from and go to
-//! [`Space`], and where a changed node goes is the placement's answer. No recursion, no heap.
+//! [`Space`], and the store decides where a changed node is written. No recursion, no heap.
 //!
-//! Nodes that become empty vanish, and removals merge nothing (μ-Tree paper, section 3.4). Only a
-//! tree that would grow beyond what is planned for its records merges nodes first (`merge.rs`
-//! beside this).
+//! Nodes that become empty are removed, and removals merge no nodes (μ-Tree paper, section 3.4).
+//! Only a tree that would grow beyond the size planned for its records merges nodes first
+//! (`merge.rs` beside this).
 
 mod batch;
 mod change;
@@ -68,13 +69,13 @@ use crate::gc::Collector;
 use crate::place::{Level, Placement, node_in};
 use crate::space::{Budget, Moves, Space, Tree};
 
-/// The highest tree that is built.
+/// The height of the highest tree that is built.
 pub const HEIGHT_MAX: u8 = 12;
 
 /// Bytes of the longest key.
 pub const KEY_BYTES_MAX: usize = 64;
 
-/// A sorted map on a chip `F`, written down as system `S` does.
+/// A sorted map on a chip `F`, stored as system `S` does.
 ///
 /// Without a write cache ([`Options::write_cache`]) and a write buffer ([`Options::write_buffer`])
 /// every change is durable when it returns: a cut at any later instant does not undo it, and a
@@ -85,23 +86,25 @@ pub struct Index<'b, F, S: Placement> {
     place: S,
     batch: Batch<'b>,
     separator: Separator<'b>,
-    /// The key before which the node ends that is being read.
+    /// The key before which the node that is being read ends.
     bound: &'b mut [u8],
     root: u32,
-    /// The page that was programmed last before the mount, as far as can be seen, and its number:
-    /// it may be torn.
+    /// The last page programmed before the mount, as far as visible, and its number.
+    /// It may be torn.
     newest: (u32, u64),
-    /// Pages with this sequence number or a higher one do not count: they turned out to be torn.
+    /// First of the outdated numbers: pages from here to `torn_to` do not count.
+    /// They turned out to be torn.
     torn_from: u64,
-    /// The highest number that was given when that was found out: what is written since counts.
+    /// The last of the outdated numbers: the highest when the torn page was detected.
+    /// Pages written since then count.
     torn_to: u64,
     /// Pages that do not count because they could not be read each time.
     torn: [u32; TORN_MAX],
-    /// The sequence number from which on pages may be torn, where they are more than the root's.
+    /// The number from which pages may be torn, where pages commit for themselves.
     settle_from: u64,
-    /// The sequence number of the page that says where a session ended, or 0.
+    /// The sequence number of the page that marks the end of a session, or 0.
     ended: u64,
-    /// Nothing on the chip can read otherwise than it did when the index was opened.
+    /// Every page on the chip still reads as it did when the index was opened.
     settled: bool,
     height: u8,
     records: u32,
@@ -110,14 +113,15 @@ pub struct Index<'b, F, S: Placement> {
     /// The height and the inner nodes of the tree that the budget is for.
     budget_height: u8,
     budget_inner_nodes: u32,
-    /// How the options would have pages moved.
+    /// How pages are to be moved, as set in the options.
     moves_asked: Moves,
-    /// How they are moved.
+    /// How pages are moved now.
     moves: Moves,
     folding: Folds,
-    /// An operation failed half way. As after a cut, only the medium knows what is true.
+    /// An operation failed half way.
+    /// As after a cut, only the medium shows what is true.
     in_doubt: bool,
-    /// No mapping is to be added: each keeps a page from being used.
+    /// No mapping may be added, because each keeps one more page in use.
     tight: bool,
     collector: Collector,
     moved_pages: u32,
@@ -126,34 +130,38 @@ pub struct Index<'b, F, S: Placement> {
     from_checkpoint: bool,
 }
 
-/// What an index says of itself. All numbers are exact; counts since the index was opened end at
-/// 2^32 - 1.
+/// Counts and sizes of an index.
+///
+/// All numbers are exact; counts since the index was opened end at 2^32 - 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Statistics {
     /// Height of the tree, 1 for a single leaf.
     pub height: u8,
     /// Records in the index, as of the last flush.
     pub records: u32,
-    /// Changes that wait in the write buffer.
+    /// Pending changes in the write buffer.
     pub waiting_changes: u32,
     /// Nodes above the leaves.
     pub inner_nodes: u32,
     /// Valid pages: those that hold a reachable node.
     pub valid_pages: u32,
-    /// Valid pages allowed for a tree of this height; at it, inserts that need a page are refused.
+    /// Valid pages allowed for a tree of this height.
+    ///
+    /// At this limit, inserts that need a page are refused.
     pub limit_pages: u32,
     /// Virtual mappings in the table.
     pub mappings: u32,
-    /// Virtual mappings for which the table has room; 0 for systems that have none.
+    /// Virtual mappings that the table has room for; 0 for systems without one.
     pub mappings_max: u32,
     /// Pages that can be programmed before garbage is collected.
     pub free_pages: u32,
     /// Victim blocks collected since the index was opened.
     pub collected_blocks: u64,
-    /// Valid pages that garbage collection wrote anew since the index was opened.
+    /// Valid pages that garbage collection moved since the index was opened.
     pub moved_pages: u64,
-    /// Erase count of the least erased block that is not bad; `None` if erases are not counted
-    /// ([`Wear`](crate::Wear)).
+    /// Erase count of the least erased block that is not bad.
+    ///
+    /// `None` if erases are not counted ([`Wear`](crate::Wear)).
     pub erases_least: Option<u32>,
     /// Mean erase count, rounded down; `None` if erases are not counted.
     pub erases_mean: Option<u32>,
@@ -161,58 +169,69 @@ pub struct Statistics {
     pub erases_most: u32,
     /// Blocks that are bad.
     pub bad_blocks: u32,
-    /// Pages written anew because the ECC had much to correct in them, since the index was opened.
+    /// Pages rewritten since the index was opened because the ECC corrected much.
     pub refreshed_pages: u64,
-    /// Damaged pages newer than the root with which the index was opened, beyond the one in each
-    /// block that a cut explains. If it is not 0, the medium has lost pages, and perhaps changes
-    /// that were acknowledged: the index is as it was before them.
+    /// Damaged pages newer than the root with which the index was opened.
+    ///
+    /// The one damaged page in each block that a cut explains is not counted. If this is not 0, the
+    /// medium has lost pages, and perhaps acknowledged changes: the index is in the state before
+    /// them.
     pub unexplained_pages: u32,
-    /// The last mount began with a checkpoint and did not have to look into every block.
+    /// The last mount used a checkpoint and did not have to read every block.
     pub from_checkpoint: bool,
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Records in the index; with a write buffer, without what waits in it: as of the last
-    /// [`flush`](Self::flush). Cost: nothing.
+    /// Records in the index.
+    ///
+    /// With a write buffer, as of the last [`flush`](Self::flush): pending changes do not count.
+    /// Cost: none.
     pub const fn len(&self) -> u32 {
         self.records
     }
 
-    /// Whether the index holds no record; with a write buffer as of the last flush, as
-    /// [`len`](Self::len) is. Cost: nothing.
+    /// Whether the index holds no record.
+    ///
+    /// With a write buffer as of the last flush, like [`len`](Self::len). Cost: none.
     pub const fn is_empty(&self) -> bool {
         self.records == 0
     }
 
-    /// The chip that the index stands on.
+    /// The chip that holds the index.
     pub fn flash(&self) -> &F {
         self.space.log.flash()
     }
 
-    /// Ends the use of the index and returns the chip. With a write cache or a write buffer, call
-    /// [`flush`](Self::flush) before, or what they hold is lost.
+    /// Ends the use of the index and returns the chip.
     ///
-    /// The chip then says that nothing on it is torn, so that the next [`open`](Self::open) only
-    /// reads. Without `close` nothing is lost, and that `open` writes anew what a cut may have left
-    /// torn. If the device fails here, the index is as if it had not been closed.
+    /// With a write cache or a write buffer, call [`flush`](Self::flush) before, or their content
+    /// is lost.
     ///
-    /// Cost: one read and one program, now and then an erase; nothing where nothing was written
-    /// since the index was opened, where nodes are replaced in place, and where the chip is too
-    /// full for one page more.
+    /// A page on the chip then records that nothing on it is torn, so that the next
+    /// [`open`](Self::open) only reads. Without `close` nothing is lost, but that `open` rewrites
+    /// the pages that a cut may have left torn. If the device fails here, the index is in the same
+    /// state as without `close`.
+    ///
+    /// Cost: one read and one program, sometimes an erase. No chip operation if nothing was written
+    /// since the index was opened, where nodes are replaced in place, or if the chip is too full
+    /// for one more page.
     pub fn close(mut self) -> F {
-        // What fails is left to the next mount.
+        // After a failure the next mount has more to do, and no data is lost.
         let _ = self.mark_end();
         self.space.log.into_flash()
     }
 
-    /// Makes every change durable. Without a write cache and a write buffer they all are, and it
-    /// does nothing.
+    /// Makes every change durable.
     ///
-    /// After an error what was not applied waits in the write buffer as before; a later flush goes
-    /// on. What waits is only refused if the device has worn out since it was taken in.
+    /// Without a write cache and a write buffer every change is durable already, and this does
+    /// nothing.
     ///
-    /// Cost: for each leaf to which changes belong that wait, at most that of one insert; and at
-    /// most as many programs as the write cache has pages.
+    /// After an error the changes that were not applied stay in the write buffer; a later flush
+    /// continues. A pending change is refused only if the device has worn out since it was
+    /// buffered.
+    ///
+    /// Cost: at most that of one insert for each leaf with pending changes, and as many programs as
+    /// the write cache has pages.
     pub fn flush(&mut self) -> Result<(), WriteError<F::Error>> {
         Ok(self.write_all()?)
     }
@@ -226,13 +245,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         applied
     }
 
-    /// Makes every change durable and, with [`Options::checkpoints`], writes a checkpoint, so that
-    /// the next mount has the least to read. Worth it before power is switched off; nothing is lost
-    /// without it. Answers whether one was written: not without the option, nor where no block is
-    /// free for it, nor where both anchors are bad.
+    /// Makes every change durable and writes a checkpoint.
     ///
-    /// Cost: [`flush`](Self::flush), the pages of a checkpoint, and now and then an anchor's page
-    /// and two erases.
+    /// With [`Options::checkpoints`], the next mount then has the least to read. This is worthwhile
+    /// before power is switched off; without it nothing is lost. Returns whether a checkpoint was
+    /// written: `false` without the option, if no block is free for it, or if both anchors are bad.
+    ///
+    /// Cost: [`flush`](Self::flush), the pages of a checkpoint, and sometimes an anchor's page and
+    /// two erases.
     pub fn checkpoint(&mut self) -> Result<bool, WriteError<F::Error>> {
         self.flush()?;
         Ok(self.space.log.medium.checkpoints && self.write_checkpoint()?)
@@ -246,7 +266,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(written)
     }
 
-    /// Writes a checkpoint if one is due before an operation, or a move, of the longest kind.
+    /// Writes a checkpoint if one is due before the longest operation or move.
     fn keep_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
         let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
         if self.space.checkpoint_due(operation) {
@@ -256,7 +276,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Programs what the write cache holds.
+    /// Programs the content of the write cache.
     fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
         if self.space.has_staged() {
             self.in_doubt = true;
@@ -266,7 +286,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Counts and sizes. Cost: no chip operation.
+    /// Counts and sizes of the index.
+    ///
+    /// Cost: no chip operation.
     pub fn statistics(&self) -> Statistics {
         let counted = self.space.log.blocks.least_and_mean();
         Statistics {
@@ -291,15 +313,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Whether pages that were read need to be written anew before their bits fade further. The
-    /// next change does that, or [`gc_step`](Self::gc_step); lookups alone never write. Cost:
-    /// nothing.
+    /// Whether pages that were read must be rewritten before more of their bits fade.
+    ///
+    /// The next change rewrites them, or [`gc_step`](Self::gc_step); lookups alone never write.
+    /// Cost: none.
     pub fn refresh_due(&self) -> bool {
         self.space.log.has_weak()
     }
 
-    /// The value of `key`. Cost: at most *h* page reads; none if a change of the key waits in the
-    /// write buffer.
+    /// The value of `key`, or `None` if the index has no such record.
+    ///
+    /// Cost: at most *h* page reads; none if a change of the key is pending in the write buffer.
     pub fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, ReadError<F::Error>> {
         self.check_key(key).map_err(|(expected, given)| ReadError::KeySize { expected, given })?;
         if let Ok(at) = self.batch.search(key) {
@@ -322,7 +346,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if key.len() == expected { Ok(()) } else { Err((expected, key.len())) }
     }
 
-    /// After an operation that failed half way, mounts the medium again.
+    /// Mounts the medium again after an operation that failed half way.
     fn settle(&mut self) -> Result<(), Fault<F::Error>> {
         if self.in_doubt {
             self.mount()?;
@@ -355,15 +379,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             .ok_or_else(|| self.corrupt(frame, Damage::NodeTooFull))
     }
 
-    /// The page that `frame` holds is wrong; the root, if what it holds was changed since it was
-    /// read.
+    /// The fault for the damaged page that `frame` holds.
+    /// It is the root if the content of `frame` was changed since it was read.
     fn corrupt(&self, frame: usize, reason: Damage) -> Fault<F::Error> {
         let held = self.space.log.frames.held(frame);
         let is_page = held < self.space.log.geometry().pages();
         self.corrupt_at(if is_page { held } else { self.root }, reason)
     }
 
-    /// The page that its parent knows as `name` is wrong.
+    /// The fault for the damaged page with the logical address `name`.
     fn corrupt_at(&self, name: u32, reason: Damage) -> Fault<F::Error> {
         Fault::Corrupt { page: PageNumber(self.space.where_is(name)), reason }
     }

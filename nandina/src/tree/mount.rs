@@ -2,21 +2,21 @@
 //!
 //! Sequence numbers rise with every program, and blocks are written one at a time, so the newest
 //! block is the one whose first page has the highest number. The last root in it is the commit
-//! point; pages behind it belong to an operation that was cut, and nothing refers to them. The
-//! account of valid pages is rebuilt by walking the inner nodes. All of that only reads; what may
-//! be torn is written anew afterwards (`settle.rs` beside this), unless the session before ended by
-//! `close`.
+//! point. Pages behind it belong to an operation that was cut, and no node refers to them. The
+//! block table is rebuilt by walking the inner nodes, which yields the valid pages. All of that
+//! only reads. Pages that may be torn are written anew afterwards (`settle.rs` beside this), unless
+//! the previous session ended by `close`.
 //!
-//! A cut damages at most the last page of a block, since no block is written after it. More damage
-//! behind the root that is found may have been newer roots: the mount counts it
-//! ([`Statistics::unexplained_pages`](super::Statistics)). What a mount cannot see is a first page
-//! whose program did nothing and told nobody, and a block of which no page can be read;
-//! `Options::verify` is against the first.
+//! A cut damages at most the last page of a block, because the block is never written again. More
+//! damage behind the root that is found may have been newer roots: the mount counts it
+//! ([`Statistics::unexplained_pages`](super::Statistics)). A mount cannot detect a first page whose
+//! program silently did nothing, or a block of which no page can be read; `Options::verify`
+//! protects against the first.
 //!
 //! Cost: one read for each block, the logarithm of a block's pages to the base 2 and a few more,
 //! and one for each inner node; in a block whose first page is damaged, one for each page up to the
-//! first that is not. With checkpoints the newest of them tells where to look instead
-//! (`checkpoint.rs` beside this).
+//! first that is not. With checkpoints the newest one says where to look instead (`checkpoint.rs`
+//! beside this).
 
 use super::batch::{self, Batch};
 use super::divide::Separator;
@@ -30,7 +30,7 @@ use crate::node::{Medium, PageHeader};
 use crate::place::{Placement, relink};
 use crate::space::{Budget, ROOT_TWIN, Space, block_pages};
 
-/// What was written last into a block.
+/// The highest sequence number and the last root of a block.
 pub(super) struct Last {
     /// The highest sequence number.
     pub sequence: u64,
@@ -43,10 +43,11 @@ pub(super) type Rooted = (PageNumber, PageHeader, Newest);
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Opens the index on the chip, after a clean end or a cut alike.
     ///
-    /// Cost: one read for each block, a few, and one read for each inner node; with checkpoints a
-    /// few, and one for each inner node that was written since the last one or replaced. Unless the
-    /// session before ended by [`close`](Self::close), what may be torn is written anew: an erase
-    /// and two programs, more where nodes commit for themselves. `plan` has the bound.
+    /// Cost: one read for each block, a few more, and one read for each inner node. With
+    /// checkpoints a few reads, and one for each inner node that was written since the last
+    /// checkpoint or replaced. Unless the previous session ended by [`close`](Self::close), pages
+    /// that may be torn are written anew: an erase and two programs, more where nodes commit for
+    /// themselves. `plan` computes the bound.
     pub fn open(
         flash: F,
         options: &Options,
@@ -58,7 +59,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(index)
     }
 
-    /// Finds the index on the chip, if one of these settings is there.
+    /// Finds the index on the chip, if it has one with these settings.
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
         let mut tries = TRIES;
         loop {
@@ -80,7 +81,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(self.settle_torn()?)
     }
 
-    /// Finds the index on the chip. What may be torn is left as it is.
+    /// Finds the index on the chip without rewriting pages that may be torn.
     pub(super) fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
         self.ended = 0;
         if S::DESCRIPTION.in_place {
@@ -104,7 +105,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(())
     }
 
-    /// A page of the newest block on the chip, if an index of these settings is there.
+    /// A page of the newest block, if the chip holds an index of these settings.
     #[inline(never)]
     fn newest_page(&mut self) -> Result<Option<Newest>, OpenError<F::Error>> {
         let survey = survey(&mut self.space, END)?;
@@ -124,7 +125,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         options.check::<S, F::Error>(&flash.geometry(), block_pages(flash), ram.len())
     }
 
-    /// An index of which nothing is known, with options that were checked.
+    /// An unmounted index; `options` are already validated.
     pub(super) fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Self {
         let geometry = flash.geometry();
         let medium = options.medium::<S>(&geometry);
@@ -189,7 +190,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         }
     }
 
-    /// Finds the last committed root, rebuilds all that RAM holds, and settles what may be torn.
+    /// Mounts: finds the last committed root, rebuilds RAM state, settles torn pages.
     pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
         let mut tries = TRIES;
         self.torn_from = u64::MAX;
@@ -204,7 +205,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                     tries -= 1;
                 }
                 mounted => {
-                    // Read, and not settled: the next operation mounts again.
+                    // The medium was read but not settled: the next operation mounts again.
                     self.in_doubt |= mounted.is_err();
                     return mounted;
                 }
@@ -228,7 +229,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(())
     }
 
-    /// All that is on the chip is known.
+    /// Derives what depends on the mounted tree, which is now known.
     fn ready(&mut self) {
         self.set_budget();
         self.collector.forget_reserve();
@@ -237,8 +238,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.in_doubt = false;
     }
 
-    /// Finds the last root from the first pages of all blocks, and the valid pages by walking its
-    /// tree.
+    /// Mounts by the first pages of all blocks: the last root, then the valid pages.
+    ///
+    /// The valid pages are found by walking the tree of that root.
     fn mount_from_blocks(&mut self, newest: Option<Newest>) -> Result<(), Fault<F::Error>> {
         self.unexplained_pages = 0;
         self.from_checkpoint = false;
@@ -280,8 +282,10 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.find_valid_pages(|_| true)
     }
 
-    /// The newest root below the sequence number `below`, in `block` or so many others that were
-    /// opened before; and its block. The highest sequence number that is seen goes into `highest`.
+    /// The newest root whose sequence number is below `below`, and its block.
+    ///
+    /// It is searched for in `block` and in up to the given number of blocks that were opened
+    /// before. `highest` is raised to the highest sequence number seen.
     pub(super) fn root_from(
         &mut self,
         block: Newest,
@@ -290,8 +294,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         highest: &mut u64,
     ) -> Result<Option<Rooted>, Fault<F::Error>> {
         let mut candidate = Some(block);
-        // One operation spans a few blocks, but the order of the blocks ends the search in any
-        // case.
+        // One operation spans a few blocks; in any case the search ends because each block is
+        // older.
         while let Some(newest) = candidate {
             let last = self.last_root(newest.block, Some(identity), 0, below)?;
             *highest = last.sequence.max(*highest);
@@ -312,7 +316,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(survey(&mut self.space, before)?.newest)
     }
 
-    /// Begins with the tree whose root is `page`, as its header says.
+    /// Makes the tree with the root `page` and its header `root` the current one.
     pub(super) fn take_root(
         &mut self,
         page: PageNumber,
@@ -330,9 +334,11 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(())
     }
 
-    /// What was written last into `block`, from `first` on and with roots below `below`, by the
-    /// formatting `identity` or any; counts the damaged pages behind its last root that no cut
-    /// explains.
+    /// The newest data of `block`, from the page at `first` on.
+    ///
+    /// Only roots with sequence numbers below `below` count, and only pages of the formatting
+    /// `identity`, or of any if it is `None`. Counts the damaged pages behind the last root that no
+    /// cut explains.
     ///
     /// Cost: the logarithm of the block's pages to the base 2, and one read for each page from the
     /// root on.
@@ -360,11 +366,11 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
                     }
                 }
                 Ok(_) => {}
-                // A cut damages the last page that was written, and no other.
+                // A cut damages only the last page that was written.
                 Err(_) => damaged += u32::from(place + 1 < written),
             }
         }
-        // A block without a root is none that the index needs: the erase of it may have been cut.
+        // The index does not need a block without a root: the erase of it may have been cut.
         if last.root.is_some() {
             self.unexplained_pages += damaged;
         }

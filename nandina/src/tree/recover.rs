@@ -1,12 +1,14 @@
-//! Finding the index again where parents do not tell where their children stand now: a mount of a
-//! system with virtual mappings (VMTree paper, section 4.5). Nothing is written.
+//! A mount of a system with virtual mappings (VMTree paper, section 4.5).
 //!
-//! Every page tells its name, the pointer that its parent had for it, and commits the operation
-//! that wrote it if it has one. The newest root is the root. Then, from the level below it down:
-//! the pointers of the nodes above are the names, marked, or looked for from the root
-//! ([`Validity`](crate::Validity)); of the pages that bear such a name, the newest is the node. A
-//! page bears a name in vain if it is older than the page whose number the name is: then the number
-//! meant another node.
+//! Parents do not show where their children are stored now, so the mappings have to be recovered.
+//! Nothing is written.
+//!
+//! Every page carries its logical address, the pointer that its parent had for it, and commits the
+//! operation that wrote it if it has one. The newest root is the root. Then, from the level below
+//! it down, the pointers of the nodes above are the logical addresses; they are marked, or searched
+//! for from the root ([`Validity`](crate::Validity)). Of the pages that carry such an address, the
+//! newest is the node. A page does not count if it is older than the page whose number is its
+//! logical address: then that number meant another node.
 //!
 //! Cost: one read of every written page for each level, one more for each node that was moved, and
 //! two for each inner node.
@@ -18,15 +20,16 @@ use crate::log::LOST_MAX;
 use crate::node::{PageFault, PageHeader, SESSION_START};
 use crate::place::Placement;
 
-/// What the pages of one formatting say.
+/// What the pages of one formatting record.
 pub(super) struct Found {
     pub sequence: u64,
     pub commit: Option<PageHeader>,
     pub root: Option<(PageNumber, PageHeader)>,
-    /// The newest root but that one.
+    /// The newest root except `root`.
     pub root_before: Option<(PageNumber, PageHeader)>,
-    /// The newest page that was not programmed by a mount while it settled what may be torn, and
-    /// the first page of its block.
+    /// The newest page that no mount wrote while it settled.
+    ///
+    /// Its sequence number, and that of the first page of its block.
     pub settled: (u64, u64),
     /// The newest page that began to write after a mount.
     pub start: u64,
@@ -51,7 +54,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Begins with the newest root.
+    /// Takes the tree of the newest root.
     #[inline(never)]
     fn take_newest_root(&mut self, identity: u32, found: &Found) -> Result<(), Fault<F::Error>> {
         self.settle_from = found.settled.1;
@@ -63,8 +66,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Counts the blocks with damage that no cut explains. Where no page is valid the erase may
-    /// have been cut.
+    /// Counts the blocks with damage that no cut explains.
+    ///
+    /// A block without valid pages is not counted: its erase may have been cut.
     pub(super) fn count_unexplained(&mut self) {
         self.unexplained_pages = 0;
         for block in self.space.log.blocks.all() {
@@ -74,8 +78,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Reads every written page, and marks the blocks in which one is damaged that was not the
-    /// last.
+    /// Reads every written page of the formatting `identity`.
+    ///
+    /// Marks the blocks that have a damaged page other than the last.
     pub(super) fn read_all(&mut self, identity: u32) -> Result<Found, Fault<F::Error>> {
         let mut found = Found {
             sequence: 0,
@@ -99,8 +104,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 damaged |= blank > 0;
                 blank = 0;
-                // A cut damages the last page that was written, and no other. (Until it is known
-                // which blocks matter, the mark is kept where nothing else uses it yet.)
+                // A cut damages only the last page that was written. (Until it is known which
+                // blocks matter, the stuck mark records the damage; nothing else uses it yet.)
                 if damaged {
                     self.space.log.blocks.set_stuck(block);
                 }
@@ -145,7 +150,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(found)
     }
 
-    /// Finds the nodes of `level` that stand elsewhere than their names, which are marked, tell.
+    /// Finds the nodes of `level` that are not on the page of their logical address.
     #[inline(never)]
     fn find_named(&mut self, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
         for block in self.space.log.blocks.all() {
@@ -180,8 +185,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 if self.space.log.blocks.searches() && !self.is_pointed_to(level, name)? {
                     continue;
                 }
-                // The page of the name is not programmed anew while it is one, so it tells the
-                // time.
+                // The page whose number is the logical address is not programmed again while it is
+                // one, so pages with that address that are older than it are stale.
                 let rival = PageNumber(self.space.where_is(name));
                 let rival = self.space.log.read_raw(rival, 0)?;
                 if rival.is_ok_and(|rival| {

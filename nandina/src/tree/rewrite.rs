@@ -1,7 +1,8 @@
-//! A change of one node, carried up to the root: split, growth, vanishing and shrinking on the way.
+//! A change of one node, carried up to the root.
 //!
-//! The engine works from the bottom up. At each level it changes the node in its working buffer,
-//! has the placement put it somewhere, and tells the parent. The root is put last and commits.
+//! Splits, growth, removal of empty nodes and shrinking happen on the way. The engine works from
+//! the bottom up. At each level it changes the node in its working buffer, has the store write it,
+//! and passes the new pointer to the parent. The root is written last and commits.
 
 use super::descend::Path;
 use super::divide::{Record, Separator};
@@ -13,10 +14,10 @@ use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::NodeMut;
 use crate::place::{Halves, Level, Origin, Placement, Put, node_mut_in};
 
-/// What changes in the first node.
+/// The change of the first node.
 #[derive(Clone, Copy)]
 pub enum Edit<'k> {
-    /// Nothing; the node is only written anew.
+    /// No change; the node is only written anew.
     Move,
     Insert {
         index: usize,
@@ -30,11 +31,11 @@ pub enum Edit<'k> {
     Remove {
         index: usize,
     },
-    /// The node is full and is divided, for what is to come.
+    /// The full node is split to make room for a later change.
     Divide,
     /// The node takes in its upper neighbour.
     Merge(Upper),
-    /// All changes of a leaf that wait in the write buffer.
+    /// All pending changes of a leaf.
     Batch(&'k Changes<'k>),
 }
 
@@ -42,11 +43,11 @@ pub enum Edit<'k> {
 #[derive(Clone, Copy)]
 pub struct Emptying {
     pub block: BlockNumber,
-    /// Other children that stand in it are moved as well when the path comes past their parent.
+    /// Other children in the block are moved too when the path passes their parent.
     pub together: bool,
 }
 
-/// What a parent has to know of its changed child.
+/// What a parent has to record about its changed child.
 #[derive(Clone, Copy)]
 enum Child {
     Moved(u32),
@@ -54,15 +55,15 @@ enum Child {
         left: u32,
         right: u32,
     },
-    /// It is found here and has taken in its upper neighbour.
+    /// The child is at this pointer and has taken in its upper neighbour.
     Merged(u32),
     Gone,
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Applies `edit` to the node of level `start` on `path` and writes what must be written.
+    /// Applies `edit` to the node of level `start` on `path` and writes the path.
     ///
-    /// `records` is what the index will hold; a batch says it itself.
+    /// `records` is the number of records in the index afterwards; a batch counts them itself.
     pub(super) fn rewrite(
         &mut self,
         path: &mut Path,
@@ -134,8 +135,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Changes the node of `level`, the first of all as `edit` says and those above by what became
-    /// of their child. Answers whether the node was divided.
+    /// Changes the node of `level` and returns whether it was split.
+    ///
+    /// The first node is changed as `edit` says; those above by what became of their child.
     #[inline(never)]
     fn edit_node(
         &mut self,
@@ -155,8 +157,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Puts the node of `level`, which was not divided, somewhere. Answers what its parent has to
-    /// know, if it has to.
+    /// Writes the node of `level`, which was not split.
+    ///
+    /// Returns what its parent has to record, or `None` if the parent does not change.
     #[inline(never)]
     fn put_node(
         &mut self,
@@ -181,7 +184,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         } else {
             leave = leave || merged || self.folds(path, level + 1)?;
         }
-        // A root that has shrunk is of another level than it was.
+        // A root that has shrunk is at another level than before.
         let node = self.level(if is_root { self.height } else { level });
         let origin = Origin { name: Some(name), leave };
         Ok(match self.place.put(&mut self.space, node, origin, records)? {
@@ -194,8 +197,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         })
     }
 
-    /// The node that its parent knows as `name` was put with the records of `upper`, which is not
-    /// needed any more once the parent is told.
+    /// Removes `upper` after the node at `name` has taken in its records.
+    ///
+    /// `upper` is no longer needed once the parent is written. Returns what the parent has to
+    /// record.
     #[inline(never)]
     fn drop_upper(&mut self, name: u32, level: u8, put: Option<Child>, upper: &Upper) -> Child {
         self.inner_nodes -= u32::from(level > 1);
@@ -213,8 +218,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Makes sure that the working buffer of `level` holds its node.
     fn bring(&mut self, path: &mut Path, level: u8) -> Result<(), Fault<F::Error>> {
         let (working, buffers) = (self.working(level), self.space.log.frames.count());
-        // A placement that works elsewhere than it reads has taken its copy during the descent.
-        // (A page that is there may have come untrimmed, for the bound of a node below it.)
+        // A store that reads into another buffer than it works in has copied the node during the
+        // descent. Otherwise the node is entered again even if the buffer holds its page, which may
+        // have been read untrimmed, for the bound of a node below it.
         if working == S::reading(level, self.height, buffers) {
             self.enter(path, level, Some(working))?;
         }
@@ -255,7 +261,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(false)
     }
 
-    /// A new key below all that a node knows becomes its first key.
+    /// Lowers the first key of an inner node if the new key is below it.
     fn lower_first_key(&mut self, level: u8, edit: &Edit<'_>) -> Result<(), Fault<F::Error>> {
         let key = match edit {
             Edit::Insert { key, .. } => Some(*key),
@@ -286,7 +292,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         match child {
             Child::Gone => {
-                // The upper neighbour takes the range. (The lower one may hold what was trimmed.)
+                // The upper neighbour takes the range. (The lower one may hold records that were
+                // trimmed.)
                 if S::TRIMS && slot + 1 < node.count() {
                     node.copy_key(slot, slot + 1);
                 }
@@ -297,7 +304,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             Child::Merged(pointer) => {
                 node.set_payload(slot, &pointer.to_le_bytes());
                 node.remove(slot + 1);
-                // Both in one program.
+                // Both changes go into one program.
                 node.make_whole();
             }
             Child::Divided { left, right } => {
@@ -327,13 +334,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let node = self.level(level);
         let pointers = self.place.put_halves(&mut self.space, node, halves, records)?;
         if S::LEFT_STAYS && pointers.0 == name {
-            // Trimmed to what is its own, the page is still the one on the chip.
+            // The buffer still counts as the page on the chip, trimmed to the records that belong
+            // to it.
             self.space.log.frames.hold(halves.left, PageNumber(self.space.where_is(name)));
         }
         Ok(pointers)
     }
 
-    /// Puts the root, which commits.
+    /// Writes the root, which commits.
     pub(super) fn put_root(&mut self, origin: Origin, records: u32) -> Result<(), Fault<F::Error>> {
         let root = self.level(self.height);
         match self.place.put(&mut self.space, root, origin, records)? {

@@ -1,25 +1,27 @@
-//! Sessions of an index that is replaced in place: what a mount decides about torn pages, and
-//! writes down before anything else is written (`space/session.rs` has the pages).
+//! Sessions of an index that is replaced in place.
+//!
+//! A mount decides about torn pages, and writes the decision down before anything else is written
+//! (`space/session.rs` has the pages).
 //!
 //! Pages are written one after the other, and a write that was cut or failed ends in a mount. So of
-//! the pages that count and are newer than the last session page only the newest may be torn. It is
-//! read [`LOOKS`] times; if it does not read the same each time it does not count, and all is found
-//! again without it. There are two such pages at most: one of an operation, and the root of a
-//! format that was cut as well; and beside them the session page of a mount that was cut, which is
-//! looked at in the same way before all else. Each mount writes it to the same page, so no torn one
-//! is left once a session has begun.
+//! the pages that count and are newer than the last session page, only the newest may be torn. It
+//! is read [`LOOKS`] times; if it does not read the same each time it does not count, and the mount
+//! starts over without it. There are at most two such pages: one of an operation, and the root of a
+//! format that was cut as well. In addition, the session page of a mount that was cut may be torn.
+//! It is checked in the same way before all else. Each mount writes it to the same page, so no torn
+//! one is left once a session has begun.
 //!
-//! A page that counts is written anew as the session begins, so what was seen stays even if those
-//! looks were wrong. A page that does not count, or was not seen, has a number in the gap that the
-//! session page lists; it cannot come back. (Pages of a division whose parent was not written are
-//! in it, too.) What is written later has higher numbers, so a free logical page can be taken
-//! whatever stands in it: its torn page is in a gap, or older than what is written.
+//! A page that counts is written anew as the session begins, so it stays visible even if those
+//! reads were misleading. A page that does not count, or was not seen, has a number in the gap that
+//! the session page lists, so it cannot come back. (The gap also covers pages of a split whose
+//! parent was not written.) Pages written later have higher numbers, so a free logical page can be
+//! used whatever it holds: a torn page in it is in a gap, or older than what is written.
 //!
-//! Where nothing that counts is newer than the session page there is nothing to keep, and a mount
+//! If no page that counts is newer than the session page, there is nothing to keep, and a mount
 //! writes nothing: until the first change, which begins the session, each mount finds the same.
 //!
 //! Cost: 24 reads for the session page, and as many for the newest page if it is newer. As a
-//! session begins, two writes and a read; when there are as many gaps as a page lists (16, fewer in
+//! session begins, two writes and a read. When there are as many gaps as a page lists (16, fewer in
 //! pages of less than 204 bytes), a write and a read for each node, once. That sweep counts as a
 //! whole or not at all, like all of it: power must last for it.
 
@@ -31,8 +33,7 @@ use crate::place::Placement;
 use crate::space::Kind;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Finds the last session: that of the newer session page, unless it cannot be read the same
-    /// each time.
+    /// Finds the last session: the newer session page that reads the same each time.
     pub(super) fn find_session(&mut self) -> Result<(), Fault<F::Error>> {
         loop {
             let torn = self.torn;
@@ -53,13 +54,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// The number of the session page, above which nothing was decided yet.
+    /// The number of the session page; nothing is decided yet about higher numbers.
     pub(super) fn last_session(&mut self) -> u64 {
         S::Kind::in_place_mut(&mut self.space).map_or(0, |space| space.session())
     }
 
-    /// Whether `page` is read with this sequence number time after time. It is in page buffer 0
-    /// then.
+    /// Whether `page` reads with this sequence number every time.
+    ///
+    /// If so, the page is in page buffer 0 afterwards.
     pub(super) fn reads_as(&mut self, page: u32, sequence: u64) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
             let header = self.space.log.read_raw(PageNumber(page), 0)?;
@@ -70,15 +72,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// Notes that `page` is torn and does not count, if there is room for that.
+    /// Notes that `page` is torn and does not count.
+    ///
+    /// Returns `false` if there is no room for one more.
     pub(super) fn exclude(&mut self, page: u32) -> bool {
         let place = self.torn.iter_mut().find(|place| **place == u32::MAX);
         place.map(|place| *place = page).is_some()
     }
 
-    /// Whether something was written since the last session began that the next mount could see
-    /// otherwise, or not at all. If not, a mount writes nothing: the same is found each time until
-    /// the session begins with the first change.
+    /// Whether the next mount could see the newest page otherwise, or not at all.
+    ///
+    /// If not, a mount writes nothing: each mount finds the same until the session begins with the
+    /// first change. A full list of gaps must be settled as well.
     fn needs_settling(&mut self) -> bool {
         let newest = self.newest;
         S::Kind::in_place_mut(&mut self.space).is_some_and(|space| {
@@ -91,8 +96,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if self.needs_settling() { self.begin_session().map(|_| ()) } else { Ok(()) }
     }
 
-    /// Begins a session before the first change, where nodes are replaced in place. Returns whether
-    /// there was one to begin.
+    /// Where nodes are replaced in place: begins a session before the first change.
+    ///
+    /// Returns whether there was one to begin.
     pub(super) fn begin_session(&mut self) -> Result<bool, Fault<F::Error>> {
         if !S::DESCRIPTION.in_place || self.space.log.has_begun() {
             return Ok(false);
@@ -109,7 +115,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// The highest sequence number of what can be read on a chip whose index cannot be opened.
+    /// The highest readable sequence number, on a chip whose index cannot be opened.
+    ///
     /// Cost: a read for each page.
     pub(super) fn highest_in_place(&mut self) -> Result<u64, Fault<F::Error>> {
         let mut highest = self.last_session();

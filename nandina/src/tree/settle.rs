@@ -1,14 +1,16 @@
-//! What a mount does about pages that a cut may have left torn, before anything is read from the
-//! index or built on it.
+//! How a mount settles pages that a cut may have left torn.
 //!
-//! A torn page may read otherwise each time (rule 6 of the media contract): as it was, as it should
-//! have become, or not at all. So a mount decides once. What it takes for written it writes anew,
-//! elsewhere, and what it does not see it outdates: every number that it gives is above any that
-//! something unseen can have, and the first page that is programmed after a mount commits nothing,
-//! so that this number is known to each later mount before a commit counts. Until that is done no
-//! block is opened that only the newest commit has made free.
+//! This happens before the index is read or changed. A torn page may read otherwise each time (rule
+//! 6 of the media contract): as it was, as it should have become, or not at all. So a mount decides
+//! once.
 //!
-//! Cost of a mount that writes: what the systems write, as their sections below say.
+//! A page that it takes as written is written anew, elsewhere. A page that it does not see is
+//! outdated: every number that the mount assigns is above any that an unseen page can have. The
+//! first page that is programmed after a mount commits nothing, so that each later mount knows this
+//! number before a commit counts. Until that is done, no block is opened that became free only by
+//! the newest commit.
+//!
+//! Cost of a mount that writes: see the functions below.
 
 use core::ops::Range;
 
@@ -22,10 +24,10 @@ use crate::node::{PageHeader, SESSION_END, SESSION_START};
 use crate::place::Placement;
 use crate::space::Kind;
 
-/// Times that a mount begins again, each time without one more page that turned out to be torn.
+/// Times that a mount begins again, each time without one more torn page.
 pub(crate) const TRIES: u32 = 2;
 
-/// Reads after which a page is taken to be steady where nothing else can be done.
+/// Reads after which a page counts as steady where there is no other proof.
 pub(crate) const LOOKS: u64 = 24;
 
 /// Pages that can turn out to be torn at one mount.
@@ -34,7 +36,7 @@ pub(super) const TORN_MAX: usize = 4;
 /// No page.
 pub(super) const NONE: (u32, u64) = (u32::MAX, u64::MAX);
 
-/// Whether the chip did not take what was written, and lives on.
+/// Whether the chip rejected what was written but still works.
 fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
     match fault {
         Fault::Device(error) => error.kind() != ErrorKind::Other,
@@ -44,12 +46,14 @@ fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Whether a mount can begin again without the newest root, of whose tree `page` cannot be
-    /// read. It can if that is the page that was programmed last, which is torn: what was torn was
-    /// never acknowledged. It can as well if `page` reads otherwise each time: the erase of its
+    /// Whether a mount can begin again without the newest root because of `page`.
+    ///
+    /// `page` belongs to the tree of that root and could not be read. The mount can begin again if
+    /// it is the page that was programmed last: then it is torn, and a torn page was never
+    /// acknowledged. It can as well if `page` reads otherwise each time: then the erase of its
     /// block was begun, so no tree that counts needs it.
     ///
-    /// Cost: [`LOOKS`] reads at most.
+    /// Cost: at most [`LOOKS`] reads.
     pub(super) fn is_torn(
         &mut self,
         page: PageNumber,
@@ -63,7 +67,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 | Damage::OtherVersion
                 | Damage::OtherSystem
         );
-        // Replaced in place, it was decided which page is torn.
+        // For systems that replace in place, the mount has already decided which page is torn.
         if !cannot_be_read || S::DESCRIPTION.in_place || self.is_outdated(self.newest.1) {
             return Ok(false);
         }
@@ -75,16 +79,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(is_torn)
     }
 
-    /// Keeps the blocks that hold pages of the tree before `root`, which was found in `block`, from
-    /// being opened until what comes next has committed. If that tree is not whole any more, `root`
-    /// is known to be.
+    /// Holds the blocks of the previous tree, the one before `root` in `block`.
+    ///
+    /// They are not opened until the next commit. If that tree is no longer whole, `root` is known
+    /// to be.
     pub(super) fn hold_before(
         &mut self,
         block: Newest,
         root: &PageHeader,
         mut sequence: u64,
     ) -> Result<(), Fault<F::Error>> {
-        // The newest commit began in this block, or in one of those before that its pages span.
+        // The newest commit began in this block, or in an earlier one that its pages span.
         let operation = S::path_pages(root.height) + u32::from(root.height) + 1;
         let others = 1 + operation / self.space.log.block_pages();
         let below = (root.sequence, others);
@@ -101,15 +106,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Writes anew what may be torn. Where there is no room for that, the index can be read all the
-    /// same.
+    /// Writes anew the pages that may be torn.
+    ///
+    /// If there is no room for that, the index can still be read.
     pub(super) fn settle_torn(&mut self) -> Result<(), Fault<F::Error>> {
         self.settled = true;
         if self.ended_well() {
             return Ok(());
         }
         let settled = match S::Kind::PATHS {
-            // Else mounts alone would open all blocks that the checkpoint names.
+            // Otherwise repeated mounts would use up the blocks that the checkpoint lists.
             true => self.settle_root().and_then(|()| self.keep_checkpoint()),
             false if S::DESCRIPTION.in_place => self.settle_in_place(),
             false => self.settle_blocks(),
@@ -117,7 +123,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         match settled {
             Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
             Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => self.mount_as_seen()?,
-            // Nothing can be written now, and all can be read.
+            // The chip cannot be written now, but all of it can be read.
             Err(fault) if cannot_write(&fault) => self.mount_as_seen()?,
             settled => return settled,
         }
@@ -125,7 +131,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.expect_steady(self.root)?;
         } else if S::DESCRIPTION.appends {
             self.expect_before_append()?;
-            // What was torn may have been read otherwise before.
+            // The torn page may have read otherwise when records were counted.
             self.count_anew()?;
         }
         self.settled = false;
@@ -134,13 +140,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Whether the newest page on the chip is the end of a session. Then nothing can be torn but a
-    /// page that commits nothing, or a block that held nothing.
+    /// Whether the newest page on the chip is the end of a session.
+    ///
+    /// Then only a page that commits nothing, or a block that held no data, can be torn.
     pub(super) fn ended_well(&self) -> bool {
         self.ended > 0 && self.ended + GAP == self.space.log.sequence()
     }
 
-    /// Blocks that were kept from being opened are free, but those of checkpoints.
+    /// Frees the blocks that were held, except those of checkpoints.
     pub(super) fn free_held(&mut self) {
         self.space.log.blocks.release();
         if S::DESCRIPTION.appends {
@@ -148,15 +155,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// The page may be the one that was programmed last before the mount.
+    /// Notes a page that may be the last one programmed before the mount.
     pub(super) fn note_newest(&mut self, page: PageNumber, sequence: u64) {
         if self.newest.1 == u64::MAX || self.newest.1 < sequence {
             self.newest = (page.0, sequence);
         }
     }
 
-    /// The newest page below the sequence number `below` that began to write after a mount. Cost:
-    /// one read for each written page.
+    /// The newest page below the number `below` that began to write after a mount.
+    ///
+    /// Returns its sequence number, or 0. Cost: one read for each written page.
     pub(super) fn start_before(&mut self, below: u64) -> Result<u64, Fault<F::Error>> {
         let mut start = 0;
         for page in (0..self.space.log.geometry().pages()).map(PageNumber) {
@@ -171,10 +179,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(start)
     }
 
-    /// Where pages commit for themselves: writes anew what stands in blocks that may hold a torn
-    /// page.
+    /// Where pages commit for themselves: rewrites blocks that may hold a torn page.
     ///
-    /// Cost: a read for each block, and what it costs to collect these blocks.
+    /// Cost: a read for each block, and the cost of collecting these blocks.
     fn settle_blocks(&mut self) -> Result<(), Fault<F::Error>> {
         let torn = self.settle_from..self.space.log.sequence();
         if self.space.room() < 2 + S::path_pages(self.height)
@@ -184,7 +191,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.free_held();
         }
         self.space.log.settling = true;
-        // Room may end before all is written anew: then first the page in which a record is torn.
+        // Room may end before everything is written anew, so the page with a torn record goes
+        // first.
         let short = self.space.room() < self.kept() + 2 * self.space.valid_pages();
         for unsteady in [true, false] {
             if unsteady && !(short && S::DESCRIPTION.appends) {
@@ -194,8 +202,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 self.settle_block(block, &torn, unsteady)?;
             }
         }
-        // All that counts is in other blocks now, the newest commit as well: no state before it is
-        // needed.
+        // All pages that count are in other blocks now, including the newest commit: no earlier
+        // state is needed.
         self.space.log.blocks.release();
         for block in self.space.log.blocks.all() {
             let first = self.space.log.first_sequence(block)?;
@@ -210,10 +218,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.free_held();
             self.count_anew()?;
         }
-        // What was held is free.
+        // The held blocks are free now.
         gc::review_reserve(self);
-        // The first page of all that says so. Where the newest root counts it is the root: a torn
-        // one that this mount did not see is older.
+        // The first page that confirms all of this. Where the newest root counts it is the root: a
+        // torn root that this mount did not see is older.
         if S::DESCRIPTION.appends {
             self.move_page(PageNumber(self.root), None)
         } else {
@@ -221,8 +229,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Writes anew what is valid in `block`, if its first page has one of the numbers `torn`: all,
-    /// or only what does not read the same time after time.
+    /// Writes the valid pages of `block` anew if it may hold a torn page.
+    ///
+    /// That is the case if its first page has one of the numbers `torn`. With `unsteady`, writes
+    /// only the pages that do not read the same every time.
     fn settle_block(
         &mut self,
         block: BlockNumber,
@@ -256,7 +266,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Where nothing more can be written: the page with a torn append is what it was before that.
+    /// Where no page can be written any more: ignores torn appends.
+    ///
+    /// A page with a torn append counts with the content that it had before.
     fn expect_before_append(&mut self) -> Result<(), Fault<F::Error>> {
         for block in self.space.log.blocks.all() {
             if self.space.log.first_sequence(block)?.is_none_or(|first| first < self.settle_from) {
@@ -273,8 +285,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Programs a page that no node leads to and that tells of so many `records`. Cost: one read
-    /// and one program.
+    /// Programs a page that no node leads to and that records the number `records`.
+    ///
+    /// Cost: one read and one program.
     pub(super) fn mark(&mut self, records: u32) -> Result<(), Fault<F::Error>> {
         self.space.begin_walk();
         let root = PageNumber(self.space.where_is(self.root));
@@ -286,9 +299,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Says on the chip that the session ends here and everything before is whole, so that the next
-    /// mount has nothing to settle. Without room for that page, or if nothing was programmed,
-    /// nothing is written.
+    /// Marks the end of the session on the chip: everything before it is whole.
+    ///
+    /// So the next mount has nothing to settle. Does nothing if there is no room for that page, or
+    /// if nothing was programmed.
     pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
         let can_end = self.settled && !self.in_doubt && self.space.log.has_begun();
         if can_end && !S::DESCRIPTION.in_place && self.space.room() > self.kept() {
@@ -297,15 +311,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Notes where a session ended, if the page with this header says so.
+    /// Notes where a session ended, if the page with this header marks an end.
     pub(super) fn note_end(&mut self, header: &PageHeader) {
         if header.height == 0 && header.records == SESSION_END {
             self.ended = self.ended.max(header.sequence);
         }
     }
 
-    /// Collects garbage where less room is left than a collection may need. Where that does not
-    /// suffice, blocks that were kept from being opened are free after all.
+    /// Collects garbage if less room is left than a collection may need.
+    ///
+    /// If that does not suffice, it frees the blocks that were held.
     fn keep_room_to_settle(&mut self) -> Result<(), Fault<F::Error>> {
         let least = self.space.log.block_pages() + 2 * S::path_pages(self.height);
         for _ in 0..2 {
@@ -327,9 +342,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Goes on only if `page`, which made the last commit, reads the same time after time: there is
-    /// no room to write it anew before something is built on it. The tree before it needs no block
-    /// then.
+    /// Fails unless `page`, which made the last commit, reads the same every time.
+    ///
+    /// There is no room to write it anew before other pages build on it. If it is steady, no block
+    /// of the previous tree is needed.
     fn expect_steady(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
         if self.is_steady(page)? {
             Ok(())
@@ -338,16 +354,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Where the root commits: writes the page that holds it anew. Mounts that are cut here again
-    /// and again would use up the reserve, a block each time. So near to that nothing is written
-    /// where every page that may be torn reads the same time after time.
+    /// Where the root commits: writes the page with the root anew.
     ///
-    /// Cost: one read, two programs, and an erase; near the reserve one read for each block,
+    /// Mounts that are cut here again and again would use up the reserve, a block each time. So
+    /// near the reserve nothing is written if every page that may be torn reads the same every
+    /// time.
+    ///
+    /// Cost: one read, two programs, and an erase. Near the reserve one read for each block,
     /// [`LOOKS`] for each that may begin with a torn page, and a collection.
     fn settle_root(&mut self) -> Result<(), Fault<F::Error>> {
         let root = self.root;
         let held_pages = self.space.log.blocks.held_blocks() * self.space.log.block_pages();
-        // The first page that is programmed, and the longest way up.
+        // Room for the first page that is programmed, and for the longest path.
         let lacks_room = self.space.room() < 1 + S::path_pages(self.height);
         if lacks_room || self.space.room() + held_pages < self.kept() + self.space.log.block_pages()
         {
@@ -357,7 +375,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 return Ok(());
             }
             // The first page that is moved makes a new root. The other nodes of the page that may
-            // be torn may stay.
+            // be torn can stay there.
             match gc::gain_room(self, 0) {
                 Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
                 gained => gained?,

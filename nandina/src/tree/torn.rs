@@ -1,32 +1,36 @@
-//! Which pages may be torn where pages commit for themselves, and which blocks an earlier state
-//! still needs. Nothing is written here.
+//! Which pages may be torn, and which blocks an earlier state still needs.
+//!
+//! This is for systems whose pages commit for themselves. Nothing is written here.
 
 use super::descend::Path;
 use super::recover::Found;
 use super::settle::{LOOKS, NONE, TORN_MAX};
 use super::{HEIGHT_MAX, Index};
 use crate::bytes::u32_at;
+use crate::checksum;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::node::{PageFault, checksum};
+use crate::node::PageFault;
 use crate::place::{Placement, node_in};
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Whether a mount takes the page for one of the index.
+    /// Whether a mount counts the page as one of the index.
     pub(super) fn counts(&self, page: PageNumber, sequence: u64) -> bool {
         !self.is_outdated(sequence) && !self.torn.contains(&page.0)
     }
 
-    /// Whether a page with this number belongs to what was cut, and was found to be torn.
+    /// Whether this number belongs to an operation that was cut and is torn.
     pub(super) fn is_outdated(&self, sequence: u64) -> bool {
         (self.torn_from..=self.torn_to).contains(&sequence)
     }
 
-    /// Where pages commit for themselves: whether those that may be torn count is decided before
-    /// anything else is read. They are the last ones of the blocks that were written since all was
-    /// settled. One that cannot be read each time is torn, and does not count.
+    /// Where pages commit for themselves: decides which pages count despite a cut.
     ///
-    /// Cost: two reads for each block and some for each that may hold a torn page.
+    /// This is decided before anything else is read. The pages that may be torn are the last ones
+    /// of the blocks that were written since the last mount that settled. A page that cannot be
+    /// read every time is torn, and does not count.
+    ///
+    /// Cost: two reads for each block, and some for each that may hold a torn page.
     pub(super) fn decide_on_torn(&mut self, identity: u32) -> Result<Found, Fault<F::Error>> {
         self.torn = [u32::MAX; TORN_MAX];
         self.torn_from = u64::MAX;
@@ -36,10 +40,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(found);
         }
         let from = found.settled.1;
-        // What was not seen by now is not seen later either.
+        // A page that was not seen by now must not be seen later.
         (self.torn_from, self.torn_to) = (found.sequence + 1, u64::MAX);
         let mut torn = 0;
-        // Its block may look as if nothing had ever been written to it when it is read next.
+        // At the next read, its block may look as if it had never been written.
         let newest = self.newest.0;
         if newest != NONE.0 && !self.is_steady(newest)? {
             self.torn[torn] = newest;
@@ -50,7 +54,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 Some(first) if first < from => continue,
                 Some(_) => {}
                 None => {
-                    // The block may have been opened last of all.
+                    // This block may have been the last to be opened.
                     let page = self.space.log.page_at(block, 0);
                     if torn < TORN_MAX && page.0 != newest && !self.reads_alike(page)? {
                         self.torn[torn] = page.0;
@@ -85,7 +89,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(Found { sequence: found.sequence, ..steady })
     }
 
-    /// Whether `page` can be read time after time.
+    /// Whether `page` can be read every time.
     pub(super) fn is_steady(&mut self, page: u32) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
             if self.space.log.read_raw(PageNumber(page), 0)?.is_err() {
@@ -95,8 +99,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// If `page` holds other bytes at other times, the checksum of those with the most bits that
-    /// are 1: these were there before the last append.
+    /// The checksum of `page` before its last append, if its reads differ.
+    ///
+    /// Of the differing contents, the one with the most bits that are 1 was there before the
+    /// append. `None` if all reads are alike.
     ///
     /// Cost: [`LOOKS`] reads.
     pub(super) fn before_append(
@@ -117,7 +123,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(before.filter(|_| differs).map(|(_, sum)| sum))
     }
 
-    /// Whether `page` reads the same time after time, whatever that is.
+    /// Whether `page` reads the same every time, readable or not.
     pub(super) fn reads_alike(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         let first = self.space.log.read_raw(page, 0)?.map(|header| header.sequence);
         for _ in 1..LOOKS {
@@ -128,8 +134,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// Whether the end of the block that was opened last, and the first page of each that may have
-    /// been opened since, read the same time after time.
+    /// Whether the pages that may have been written last read the same every time.
+    ///
+    /// These are the end of the block that was opened last, and the first page of each block that
+    /// may have been opened since.
     pub(super) fn ends_alike(&mut self) -> Result<bool, Fault<F::Error>> {
         let mut newest = None;
         for block in self.space.log.blocks.all() {
@@ -150,7 +158,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// Whether `page` reads as erased time after time.
+    /// Whether `page` reads as erased every time.
     fn is_steadily_blank(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
             if self.space.log.read_raw(page, 0)? != Err(PageFault::Erased) {
@@ -160,9 +168,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(true)
     }
 
-    /// Where records are appended: a parent may have been told of its child's new page, or not.
-    /// Until all is settled no block is opened that one of the pages is in of which that parent was
-    /// ever told.
+    /// Where records are appended: reserves the blocks of all children of a parent.
+    ///
+    /// The parent may or may not have received the pointer to its child's new page. Until the mount
+    /// has settled, no block is opened that holds a page to which that parent ever pointed.
     pub(super) fn hold_told_before(&mut self) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(self.newest.0);
         let level = match self.keep_first_key(page) {
@@ -193,7 +202,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             self.space.log.blocks.set_reserved(self.block_of(child), true);
             if level > 1 && self.space.log.read_raw(PageNumber(child), 0)?.is_ok() {
-                // It told of children in turn.
+                // The child is an inner node with pointers of its own.
                 for slot in 0..shape.capacity(area_bytes) {
                     let at = shape.at(slot) + shape.key_bytes();
                     let child = u32_at(self.space.log.frames.bytes(0), at);
@@ -209,9 +218,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Where pages commit for themselves: keeps the blocks from being opened that only the newest
-    /// commit has made free. These hold the page that the committed node had before, and what that
-    /// one pointed to.
+    /// Where pages commit for themselves: holds blocks that the newest commit freed.
+    ///
+    /// These hold the previous page of the committed node, and the pages to which that one pointed.
     ///
     /// Cost: one read for each written page, unless a root committed.
     pub(super) fn hold_before_commit(
@@ -247,7 +256,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// The newest page but `commit` that holds the same node.
+    /// The newest page other than `commit` that holds the same node.
     fn page_before(
         &mut self,
         identity: u32,

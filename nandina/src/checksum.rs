@@ -3,6 +3,11 @@
 //! Where the processor has an instruction for it, as hosts do, the feature `std` uses that; the
 //! bytes on the medium are the same.
 
+/// Computes the checksum of pieces of a page, with the result of [`of`].
+///
+/// A driver may have a unit for it.
+pub type Sum<'s> = dyn FnMut(&[&[u8]]) -> u32 + 's;
+
 /// CRC-32C over the concatenation of some pieces of a page.
 #[cfg(feature = "std")]
 pub fn of(pieces: &[&[u8]]) -> u32 {
