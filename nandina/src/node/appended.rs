@@ -5,8 +5,8 @@
 //! page.
 //!
 //! ```text
-//! page  | initial: u16 | ones        | valid bits | key payload tag | key payload tag | ... | ones |
-//! RAM   | count: u16   | next pending | valid bits | key payload tag | key payload tag | ... |
+//! page  | initial: u16 | ones         | valid bits | key payload tag | ... | ones |
+//! RAM   | count: u16   | next pending | valid bits | key payload tag | ... |
 //! ```
 //!
 //! In the page each record occupies a slot. The first `initial` records were programmed together

@@ -4,7 +4,8 @@
 //!
 //! A mapping is never chained: it leads from the pointer in the parent, the node's *logical
 //! address*, straight to the page that holds the node. The page whose number is a logical address
-//! is not programmed until the mapping is gone, else one number would mean two nodes.
+//! is not programmed until the mapping is gone, else one number would mean two nodes. To flush
+//! mappings, the parent is written with the current pages of its children.
 //!
 //! Open addressing. Of two entries that compete for a place, the one that is farther from home
 //! takes it ("Robin Hood"), and a removal shifts back the entries behind it. So there are no

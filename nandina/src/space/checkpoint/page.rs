@@ -3,14 +3,16 @@
 //! This module touches no chip. An area page is a page of an anchor or of a checkpoint.
 //!
 //! ```text
-//! every page of the area:  0 kind u8   1 zero u8   2 part u16   4 parts u16   6 zero u16   8 number u64
-//! an anchor, kind 1:      16 block u32
-//! a checkpoint, kind 2:   16 the next bytes of its stream
+//! every area page:        0 kind u8   1 zero u8   2 part u16   4 parts u16   6 zero u16
+//!                         8 number u64
+//! an anchor, kind 1:     16 block u32
+//! a checkpoint, kind 2:  16 the next bytes of its stream
 //!
-//! the stream:  0 root u32   4 inner nodes u32   8 records u32   12 height u8   13 listed u8   14 zero u16
-//!             16 active block u32 (2^32 - 1: none)   20 its next place u32   24 16 listed blocks u32
-//!             88 a bit for each page: it is valid; then for each block its erase count, u32, and in the
-//!                highest bit of that whether it is bad
+//! the stream:  0 root u32   4 inner nodes u32   8 records u32   12 height u8   13 listed u8
+//!             14 zero u16   16 active block u32 (2^32 - 1: none)   20 its next place u32
+//!             24 16 listed blocks u32
+//!             88 a bit for each page: it is valid; then for each block its erase count, u32,
+//!                and in the highest bit of that whether it is bad
 //! ```
 
 use super::LIST_MAX;
