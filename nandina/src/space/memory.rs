@@ -44,8 +44,8 @@ pub trait Memory: Default {
 /// What is remembered where records are appended.
 ///
 /// In order: the page that was programmed last since the mount, and how often it was programmed;
-/// the highest sequence number from before the mount; an unstable page, and the checksum of its
-/// accepted content.
+/// the sequence number above which pages were programmed since the mount; an unstable page, and the
+/// checksum of its accepted content.
 #[derive(Default)]
 pub struct LastProgrammed(Option<(u32, u8)>, u64, Option<(u32, u32)>);
 
