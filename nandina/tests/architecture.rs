@@ -234,3 +234,109 @@ fn documents_name_files_and_systems_that_exist() {
         }
     }
 }
+
+
+/// Phrases that comments of the library do not use, in lower case, each with a plain one.
+const AVOIDED: &[(&str, &str)] = &[
+    ("answers ", "returns"),
+    ("is told", "is notified of, records"),
+    ("are told", "are notified of, record"),
+    ("so many", "this many, the given number of"),
+    ("of before", "the previous"),
+    ("what was put", "written, inserted"),
+    ("put anew", "written again"),
+    ("what waits", "pending changes"),
+    ("hands on", "passes on"),
+    ("handed on", "passed on"),
+    ("goes on", "continues"),
+    ("in vain", "without effect"),
+    ("laid to", "blamed on"),
+    ("or nothing", "or `None`"),
+    ("nothing but", "only"),
+    ("takes for", "accepts as"),
+    ("more than is theirs", "stale copies of records"),
+];
+
+/// A comment of the library.
+struct Comment {
+    /// Its file, below the sources of the library, and its first line in it.
+    at: (String, usize),
+    /// Whether it documents an item or a module.
+    is_doc: bool,
+    /// Its lines, without indentation and comment markers.
+    lines: Vec<String>,
+    /// Columns of its longest line, indentation and marker included.
+    columns: usize,
+}
+
+/// The comments of the library, except those at the ends of lines of code.
+fn comments() -> Vec<Comment> {
+    let library = root().join("nandina/src");
+    let mut comments: Vec<Comment> = Vec::new();
+    for (path, text) in sources(&library) {
+        let file = path.strip_prefix(&library).unwrap().display().to_string();
+        let mut marker_before = None;
+        for (at, line) in text.lines().enumerate() {
+            let code = line.trim_start();
+            let marker = ["//!", "///", "//"].into_iter().find(|&marker| code.starts_with(marker));
+            if let Some(marker) = marker {
+                let text = code[marker.len()..].trim().to_string();
+                let columns = line.chars().count();
+                match comments.last_mut() {
+                    Some(comment) if marker_before == Some(marker) => {
+                        comment.lines.push(text);
+                        comment.columns = comment.columns.max(columns);
+                    }
+                    _ => comments.push(Comment {
+                        at: (file.clone(), at + 1),
+                        is_doc: marker != "//",
+                        lines: vec![text],
+                        columns,
+                    }),
+                }
+            }
+            marker_before = marker;
+        }
+    }
+    assert!(comments.len() > 1000, "only {} comments were seen", comments.len());
+    comments
+}
+
+#[test]
+fn the_library_uses_every_term_of_the_glossary() {
+    let architecture = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (_, glossary) = architecture.split_once("\n## Glossary\n").unwrap();
+    let (glossary, _) = glossary.split_once("\n## ").unwrap();
+    let terms: Vec<_> = glossary.split("**").skip(1).step_by(2).collect();
+    assert!(terms.len() >= 25, "the glossary has only {} terms", terms.len());
+    let mut texts: Vec<_> =
+        sources(&root().join("nandina/src")).into_iter().map(|(_, text)| text).collect();
+    texts.extend(comments().into_iter().map(|comment| comment.lines.join(" ")));
+    let texts: Vec<_> = texts.into_iter().map(|text| text.to_lowercase()).collect();
+    for term in terms {
+        let is_used = texts.iter().any(|text| text.contains(&term.to_lowercase()));
+        assert!(is_used, "ARCHITECTURE.md explains \"{term}\", which the library does not use");
+    }
+}
+
+#[test]
+fn comments_of_the_library_are_narrow_and_begin_with_a_short_sentence() {
+    for Comment { at: (file, line), is_doc, lines, columns } in comments() {
+        assert!(columns <= 100, "{file}:{line}: a comment of {columns} columns");
+        let first = &lines[0];
+        let length = first.chars().count();
+        assert!(!is_doc || length <= 80, "{file}:{line}: the first line has {length} characters");
+        let is_sentence = first.ends_with(['.', ':', '?']);
+        assert!(!is_doc || is_sentence, "{file}:{line}: the first line is not a sentence");
+    }
+}
+
+#[test]
+fn comments_of_the_library_use_the_words_of_the_field() {
+    for Comment { at: (file, line), lines, .. } in comments() {
+        let text = lines.join(" ").to_lowercase();
+        for (phrase, plain) in AVOIDED {
+            assert!(!text.contains(phrase), "{file}:{line}: \"{phrase}\"; better: {plain}");
+        }
+    }
+}

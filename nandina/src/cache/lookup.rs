@@ -1,28 +1,29 @@
-//! From a page to its slot: a hash table of slots with open addressing. A slot's page stands in its
-//! account, and not here again.
+//! Finds the slot of a page: a hash table of slots with open addressing.
 //!
-//! Half of the places are empty, so a search looks at three places on the mean before it finds that
-//! a page is not there. What follows a removed slot moves up: there are no graves, and the table
-//! never has to be built anew.
+//! The table stores no page numbers: those are in the slots' entries.
+//!
+//! Half of the places are empty, so a search for a missing page looks at three places on average.
+//! When a slot is removed, those behind it move up: there are no tombstones, and the table never
+//! has to be rebuilt.
 
 /// Bytes of the table for each slot: two places of two bytes.
 const BYTES: usize = 4;
 
-/// No slot has this number.
+/// Marks an empty place: no slot has this number.
 const EMPTY: u16 = u16::MAX;
 
-/// Bytes of a table for so many slots, at most 65,535.
+/// Bytes of a table for `slots` slots, at most 65,535.
 pub const fn bytes_for(slots: usize) -> usize {
     slots * BYTES
 }
 
-/// A table of slots, each known by one key. Whoever calls it says which key a slot has.
+/// A table of slots, each found by one key. The caller supplies the key of a slot.
 pub struct Lookup<'b> {
     places: &'b mut [u8],
 }
 
 impl<'b> Lookup<'b> {
-    /// A table in all of `places`, which are [`bytes_for`] the slots.
+    /// Creates a table that uses all of `places`, [`bytes_for`] its slots.
     pub fn new(places: &'b mut [u8]) -> Self {
         let mut lookup = Self { places };
         lookup.clear();
@@ -47,7 +48,7 @@ impl<'b> Lookup<'b> {
         self.places[2 * place..][..2].copy_from_slice(&slot.to_le_bytes());
     }
 
-    /// The place of `key` if it is alone (multiplication by the golden ratio).
+    /// The first place tried for `key` (multiplicative hashing, golden ratio).
     const fn home(&self, key: u32) -> usize {
         let spread = key.wrapping_mul(0x9E37_79B9) as u64;
         ((spread * self.count() as u64) >> 32) as usize
@@ -57,7 +58,7 @@ impl<'b> Lookup<'b> {
         if place + 1 == self.count() { 0 } else { place + 1 }
     }
 
-    /// Steps from place `from` to place `to`.
+    /// Steps from place `from` to place `to`, cyclically.
     const fn steps(&self, from: usize, to: usize) -> usize {
         if to >= from { to - from } else { to + self.count() - from }
     }
@@ -76,12 +77,12 @@ impl<'b> Lookup<'b> {
         }
     }
 
-    /// The slot that is known by `key`.
+    /// The slot of `key`.
     pub fn find(&self, key: u32, key_of: impl Fn(usize) -> u32) -> Option<usize> {
         self.place_of(key, key_of).map(|(_, slot)| slot)
     }
 
-    /// `slot`, which is not in the table, is known by `key`, by which no other slot is known.
+    /// Adds `slot`, which is not in the table, under `key`, which no slot has.
     pub fn insert(&mut self, key: u32, slot: usize) {
         let mut place = self.home(key);
         while let Some(other) = self.slot(place) {
@@ -91,13 +92,13 @@ impl<'b> Lookup<'b> {
         self.set(place, slot as u16);
     }
 
-    /// No slot is known by `key` any more.
+    /// Removes the slot of `key`.
     pub fn remove(&mut self, key: u32, key_of: impl Fn(usize) -> u32) {
         let Some((mut hole, _)) = self.place_of(key, &key_of) else { return };
         let mut place = self.after(hole);
         while let Some(slot) = self.slot(place) {
             let home = self.home(key_of(slot));
-            // It moves up, unless that leads to before its home.
+            // The slot moves up, unless that would bring it before its home.
             if self.steps(home, place) >= self.steps(hole, place) {
                 self.set(hole, slot as u16);
                 hole = place;

@@ -1,17 +1,18 @@
-//! Page caches (μ-Tree paper, section 5.3): pages that were read, the least recently used leaving
-//! first, and pages that were written, in the order in which they were allocated. No page is in
-//! both.
+//! Page caches: a read cache and a write cache (μ-Tree paper, section 5.3).
 //!
-//! A page that is *staged* is part of the tree and not yet on the chip. It has a number of its own,
-//! with [`STAGED`] set, until it is programmed; then the pages that point to it get its place. A
+//! The read cache keeps pages that were read, and evicts the least recently used. The write cache
+//! keeps pages that were written, in the order of their allocation. No page is in both.
+//!
+//! A *staged* page is part of the tree and not yet on the chip. Until it is programmed it has a
+//! number of its own, with [`STAGED`] set; then the pages that point to it receive its place. A
 //! staged page that is superseded leaves its slot without ever being programmed. A written page
 //! stays in its slot, to be read, until the slot is needed.
 //!
 //! Each operation takes constant time, however many pages a cache has. RAM, beside the page itself:
 //! 12 bytes for each page of the read cache, 28 for each of the write cache; 384 bytes for a write
-//! cache, and for each page of the chip a bit, for each 256 of them a bit more.
+//! cache, and a bit for each page of the chip, and one more bit for each 256 of them.
 //!
-//! Nothing here calls a chip, and nothing here knows what a node is.
+//! This module calls no chip and does not know nodes.
 
 mod lookup;
 mod set;
@@ -28,11 +29,13 @@ use crate::flash::PageNumber;
 use crate::node::{Medium, PageLayout};
 use slots::{List, Slots};
 
-/// Bit of the number of a page that is staged.
+/// The bit that is set in the number of a staged page.
 pub const STAGED: u32 = 1 << 31;
 
-/// Changes each pointer of the inner nodes in a page buffer. A page holds nodes from the lowest
-/// level up, and the root of a tree of some height unless that is 0.
+/// Changes each pointer of the inner nodes in a page buffer.
+///
+/// A page holds nodes from level `lowest` up. It holds the root of a tree of `height`, or no root
+/// if that is 0.
 pub type Relink = fn(
     bytes: &mut [u8],
     layout: &PageLayout,
@@ -42,12 +45,14 @@ pub type Relink = fn(
     to: &Resolve<'_>,
 );
 
-/// The page that a pointer is to lead to.
+/// Maps the page of a pointer to the page that it shall point to.
 pub type Resolve<'r> = dyn Fn(u32) -> u32 + 'r;
 
-/// Pages kept beside the page buffers.
+/// Pages kept in RAM beside the buffer pool.
 pub trait Cached<'b>: Sized {
-    /// Caches for so many pages, in the first bytes of `ram`, and the rest of it.
+    /// Creates caches of `reads` and `writes` pages. Returns the unused rest of `ram`.
+    ///
+    /// `pages` is the number of pages of the chip.
     fn new(
         ram: &'b mut [u8],
         frame_bytes: usize,
@@ -57,7 +62,7 @@ pub trait Cached<'b>: Sized {
         relink: Relink,
     ) -> (Self, &'b mut [u8]);
 
-    /// Forgets everything, staged pages too.
+    /// Forgets everything, including staged pages.
     fn clear(&mut self) {}
 
     /// The bytes of a slot of the write cache.
@@ -66,7 +71,7 @@ pub trait Cached<'b>: Sized {
         &[]
     }
 
-    /// The bytes of a slot of the write cache, to change.
+    /// The bytes of a slot of the write cache, mutable.
     fn bytes_mut(&mut self, slot: usize) -> &mut [u8] {
         let _ = slot;
         &mut []
@@ -78,17 +83,17 @@ pub trait Cached<'b>: Sized {
         None
     }
 
-    /// Remembers a page that was read and is in no cache.
+    /// Caches a page that was read and is in no cache.
     fn remember(&mut self, page: PageNumber, bytes: &[u8]) {
         let _ = (page, bytes);
     }
 
-    /// Remembers a page that was programmed without being staged.
+    /// Caches a page that was programmed without being staged.
     fn remember_written(&mut self, page: PageNumber, bytes: &[u8]) {
         let _ = (page, bytes);
     }
 
-    /// The page is no page of the tree any more, or is about to be programmed anew.
+    /// Removes a page that left the tree, or that is about to be programmed again.
     fn forget(&mut self, page: u32) {
         let _ = page;
     }
@@ -112,13 +117,15 @@ impl<'b> Cached<'b> for NoCache {
     }
 }
 
-/// A read cache, and a write cache where there can be one.
+/// A read cache, and a write cache if the build has one.
 pub struct Cache<'b, W> {
     reads: Slots<'b>,
     written: W,
 }
 
-/// Bytes of RAM for caches of so many pages.
+/// Bytes of RAM for caches of `reads` and `writes` pages.
+///
+/// `pages` is the number of pages of the chip.
 pub const fn ram_needed(frame_bytes: usize, reads: usize, writes: usize, pages: u32) -> usize {
     slots::ram_needed(frame_bytes, reads) + staging::ram_needed(frame_bytes, writes, pages)
 }
@@ -186,7 +193,7 @@ impl<'b> Cache<'b, Staging<'b>> {
         &self.written
     }
 
-    /// The write cache, to change.
+    /// The write cache, mutable.
     pub const fn staging_mut(&mut self) -> &mut Staging<'b> {
         &mut self.written
     }

@@ -1,12 +1,14 @@
-//! A set of pages of the chip: a bit for each, and a bit for each 256 of them that says whether one
-//! of these is in the set, so that the next one is found without a look at all.
+//! A set of pages of the chip, as a bitmap with a summary.
+//!
+//! There is a bit for each page, and a bit for each 256 pages that says whether any of them is in
+//! the set. So the next page is found without a scan of all.
 
 use crate::flash::PageNumber;
 
-/// Bytes of bits that one bit of the summary is for.
+/// Bytes of the bitmap that one bit of the summary covers.
 const GROUP: usize = 32;
 
-/// Bytes of RAM for a set of pages of a chip of so many.
+/// Bytes of RAM for a set of pages of a chip with `pages` pages.
 pub const fn ram_needed(pages: u32) -> usize {
     bits_bytes(pages) + summary_bytes(pages)
 }
@@ -27,7 +29,7 @@ pub struct Pages<'b> {
 }
 
 impl<'b> Pages<'b> {
-    /// An empty set in the first bytes of `ram`, and the rest of it.
+    /// Creates an empty set. Returns the unused rest of `ram`.
     pub fn new(ram: &'b mut [u8], pages: u32) -> (Self, &'b mut [u8]) {
         let (bits, rest) = ram.split_at_mut(bits_bytes(pages));
         let (summary, rest) = rest.split_at_mut(summary_bytes(pages));
@@ -47,12 +49,12 @@ impl<'b> Pages<'b> {
         self.len = 0;
     }
 
-    /// Pages in the set.
+    /// The number of pages in the set.
     pub const fn len(&self) -> u32 {
         self.len
     }
 
-    /// Puts `page`, which is one of the chip's, into the set.
+    /// Adds `page`, which is a page of the chip.
     pub fn insert(&mut self, page: PageNumber) {
         let at = page.0 as usize / 8;
         let bit = 1 << (page.0 % 8);
@@ -61,8 +63,9 @@ impl<'b> Pages<'b> {
         self.summary[at / GROUP / 8] |= 1 << (at / GROUP % 8);
     }
 
-    /// Takes the first of the pages from `from` on out of the set. All pages that are in it are at
-    /// `from` or behind.
+    /// Removes the first page of the set and returns it.
+    ///
+    /// No page of the set may lie before `from`; the search begins there.
     pub fn take(&mut self, from: u32) -> Option<PageNumber> {
         if self.len == 0 {
             return None;

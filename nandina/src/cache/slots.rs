@@ -1,32 +1,33 @@
-//! The account of a cache's slots, in the caller's RAM: which page each slot holds, and lists of
-//! slots in an order. Each operation takes constant time.
+//! The slots of a cache: which page each holds, and ordered lists of slots.
+//!
+//! All of it lies in the caller's RAM. Each operation takes constant time.
 //!
 //! ```text
-//! account | page u32 | slot before u16 | slot after u16 |
+//! entry | page u32 | previous slot u16 | next slot u16 |
 //! ```
 
 use super::lookup::{self, Lookup};
 use crate::bytes::{u16_at, u32_at};
 
-/// Bytes of the account of a slot.
+/// Bytes of the entry of a slot.
 const ACCOUNT_BYTES: usize = 8;
 
-/// No slot has this number.
+/// Stands for "no slot": no slot has this number.
 const NONE: u16 = u16::MAX;
 
-/// No page has this number.
+/// Stands for "no page": no page has this number.
 const NO_PAGE: u32 = u32::MAX;
 
-/// The lists, of which each slot is in one.
+/// The lists. Each slot is in one of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum List {
-    /// Slots that hold nothing.
+    /// Empty slots.
     Empty,
-    /// Pages of the chip, the first to leave first.
+    /// Pages that are on the chip; the first of the list is evicted first.
     Clean,
     /// Pages that are not on the chip yet, in the order of their allocation.
     Staged,
-    /// Pages that were staged and that the running operation supersedes.
+    /// Staged pages that the running operation supersedes.
     Superseded,
 }
 
@@ -37,7 +38,7 @@ struct Ends {
     last: u16,
 }
 
-/// Slots and what they hold.
+/// Slots and their pages.
 pub struct Slots<'b> {
     pages: &'b mut [u8],
     frame_bytes: usize,
@@ -52,7 +53,7 @@ pub const fn ram_needed(frame_bytes: usize, slots: usize) -> usize {
 }
 
 impl<'b> Slots<'b> {
-    /// Empty slots in the first bytes of `ram`, and the rest of it.
+    /// Creates empty slots. Returns the unused rest of `ram`.
     pub fn new(ram: &'b mut [u8], frame_bytes: usize, slots: usize) -> (Self, &'b mut [u8]) {
         debug_assert!(slots <= NONE.into());
         let (pages, rest) = ram.split_at_mut(slots * frame_bytes);
@@ -65,7 +66,7 @@ impl<'b> Slots<'b> {
         (slots, rest)
     }
 
-    /// Every slot is empty.
+    /// Empties every slot.
     pub fn clear(&mut self) {
         self.lookup.clear();
         self.lists = [Ends { first: NONE, last: NONE }; 4];
@@ -75,7 +76,7 @@ impl<'b> Slots<'b> {
         }
     }
 
-    /// Slots, empty ones included.
+    /// The number of slots, empty ones included.
     pub const fn count(&self) -> usize {
         self.accounts.len() / ACCOUNT_BYTES
     }
@@ -85,13 +86,13 @@ impl<'b> Slots<'b> {
         &self.pages[slot * self.frame_bytes..][..self.frame_bytes]
     }
 
-    /// The same, to change, and beside them what tells which page is where.
+    /// The bytes of the page in `slot`, mutable, and the places of all pages.
     pub fn bytes_and_places(&mut self, slot: usize) -> (&mut [u8], Places<'_>) {
         let bytes = &mut self.pages[slot * self.frame_bytes..][..self.frame_bytes];
         (bytes, Places { accounts: self.accounts })
     }
 
-    /// Which page is where.
+    /// The places of all pages.
     pub const fn places(&self) -> Places<'_> {
         Places { accounts: self.accounts }
     }
@@ -116,8 +117,10 @@ impl<'b> Slots<'b> {
         (first != NONE).then_some(first.into())
     }
 
-    /// A slot for a page that is to be kept, out of its list: an empty one, else the first of the
-    /// clean ones. [`put`](Self::put) follows. `None`, if there is neither.
+    /// Takes a slot for a new page out of its list.
+    ///
+    /// It is an empty one, else the first clean one, whose page is evicted. `None` if there is
+    /// neither. The caller then calls [`put`](Self::put).
     pub fn take(&mut self) -> Option<usize> {
         let slot = self.first(List::Empty).or_else(|| {
             let slot = self.first(List::Clean)?;
@@ -128,7 +131,9 @@ impl<'b> Slots<'b> {
         Some(slot)
     }
 
-    /// `slot`, which was [taken](Self::take), holds `page`, the last of `list`.
+    /// Stores `page` in `slot`, as the last of `list`.
+    ///
+    /// The slot was [taken](Self::take) before.
     pub fn put(&mut self, slot: usize, page: u32, list: List, bytes: &[u8]) {
         debug_assert!(self.find(page).is_none(), "page {page} is there twice");
         self.set_page(slot, page);
@@ -137,25 +142,25 @@ impl<'b> Slots<'b> {
         self.pages[slot * self.frame_bytes..][..self.frame_bytes].copy_from_slice(bytes);
     }
 
-    /// `slot`, which holds a page and is in the list `from`, becomes the last of `to`.
+    /// Moves `slot`, which holds a page, from the list `from` to the end of `to`.
     pub fn shift(&mut self, slot: usize, from: List, to: List) {
         self.unlink(from, slot);
         self.append(to, slot);
     }
 
-    /// The page in `slot` is called `page` from now on.
+    /// Changes the number of the page in `slot`.
     pub fn rename(&mut self, slot: usize, page: u32) {
         self.lose(slot);
         self.set_page(slot, page);
         self.lookup.insert(page, slot);
     }
 
-    /// The clean page in `slot` leaves it.
+    /// Removes the clean page in `slot`.
     pub fn forget(&mut self, slot: usize) {
         self.drop_from(List::Clean, slot);
     }
 
-    /// The page in `slot`, which is in `list`, leaves it.
+    /// Removes the page in `slot`, which is in `list`.
     pub fn drop_from(&mut self, list: List, slot: usize) {
         self.lose(slot);
         self.set_page(slot, NO_PAGE);
@@ -206,11 +211,11 @@ impl<'b> Slots<'b> {
     }
 }
 
-/// Where the links of a slot stand in its account.
+/// Offsets of the links in a slot's entry.
 const BEFORE: usize = 4;
 const AFTER: usize = 6;
 
-/// Which page is in which slot.
+/// Maps slots to the pages that they hold.
 #[derive(Clone, Copy)]
 pub struct Places<'c> {
     accounts: &'c [u8],

@@ -1,5 +1,6 @@
-//! The write cache: pages that are staged, that is part of the tree and not yet on the chip, and
-//! pages that were written. Nothing here calls a chip.
+//! The write cache: staged pages, and pages that were written.
+//!
+//! A staged page is part of the tree and not yet on the chip. This module calls no chip.
 
 use super::lookup::{self, Lookup};
 use super::set::{self, Pages};
@@ -8,21 +9,24 @@ use super::{Relink, STAGED};
 use crate::bytes::u32_at;
 use crate::flash::PageNumber;
 
-/// Staged pages that can be programmed in the middle of one operation.
+/// The most staged pages that one operation can program before it ends.
 const RENAMED_MAX: usize = 48;
 
-/// Bytes of a staged page's number and its place on the chip.
+/// Bytes for the number of a staged page and its place on the chip.
 const RENAMED_BYTES: usize = 8;
 
-/// Bytes of a note of a slot: the number that its page had while it was staged, or 0 (u32), the
-/// records that it tells of (u32), the lowest level of its nodes (u8), the height of the tree if it
-/// holds the root and no newer page does, else 0 (u8), and two that are not used.
+/// Bytes of a note of a slot.
+///
+/// The number that its page had while it was staged, or 0 (u32); the records that its label counts
+/// (u32); the lowest level of its nodes (u8); the height of the tree if the page holds the newest
+/// root, else 0 (u8); two unused bytes.
 const NOTE_BYTES: usize = 12;
 
-/// The write cache, where there can be one.
+/// The write cache, if the build has one.
 pub trait Written<'b>: Sized {
-    /// A cache of `slots` pages on a chip of `pages`, in the first bytes of `ram`, and the rest of
-    /// it.
+    /// Creates a cache of `slots` pages. Returns the unused rest of `ram`.
+    ///
+    /// `pages` is the number of pages of the chip.
     fn new(
         ram: &'b mut [u8],
         frame_bytes: usize,
@@ -40,7 +44,7 @@ pub trait Written<'b>: Sized {
         &[]
     }
 
-    /// The bytes of a slot, to change.
+    /// The bytes of a slot, mutable.
     fn bytes_mut(&mut self, slot: usize) -> &mut [u8] {
         let _ = slot;
         &mut []
@@ -52,14 +56,15 @@ pub trait Written<'b>: Sized {
         None
     }
 
-    /// Keeps a page that was programmed without being staged. Returns whether there is a write
-    /// cache.
+    /// Keeps a page that was programmed without being staged.
+    ///
+    /// Returns `false` if there is no write cache.
     fn remember(&mut self, page: PageNumber, bytes: &[u8]) -> bool {
         let _ = (page, bytes);
         false
     }
 
-    /// The page leaves its slot.
+    /// Removes the page from its slot.
     fn forget(&mut self, page: u32) {
         let _ = page;
     }
@@ -76,24 +81,26 @@ impl<'b> Written<'b> for NoStaging {
     }
 }
 
-/// A write cache, perhaps of no pages.
+/// A write cache, possibly of zero pages.
 pub struct Staging<'b> {
     slots: Slots<'b>,
     notes: &'b mut [u8],
-    /// Slots of pages that were staged and are on the chip, by the numbers that they had.
+    /// Slots of pages that were staged and are on the chip, by their former numbers.
     numbers: Lookup<'b>,
     renamed: &'b mut [u8],
     renamed_count: usize,
-    /// Pages of the chip that are superseded by pages which are not all on it.
+    /// Pages of the chip superseded by pages that are not all on the chip.
     superseded: Pages<'b>,
     next_number: u32,
     staged: u32,
-    /// The slot that was last given the root.
+    /// The slot of the newest staged root.
     root: Option<u16>,
     relink: Relink,
 }
 
-/// Bytes of RAM for a write cache of so many pages on a chip of `pages`.
+/// Bytes of RAM for a write cache of `slots` pages.
+///
+/// `pages` is the number of pages of the chip.
 pub const fn ram_needed(frame_bytes: usize, slots: usize, pages: u32) -> usize {
     if slots == 0 {
         return 0;
@@ -157,7 +164,7 @@ impl<'b> Written<'b> for Staging<'b> {
     }
 
     fn remember(&mut self, page: PageNumber, bytes: &[u8]) -> bool {
-        // Else pages would not leave in the order in which they were allocated.
+        // Else pages would not be evicted in the order of their allocation.
         debug_assert!(self.staged == 0, "page {} is programmed before what is staged", page.0);
         if let Some(slot) = self.take() {
             self.slots.put(slot, page.0, List::Clean, bytes);
@@ -174,7 +181,7 @@ impl<'b> Written<'b> for Staging<'b> {
 }
 
 impl Staging<'_> {
-    /// A slot for a page that is to be kept ([`Slots::take`]).
+    /// Takes a slot for a new page ([`Slots::take`]).
     fn take(&mut self) -> Option<usize> {
         let slot = self.slots.take()?;
         self.lose_number(slot);
@@ -186,7 +193,7 @@ impl Staging<'_> {
         number(self.notes, slot)
     }
 
-    /// The page in `slot` was never staged, as far as is known.
+    /// Forgets the number that the page in `slot` had while it was staged.
     fn lose_number(&mut self, slot: usize) {
         let (notes, known_as) = (&*self.notes, self.number(slot));
         if known_as != 0 {
@@ -203,38 +210,37 @@ impl Staging<'_> {
         &mut self.notes[slot * NOTE_BYTES..][..NOTE_BYTES]
     }
 
-    /// What changes each pointer of a page.
+    /// The function that changes each pointer of a page.
     pub const fn relink(&self) -> Relink {
         self.relink
     }
 
-    /// Whether pages are staged at all.
+    /// Whether there is a write cache of at least one page.
     pub const fn stages(&self) -> bool {
         self.slots.count() > 0
     }
 
-    /// Staged pages that are part of the tree.
+    /// The number of staged pages that are part of the tree.
     pub const fn staged(&self) -> u32 {
         self.staged
     }
 
-    /// Pages on the chip that are part of the tree no more, once what is staged is on the chip.
+    /// Pages on the chip that leave the tree once all staged pages are on the chip.
     pub const fn superseded_pages(&self) -> u32 {
         self.superseded.len()
     }
 
-    /// Whether an operation that stages `pages` can begin without any staged page being lost sight
-    /// of.
+    /// Whether every page can still be resolved if an operation stages `pages` more.
     pub const fn has_room_for(&self, pages: usize) -> bool {
         let pages = self.staged as usize + pages;
         pages <= self.slots.count() || pages <= RENAMED_MAX
     }
 
-    /// Stages a page and returns its number for now; `None` if every slot is staged.
+    /// Stages a page. Returns its temporary number, or `None` if all slots are staged.
     pub fn stage(&mut self, bytes: &[u8], lowest: u8, height: u8, records: u32) -> Option<u32> {
         let slot = self.take()?;
         if height > 0 {
-            // From now on, this is the root.
+            // The page holds the new root.
             self.forget_root();
             self.root = Some(slot as u16);
         }
@@ -248,7 +254,7 @@ impl Staging<'_> {
         Some(page)
     }
 
-    /// The running operation supersedes `page`, which is staged.
+    /// Notes that the running operation supersedes the staged page `page`.
     pub fn supersede(&mut self, page: u32) {
         if let Some(slot) = self.slots.find(page) {
             self.slots.shift(slot, List::Staged, List::Superseded);
@@ -264,7 +270,7 @@ impl Staging<'_> {
         Some(Pending { slot, page: self.slots.page(slot), lowest, height, records })
     }
 
-    /// The page of `pending` is now on the chip as `page`.
+    /// Records that the page of `pending` is now on the chip as `page`.
     pub fn programmed(&mut self, pending: &Pending, page: PageNumber) {
         let Pending { slot, page: known_as, .. } = *pending;
         self.staged -= 1;
@@ -281,7 +287,7 @@ impl Staging<'_> {
         }
     }
 
-    /// Where the page with this number is now.
+    /// The current number of a page that may have been staged under this number.
     pub fn resolve(&self, page: u32) -> u32 {
         if page & STAGED == 0 {
             return page;
@@ -291,15 +297,16 @@ impl Staging<'_> {
             .resolve(page)
     }
 
-    /// The bytes of a slot, and where pages are now that they may point to.
+    /// The bytes of a slot, mutable, and the resolver for the pages it points to.
     pub fn bytes_and_names(&mut self, slot: usize) -> (&mut [u8], Names<'_>) {
         let (bytes, places) = self.slots.bytes_and_places(slot);
         let renamed = &self.renamed[..self.renamed_count * RENAMED_BYTES];
         (bytes, Names { places, notes: self.notes, numbers: &self.numbers, renamed })
     }
 
-    /// Superseded pages leave their slots: the operation has no more use for them. Returns whether
-    /// there were any.
+    /// Frees the slots of superseded pages. Returns whether there were any.
+    ///
+    /// Called when the operation has no more use for them.
     pub fn drop_superseded(&mut self) -> bool {
         let mut dropped = false;
         while let Some(slot) = self.slots.first(List::Superseded) {
@@ -309,30 +316,32 @@ impl Staging<'_> {
         dropped
     }
 
-    /// No staged page holds the root of a tree that is whole.
+    /// Notes that no staged page holds the root of a complete tree.
     pub fn forget_root(&mut self) {
         if let Some(slot) = self.root.take() {
             self.note(slot.into())[9] = 0;
         }
     }
 
-    /// Whether pages were programmed since the last operation ended.
+    /// Whether staged pages were programmed since the last operation ended.
     pub const fn spilled(&self) -> bool {
         self.renamed_count > 0
     }
 
-    /// The operation ends, and with it the need for the numbers of before.
+    /// Ends the operation: the former numbers are no longer needed.
     pub fn end_operation(&mut self) {
         self.renamed_count = 0;
         self.drop_superseded();
     }
 
-    /// A page of the chip is superseded by pages that are not all on it.
+    /// Notes that pages which are not all on the chip supersede `page`.
     pub fn note_superseded(&mut self, page: PageNumber) {
         self.superseded.insert(page);
     }
 
-    /// Takes one of the superseded pages, all of which are at page `from` or behind.
+    /// Removes one of the superseded pages and returns it.
+    ///
+    /// All of them lie at `from` or behind.
     pub fn take_superseded(&mut self, from: u32) -> Option<PageNumber> {
         self.superseded.take(from)
     }
@@ -343,7 +352,7 @@ fn number(notes: &[u8], slot: usize) -> u32 {
     u32_at(notes, slot * NOTE_BYTES)
 }
 
-/// A staged page that is to be programmed.
+/// A staged page to be programmed.
 #[derive(Clone, Copy)]
 pub struct Pending {
     pub slot: usize,
@@ -353,7 +362,7 @@ pub struct Pending {
     pub records: u32,
 }
 
-/// What staged pages are called now.
+/// Resolves the numbers of staged pages.
 pub struct Names<'c> {
     places: Places<'c>,
     notes: &'c [u8],
@@ -362,7 +371,7 @@ pub struct Names<'c> {
 }
 
 impl Names<'_> {
-    /// Where the page with this number is now.
+    /// The current number of a page that may have been staged under this number.
     pub fn resolve(&self, page: u32) -> u32 {
         if page & STAGED == 0 {
             return page;
@@ -370,7 +379,7 @@ impl Names<'_> {
         if let Some(slot) = self.numbers.find(page, |slot| number(self.notes, slot)) {
             return self.places.page(slot);
         }
-        // A page that was programmed in the middle of an operation may have left its slot since.
+        // A page that was programmed in the middle of an operation may have been evicted since.
         let mut renamed = self.renamed.chunks_exact(RENAMED_BYTES);
         let entry = renamed.find(|entry| u32_at(entry, 0) == page);
         entry.map_or(page, |entry| u32_at(entry, 4))

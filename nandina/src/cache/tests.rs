@@ -1,4 +1,4 @@
-//! The caches and what they are made of, against plain models.
+//! Compares the caches and their parts with plain models.
 
 use proptest::prelude::*;
 
@@ -64,7 +64,7 @@ proptest! {
         prop_assert_eq!((set.take(0), set.len()), (None, 0));
     }
 
-    /// Both caches against the pages that each holds, the first to leave first.
+    /// Compares both caches with lists of pages in the order of eviction.
     #[test]
     fn they_hold_what_lists_hold(
         steps in proptest::collection::vec((0u8..7, 0u32..40, any::<bool>()), 1..600),
@@ -83,7 +83,7 @@ proptest! {
     }
 }
 
-/// Items in an order.
+/// A list of items.
 #[derive(Clone, Copy)]
 struct Row<T> {
     items: [T; 600],
@@ -128,7 +128,7 @@ impl<T: Copy> Row<T> {
     }
 }
 
-/// What the caches hold: each page that is staged by its number, the others by their place.
+/// The content of the caches. Staged pages have their numbers, others their places.
 #[derive(Default)]
 struct Model {
     reads: (usize, Row<u32>),
@@ -136,7 +136,7 @@ struct Model {
     clean: Row<u32>,
     staged: Row<u32>,
     superseded: Row<u32>,
-    /// Numbers of pages that were programmed since the last operation ended, and their places.
+    /// Former numbers and places of pages programmed since the last operation ended.
     renamed: Row<(u32, u32)>,
     root: Option<u32>,
 }
@@ -188,7 +188,7 @@ impl Model {
                 self.superseded.push(number);
             }
             5 => {
-                // The space forgets a page before it is programmed anew.
+                // The space forgets a page before the page is programmed again.
                 cache.forget(page);
                 self.forget(page);
                 let pending = cache.staging().next_pending();
@@ -236,8 +236,7 @@ impl Model {
         self.clean.retain(|&its| its != page);
     }
 
-    /// Whether there is a slot for another page; the first of the clean ones leaves it, if none is
-    /// empty.
+    /// Whether another page has a slot. Evicts the first clean page if none is empty.
     fn has_slot(&mut self) -> bool {
         let taken = self.clean.len() + self.staged.len() + self.superseded.len();
         if taken >= self.writes && !self.clean.is_empty() {
@@ -264,7 +263,7 @@ impl Model {
             prop_assert_eq!(cache.get(PageNumber(number)), Some(&[7; FRAME][..]));
             prop_assert_eq!(cache.staging().resolve(number), number);
         }
-        // Of more than that, only those are known that are in their slots still.
+        // Beyond that number, only pages that are still in their slots are known.
         let known = &self.renamed[..self.renamed.len().min(48)];
         for &(number, page) in known {
             prop_assert_eq!(cache.staging().resolve(number), page);

@@ -1,4 +1,4 @@
-//! Garbage collection: empties blocks with few valid pages, so that they can be reused.
+//! Garbage collection: empties blocks with few valid pages, to reuse them.
 //!
 //! Three other kinds of work belong to it. Bad blocks are emptied first, pages that the ECC found
 //! weak are written elsewhere, and blocks with cold data are put into circulation.

@@ -49,9 +49,13 @@ const FAILURES_MIN: u32 = 8;
 
 /// How an owner seals and checks its pages.
 pub struct Codec {
-    /// Writes the header and the checksum of a page; the last argument computes the checksum.
+    /// Writes the header and the checksum of a page.
+    ///
+    /// The last argument computes the checksum.
     pub seal: fn(&PageLayout, &mut [u8], &PageHeader, &mut Sum<'_>),
-    /// Checks a page that was read from the chip; the last argument computes its checksum.
+    /// Checks a page that was read from the chip.
+    ///
+    /// The last argument computes its checksum.
     pub check: fn(&PageLayout, &[u8], &mut Sum<'_>) -> Result<(), PageFault>,
     /// Attempts to read one page before it counts as unreadable.
     pub reads_max: u32,

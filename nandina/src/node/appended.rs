@@ -1,48 +1,53 @@
-//! A node whose records are appended to its page in the order in which they arrive, by programs
-//! that only let bits fall (VMTree paper, section 4.3); and the same node in RAM, sorted, so that
-//! the tree needs to know nothing of it. Nothing here reads or programs a page.
+//! A node whose records are appended to its page in the order of arrival.
+//!
+//! Appending is a program that only lets bits fall (VMTree paper, section 4.3). In RAM the same
+//! node is sorted, so that the tree need not know of it. This module neither reads nor programs a
+//! page.
 //!
 //! ```text
-//! page  | initial: u16 | ones        | valid bits | key payload tag | key payload tag | ... | ones |
-//! RAM   | count: u16   | next pending | valid bits | key payload tag | key payload tag | ... |
+//! page  | initial: u16 | ones         | valid bits | key payload tag | ... | ones |
+//! RAM   | count: u16   | next pending | valid bits | key payload tag | ... |
 //! ```
 //!
-//! In the page each record stands in a slot. The first `initial` were programmed together with the
-//! page, and the page's checksum is to seal just them ([`sealed`]); others were appended. The valid
-//! bit of a slot falls when its record is removed. Of several slots with one key the last one
-//! counts.
+//! In the page each record occupies a slot. The first `initial` records were programmed together
+//! with the page, and the page's checksum covers just them ([`sealed`]); the others were appended.
+//! The valid bit of a slot falls when its record is removed. Of several slots with the same key the
+//! last one counts.
 //!
-//! The tag of a slot is how many bits of its key and payload are 0 (a Berger code). A program that
-//! is cut lets fewer bits fall than it should: then the record has fewer zeros than it should, or
-//! the tag tells more than it should, and the two agree only if the slot is whole. An empty slot is
-//! never whole: its tag tells more zeros than a record has bits. So the slots of a page end at the
-//! first that is not whole. If behind that end anything but ones is found, a program was cut there,
-//! and the page is *closed*: nothing is appended to it any more.
+//! The tag of a slot is the number of 0 bits in its key and payload (a Berger code). A program that
+//! is cut lets fewer bits fall than it should: then the record has too few zeros, or the tag states
+//! too many, and the two agree only if the slot is whole. An empty slot is never whole: its tag
+//! states more zeros than a record has bits. So the slots of a page end at the first that is not
+//! whole. If anything other than ones follows that end, a program was cut there, and the page is
+//! *closed*: nothing is appended to it any more.
 //!
-//! In RAM the tag of a record is the number of its slot, or says that it is new, or that older
-//! slots have its key. Such a record cannot be removed in place: the older ones would come back.
-//! Everything that cannot be told by appending records or by removing a single one makes the node
-//! *whole*: it goes to a new page.
+//! In RAM the tag of a record is the number of its slot, or marks the record as new, or as hiding
+//! older slots with its key. A record of the last kind cannot be removed in place: the older slots
+//! would come back. Any change other than appended records or a single removal makes the node
+//! *whole*: it is written to a new page.
 //!
-//! A page in which a removed slot follows a valid one with the same key was not written here; it
-//! reads as if the removal had never been preceded by a replacement.
+//! This code never writes a page in which a removed slot follows a valid one with the same key.
+//! Such a page reads as if the removal had not been preceded by a replacement.
 
 use super::tags::{self, NEW, NEW_SHADOWS, NOTHING, SHADOWS, WHOLE};
 use super::{Node, Shape};
 use crate::bytes::u16_at;
 
-/// A record whose zero bits fit in a tag of one byte.
+/// Bytes of a record whose zero bits fit in a tag of one byte.
 const SHORT_BYTES: usize = 31;
-/// A record whose zero bits fit in a tag of two bytes, with numbers to spare.
+/// Bytes of a record whose zero bits fit in a tag of two bytes.
+///
+/// Some numbers remain unused.
 const LONG_BYTES: usize = 8191;
-/// Slots with tags of one byte.
+/// The most slots with tags of one byte.
 const FEW: usize = 250;
-/// Slots with tags of two bytes: the valid bits of so many end with a byte.
+/// The most slots with tags of two bytes. Their valid bits fill whole bytes.
 const MANY: usize = 65_528;
 
 impl Shape {
-    /// The same records with tags, for nodes in areas of `area_bytes`; nothing if a record is
-    /// longer than 8,191 bytes. In an area that is too short no record fits.
+    /// The same records with tags, for nodes in areas of `area_bytes`.
+    ///
+    /// `None` if a record is longer than 8,191 bytes. In an area that is too short no record fits.
     pub const fn appended(self, area_bytes: usize) -> Option<Self> {
         let data_bytes = self.key_bytes() + self.payload_bytes();
         if data_bytes > LONG_BYTES {
@@ -65,7 +70,7 @@ const fn fixed_head(tag_bytes: usize) -> usize {
     2 + 2 * tag_bytes
 }
 
-/// Slots that fit, each with its valid bit.
+/// The number of slots that fit, each with its valid bit.
 const fn slots(area_bytes: usize, data_bytes: usize, tag_bytes: usize) -> usize {
     let room = area_bytes.saturating_sub(fixed_head(tag_bytes));
     let slot_bytes = data_bytes + tag_bytes;
@@ -76,33 +81,34 @@ const fn slots(area_bytes: usize, data_bytes: usize, tag_bytes: usize) -> usize 
     slots
 }
 
-/// Slots of a node in an area of `area_bytes`.
+/// The number of slots of a node in an area of `area_bytes`.
 pub const fn capacity(area_bytes: usize, shape: &Shape) -> usize {
     shape.capacity(area_bytes)
 }
 
-/// The bytes are none of such a node: its first program was cut, or they are of something else.
+/// The bytes are not a node: its first program was cut, or they are other data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoNode;
 
-/// What a changed node has to tell its page.
+/// The change that has to be programmed to bring a node's page up to date.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Nothing.
+    /// No change: the page is up to date.
     Nothing,
-    /// So many records, one or more, for which the page has empty slots: [`append_image`].
+    /// Records to append, for which the page has empty slots: [`append_image`].
     Append {
-        /// Records, and so slots.
+        /// The number of records, at least one; each takes a slot.
         records: usize,
     },
-    /// That one slot is removed: [`removal`].
+    /// One slot to mark as removed: [`removal`].
     Remove,
-    /// It cannot be told: the node goes to a new page, by [`pack`].
+    /// Too much for the page: the node goes to a new page, by [`pack`].
     Whole,
 }
 
-/// The part of a page's area that never changes once it is programmed: what a checksum of the page
-/// has to cover. `area` is as in the page.
+/// The part of a page's area that never changes once it is programmed.
+///
+/// This is what a checksum of the page covers. `area` is as in the page.
 pub fn sealed<'a>(area: &'a [u8], shape: &Shape) -> Result<[&'a [u8]; 2], NoNode> {
     let slots = shape.head_bytes()..shape.at(initial(area, shape)?);
     Ok([&area[..2], &area[slots]])
@@ -117,7 +123,7 @@ fn initial(area: &[u8], shape: &Shape) -> Result<usize, NoNode> {
     if initial <= shape.capacity(area.len()) { Ok(initial) } else { Err(NoNode) }
 }
 
-/// Zero bits of the key and the payload at `index`.
+/// The number of zero bits of the key and the payload at `index`.
 fn zeros(area: &[u8], shape: &Shape, index: usize) -> usize {
     let (at, end) = (shape.at(index), shape.at(index + 1) - shape.tag_bytes());
     // A small microcontroller counts the bits of four bytes about as fast as those of one.
@@ -127,7 +133,7 @@ fn zeros(area: &[u8], shape: &Shape, index: usize) -> usize {
     (words + rest) as usize
 }
 
-/// The tag as it stands in the page.
+/// The tag as it is stored in the page.
 fn code(zeros: usize) -> [u8; 2] {
     (zeros as u16).to_le_bytes()
 }
@@ -146,19 +152,19 @@ fn key<'a>(area: &'a [u8], shape: &Shape, slot: usize) -> &'a [u8] {
     &area[shape.at(slot)..][..shape.key_bytes()]
 }
 
-/// In `area`, which is as in a page that was checked, the slot that counts for `key`; if its key is
-/// not in the page, for the highest key below; if there is none, for the lowest of all. `None`, if
-/// no record is valid.
+/// Finds the slot that counts for `wanted` in `area`, without unpacking the node.
 ///
-/// The node need not be unpacked for that. What was programmed with the page is in the order of its
-/// keys, and the page's checksum seals it; of what was appended, each slot is looked at. Of
-/// unpacked nodes nothing can be found like this.
+/// If the key is not in the page, returns the slot of the highest key below it, else that of the
+/// lowest key of all; `None` if no record is valid. `area` must be as in a page that was checked:
+/// the search does not work on unpacked nodes. The records programmed with the page are sorted and
+/// covered by its checksum, so they are searched by bisection; appended slots are examined one by
+/// one.
 pub fn find(area: &[u8], shape: &Shape, wanted: &[u8]) -> Result<Option<usize>, NoNode> {
     let initial = initial(area, shape)?;
     let capacity = shape.capacity(area.len());
     let end = (initial..capacity).find(|&slot| !is_whole(area, shape, slot)).unwrap_or(capacity);
     let mut best: Option<usize> = None;
-    // The last slot of several with one key is met first.
+    // Of several slots with the same key, the last one comes first.
     for slot in (initial..end).rev() {
         let its = key(area, shape, slot);
         if its <= wanted
@@ -188,14 +194,14 @@ pub fn find(area: &[u8], shape: &Shape, wanted: &[u8]) -> Result<Option<usize>, 
 #[cold]
 fn lowest(area: &[u8], shape: &Shape, end: usize) -> Option<usize> {
     let valid = (0..end).rev().filter(|&slot| is_valid(area, shape, slot));
-    // The first of those that are equal.
+    // Returns the first of equal ones, which is the last slot.
     valid.min_by_key(|&slot| key(area, shape, slot))
 }
 
-/// Makes of `area` as it stands in a page the node in RAM. Whatever the bytes are, this ends and
-/// does not panic; if they are no node they stay as they are.
+/// Unpacks a node: turns `area` as in a page into the node in RAM.
 ///
-/// Costs a look at each slot, and for each that was appended a move of the records above it.
+/// For any input this ends without a panic; if the bytes are no node, they stay unchanged. Cost:
+/// each slot is examined, and for each appended one the records above it move.
 pub fn unpack(area: &mut [u8], shape: &Shape) -> Result<(), NoNode> {
     let initial = initial(area, shape)?;
     let capacity = shape.capacity(area.len());
@@ -210,7 +216,7 @@ pub fn unpack(area: &mut [u8], shape: &Shape) -> Result<(), NoNode> {
         if !is_valid(area, shape, slot) {
             continue;
         }
-        // What is sorted takes no slot that has not been looked at.
+        // The sorted records occupy only slots that were already examined.
         tags::set_tag(area, shape, slot, slot as u16);
         let (sorted, rest) = area.split_at(shape.at(slot));
         let found = Node::sorted(sorted, *shape, count).search(&rest[..shape.key_bytes()]);
@@ -234,8 +240,10 @@ pub fn unpack(area: &mut [u8], shape: &Shape) -> Result<(), NoNode> {
     Ok(())
 }
 
-/// Makes of the node in RAM the area of a new page, all of whose records are programmed with it.
-/// Then the node is gone from RAM: [`unpack`] brings it back.
+/// Packs a node: turns the node in RAM into the area of a new page.
+///
+/// All its records are to be programmed with that page. The node in RAM is gone then; [`unpack`]
+/// restores it.
 pub fn pack(area: &mut [u8], shape: &Shape) {
     let count = count(area, shape);
     for index in 0..count {
@@ -250,13 +258,16 @@ fn count(area: &[u8], shape: &Shape) -> usize {
     usize::from(u16_at(area, 0)).min(shape.capacity(area.len()))
 }
 
-/// Whether the page of the node in RAM takes no more records: it is full, or a program was cut in
-/// it.
+/// Whether the page of the node in RAM takes no more records.
+///
+/// It is full, or a program was cut in it.
 pub fn is_closed(area: &[u8], shape: &Shape) -> bool {
     usize::from(tags::next(area, shape)) >= shape.capacity(area.len())
 }
 
-/// The node in RAM can be put only as a whole from now on: its page is bad, or is to be left.
+/// Forces the node in RAM to be written as a whole next time.
+///
+/// Its page is bad, or has to be left.
 pub fn make_whole(area: &mut [u8], shape: &Shape) {
     tags::make_whole(area, shape);
 }
@@ -265,8 +276,10 @@ fn is_new(area: &[u8], shape: &Shape, index: usize) -> bool {
     matches!(tags::tag(area, shape, index), NEW | NEW_SHADOWS)
 }
 
-/// What the node in RAM has to tell its page since it was unpacked, or since its page was last
-/// told.
+/// The change to program so that the page holds the node in RAM.
+///
+/// It covers all changes since the node was unpacked, or since its page was last brought up to
+/// date.
 pub fn change(area: &[u8], shape: &Shape) -> Change {
     let records = (0..count(area, shape)).filter(|&index| is_new(area, shape, index)).count();
     let free = shape.capacity(area.len()).saturating_sub(tags::next(area, shape).into());
@@ -279,14 +292,16 @@ pub fn change(area: &[u8], shape: &Shape) -> Change {
     }
 }
 
-/// Puts the new records of the node in RAM into `out` as the page is to get them, the highest key
-/// first, and counts them as told. (A cut leaves the first of them. Of the halves of a divided
-/// child the upper one must not come last: the lower one would hide what it lost.) Answers from
-/// which byte of the area on they are to be programmed, and how many bytes they are:
-/// [`Shape::record_bytes`] for each. Nothing, if the change is not [`Change::Append`] or `out` is
-/// too short.
+/// Writes the new records of the node in RAM into `out`, as the page needs them.
 ///
-/// If the program fails, [`make_whole`] takes it back.
+/// Returns the offset in the area at which to program them, and the number of bytes:
+/// [`Shape::record_bytes`] for each record. Returns `None` if the change is not [`Change::Append`]
+/// or `out` is too short. The records count as written from now on; if the program fails,
+/// [`make_whole`] corrects this.
+///
+/// The highest key comes first, because a cut keeps the first records. If a child was split, the
+/// pointer to the upper half must not be lost while the one to the lower half is kept: the records
+/// that moved up would be hidden.
 pub fn append_image(area: &mut [u8], shape: &Shape, out: &mut [u8]) -> Option<(usize, usize)> {
     let Change::Append { records } = change(area, shape) else { return None };
     let bytes = records * shape.record_bytes();
@@ -310,11 +325,11 @@ pub fn append_image(area: &mut [u8], shape: &Shape, out: &mut [u8]) -> Option<(u
     Some((shape.at(first.into()), bytes))
 }
 
-/// The byte of the area that is to be programmed so that the page is told of the one slot that was
-/// removed, and what it becomes; the removal counts as told. Nothing, if the change is not
-/// [`Change::Remove`].
+/// Prepares the removal of one slot.
 ///
-/// If the program fails, [`make_whole`] takes it back.
+/// Returns the offset in the area of the byte to program, and its new value, or `None` if the
+/// change is not [`Change::Remove`]. The removal counts as written from now on; if the program
+/// fails, [`make_whole`] corrects this.
 pub fn removal(area: &mut [u8], shape: &Shape) -> Option<(usize, u8)> {
     if change(area, shape) != Change::Remove {
         return None;

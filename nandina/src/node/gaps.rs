@@ -1,23 +1,22 @@
-//! Sequence numbers that do not count, as a session page lists them where logical pages are
-//! replaced in place.
+//! Gaps: sequence numbers that do not count, as a session page lists them.
 //!
-//! The node area of a session page holds a count of 0 (2 bytes: a node without records), how many
-//! gaps there are (2 bytes), and for each its first number (6 bytes) and how many numbers it has (4
-//! bytes).
+//! They are used where logical pages are replaced in place. The node area of a session page holds a
+//! count of 0 (2 bytes: a node without records), the number of gaps (2 bytes), and for each gap its
+//! first number (6 bytes) and its length (4 bytes).
 
 use super::PageHeader;
 use crate::bytes::{u16_at, u32_at};
 
-/// Gaps that are known at once, at most.
+/// The most gaps that can be known at once.
 const GAPS_MAX: usize = 16;
 
-/// Where the gaps stand in a page: behind the count of an empty node, and their own.
+/// The offset of the gaps: behind the count of the empty node and their own.
 const GAPS_AT: usize = 4;
 
-/// Bytes of a gap: its first number (6 bytes), and how many there are (4 bytes).
+/// Bytes of a gap: its first number (6 bytes) and its length (4 bytes).
 const GAP_BYTES: usize = 10;
 
-/// Sequence numbers that were given to nothing that counts, in rising order.
+/// Ranges of sequence numbers whose pages do not count, in rising order.
 #[derive(Default)]
 pub struct Gaps {
     firsts: [u64; GAPS_MAX],
@@ -26,21 +25,22 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// The first number of each gap, and the one behind it.
+    /// The first number of each gap, and the number behind it.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         let gaps = self.firsts.iter().zip(&self.counts).take(self.len);
         gaps.map(|(&first, &count)| (first, first + u64::from(count)))
     }
 
-    /// Whether a page with this header counts, where the session page with these gaps has the
-    /// number `session`.
+    /// Whether a page with this header counts.
+    ///
+    /// `session` is the sequence number of the session page that lists these gaps.
     pub fn let_count(&self, header: &PageHeader, session: u64) -> bool {
         let is_unfinished = header.settling && header.sequence > session;
         let is_outdated = self.iter().any(|(first, end)| (first..end).contains(&header.sequence));
         !is_unfinished && !is_outdated
     }
 
-    /// Forgets those that end before the sequence number `oldest`.
+    /// Forgets the gaps that end before the sequence number `oldest`.
     pub(crate) fn forget_before(&mut self, oldest: u64) {
         let mut kept = 0;
         for at in 0..self.len {
@@ -53,8 +53,10 @@ impl Gaps {
         self.len = kept;
     }
 
-    /// Adds the numbers from `first` on up to `end`, if there is room for at most `most` gaps. The
-    /// one before, if only a session page lies between the two, becomes longer.
+    /// Adds the gap from `first` up to, but not including, `end`.
+    ///
+    /// Returns `false` if more than `most` gaps would result. If only a session page lies between
+    /// the previous gap and this one, the previous gap becomes longer instead.
     pub(crate) fn add(&mut self, first: u64, end: u64, most: usize) -> bool {
         let last = self.len.checked_sub(1);
         let longer =
@@ -69,12 +71,12 @@ impl Gaps {
         true
     }
 
-    /// Gaps for which a session page has room.
+    /// The most gaps for which a session page has room.
     pub(crate) fn most(area_bytes: usize) -> usize {
         (area_bytes.saturating_sub(GAPS_AT) / GAP_BYTES).min(GAPS_MAX)
     }
 
-    /// Reads those that a session page with this node area lists.
+    /// Reads the gaps from the node area of a session page.
     pub fn read(area: &[u8]) -> Self {
         let len = usize::from(u16_at(area, 2)).min(Self::most(area.len()));
         let mut gaps = Self { len, ..Self::default() };
@@ -86,7 +88,7 @@ impl Gaps {
         gaps
     }
 
-    /// Makes a session page of a node area.
+    /// Writes the gaps as the node area of a session page.
     pub(crate) fn write(&self, area: &mut [u8]) {
         area.fill(0);
         area[2..GAPS_AT].copy_from_slice(&(self.len as u16).to_le_bytes());

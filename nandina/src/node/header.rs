@@ -1,11 +1,11 @@
-//! The header of a page: where each field lies, and what the fields mean. Every page describes its
-//! medium, so that no single page is precious and none wears first.
+//! The header of a page: where each field lies, and what the fields mean.
 //!
+//! Every page describes its medium, so that no single page is precious and none wears first.
 //! `docs/FORMAT.md` lists the same fields, and a test compares its table with [`field`].
 
 use crate::bytes::{u16_at, u32_at};
 
-/// Where each field lies in a header. All numbers are little-endian.
+/// The position of each field in a header. All numbers are little-endian.
 pub mod field {
     use core::ops::Range;
 
@@ -15,7 +15,7 @@ pub mod field {
     /// Version of the format.
     pub const VERSION: Range<usize> = 6..7;
     pub const SYSTEM: Range<usize> = 7..8;
-    /// Which formatting of the medium the page belongs to.
+    /// Identifies the formatting of the medium that the page belongs to.
     pub const IDENTITY: Range<usize> = 8..12;
     /// Counts programs over the whole life of the medium, below 2^47.
     pub const SEQUENCE: Range<usize> = 12..18;
@@ -36,7 +36,7 @@ pub mod field {
     /// Records in the index, as of this page.
     pub const RECORDS: Range<usize> = 36..40;
 
-    /// All of them, in order, each behind the one before.
+    /// All fields, in order, each directly behind the previous one.
     #[cfg(test)]
     pub const ALL: [Range<usize>; 16] = [
         CHECKSUM,
@@ -61,18 +61,21 @@ pub mod field {
 /// Bytes of a page header.
 pub const HEADER_BYTES: usize = field::RECORDS.end;
 
-/// The flag that checkpoints are written.
+/// Flag: the index writes checkpoints.
 const CHECKPOINTS: u8 = 1;
 
-/// The flag that a mount was settling.
+/// Flag: the page was written by a mount that was settling.
 const SETTLING: u8 = 2;
 
-/// Records that the first page tells of which is programmed after a mount: it commits nothing, and
-/// no node leads to it.
+/// Value of the records field that marks the first page of a session.
+///
+/// That page is programmed after a mount. It commits nothing, and no node leads to it.
 pub(crate) const SESSION_START: u32 = u32::MAX;
 
-/// Records that the last page tells of which a session programmed, if it ended by
-/// [`Index::close`](crate::Index::close): all before it is whole. No node leads to it either.
+/// Value of the records field that marks the last page of a session.
+///
+/// [`Index::close`](crate::Index::close) writes that page: all pages before it are whole. No node
+/// leads to it either.
 pub(crate) const SESSION_END: u32 = u32::MAX - 1;
 
 /// Version of the format on the medium. Media of another version are refused.
@@ -80,11 +83,12 @@ pub const VERSION: u8 = 1;
 
 pub(super) const MAGIC: [u8; 2] = *b"Nd";
 
-/// What an index is made for. It is fixed when the medium is formatted and checked when it is
-/// opened.
+/// The settings of an index.
+///
+/// They are fixed when the medium is formatted, and checked when it is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Medium {
-    /// Number of the system that wrote the medium.
+    /// The number of the system that wrote the medium.
     pub system: u8,
     /// Bytes of a key.
     pub key_bytes: u16,
@@ -94,42 +98,46 @@ pub struct Medium {
     pub blocks: u32,
     /// Pages in a block.
     pub pages_per_block: u16,
-    /// Checkpoints are written, so blocks are opened in the order that they tell.
+    /// Whether checkpoints are written, so that they determine the order of blocks.
     pub checkpoints: bool,
-    /// Nodes are of appended records ([`super::appended`]): a page's checksum covers what was
-    /// programmed first.
+    /// Whether records are appended to nodes ([`super::appended`]).
+    ///
+    /// Then a page's checksum covers only the part that was programmed first.
     pub appended: bool,
 }
 
-/// What a page says of itself.
+/// The header of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageHeader {
-    /// What the index is made for.
+    /// The settings of the index.
     pub medium: Medium,
-    /// Which formatting of the medium the page belongs to.
+    /// Identifies the formatting of the medium that the page belongs to.
     pub identity: u32,
-    /// Rises with every program.
+    /// The sequence number: it rises with every program.
     pub sequence: u64,
-    /// Lowest level of the nodes in the page, or 0 if it belongs to a checkpoint and holds no
-    /// nodes.
+    /// The lowest level of the nodes in the page.
+    ///
+    /// 0 if the page belongs to a checkpoint and holds no nodes.
     pub lowest: u8,
     /// Height of the tree if the root is in the page, else 0.
     pub height: u8,
-    /// How often the block had been erased when the page was programmed.
+    /// Erase count of the block when the page was programmed.
     pub erase_count: u32,
-    /// Records in the index as of this page.
+    /// Records in the index as of this page, or one of the session marks.
     pub records: u32,
-    /// The page was programmed by a mount that had not settled yet what may be torn.
+    /// Whether a mount programmed the page before it had settled what may be torn.
     pub settling: bool,
 }
 
 impl PageHeader {
-    /// Whether the page is the first of a session: it commits nothing, and no node leads to it.
+    /// Whether the page is the first of a session.
+    ///
+    /// It commits nothing, and no node leads to it.
     pub const fn begins_session(&self) -> bool {
         self.height == 0 && self.records == SESSION_START
     }
 
-    /// Writes all fields but the checksum into `out`, the bytes of a header.
+    /// Writes all fields except the checksum into `out`, the bytes of a header.
     #[inline]
     pub(super) fn write(&self, out: &mut [u8]) {
         let medium = &self.medium;
@@ -153,8 +161,10 @@ impl PageHeader {
     }
 }
 
-/// The fields of a page that came from the medium. What is needed deep in an operation is read by
-/// itself, so that no whole header is on the stack there.
+/// The fields of a page that was read from the medium.
+///
+/// Fields that are needed deep in an operation are read one by one, so that no whole header lies on
+/// the stack there.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a>(pub &'a [u8]);
 
@@ -222,7 +232,7 @@ impl Fields<'_> {
 mod tests {
     use super::*;
 
-    /// The rows of the first table below `heading` of a document: offset and size of each field.
+    /// The rows of the first table below `heading`: offset and size of each field.
     fn fields_below<'d>(
         document: &'d str,
         heading: &str,

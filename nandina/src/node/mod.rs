@@ -1,5 +1,6 @@
-//! Records and pages as bytes: nothing here reads a chip, and nothing here knows how a tree
-//! changes.
+//! Records and pages as bytes.
+//!
+//! This module reads no chip and does not know how a tree changes.
 
 pub mod appended;
 mod gaps;
@@ -14,7 +15,7 @@ pub(crate) use header::{SESSION_END, SESSION_START};
 pub use page::{PageFault, PageLayout};
 pub use sorted::{Node, NodeMut, Shape};
 
-/// The pointer of an inner node to a child that stands in the same page.
+/// The pointer of an inner node to a child in the same page.
 ///
 /// A page is sealed before its own number is known, and a copied page keeps its meaning.
 pub const SAME_PAGE: u32 = u32::MAX;

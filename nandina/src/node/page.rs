@@ -1,19 +1,23 @@
-//! A page as it stands on the medium: an area for nodes, then a header that describes and seals it.
+//! A page as it lies on the medium: an area for nodes, then a header.
 //!
-//! The header ([`field`](super::header::field)) is the last of what a page buffer holds: in the
-//! spare area as far as that reaches, and else in the last bytes of the main data.
+//! The header ([`field`](super::header::field)) describes the page, and its checksum seals it. It
+//! comes last in a page buffer: in the spare area as far as that reaches, and otherwise in the last
+//! bytes of the main data.
 
 use super::header::{Fields, field};
 use super::{HEADER_BYTES, Medium, PageHeader, Shape, VERSION, appended};
 use crate::checksum::{self, Sum};
 
-/// No chip lives for this many programs. A page that tells of more is not ours, however its
-/// checksum was made; and from any other page on, sequence numbers never reach the end of their six
-/// bytes.
+/// The end of the sequence numbers: no chip survives this many programs.
+///
+/// A page with a higher number is not ours, even if its checksum matches. And after any accepted
+/// page, sequence numbers never reach the end of their six bytes.
 const SEQUENCE_END: u64 = 1 << 47;
 
-/// What the byte of the header that says whether records are appended is in RAM, if the node was
-/// unpacked. In the page it is 1.
+/// Marks a node as unpacked in RAM.
+///
+/// It replaces the byte of the header that says whether records are appended, which is 1 in the
+/// page.
 const UNPACKED: u8 = 2;
 
 /// Why bytes are not a page.
@@ -27,7 +31,9 @@ pub enum PageFault {
     Unreadable,
     /// A page of another format version.
     Version(u8),
-    /// A page of appended records, where none are read: what its header says, unchecked.
+    /// A page of appended records, where such pages are not read.
+    ///
+    /// The fields are those of its header, unchecked.
     Appended {
         /// Number of the system that wrote it.
         system: u8,
@@ -36,7 +42,9 @@ pub enum PageFault {
     },
 }
 
-/// Where the parts of a page lie in a page buffer: main data, then the used part of the spare area.
+/// Where the parts of a page lie in a page buffer.
+///
+/// Main data comes first, then the used part of the spare area.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageLayout {
     page_bytes: usize,
@@ -44,7 +52,7 @@ pub struct PageLayout {
 }
 
 impl PageLayout {
-    /// The layout for pages of `page_bytes` with `spare_bytes` beside them.
+    /// The layout for pages of `page_bytes` with `spare_bytes` of spare area.
     pub const fn new(page_bytes: usize, spare_bytes: usize) -> Self {
         let beside = if spare_bytes < HEADER_BYTES { spare_bytes } else { HEADER_BYTES };
         Self { page_bytes, frame_bytes: page_bytes + beside }
@@ -60,7 +68,9 @@ impl PageLayout {
         self.page_bytes
     }
 
-    /// Bytes for nodes, from the start of the page buffer; none where not even the header fits.
+    /// Bytes for nodes, from the start of the page buffer.
+    ///
+    /// 0 where not even the header fits.
     pub const fn area_bytes(&self) -> usize {
         self.frame_bytes.saturating_sub(HEADER_BYTES)
     }
@@ -70,7 +80,7 @@ impl PageLayout {
         self.seal_as(frame, header, header.medium.appended, &mut checksum::of);
     }
 
-    /// Writes the header of `frame`, whose records are appended or not, and its checksum.
+    /// As [`seal`](Self::seal), for pages whose records are appended or not.
     #[inline]
     pub(crate) fn seal_as(
         &self,
@@ -80,13 +90,15 @@ impl PageLayout {
         sum: &mut Sum<'_>,
     ) {
         self.write_header(frame, header);
-        // What cannot be sealed does not open either.
+        // Content that cannot be sealed cannot be opened either.
         let checksum = self.checksum(frame, appended, sum).unwrap_or(0);
         let at = self.area_bytes() + field::CHECKSUM.start;
         frame[at..at + field::CHECKSUM.len()].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// Writes the header of `frame` without a checksum: it is no page of a medium yet.
+    /// Writes the header of `frame` without a checksum.
+    ///
+    /// The result is not yet a page of a medium.
     pub fn write_header(&self, frame: &mut [u8], header: &PageHeader) {
         let at = self.area_bytes();
         header.write(&mut frame[at..at + HEADER_BYTES]);
@@ -97,13 +109,14 @@ impl PageLayout {
         Fields(&frame[self.area_bytes()..])
     }
 
-    /// Reads the header of a page that came from the medium, and checks the whole page.
+    /// Checks a page that was read from the medium, and returns its header.
     pub fn open(&self, frame: &[u8]) -> Result<PageHeader, PageFault> {
         self.check_as(frame, true, &mut checksum::of).map(|()| self.header(frame))
     }
 
-    /// Checks a page that came from the medium; where `appended` is false, pages of appended
-    /// records are not read.
+    /// Checks a page that was read from the medium.
+    ///
+    /// If `appended` is false, pages of appended records are rejected.
     #[inline]
     pub(crate) fn check_as(
         &self,
@@ -124,7 +137,7 @@ impl PageLayout {
             let (system, sequence) = (header.system(), header.sequence());
             return Err(PageFault::Appended { system, sequence });
         }
-        // No page says that its node was unpacked.
+        // No page on the medium is marked as unpacked.
         if appended && frame[self.area_bytes() + field::APPENDED.start] > 1 {
             return Err(PageFault::Damaged);
         }
@@ -134,17 +147,17 @@ impl PageLayout {
         if header.sequence() >= SEQUENCE_END { Err(PageFault::Damaged) } else { Ok(()) }
     }
 
-    /// Reads the header of a page that was checked before.
+    /// The header of a page that was checked.
     pub fn header(&self, frame: &[u8]) -> PageHeader {
         self.fields(frame).header()
     }
 
-    /// What a page that was checked is for.
+    /// The settings of the index in a page that was checked.
     pub(crate) fn medium(&self, frame: &[u8]) -> Medium {
         self.fields(frame).medium()
     }
 
-    /// Of which formatting a page is that was checked.
+    /// The identity in a page that was checked: its formatting of the medium.
     pub(crate) fn identity(&self, frame: &[u8]) -> u32 {
         self.fields(frame).identity()
     }
@@ -154,17 +167,17 @@ impl PageLayout {
         self.fields(frame).sequence()
     }
 
-    /// Lowest level of the nodes in a page that was checked.
+    /// The lowest level of the nodes in a page that was checked.
     pub(crate) fn lowest(&self, frame: &[u8]) -> u8 {
         frame[self.area_bytes() + field::LOWEST.start]
     }
 
-    /// Erases of its block that a page tells of that was checked.
+    /// The erase count of its block in a page that was checked.
     pub(crate) fn erase_count(&self, frame: &[u8]) -> u32 {
         self.fields(frame).erase_count()
     }
 
-    /// The checksum of the page in `frame`, if it is one at all.
+    /// The checksum of the page in `frame`, or `None` if it cannot be a page.
     #[inline]
     fn checksum(&self, frame: &[u8], appended: bool, sum: &mut Sum<'_>) -> Option<u32> {
         let (area, header) = frame.split_at(self.area_bytes());
@@ -188,9 +201,10 @@ impl PageLayout {
         shape.appended(self.area_bytes())
     }
 
-    /// Makes of the node in `frame`, a page that was opened, what it is in RAM
-    /// ([`appended::unpack`]), unless it was done before; returns whether it is one. Where records
-    /// are not appended, it is the same.
+    /// Unpacks the node in `frame`, a page that was checked, for use in RAM.
+    ///
+    /// Returns `false` if it is no node. Does nothing if records are not appended, or if the node
+    /// is already unpacked ([`appended::unpack`]).
     pub fn unpack(&self, frame: &mut [u8]) -> bool {
         if !self.is_packed(frame) {
             return true;
@@ -204,8 +218,9 @@ impl PageLayout {
         is_node
     }
 
-    /// Whether the node in `frame`, a page that was opened, is of appended records and as it is in
-    /// the page.
+    /// Whether `frame` holds a node of appended records that is not unpacked.
+    ///
+    /// `frame` is a page that was checked.
     pub fn is_packed(&self, frame: &[u8]) -> bool {
         !matches!(frame[self.area_bytes() + field::APPENDED.start], 0 | UNPACKED)
     }

@@ -1,4 +1,4 @@
-//! A node of sorted records: a count, then records of one size in the order of their keys.
+//! A node of sorted records: a count, then records of one size in key order.
 //!
 //! ```text
 //! | count: u16 | key payload | key payload | ... | unused |
@@ -6,16 +6,17 @@
 //!
 //! In a leaf the payload is the value; in an inner node it is the pointer to a child, and the key
 //! is a lower bound of the child's keys. A key below the first key of an inner node belongs to its
-//! first child; whoever puts it there lowers the first key to it, so that it stays a lower bound
-//! and the node can be found by it. Numbers are little-endian, keys order as bytes.
+//! first child. Whoever inserts such a key lowers the node's first key to it, so that the first key
+//! stays a lower bound and the node can be found by it. Numbers are little-endian, keys are ordered
+//! as bytes.
 
 use super::{POINTER_BYTES, tags};
 use crate::bytes::{bisect, u32_at};
 
-/// Sizes of the parts of a record and of what stands before the first, in bytes.
+/// The sizes of a node's head and of the parts of a record, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    // Of two bytes each, because every node in use carries its shape on the stack.
+    // Two bytes each, because every node in use carries its shape on the stack.
     key_bytes: u16,
     payload_bytes: u16,
     tag_bytes: u16,
@@ -25,19 +26,21 @@ pub struct Shape {
 const COUNT_BYTES: usize = 2;
 
 impl Shape {
-    /// The shape of sorted records without tags. Keys and payloads have at most 65535 bytes.
+    /// The shape of sorted records without tags.
+    ///
+    /// Keys and payloads have at most 65535 bytes.
     pub const fn sorted(key_bytes: usize, payload_bytes: usize) -> Self {
         debug_assert!(key_bytes <= u16::MAX as usize && payload_bytes <= u16::MAX as usize);
         let (key_bytes, payload_bytes) = (key_bytes as u16, payload_bytes as u16);
         Self { key_bytes, payload_bytes, tag_bytes: 0, head_bytes: COUNT_BYTES as u16 }
     }
 
-    /// The same records with tags, in a node whose head has so many bytes.
+    /// The same records with tags, in a node with a head of `head_bytes`.
     pub(super) const fn with_tags(self, tag_bytes: usize, head_bytes: usize) -> Self {
         Self { tag_bytes: tag_bytes as u16, head_bytes: head_bytes as u16, ..self }
     }
 
-    /// The shape of a node that has room for no record.
+    /// The shape of a node without room for a record.
     pub const fn of_nothing(self) -> Self {
         Self { head_bytes: u16::MAX, ..self }
     }
@@ -47,18 +50,19 @@ impl Shape {
         self.key_bytes as usize
     }
 
-    /// Bytes of the value, or of the pointer in an inner node.
+    /// Bytes of the payload: the value, or the pointer in an inner node.
     pub const fn payload_bytes(&self) -> usize {
         self.payload_bytes as usize
     }
 
-    /// Bytes of the tag behind the payload: 0, or 1 or 2 where records are appended to pages
-    /// ([`appended`](super::appended)).
+    /// Bytes of the tag behind the payload.
+    ///
+    /// 0, or 1 or 2 where records are appended to pages ([`appended`](super::appended)).
     pub const fn tag_bytes(&self) -> usize {
         self.tag_bytes as usize
     }
 
-    /// Bytes before the first record: 2 for the count, and more where there are tags.
+    /// Bytes before the first record: 2 for the count, and more if there are tags.
     pub const fn head_bytes(&self) -> usize {
         self.head_bytes as usize
     }
@@ -73,7 +77,7 @@ impl Shape {
         self.key_bytes() + self.payload_bytes() + self.tag_bytes()
     }
 
-    /// Records that fit in a node of `bytes`.
+    /// The number of records that fit in a node of `bytes`.
     pub const fn capacity(&self, bytes: usize) -> usize {
         if bytes < self.head_bytes() || self.head_bytes == u16::MAX {
             return 0;
@@ -87,8 +91,10 @@ impl Shape {
         if records > u16::MAX as usize { u16::MAX as usize } else { records }
     }
 
-    /// Whether `count` records fit in a node of `bytes`. Unlike [`capacity`](Self::capacity) it
-    /// does not divide, which small microcontrollers cannot.
+    /// Whether `count` records fit in a node of `bytes`.
+    ///
+    /// Unlike [`capacity`](Self::capacity) this needs no division, which is slow on small
+    /// microcontrollers.
     const fn fits(&self, count: usize, bytes: usize) -> bool {
         if self.tag_bytes > 0 || self.head_bytes == u16::MAX {
             return count <= self.capacity(bytes);
@@ -96,13 +102,13 @@ impl Shape {
         self.at(count) <= bytes
     }
 
-    /// Where the record at `index` begins.
+    /// The offset of the record at `index`.
     pub(crate) const fn at(&self, index: usize) -> usize {
         self.head_bytes() + index * self.record_bytes()
     }
 }
 
-/// A node to read.
+/// A node, for reading.
 #[derive(Clone, Copy)]
 pub struct Node<'a> {
     bytes: &'a [u8],
@@ -111,35 +117,35 @@ pub struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Reads a node from `bytes`, or nothing if its count cannot be.
+    /// Reads a node from `bytes`. Returns `None` if its count is impossible.
     #[inline(always)]
     pub fn parse(bytes: &'a [u8], shape: Shape) -> Option<Self> {
         let count = u16::from_le_bytes([*bytes.first()?, *bytes.get(1)?]) as usize;
         shape.fits(count, bytes.len()).then_some(Self { bytes, shape, count })
     }
 
-    /// The first `count` records in `bytes`, which hold them.
+    /// The first `count` records in `bytes`, which must hold that many.
     pub(super) const fn sorted(bytes: &'a [u8], shape: Shape, count: usize) -> Self {
         Self { bytes, shape, count }
     }
 
-    /// Records in the node.
+    /// The number of records in the node.
     pub const fn count(&self) -> usize {
         self.count
     }
 
-    /// The bytes that the records and their count take.
+    /// The bytes of the count and the records.
     pub fn used(&self) -> &'a [u8] {
         &self.bytes[..self.shape.at(self.count)]
     }
 
-    /// The key at `index`, which is below the count.
+    /// The key at `index`, which must be below the count.
     pub fn key(&self, index: usize) -> &'a [u8] {
         let at = self.shape.at(index);
         &self.bytes[at..at + self.shape.key_bytes()]
     }
 
-    /// The value or pointer at `index`, which is below the count.
+    /// The value or pointer at `index`, which must be below the count.
     pub fn payload(&self, index: usize) -> &'a [u8] {
         let at = self.shape.at(index) + self.shape.key_bytes();
         &self.bytes[at..at + self.shape.payload_bytes()]
@@ -150,12 +156,12 @@ impl<'a> Node<'a> {
         u32_at(self.payload(index), 0)
     }
 
-    /// Where `key` stands (`Ok`), or where it would be put (`Err`).
+    /// The index of `key` (`Ok`), or the index at which to insert it (`Err`).
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
         bisect(self.count, |index| self.key(index), key)
     }
 
-    /// The index of the child of an inner node that `key` belongs to. The node is not empty.
+    /// The index of the child to which `key` belongs. The node is not empty.
     pub fn child_slot(&self, key: &[u8]) -> usize {
         match self.search(key) {
             Ok(index) => index,
@@ -169,7 +175,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// A node to change. The caller keeps within its capacity.
+/// A node, for changing. The caller must keep within its capacity.
 pub struct NodeMut<'a> {
     bytes: &'a mut [u8],
     shape: Shape,
@@ -177,13 +183,13 @@ pub struct NodeMut<'a> {
 }
 
 impl<'a> NodeMut<'a> {
-    /// Takes the node in `bytes`, or nothing if its count cannot be.
+    /// Reads a node from `bytes`. Returns `None` if its count is impossible.
     pub fn parse(bytes: &'a mut [u8], shape: Shape) -> Option<Self> {
         let count = Node::parse(bytes, shape)?.count;
         Some(Self { bytes, shape, count })
     }
 
-    /// An empty node in `bytes`, whatever stood there.
+    /// Creates an empty node in `bytes`, which are overwritten.
     pub fn empty(bytes: &'a mut [u8], shape: Shape) -> Self {
         let mut node = Self { bytes, shape, count: 0 };
         node.set_count(0);
@@ -191,12 +197,12 @@ impl<'a> NodeMut<'a> {
         node
     }
 
-    /// Records in the node.
+    /// The number of records in the node.
     pub const fn count(&self) -> usize {
         self.count
     }
 
-    /// The same node to read.
+    /// The same node, for reading.
     pub fn as_node(&self) -> Node<'_> {
         Node { bytes: self.bytes, shape: self.shape, count: self.count }
     }
@@ -207,7 +213,7 @@ impl<'a> NodeMut<'a> {
         self.bytes[..COUNT_BYTES].copy_from_slice(&(count as u16).to_le_bytes());
     }
 
-    /// Puts a record at `index` and shifts those behind it.
+    /// Inserts a record at `index` and shifts those behind it.
     pub fn insert(&mut self, index: usize, key: &[u8], payload: &[u8]) {
         let (at, end) = (self.shape.at(index), self.shape.at(self.count));
         self.bytes.copy_within(at..end, at + self.shape.record_bytes());
@@ -218,14 +224,14 @@ impl<'a> NodeMut<'a> {
         self.set_count(self.count + 1);
     }
 
-    /// Replaces the key at `to` by that at `from`, which keeps the order.
+    /// Copies the key at `from` to `to`. The result must still be in order.
     pub fn copy_key(&mut self, from: usize, to: usize) {
         let (from, to) = (self.shape.at(from), self.shape.at(to));
         self.bytes.copy_within(from..from + self.shape.key_bytes(), to);
         tags::make_whole(self.bytes, &self.shape);
     }
 
-    /// Replaces the key at `index` by one that keeps the order.
+    /// Replaces the key at `index`. The result must still be in order.
     pub fn set_key(&mut self, index: usize, key: &[u8]) {
         let at = self.shape.at(index);
         let old = &mut self.bytes[at..at + self.shape.key_bytes()];
@@ -239,14 +245,14 @@ impl<'a> NodeMut<'a> {
     pub fn set_payload(&mut self, index: usize, payload: &[u8]) {
         let at = self.shape.at(index) + self.shape.key_bytes();
         let old = &mut self.bytes[at..at + self.shape.payload_bytes()];
-        // What stays needs no slot of its page.
+        // An unchanged payload needs no new slot of the page.
         if old != payload {
             old.copy_from_slice(payload);
             tags::replaced(self.bytes, &self.shape, index);
         }
     }
 
-    /// Takes the record at `index` out and closes the gap.
+    /// Removes the record at `index` and closes the gap.
     pub fn remove(&mut self, index: usize) {
         tags::removed(self.bytes, &self.shape, index);
         let (at, end) = (self.shape.at(index), self.shape.at(self.count));
@@ -254,12 +260,12 @@ impl<'a> NodeMut<'a> {
         self.set_count(self.count - 1);
     }
 
-    /// What the page that the node came from holds does not matter any more.
+    /// Detaches the node from its page: it has to be written as a whole.
     pub fn make_whole(&mut self) {
         tags::make_whole(self.bytes, &self.shape);
     }
 
-    /// Forgets the records from `count` on.
+    /// Removes the records from `count` on.
     pub fn truncate(&mut self, count: usize) {
         self.set_count(count.min(self.count));
     }
@@ -275,8 +281,9 @@ impl<'a> NodeMut<'a> {
         tags::make_whole(self.bytes, &self.shape);
     }
 
-    /// Puts all records of `upper`, a node of the same shape, behind the last. There is room for
-    /// them.
+    /// Appends all records of `upper`, a node of the same shape.
+    ///
+    /// There must be room for them.
     pub fn append(&mut self, upper: &Node<'_>) {
         let (at, from) = (self.shape.at(self.count), upper.shape.at(0));
         let records = &upper.bytes[from..upper.shape.at(upper.count)];
@@ -285,8 +292,9 @@ impl<'a> NodeMut<'a> {
         tags::make_whole(self.bytes, &self.shape);
     }
 
-    /// Puts a record at `index` of a full node by dividing it: the first `left` of all records
-    /// stay, the others go to `right`, which is overwritten.
+    /// Splits a full node and inserts a record at `index`.
+    ///
+    /// The first `left` of all records stay; the others move to `right`, which is overwritten.
     pub fn divide(
         &mut self,
         right: &mut NodeMut<'_>,

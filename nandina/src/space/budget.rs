@@ -1,44 +1,44 @@
-//! How many pages may be valid so that garbage collection always gains room, whatever is cut.
+//! How many pages may be valid, so that garbage collection always gains room.
 //!
 //! Collecting a victim with `v` valid pages writes `v` pages and, where a moved page takes its path
 //! along, the rest of at most one path for each inner node. It gains room if that is less than a
 //! block.
 //!
-//! A cut wastes the rest of the active block. If collection is cut again and again, the fewest
-//! moves that empty a victim at least halve each time, because the moved part and the part left
-//! behind become victims of their own, until one move is left, which frees a block for the one it
-//! took. So a reserve of `1 + log2(v)` blocks can never be used up by cuts, as long as the victim
-//! that takes the fewest moves is chosen once the reserve is touched. Where a moved page takes its
-//! path along that is not the victim with the fewest valid pages: a leaf and its path in one block
-//! are several pages and one move.
+//! A cut wastes the rest of the active block. Suppose that collection is cut again and again. The
+//! moved part and the part left behind become victims of their own, so the fewest moves that empty
+//! a victim at least halve each time, until one move is left, which frees a block for the one it
+//! used. So cuts can never use up a reserve of `1 + log2(v)` blocks, as long as the victim that
+//! takes the fewest moves is chosen once the reserve is touched. Where a moved page takes its path
+//! along, that is not the victim with the fewest valid pages: a leaf and its path in one block are
+//! several pages and one move.
 //!
-//! That reserve is lent to nobody. What is moved for other reasons than to gain room (to level
-//! wear, to refresh weak pages, to empty bad blocks, ahead of need) is moved only if a path more
-//! than that is free.
+//! Nothing else may use that reserve. Pages that move for other reasons than to gain room (to level
+//! wear, to refresh weak pages, to empty bad blocks, ahead of need) move only if a path more than
+//! the reserve is free.
 //!
-//! A block that fails is not paid from it either: as many blocks more are kept free of garbage as
-//! may still become bad ([`room_to_fail`]), for several can fail in one operation, and a mount
-//! forgets those that a cut left unmarked. They are no part of the [`Extent`], so this costs no
+//! Failing blocks are not paid from it either: as many further blocks are kept free of garbage as
+//! may still go bad ([`room_to_fail`]), because several can fail in one operation, and a mount
+//! forgets those that a cut left unmarked. They are not part of the [`Extent`], so this costs no
 //! capacity.
 //!
 //! Paths are shared only when pages move together ([`Moves`]).
 //!
-//! So many pages are kept free of valid data that each victim gains an eighth of a block at least:
-//! what is given up in capacity bounds the most that one change can cost.
+//! Enough pages are kept free of valid data that each victim gains at least an eighth of a block:
+//! the capacity that is given up bounds the most that one change can cost.
 
 use super::RETIRED_MAX;
 
 /// The part of a chip that an index uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Pages of a block that are programmed.
+    /// Pages of a block that are programmed: its safe pages.
     pub block_pages: u32,
-    /// Blocks, without those that are bad or kept for ones that become so.
+    /// Blocks, without those that are bad or kept for blocks that go bad.
     pub blocks: u32,
 }
 
 impl Extent {
-    /// Pages that a victim gains at least.
+    /// The fewest pages that a victim gains.
     pub const fn gain(&self) -> u32 {
         crate::gc::gain(self.block_pages)
     }
@@ -47,16 +47,19 @@ impl Extent {
 /// How the valid pages of a victim are moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Moves {
-    /// A page's path takes along the other pages of the victim that its nodes point to.
+    /// The path of a page takes along other pages of the victim.
+    ///
+    /// These are the pages that the nodes of the path point to.
     #[default]
     Together,
-    /// Each page writes a path of its own, as in the μ-Tree paper, section 5.1. For comparison: it
-    /// costs the wandering tree more programs, and so it allows fewer valid pages.
+    /// Each page writes a path of its own, as in the μ-Tree paper, section 5.1.
+    ///
+    /// For comparison: it costs the wandering tree more programs, so it allows fewer valid pages.
     Alone,
 }
 
 impl Moves {
-    /// Pages that are written at most when a victim with `valid` pages is emptied.
+    /// The most pages written to empty a victim with `valid` valid pages.
     pub(crate) fn pages(self, valid: u32, path_pages: u32, inner_nodes: u32) -> u32 {
         let paths = match self {
             Self::Together => valid.min(inner_nodes + valid / RIDERS),
@@ -69,26 +72,28 @@ impl Moves {
 /// Limits for a tree of a given height and number of inner nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Budget {
-    /// Valid pages allowed.
+    /// The most valid pages allowed.
     pub limit_pages: u32,
-    // Of two bytes each: no operation writes a block, and no reserve has more than 13 blocks of
-    // 4,095 pages.
+    // Two bytes each: no operation writes a block, and no reserve has more than 13 blocks of 4,095
+    // pages.
     room_pages: u16,
     reserve_pages: u16,
 }
 
-/// Children that one path takes along when a victim is collected.
+/// The most children that one path takes along when a victim is collected.
 pub(crate) const RIDERS: u32 = RETIRED_MAX as u32 / 2;
 
-/// Pages that are kept free for blocks that fail in the middle of an operation, on a chip of which
-/// `bad_blocks` are bad and `reserve_blocks` may become so.
+/// Pages kept free for blocks that fail in the middle of an operation.
+///
+/// `bad_blocks` of the chip are bad, and `reserve_blocks` may go bad in its life.
 pub(crate) const fn room_to_fail(bad_blocks: u32, reserve_blocks: u32, block_pages: u32) -> u32 {
     reserve_blocks.saturating_sub(bad_blocks) * block_pages
 }
 
 impl Budget {
-    /// Limits where so many logical `pages` are replaced in place: each may be taken, and nothing
-    /// is kept free.
+    /// Limits where `pages` logical pages are replaced in place.
+    ///
+    /// Each of them may be used, and none is kept free.
     pub const fn in_place(pages: u32) -> Self {
         Self { limit_pages: pages, room_pages: 0, reserve_pages: 0 }
     }
@@ -99,7 +104,9 @@ impl Budget {
         Self { limit_pages, room_pages: room_pages as u16, reserve_pages: reserve_pages as u16 }
     }
 
-    /// Pages that must be free before an operation begins, beside those kept for blocks that fail.
+    /// Pages that must be free before an operation begins.
+    ///
+    /// The room kept for failing blocks comes on top.
     pub fn room_pages(&self) -> u32 {
         self.room_pages.into()
     }
@@ -109,8 +116,10 @@ impl Budget {
         self.reserve_pages.into()
     }
 
-    /// The best limits for a tree of `height` with `inner_nodes`, in which a changed leaf writes
-    /// `path_pages` pages, its own included, and one that is moved `moved_path`.
+    /// The best limits for a tree of `height` with `inner_nodes`.
+    ///
+    /// A changed leaf writes `path_pages` pages, its own included, and a moved one writes
+    /// `moved_path`.
     pub fn new(
         extent: &Extent,
         moves: Moves,

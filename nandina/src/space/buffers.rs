@@ -1,5 +1,6 @@
-//! What is kept in RAM beside the struct, and how many bytes it takes. Nothing is read or written
-//! here.
+//! What an index keeps in RAM beside its struct, and how many bytes it takes.
+//!
+//! Nothing is read or written here.
 
 use crate::blocks::{Blocks, Validity, Victims, Wear};
 use crate::cache;
@@ -7,33 +8,33 @@ use crate::flash::Geometry;
 use crate::log::Frames;
 use crate::node::PageLayout;
 
-/// Pages kept in RAM.
+/// The sizes and options of what is kept in RAM.
 #[derive(Clone, Copy)]
 pub(crate) struct Buffers {
-    /// Page buffers that operations work in.
+    /// The size of the buffer pool, in which operations work.
     pub frames: usize,
-    /// What was programmed is read back.
+    /// Each program is read back.
     pub verify: bool,
-    /// One more page buffer, for what is read while the others are in use.
+    /// There is one more page buffer, for reads while the others are in use.
     pub beside: bool,
-    /// Pages of the read cache.
+    /// The size of the read cache, in pages.
     pub reads: usize,
-    /// Pages of the write cache.
+    /// The size of the write cache, in pages.
     pub writes: usize,
-    /// What is remembered of which pages are valid.
+    /// How validity is stored.
     pub validity: Validity,
-    /// What else is kept of blocks.
+    /// The victim policy.
     pub victims: Victims,
-    /// How worn blocks are spared.
+    /// How erases are spread over the blocks.
     pub wear: Wear,
     /// Page buffers keep their pages from one operation to the next.
     pub keeps_pages: bool,
-    /// Bytes of the table of virtual mappings.
+    /// Bytes of the mapping table.
     pub mapping_bytes: usize,
 }
 
 impl Buffers {
-    /// One page after the other.
+    /// A single page buffer: for reading pages one after another.
     pub const SINGLE: Self = Self {
         frames: 1,
         verify: false,
@@ -48,7 +49,7 @@ impl Buffers {
     };
 }
 
-/// Bytes of RAM for the page buffers, the caches and the blocks' account.
+/// Bytes of RAM for the page buffers, the caches and the block table.
 pub(crate) fn ram_needed(geometry: &Geometry, layout: &PageLayout, buffers: &Buffers) -> usize {
     let Buffers { frames, beside, reads, writes, validity, victims, wear, mapping_bytes, .. } =
         *buffers;

@@ -1,6 +1,7 @@
-//! The kinds of systems, as far as what they ask of their space differs: known when a program is
-//! compiled, so that a system takes neither code nor RAM for what only others do. No system is
-//! named here.
+//! The kinds of systems, as far as they differ in what they need of their space.
+//!
+//! The kind is known when a program is compiled, so that a system takes neither code nor RAM for
+//! features that only others use. No system is named here.
 
 use super::memory::{LastProgrammed, Memory};
 use super::session::Sessions;
@@ -13,9 +14,9 @@ use crate::cache::NoStaging;
 use crate::cache::{Cache, Cached, Staging};
 use crate::log::{Codec, GAP};
 
-/// What a system asks of its space.
+/// The needs of a system.
 pub trait Kind: Sized {
-    /// A table tells where nodes stand whose parents know them by another page.
+    /// A mapping table translates the logical addresses of nodes that have moved.
     const MAPS: bool = false;
 
     /// Logical pages are replaced in place.
@@ -24,38 +25,41 @@ pub trait Kind: Sized {
     /// Records are appended to pages that were programmed before.
     const APPENDS: bool = false;
 
-    /// Pages of appended records are read, of this system or another: it takes code to check them.
+    /// Pages of appended records are read, of this system or another.
+    ///
+    /// Checking them takes code.
     const READS_APPENDED: bool = Self::APPENDS || cfg!(feature = "other-systems");
 
-    /// Each change writes new pages up to the root. A write cache, checkpoints and hints are for
-    /// these.
+    /// Each change writes new pages up to the root.
+    ///
+    /// Write cache, checkpoints and hints exist only for these systems.
     const PATHS: bool = false;
 
     /// Sequence numbers that a mount skips.
     const GAP: u64 = GAP;
 
-    /// How worn blocks are spared, if the options do not tell.
+    /// How erases are spread over the blocks, if the options do not say.
     const WEAR: Wear = Wear::Circular;
 
-    /// What is known of the checkpoints on the chip.
+    /// The state of the checkpoints on the chip.
     type Checkpoints: From<Checkpoints>;
 
-    /// What is kept of pages beside the page buffers.
+    /// The page caches beside the buffer pool.
     type Cache<'b>: Cached<'b>;
 
     /// Whether there can be a read cache.
     const CACHES: bool = cfg!(feature = "read-cache");
 
-    /// What only such a system remembers of what it wrote.
+    /// What such a system remembers of its writes.
     type Memory: Memory;
 
-    /// The space, if paths are written in it.
+    /// The space, if its system writes paths.
     fn paths<'s, 'b, F>(space: &'s Space<'b, F, Self>) -> Option<&'s Space<'b, F, Paths>> {
         let _ = space;
         None
     }
 
-    /// The space, if paths are written in it, to change.
+    /// The space, mutable, if its system writes paths.
     fn paths_mut<'s, 'b, F>(
         space: &'s mut Space<'b, F, Self>,
     ) -> Option<&'s mut Space<'b, F, Paths>> {
@@ -64,30 +68,31 @@ pub trait Kind: Sized {
     }
 }
 
-/// Pages that were read.
+/// A cache of pages that were read.
 #[cfg(feature = "read-cache")]
 type ReadCache<'b> = Cache<'b, NoStaging>;
 #[cfg(not(feature = "read-cache"))]
 type ReadCache<'b> = NoCache;
 
-/// Each change writes new pages up to the root.
+/// A change writes new pages up to the root.
 pub struct Paths;
 
 /// A change writes new pages, and mappings lead to them.
 pub struct Maps;
 
-/// A change replaces logical pages.
+/// A change replaces logical pages in place.
 pub struct InPlace;
 
-/// A change is appended to pages that were programmed before.
+/// A change is appended to pages that were programmed earlier.
 pub struct Appends;
 
-/// Reads of one page, where records are appended, before it counts as unreadable. An append that
-/// was cut may make a page fail that holds records of before, and the next read of it may succeed
-/// (rule 6 of the media contract).
+/// Reads of one page of appended records before it counts as unreadable.
+///
+/// An append that was cut may make a page fail that holds older records, and the next read of it
+/// may succeed (rule 6 of the media contract).
 pub(super) const PATIENCE: u32 = 13;
 
-/// How pages are sealed and checked that such a system writes.
+/// How the pages of such a system are sealed and checked.
 pub(super) struct CodecOf<K>(core::marker::PhantomData<K>);
 
 impl<K: Kind> CodecOf<K> {
@@ -98,7 +103,7 @@ impl<K: Kind> CodecOf<K> {
     };
 }
 
-/// There is no such thing.
+/// Takes the place of a feature that a system does not have.
 #[derive(Default)]
 pub struct Nothing;
 

@@ -1,39 +1,44 @@
-//! Virtual mappings (VMTree paper, section 4.2): where a node stands now whose parent still points
-//! to where it stood before. A bounded hash table in RAM, rebuilt by a mount.
+//! The mapping table: where a node is whose parent still has its old address.
 //!
-//! A mapping is never chained: it leads from the pointer in the parent, the node's *name*, straight
-//! to the page that holds the node. The page whose number is a name is not programmed until the
-//! mapping is gone, else one number would mean two nodes.
+//! (VMTree paper, section 4.2.) The table is a bounded hash table in RAM, rebuilt by a mount.
 //!
-//! Open addressing. Of two entries that want one place the one that is farther from home takes it
-//! ("Robin Hood"), and a removal shifts back what follows: so there are no graves, a search for a
-//! name that is not there ends as soon as an entry nearer to its home is met, and the table may be
-//! filled to fifteen sixteenths.
+//! A mapping is never chained: it leads from the pointer in the parent, the node's *logical
+//! address*, straight to the page that holds the node. The page whose number is a logical address
+//! is not programmed until the mapping is gone, else one number would mean two nodes. To flush
+//! mappings, the parent is written with the current pages of its children.
+//!
+//! Open addressing. Of two entries that compete for a place, the one that is farther from home
+//! takes it ("Robin Hood"), and a removal shifts back the entries behind it. So there are no
+//! tombstones, a search for a missing address ends at the first entry that is nearer to its home,
+//! and the table may be filled to fifteen sixteenths.
 
 use crate::bytes::u32_at;
 
-/// The table, in the caller's RAM: pairs of a name and a page, each of two or four bytes.
+/// The table, in the caller's RAM.
+///
+/// It consists of pairs of a logical address and a page, each of two or four bytes.
 pub struct Mappings<'b> {
     bytes: &'b mut [u8],
-    /// Page numbers fit in two bytes.
+    /// Whether page numbers fit in two bytes.
     narrow: bool,
     len: usize,
 }
 
-/// Mappings that a table of `bytes` may hold on a chip of `pages`.
+/// The most mappings in a table of `bytes` on a chip of `pages`.
 pub(crate) const fn mappings_in(bytes: usize, pages: u32) -> usize {
     let places = bytes / entry_bytes(pages);
     places - places.div_ceil(16)
 }
 
-/// The bytes of an entry on a chip of so many pages.
+/// The bytes of an entry on a chip of `pages`.
 const fn entry_bytes(pages: u32) -> usize {
     if pages < u16::MAX as u32 { 4 } else { 8 }
 }
 
 impl<'b> Mappings<'b> {
-    /// A table that takes `bytes` of RAM on a chip of `pages`; what does not make a whole entry is
-    /// not used.
+    /// Creates a table that takes `bytes` of RAM on a chip of `pages`.
+    ///
+    /// Bytes that do not make up a whole entry are not used.
     pub fn new(bytes: &'b mut [u8], pages: u32) -> Self {
         let mut mappings = Self { bytes, narrow: entry_bytes(pages) == 4, len: 0 };
         mappings.clear();
@@ -53,18 +58,18 @@ impl<'b> Mappings<'b> {
         self.bytes.len() / self.size()
     }
 
-    /// Mappings in the table.
+    /// The number of mappings in the table.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Mappings that it may hold.
+    /// The most mappings that the table may hold.
     pub const fn capacity(&self) -> usize {
         let places = self.places();
         places - places.div_ceil(16)
     }
 
-    /// The entry at `place`: name and page.
+    /// The entry at `place`: logical address and page.
     fn entry(&self, place: usize) -> Option<(u32, u32)> {
         let size = self.size();
         let entry = &self.bytes[place * size..][..size];
@@ -90,7 +95,7 @@ impl<'b> Mappings<'b> {
         }
     }
 
-    /// The place at which `name` would stand if it were alone (multiplication by the golden ratio).
+    /// The first place tried for `name` (multiplicative hashing, golden ratio).
     const fn home(&self, name: u32) -> usize {
         let spread = name.wrapping_mul(0x9E37_79B9) as u64;
         ((spread * self.places() as u64) >> 32) as usize
@@ -124,19 +129,22 @@ impl<'b> Mappings<'b> {
         None
     }
 
-    /// The page that the node named `name` stands on, if it has moved since its parent was written.
+    /// The page of the node with the logical address `name`.
+    ///
+    /// `None` if the node has not moved since its parent was written.
     pub fn get(&self, name: u32) -> Option<u32> {
         let place = self.find(name)?;
         self.entry(place).map(|(_, page)| page)
     }
 
-    /// Whether a mapping of `name` can be taken in.
+    /// Whether the table has room for a mapping of `name`.
     pub fn takes(&self, name: u32) -> bool {
         self.len < self.capacity() || self.find(name).is_some()
     }
 
-    /// Maps `name` to `page`, in place of where it led before. The table takes it
-    /// ([`takes`](Self::takes)).
+    /// Maps `name` to `page`, replacing the mapping of `name` if there is one.
+    ///
+    /// The table must have room ([`takes`](Self::takes)).
     pub fn set(&mut self, name: u32, page: u32) {
         if let Some(place) = self.find(name) {
             self.set_entry(place, (name, page));
@@ -158,7 +166,7 @@ impl<'b> Mappings<'b> {
         self.len += 1;
     }
 
-    /// Takes the mapping of `name` out. Answers whether there was one.
+    /// Removes the mapping of `name`. Returns whether there was one.
     pub fn remove(&mut self, name: u32) -> bool {
         let Some(mut hole) = self.find(name) else {
             return false;
@@ -177,7 +185,7 @@ impl<'b> Mappings<'b> {
         true
     }
 
-    /// Some name.
+    /// Any mapped logical address.
     pub fn any(&self) -> Option<u32> {
         (0..self.places()).find_map(|place| self.entry(place)).map(|(name, _)| name)
     }

@@ -1,27 +1,30 @@
-//! What only some kinds of systems remember of what they wrote, in RAM and until the next mount.
-//! Nothing here reads or writes a page.
+//! What some kinds of systems remember of their writes, until the next mount.
+//!
+//! It is kept in RAM. This module neither reads nor writes a page.
 
 use crate::node::PageHeader;
 
-/// What is remembered of what was written.
+/// What a system remembers of its writes.
 pub trait Memory: Default {
-    /// Pages are numbered from `sequence` on.
+    /// Notes a mount: new pages are numbered above `sequence`.
     fn note_mount(&mut self, sequence: u64) {
         let _ = sequence;
     }
 
-    /// A page was programmed.
+    /// Notes that a page was programmed.
     fn note_programmed(&mut self, page: u32) {
         let _ = page;
     }
 
-    /// The checksum of what a page is taken to hold that reads otherwise each time.
+    /// The checksum of the accepted content of an unstable page.
+    ///
+    /// Such a page may read differently each time.
     fn expected(&self, page: u32) -> Option<u32> {
         let _ = page;
         None
     }
 
-    /// From now on `page` is read until it holds what has this checksum.
+    /// Requires that `page` be read until its content has this checksum.
     fn expect(&mut self, page: u32, sum: u32) {
         let _ = (page, sum);
     }
@@ -32,15 +35,17 @@ pub trait Memory: Default {
         true
     }
 
-    /// A mount counts a page with this sequence number.
+    /// Notes that a mount counts a page with this sequence number.
     fn note_counted(&mut self, sequence: u64) {
         let _ = sequence;
     }
 }
 
-/// The page that was programmed last since the mount, and how often; the number above which pages
-/// were programmed since then; and a page that reads otherwise each time, and the checksum of what
-/// it is taken to hold.
+/// What is remembered where records are appended.
+///
+/// In order: the page that was programmed last since the mount, and how often it was programmed;
+/// the sequence number above which pages were programmed since the mount; an unstable page, and the
+/// checksum of its accepted content.
 #[derive(Default)]
 pub struct LastProgrammed(Option<(u32, u8)>, u64, Option<(u32, u32)>);
 
@@ -69,12 +74,12 @@ impl LastProgrammed {
         sequence > self.1
     }
 
-    /// How often the page was programmed, if it was the last.
+    /// How often the page was programmed, if it is the one programmed last.
     pub fn programs(&self, page: u32) -> Option<u8> {
         self.0.filter(|&(last, _)| last == page).map(|(_, programs)| programs)
     }
 
-    /// The page was programmed once more.
+    /// Counts one more program of the page.
     pub fn add(&mut self, page: u32) {
         if let Some(programs) = self.programs(page) {
             self.0 = Some((page, programs.saturating_add(1)));

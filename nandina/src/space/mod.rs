@@ -1,8 +1,10 @@
-//! What a tree asks of the log: pages with nodes in page buffers, numbers and names by which
-//! parents know them, what is staged in the write cache, and the commit of an operation.
+//! The space: everything that a tree asks of the log.
 //!
-//! A page that was superseded stays protected until the operation commits: a cut finds the old tree
-//! whole. Nothing here knows what a node is.
+//! It reads pages with nodes into page buffers, translates the numbers by which parents refer to
+//! them, manages staged pages of the write cache, and commits an operation.
+//!
+//! A superseded page stays protected until the operation commits: a cut finds the old tree intact.
+//! This module does not know nodes.
 
 mod budget;
 mod buffers;
@@ -42,10 +44,10 @@ use crate::flash::Flash;
 use crate::log::{Frames, Log, layout_of};
 use crate::node::Medium;
 
-/// Pages that one operation can supersede before it commits.
+/// The most pages that one operation can supersede before it commits.
 pub(crate) const RETIRED_MAX: usize = 48;
 
-/// The log, and what leads from what a parent knows to a page of it.
+/// The log, and the translation from the pointers of parents to its pages.
 pub struct Space<'b, F, K: Kind> {
     pub(crate) log: Log<'b, F>,
     cache: K::Cache<'b>,
@@ -53,16 +55,17 @@ pub struct Space<'b, F, K: Kind> {
     checkpoints: K::Checkpoints,
     keeps_pages: bool,
     memory: K::Memory,
-    /// The running operation programs its pages at once.
+    /// The running operation programs its pages at once instead of staging them.
     at_once: bool,
-    /// So many pages from this sequence number on were there when the index was opened and belong
-    /// to no tree of it.
+    /// Sequence numbers that belong to no tree: the first, and how many.
+    ///
+    /// They lie above that of the root and were used, or skipped, before the index was opened.
     foreign: (u64, u32),
-    /// Pages that the running operation superseded.
+    /// The number of pages that the running operation superseded.
     retired: u8,
 }
 
-/// Pages of a block of such a chip that are programmed.
+/// Pages of a block of this chip that are programmed: its safe pages.
 pub(crate) fn block_pages<F: Flash>(flash: &F) -> u32 {
     flash.capabilities().pairing.safe_pages(flash.geometry().pages_per_block)
 }
@@ -107,7 +110,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         }
     }
 
-    /// What the index can count on.
+    /// The part of the chip that the index can count on.
     pub(crate) fn extent(&self) -> Extent {
         let lost = self.log.reserve_blocks().max(self.log.blocks.bad_blocks());
         let area = if self.log.medium.checkpoints { AREA_BLOCKS } else { 0 };
@@ -115,11 +118,13 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         Extent { block_pages: self.log.block_pages(), blocks }
     }
 
-    /// Starts from what a mount found: whose pages count, the sequence number of the root, and the
-    /// highest of all, above which to go on.
+    /// Starts from what a mount found.
+    ///
+    /// `identity` says whose pages count, `root` is the sequence number of the root, and `sequence`
+    /// the highest of all, above which new pages are numbered.
     pub(crate) fn restart(&mut self, identity: u32, root: u64, sequence: u64) {
-        // What was cut may not be seen now and be seen later: nothing that is written from here on
-        // has its number.
+        // A torn page that is invisible now may be visible later: no page written from here on gets
+        // its number.
         let sequence = sequence + K::GAP;
         self.log.restart(identity, sequence);
         let foreign = u32::try_from(sequence.saturating_sub(root)).unwrap_or(u32::MAX);
@@ -130,14 +135,14 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         self.cache.clear();
     }
 
-    /// Pages that belong to the tree, on the chip or not yet.
+    /// Pages that belong to the tree, whether they are on the chip yet or not.
     pub(crate) fn valid_pages(&self) -> u32 {
-        // After an operation that failed half way the account is not true before the next one has
+        // After an operation that failed half way the counts are wrong until the next one has
         // mounted again.
         self.taken_pages().saturating_sub(if K::MAPS { self.mappings.len() as u32 } else { 0 })
     }
 
-    /// The same, and the pages that are kept because their numbers are names.
+    /// Valid pages, and pages kept because their numbers are logical addresses.
     pub(crate) fn taken_pages(&self) -> u32 {
         let (staged, superseded) = self.staged();
         (self.log.blocks.valid_pages() + staged).saturating_sub(superseded)

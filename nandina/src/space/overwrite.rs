@@ -1,9 +1,10 @@
-//! Records that are appended to the page that holds their node (rule 15 of the media contract).
+//! Records appended to the page of their node (rule 15 of the media contract).
+//!
 //! Such a program needs no new page, and is itself the commit.
 //!
-//! A chip that allows few programs of a page, or that wants the pages of a block in order, takes
-//! appended records only in the page that was programmed last, and only as long as it is known how
-//! often it was: that is forgotten by a mount.
+//! Some chips allow only few programs of a page, or require the pages of a block in order. On
+//! these, records can be appended only to the page that was programmed last, and only while it is
+//! known how often it was programmed: a mount forgets that.
 
 use super::{Appends, Space};
 use crate::cache::Cached;
@@ -12,9 +13,10 @@ use crate::flash::{Flash, PageNumber};
 use crate::log::Image;
 
 impl<F: Flash> Space<'_, F, Appends> {
-    /// Whether the page, whose node is in `frame`, can be programmed once more as it is. Pages of
-    /// before the last mount are not: a record may be half appended to one of them, and nothing
-    /// tells to which.
+    /// Whether `page`, whose node is in `frame`, can be programmed again.
+    ///
+    /// Pages from before the last mount cannot: one of them may end in a half appended record, and
+    /// nothing shows which one.
     pub(crate) fn can_overwrite(&self, page: u32, frame: usize) -> bool {
         let capabilities = &self.log.capabilities();
         if !self.memory.is_recent(self.log.layout().sequence(self.log.frames.bytes(frame)))
@@ -29,8 +31,9 @@ impl<F: Flash> Space<'_, F, Appends> {
         }
     }
 
-    /// Programs `image` into the area of `page` from `offset` on. Returns whether the chip took
-    /// them; if not, its block is given up.
+    /// Programs `image` into the area of `page`, from `offset` on.
+    ///
+    /// If the program fails, gives the block up and returns `false`.
     pub(crate) fn overwrite(
         &mut self,
         page: u32,
@@ -42,8 +45,9 @@ impl<F: Flash> Space<'_, F, Appends> {
         self.log.overwrite(PageNumber(page), offset, image)
     }
 
-    /// The page in `frame` was just programmed, or appended to: from now on the buffer holds its
-    /// node as it is in RAM.
+    /// Marks `frame` as an unchanged copy of `page`, in its form for RAM.
+    ///
+    /// The page was just programmed or appended to.
     pub(crate) fn settle_frame(&mut self, frame: usize, page: u32) {
         self.cache.forget(page);
         self.cache.remember_written(PageNumber(page), self.log.frames.bytes(frame));

@@ -1,4 +1,5 @@
-//! Pages of the index on their way into page buffers, and why one that was read is none of it.
+//! Reads pages of the index into page buffers, and rejects pages of others.
+//!
 //! Nothing is written here.
 
 use super::kind::PATIENCE;
@@ -16,8 +17,9 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         self.keeps_pages
     }
 
-    /// An operation begins: its buffers hold nothing yet, unless they keep what the last one left
-    /// in them.
+    /// Begins an operation: frees the page buffers.
+    ///
+    /// If page buffers keep their pages, only those with changed content are freed.
     pub(crate) fn begin_walk(&mut self) {
         if self.keeps_pages {
             self.log.frames.release_changed();
@@ -26,7 +28,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         }
     }
 
-    /// Brings a page of the index into page buffer `frame`, and into no other.
+    /// Loads a page of the index into page buffer `frame`, and no other.
     #[inline(never)]
     pub(crate) fn load_into(&mut self, page: u32, frame: usize) -> Result<(), Fault<F::Error>> {
         let held = self.load(page, frame)?;
@@ -39,8 +41,9 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(())
     }
 
-    /// Brings a page of the index into a page buffer: into `frame`, if no buffer holds it already.
-    /// Its node is as it is in RAM.
+    /// Loads a page of the index into a page buffer, and unpacks its node.
+    ///
+    /// Returns the page buffer: the one that already holds the page, else `frame`.
     pub(crate) fn load(&mut self, page: u32, frame: usize) -> Result<usize, Fault<F::Error>> {
         let held = self.fetch(page, frame)?;
         if K::APPENDS && !self.log.layout().unpack(self.log.frames.bytes_mut(held)) {
@@ -51,7 +54,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(held)
     }
 
-    /// The same; where records are appended, the node may be as it is in the page.
+    /// The same, but a node of appended records may be left packed.
     pub(crate) fn fetch(&mut self, page: u32, frame: usize) -> Result<usize, Fault<F::Error>> {
         let page = PageNumber(self.where_is(page));
         if let Some(held) = self.log.frames.holding(page) {
@@ -83,7 +86,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Err(Fault::Corrupt { page, reason })
     }
 
-    /// Reads a page; if it has to hold what has a certain checksum, until it does.
+    /// Reads a page, repeatedly if it has to match an expected checksum.
     fn read_expected(
         &mut self,
         page: PageNumber,
@@ -101,14 +104,16 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(Err(PageFault::Unreadable))
     }
 
-    /// Until it is programmed anew `page` is read until it holds what has this checksum.
+    /// Requires that `page` be read until its content has the checksum `sum`.
+    ///
+    /// This holds until the page is programmed again.
     pub(crate) fn expect(&mut self, page: PageNumber, sum: u32) {
         self.log.frames.forget_page(page.0);
         self.cache.forget(page.0);
         self.memory.expect(page.0, sum);
     }
 
-    /// Why the page in `frame`, which was just read, is none of this index; nothing if it is.
+    /// Why the page just read into `frame` does not belong to this index, if so.
     #[inline(never)]
     fn unfit(&self, frame: usize) -> Option<Damage> {
         let (layout, bytes) = (self.log.layout(), self.log.frames.bytes(frame));
@@ -116,7 +121,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         {
             return Some(Damage::OtherIndex);
         }
-        // The root that is missing in between was damaged, and its page written anew since.
+        // A newer root was damaged, and its page has been written again since.
         if self.is_foreign(layout.sequence(bytes)) {
             return Some(Damage::AfterRoot);
         }

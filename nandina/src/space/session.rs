@@ -1,21 +1,23 @@
-//! Session pages: what a mount of an index that is replaced in place has decided about pages that a
-//! cut may have left torn, so that each later mount decides the same. (What is torn may read
-//! otherwise each time, rule 6 of the media contract.)
+//! Session pages: what a mount has decided about possibly torn pages.
 //!
-//! A torn page that a mount does not see, or finds to be torn, may be read at a later one, with a
-//! sequence number above that of its twin. So the numbers above the highest that counts are
-//! *outdated* before anything else is written: a session begins with a gap in the numbers, and its
-//! first page, the session page, lists all such gaps. A page whose number lies in one does not
-//! count, until it is written over as the older of its twins.
+//! They belong to indexes that are replaced in place, and make each later mount decide the same. (A
+//! torn page may read differently each time, rule 6 of the media contract.)
 //!
-//! What the mount takes for written it writes anew before the session page, as *settling* pages:
-//! copies that count only once a session page is newer than they are. So the session page commits
-//! all of it at once, and a mount that is cut before leaves no trace that matters.
+//! A mount may miss a torn page, or recognise it as torn, and a later mount may still read it, with
+//! a sequence number above that of its shadow page. So the numbers above the highest that counts
+//! are *outdated* before anything else is written: a session begins with a gap in the numbers, and
+//! its first page, the session page, lists all such gaps. A page whose number lies in a gap does
+//! not count, until it is overwritten as the older of its two shadow pages.
 //!
-//! A gap is forgotten when each logical page was written since; where there is no room for one
-//! more, a mount writes all of them anew. The session pages are a logical page of their own,
-//! written in turn like any other; each mount reads the newer one often enough to know that it is
-//! whole.
+//! Content of a torn page that the mount accepts is written again before the session page, as
+//! *settling* pages: copies that count only once a session page is newer than they are. So the
+//! session page commits all of it at once, and a mount that is cut before that leaves no trace that
+//! matters.
+//!
+//! A gap is forgotten once each logical page has been written since; if there is no room for one
+//! more gap, a mount writes all logical pages again. The session pages are a logical page of their
+//! own, written in turn like any other; each mount reads the newer one often enough to know that it
+//! is whole.
 
 use super::memory::Memory;
 use super::{InPlace, Space};
@@ -24,14 +26,14 @@ use crate::flash::{Flash, PageNumber};
 use crate::log::{GAP, Label};
 use crate::node::{Gaps, PageHeader, SESSION_START};
 
-/// The logical page of the sessions.
+/// The logical page of the session pages.
 pub(crate) const SESSION: u32 = 2;
 
-/// What is known of sessions, and from where on a free logical page is looked for.
+/// The state of sessions, and where the search for a free logical page begins.
 #[derive(Default)]
 pub struct Sessions {
     pub next_free: u32,
-    /// The newest session page, if there is one, and its number, or 0.
+    /// The newest session page, if there is one, and its sequence number, or 0.
     page: Option<PageNumber>,
     number: u64,
     gaps: Gaps,
@@ -50,14 +52,16 @@ impl Memory for Sessions {
 }
 
 impl<F: Flash> Space<'_, F, InPlace> {
-    /// The newer session page that is not `torn`, and its number. Cost: two reads.
+    /// The newer session page that is not `torn`, and its sequence number.
+    ///
+    /// Cost: two reads.
     pub(crate) fn newer_session(
         &mut self,
         torn: &[u32],
     ) -> Result<Option<(PageNumber, u64)>, Fault<F::Error>> {
         let mut newest: Option<(PageNumber, u64)> = None;
         for page in [PageNumber(SESSION), PageNumber(SESSION | 1)] {
-            // A chip too small for it has none.
+            // A chip that is too small for it has none.
             if page.0 < self.log.geometry().pages()
                 && let Ok(header) = self.log.read_raw(page, 0)?
                 && header.medium.system == self.log.medium.system
@@ -71,8 +75,9 @@ impl<F: Flash> Space<'_, F, InPlace> {
         Ok(newest)
     }
 
-    /// The last session is the one of the session page that was just read into page buffer 0, or
-    /// there was none.
+    /// Continues the session of the page just read into page buffer 0.
+    ///
+    /// `None` if there was no session.
     pub(crate) fn set_session(&mut self, session: Option<(PageNumber, u64)>) {
         self.memory = Sessions::default();
         if let Some((page, number)) = session {
@@ -83,12 +88,12 @@ impl<F: Flash> Space<'_, F, InPlace> {
         }
     }
 
-    /// The number of the newest session page, or 0.
+    /// The sequence number of the newest session page, or 0.
     pub(crate) const fn session(&self) -> u64 {
         self.memory.number
     }
 
-    /// Whether the gaps have no room for one behind the last session.
+    /// Whether there is no room for another gap behind the last session.
     pub(crate) fn gaps_are_full(&self) -> bool {
         let Sessions { number, gaps, oldest, .. } = &self.memory;
         let left = gaps.iter().filter(|&(_, end)| end > oldest.unwrap_or(0)).count();
@@ -96,10 +101,11 @@ impl<F: Flash> Space<'_, F, InPlace> {
         !is_longer && left >= Gaps::most(self.log.layout().area_bytes())
     }
 
-    /// Begins a session: what was written above the sequence number `highest` is outdated. If the
-    /// page `newest` is told, it is written anew. What is in page buffer 0 is lost.
+    /// Begins a session, which outdates all pages numbered above `highest`.
     ///
-    /// Cost: a rewrite, a read and a rewrite for `newest`; and where there is no room for one more
+    /// If there is a page `newest`, it is written again. The content of page buffer 0 is lost.
+    ///
+    /// Cost: a rewrite, a read and a rewrite for `newest`; and if there is no room for one more
     /// gap, the same for each logical page.
     pub(crate) fn begin_session(
         &mut self,
@@ -133,8 +139,9 @@ impl<F: Flash> Space<'_, F, InPlace> {
         Ok(())
     }
 
-    /// Writes the page over its twin, if it is valid, can be read, and has no higher number than
-    /// `highest`.
+    /// Copies the page over its shadow page.
+    ///
+    /// Only if it is valid, readable, and numbered `highest` at most.
     fn copy_twin(&mut self, page: PageNumber, highest: u64) -> Result<(), Fault<F::Error>> {
         if self.log.blocks.is_valid(page)
             && let Ok(header) = self.log.read_raw(page, 0)?

@@ -1,8 +1,8 @@
-//! Pages that are staged in the write cache, and how they come to the chip.
+//! Pages staged in the write cache, and how they are written to the chip.
 //!
-//! Staged pages are programmed in the order in which they were allocated, children before parents,
-//! and the newest root last. Until that root is on the chip, no page that it supersedes there can
-//! be erased: a cut finds the tree of the root before. So a cut costs the operations since then and
+//! Staged pages are programmed in the order of their allocation, children before parents, and the
+//! newest root last. Until that root is on the chip, no page there that it supersedes can be
+//! erased: a cut finds the tree of the previous root. So a cut costs the operations since then, and
 //! never half of one.
 
 use super::write::Bytes;
@@ -12,21 +12,21 @@ use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
-    /// What follows is programmed at once and not staged: garbage collection. Nothing may be
-    /// staged.
+    /// Begins an operation. If `at_once`, its pages are not staged.
+    ///
+    /// Garbage collection does so. Nothing may be staged at that time.
     pub(crate) fn begin_operation(&mut self, at_once: bool) {
         if let Some(space) = K::paths_mut(self) {
             space.at_once = at_once || !space.cache.staging().stages();
         }
     }
 
-    /// Makes everything durable that is staged, and answers where the root `root` stands then.
+    /// Writes out all staged pages. Returns the new page of the root `root`.
     pub(crate) fn write_out(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         K::paths_mut(self).map_or(Ok(root), |space| space.unstage(root))
     }
 
-    /// Pages of the tree that are not on the chip yet, and pages on it that are superseded by
-    /// these.
+    /// Staged pages of the tree, and pages on the chip that they supersede.
     pub(super) fn staged(&self) -> (u32, u32) {
         K::paths(self).map_or((0, 0), |space| {
             (space.cache.staging().staged(), space.cache.staging().superseded_pages())
@@ -45,7 +45,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 }
 
 impl<F: Flash> Space<'_, F, Paths> {
-    /// Puts the page in `frame` into the write cache.
+    /// Stages the page in `frame` in the write cache.
     pub(super) fn stage(
         &mut self,
         frame: usize,
@@ -69,10 +69,11 @@ impl<F: Flash> Space<'_, F, Paths> {
         }
     }
 
-    /// Programs every staged page, and frees the slots of those that the running operation
-    /// supersedes.
+    /// Programs every staged page that the running operation has not superseded.
+    ///
+    /// The slots of the others are freed.
     fn write_staged(&mut self) -> Result<(), Fault<F::Error>> {
-        // A page that holds the root of before leads to what never comes to the chip.
+        // A page with the previous root leads to pages that will never be on the chip.
         if self.cache.staging_mut().drop_superseded() {
             self.cache.staging_mut().forget_root();
         }
@@ -104,8 +105,9 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(root)
     }
 
-    /// An operation ends. One that had to program pages in its middle ends with all of them on the
-    /// chip.
+    /// Ends an operation.
+    ///
+    /// If it had to program staged pages before its end, all of its pages are written out.
     pub(super) fn end_staging(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         if self.cache.staging().spilled() {
             self.cache.staging_mut().drop_superseded();

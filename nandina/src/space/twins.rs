@@ -1,10 +1,11 @@
-//! Logical pages that are replaced in place, each kept in two pages of the chip: a new state is
-//! written over the older one, so that a cut in it leaves the newer (rule 14 of the media contract
-//! leaves a torn page undefined).
+//! Logical pages that are replaced in place, each stored as two shadow pages.
 //!
-//! A logical page is named by its even page; the valid one of the two is its state. RAM: the bit
-//! for each page that every index keeps. Nothing is erased, and nothing is written elsewhere. Which
-//! of the two counts after a cut is said in `session.rs` beside this.
+//! A new state is written over the older of the two pages, so that a cut leaves the newer one
+//! intact (rule 14 of the media contract leaves a torn page undefined).
+//!
+//! The even page of the two is the logical address; the valid one holds the current state. RAM: the
+//! bit for each page that every index keeps. Nothing is erased, and nothing is written elsewhere.
+//! `space/session.rs` describes which of the two counts after a cut.
 
 use super::memory::Memory;
 use super::session::SESSION;
@@ -15,21 +16,23 @@ use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
 use crate::node::PageHeader;
 
-/// The logical page that always holds the root.
+/// The logical page of the root.
 pub(crate) const ROOT: u32 = 0;
 
-/// Logical pages for nodes on a chip of so many pages: one is that of the sessions.
+/// Logical pages for nodes on a chip of `pages`.
+///
+/// One logical page is that of the sessions.
 pub(crate) const fn twins(pages: u32) -> u32 {
     (pages / 2).saturating_sub(1)
 }
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
-    /// Logical pages that are free.
+    /// The number of free logical pages.
     pub(crate) fn free_twins(&self) -> u32 {
         twins(self.log.geometry().pages()).saturating_sub(self.log.blocks.valid_pages())
     }
 
-    /// The page that holds the logical page `name`.
+    /// The page that holds the current state of the logical page `name`.
     pub(super) fn newer_twin(&self, name: u32) -> u32 {
         if self.log.blocks.is_valid(PageNumber(name | 1)) { name | 1 } else { name }
     }
@@ -59,7 +62,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
         Ok(())
     }
 
-    /// Writes the page in `frame` as a logical page that was free, and returns its name.
+    /// Writes the page in `frame` as a free logical page. Returns its address.
     pub(crate) fn replace_free(
         &mut self,
         frame: usize,
@@ -84,9 +87,10 @@ impl<F: Flash> Space<'_, F, InPlace> {
 }
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
-    /// Finds out which page holds the logical page `name` of the index `identity`, and counts it as
-    /// valid. Returns it and its header, if one of the two is readable and counts. Pages that are
-    /// `torn` do not. Cost: two reads.
+    /// Finds the page that holds the logical page `name`, and counts it as valid.
+    ///
+    /// Returns it and its header, if one of the two shadow pages is readable, counts, and belongs
+    /// to the index `identity`. Pages listed in `torn` do not count. Cost: two reads.
     pub(crate) fn find_twin(
         &mut self,
         name: u32,

@@ -1,5 +1,6 @@
-//! Pages with nodes on their way to the log: programmed at once or staged (`stage.rs` beside this),
-//! and the commit that makes an operation count.
+//! Writes pages with nodes to the log, and commits operations.
+//!
+//! Pages are programmed at once, or staged (`space/stage.rs`).
 
 use super::memory::Memory;
 use super::{Kind, RETIRED_MAX, STAGED, Space};
@@ -17,8 +18,9 @@ pub(super) enum Bytes {
 }
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
-    /// Puts the page in `frame` into the write cache, or programs it. It counts as valid from now
-    /// on.
+    /// Programs the page in `frame`, or stages it in the write cache.
+    ///
+    /// The page is valid from now on.
     pub(crate) fn program(
         &mut self,
         frame: usize,
@@ -32,7 +34,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         {
             return space.stage(frame, label);
         }
-        // What is to be programmed may be lost to nothing that is read on the way.
+        // No read on the way may displace the bytes to be programmed.
         self.log.frames.forget(frame);
         let page = self.write(Bytes::Frame(frame), label)?;
         self.cache.remember_written(page, self.log.frames.bytes(frame));
@@ -44,8 +46,9 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(page)
     }
 
-    /// Programs the page in `frame` once more, as one that no node leads to and that tells of so
-    /// many `records`.
+    /// Programs the page in `frame` again, as a mark to which no node leads.
+    ///
+    /// `records` is the value of its records field.
     pub(crate) fn program_mark(
         &mut self,
         frame: usize,
@@ -59,7 +62,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         Ok(())
     }
 
-    /// Seals a page and programs it into the next place that takes it.
+    /// Seals a page and programs it into the next place; on failure the one after.
     pub(super) fn write(
         &mut self,
         bytes: Bytes,
@@ -70,8 +73,9 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
                 self.open_block()?;
                 continue;
             };
-            // The first page after a mount commits nothing: once it is there, its number is above
-            // those of all that was cut before, and every later mount sees it, or something newer.
+            // The first page after a mount commits nothing. Once it is programmed, its sequence
+            // number is above those of all pages that were cut earlier, and every later mount sees
+            // it, or something newer.
             let first = !self.log.has_begun() && (label.height > 0 || !K::PATHS);
             let label = if first { label.of_session() } else { label };
             self.memory.note_programmed(page.0);
@@ -89,7 +93,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         }
     }
 
-    /// Opens the block that is written next. The checkpoint may tell which.
+    /// Opens the next block, which the checkpoint may prescribe.
     #[inline(never)]
     fn open_block(&mut self) -> Result<(), Fault<F::Error>> {
         let filled = self.log.close_block();
@@ -117,34 +121,37 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         self.log.next_spared(filled)?.ok_or_else(|| self.log.no_room(0))
     }
 
-    /// Erases the block that is opened next ahead of need
-    /// ([`Log::prepare_block`](crate::log::Log::prepare_block)), unless a checkpoint names the
-    /// blocks that are opened after it.
+    /// Erases the next block ahead of need, unless a checkpoint prescribes it.
+    ///
+    /// See [`Log::prepare_block`](crate::log::Log::prepare_block).
     pub(crate) fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
         Ok(!K::IN_PLACE && !self.log.medium.checkpoints && self.log.prepare_block()?)
     }
 
-    /// Begins to write in the first block, if an index that was replaced in place may have its root
-    /// there: it is gone then.
+    /// Makes the first block the next one, to erase an old root in it.
+    ///
+    /// An index that was replaced in place may have its root there.
     pub(crate) fn begin_where_roots_are_replaced(&mut self) -> Result<(), Fault<F::Error>> {
         let first = BlockNumber(0);
         if self.begins_in(first) { self.log.make_ready(first) } else { Ok(()) }
     }
 
-    /// Whether an index that replaces one whose root was replaced in place begins in `block`.
+    /// Whether a new index begins in `block`, to erase a root replaced in place.
     pub(crate) fn begins_in(&self, block: BlockNumber) -> bool {
         let is_first = block == BlockNumber(0);
         is_first && !K::IN_PLACE && self.log.capabilities().rewrite && !self.log.medium.checkpoints
     }
 
-    /// The block to collect next for its garbage, of those that gain room: `gains` is asked with a
-    /// number of valid pages.
+    /// The block to collect next, of those that gain room.
+    ///
+    /// `gains` says whether a block with that number of valid pages gains room.
     pub(crate) fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         if K::IN_PLACE { None } else { self.log.victim(gains) }
     }
 
-    /// Whether it is time to look for a block whose data has rested, where operations program so
-    /// many `pages`.
+    /// Whether it is time to look for a block with cold data.
+    ///
+    /// `pages` is the number of pages that an operation programs.
     pub(crate) fn wear_due(&self, pages: u32) -> bool {
         !K::IN_PLACE && self.log.wear_due(pages)
     }
@@ -156,8 +163,10 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         super::room_to_fail(log.blocks.bad_blocks(), log.reserve_blocks(), log.block_pages())
     }
 
-    /// Notes that the running operation supersedes the node that its parent knows as `page`. Its
-    /// block can be erased once the operation has committed.
+    /// Notes that the running operation supersedes the node at address `page`.
+    ///
+    /// `page` is the pointer in its parent. The node's block can be erased once the operation has
+    /// committed.
     pub(crate) fn retire(&mut self, page: PageNumber) {
         let page = self.where_is(page.0);
         if let Some(space) = K::paths_mut(self)
@@ -176,13 +185,14 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         }
     }
 
-    /// How many more pages the running operation may retire.
+    /// How many more pages the running operation may supersede.
     pub(crate) const fn retirable(&self) -> usize {
         RETIRED_MAX.saturating_sub(self.retired as usize)
     }
 
-    /// Where the page stands that the tree knows as `page`: its number for now, or its name, may be
-    /// another.
+    /// The current page of the node to which pointers of the tree refer as `page`.
+    ///
+    /// `page` may be the number of a staged page, or a logical address.
     pub(crate) fn where_is(&self, page: u32) -> u32 {
         if K::IN_PLACE {
             return self.newer_twin(page);
@@ -193,14 +203,15 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         K::paths(self).map_or(page, |space| space.cache.staging().resolve(page))
     }
 
-    /// Whether the node that its parent knows as `name` can be moved without its parent being told.
+    /// Whether the node at address `name` can move without writing its parent.
     pub(crate) fn can_map(&self, name: u32) -> bool {
         self.mappings.takes(name)
     }
 
-    /// The node that its parent knows as `name` stands on `page` from now on. The page whose number
-    /// is the name counts as valid until the parent is written: were it programmed, one number
-    /// would mean two nodes.
+    /// Notes that the node with the logical address `name` is now on `page`.
+    ///
+    /// The page whose number is the logical address counts as valid until the parent is written: if
+    /// it were programmed, one number would mean two nodes.
     pub(crate) fn map(&mut self, name: u32, page: PageNumber) {
         let is_new = self.mappings.get(name).is_none();
         self.mappings.set(name, page.0);
@@ -209,15 +220,17 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         }
     }
 
-    /// No parent knows a node as `name` any more.
+    /// Notes that no parent refers to a node by `name` any more.
     pub(crate) fn unname(&mut self, name: u32) {
         if K::MAPS && self.mappings.remove(name) {
             self.log.blocks.supersede(PageNumber(name));
         }
     }
 
-    /// The running operation ends with its root. What it superseded is garbage, at once or as soon
-    /// as the root is on the chip. Answers where the root stands.
+    /// Commits the running operation with its root. Returns the root's page.
+    ///
+    /// What the operation superseded becomes garbage, at once or as soon as the root is on the
+    /// chip.
     pub(crate) fn commit(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         self.retired = 0;
         self.log.blocks.release();

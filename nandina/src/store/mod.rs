@@ -1,4 +1,4 @@
-//! The stores: each folder is one way to write a tree, with the systems that write so.
+//! The stores: each folder is one way to write a tree, with its systems.
 //!
 //! A store writes nodes ([`Placement`](crate::tree::Placement)), and says what follows from its way
 //! of writing ([`WritePolicy`](crate::tree::WritePolicy)): how the tree is found again after a cut,

@@ -229,9 +229,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(torn)
     }
 
-    /// Writes anew what is valid in the blocks that begin with one of the numbers `torn`.
+    /// Writes anew the valid pages of blocks that may hold a torn page.
     ///
-    /// All of it, or only what does not read the same every time.
+    /// These begin with one of the numbers `torn`. With `unsteady`, writes only the pages that do
+    /// not read the same every time.
     ///
     /// Cost: a read for each block, and what it costs to collect these blocks.
     pub(super) fn settle_blocks(

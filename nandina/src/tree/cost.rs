@@ -138,8 +138,9 @@ impl Opening {
         Cost { reads, ..self.after_cuts }
     }
 
-    /// The cost of a mount where each page commits, with `looks` at each node before it is moved.
+    /// The cost of a mount where each page commits.
     ///
+    /// A node is read `looks` times more before it is moved.
     /// Every page is read for each level and again for what moved, or every node is read three
     /// times; each node twice at most where buffers are few; and the first pages of all blocks.
     pub fn where_pages_commit(&self, looks: u64) -> Cost {

@@ -12,7 +12,7 @@ use crate::space::{self, Any, Buffers, Space};
 
 /// Reads for what the newest index on the chip was made.
 ///
-/// Returns its system ([`crate::place::key_of`]), its sizes, and the counts of the chip that it was
+/// Returns its system, its sizes, and the counts of the chip that it was
 /// formatted on, which may be another chip than this one.
 ///
 /// It is not certain that an index of these settings can be opened: the pages that it needs may be

@@ -133,7 +133,7 @@ pub trait Placement: Default {
     /// The lower half of a split node stays where it is, untouched.
     const LEFT_STAYS: bool = false;
 
-    /// A page can hold all nodes of a path, so most inner nodes have no page of their own.
+    /// A page can hold all nodes of a path: most inner nodes have none of their own.
     const SHARES_PAGES: bool = false;
 
     /// The range of a node of `level` in a page's node area, in a tree of `height`.

@@ -43,13 +43,14 @@ pub type Found = (usize, Range<usize>);
 /// Each function is called for an index of a system of this policy. The defaults are those of a
 /// log: pages are programmed one after another, and superseded ones are collected.
 pub trait WritePolicy: Kind {
-    /// Page buffers keep their pages from one operation to the next, unless the options say.
+    /// Page buffers keep their pages between operations, if the options do not say.
     const KEEPS_PAGES: bool = true;
 
-    /// Finds the tree on the chip and makes it the current one; `newest` is its newest block.
+    /// Finds the tree on the chip and makes it the current one.
     ///
-    /// Nothing is written. Pages that may be torn, and blocks that the tree before the last commit
-    /// needs, are noted for [`settle`](Self::settle).
+    /// `newest` is the newest block of the index. Nothing is written. Pages that may be
+    /// torn, and blocks that the tree before the last commit needs, are noted for
+    /// [`settle`](Self::settle).
     fn recover<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
         newest: Newest,
@@ -71,7 +72,7 @@ pub trait WritePolicy: Kind {
         index.mount_from_blocks(newest)
     }
 
-    /// Whether a mount can begin again without the newest commit, because `page` is torn.
+    /// Whether a mount can begin again without the newest commit: `page` is torn.
     ///
     /// `page` belongs to the tree of that commit and cannot be read.
     fn is_torn<F: Flash, S: Placement<Kind = Self>>(
@@ -94,7 +95,9 @@ pub trait WritePolicy: Kind {
         Ok(())
     }
 
-    /// Called before the first change since a mount; returns whether it wrote something.
+    /// Called before the first change since a mount.
+    ///
+    /// Returns whether it wrote something.
     fn begin_changes<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
     ) -> Result<bool, Fault<F::Error>> {
@@ -139,7 +142,9 @@ pub trait WritePolicy: Kind {
         Ok(newest.sequence + u64::from(index.space.log.block_pages()))
     }
 
-    /// Whether a new index writes its root at once, without a page before it that commits nothing.
+    /// Whether a new index writes its root first.
+    ///
+    /// Otherwise a page that commits nothing comes before it.
     fn begins_at_once(replaced: &Replaced) -> bool {
         !matches!(replaced, Replaced::Damaged(_))
     }
@@ -152,7 +157,7 @@ pub trait WritePolicy: Kind {
         index.look_up_sorted(key)
     }
 
-    /// The layout of the records of a node that occupies `bytes`, where it would be `shape`.
+    /// The record layout of a node in `bytes`; that of a sorted node is `shape`.
     fn shape(shape: Shape, bytes: usize) -> Shape {
         let _ = bytes;
         shape
@@ -169,7 +174,9 @@ pub trait WritePolicy: Kind {
         S::path_pages(of.height)
     }
 
-    /// Pages that a change may need beside those of the nodes, in a tree of `inner_nodes`.
+    /// Pages that a change may need beside those of the nodes.
+    ///
+    /// The tree has at most `inner_nodes` inner nodes during the change.
     fn pages_beside<F: Flash, S: Placement<Kind = Self>>(
         index: &Index<'_, F, S>,
         inner_nodes: u32,
@@ -184,7 +191,7 @@ pub trait WritePolicy: Kind {
         0
     }
 
-    /// Whether a change of a child makes the node of `level` on `path` be written as well.
+    /// Whether the node of `level` on `path` is written along with its changed child.
     fn writes_parent<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
         path: &Path,

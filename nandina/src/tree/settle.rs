@@ -113,7 +113,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Whether `page` is the one that was programmed last before the mount, as far as can be seen.
+    /// Whether `page` was programmed last before the mount, as far as can be seen.
     pub(crate) const fn is_newest(&self, page: PageNumber) -> bool {
         page.0 == self.newest.0
     }

@@ -1,5 +1,6 @@
-//! The newest checkpoint on a chip, read into the account of the blocks. Nothing is written here,
-//! and what cannot be read is no error: there is another way to mount.
+//! Reads the newest checkpoint on a chip into the block table.
+//!
+//! Nothing is written here, and unreadable pages are no error: there is another way to mount.
 
 use super::page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix, Tree};
 use super::{ANCHORS, Paths, Space};
@@ -8,9 +9,9 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::PageHeader;
 
-/// What a checkpoint says of the tree and of what came after it.
+/// A checkpoint: its tree, and where newer pages can be.
 pub(crate) struct Found {
-    /// The first page of the checkpoint: pages with a higher sequence number came after it.
+    /// The header of the checkpoint's first page: newer pages have higher numbers.
     pub header: PageHeader,
     pub tree: Tree,
     /// The block that was being written, and the place of its next page.
@@ -21,7 +22,7 @@ pub(crate) struct Found {
 /// The newest page of an anchor.
 struct Anchor {
     number: u64,
-    /// The block that it names.
+    /// The block of checkpoints to which it leads.
     block: BlockNumber,
 }
 
@@ -33,8 +34,10 @@ impl Found {
 }
 
 impl<F: Flash> Space<'_, F, Paths> {
-    /// Reads the newest checkpoint, and from it which pages are valid, which blocks are bad, and
-    /// how often each was erased.
+    /// Reads the newest checkpoint into the block table.
+    ///
+    /// From it the table knows which pages are valid, which blocks are bad, and how often each was
+    /// erased.
     ///
     /// Cost: for each anchor and for the checkpoints' block the logarithm of its pages to the base
     /// 2, and a few; and the pages of the checkpoint.
@@ -43,7 +46,8 @@ impl<F: Flash> Space<'_, F, Paths> {
         if self.checkpoints.every == 0 {
             return Ok(None);
         }
-        // One that was marked since the checkpoint stays known while that is read.
+        // A block that was marked as bad since the checkpoint stays known while the checkpoint is
+        // read.
         self.log.find_bad_blocks()?;
         let mut newest: Option<(usize, Anchor)> = None;
         for (which, anchor) in ANCHORS.into_iter().enumerate() {
@@ -58,18 +62,19 @@ impl<F: Flash> Space<'_, F, Paths> {
         let parts = self.parts();
         let slots = self.log.block_pages() / parts;
         let written = self.log.written(block, slots, parts)?;
-        // The last one may have been cut; one that was finished stands before it.
+        // The last one may have been cut; a complete one lies before it.
         for slot in (written.saturating_sub(2)..written).rev() {
             let found = self.read_checkpoint(block, slot * parts, parts)?;
-            // An anchor that is older than the block's checkpoints names it by chance: behind its
-            // last page may stand one of which a cut left nothing to be seen.
+            // An anchor that is older than the block's checkpoints leads to it by chance: behind
+            // the anchor's last page there may be one of which a cut left nothing visible.
             if let Some(found) =
                 found.filter(|_| self.checkpoints.number == number + u64::from(slot))
             {
                 self.reserve_anchors();
                 self.log.blocks.set_reserved(block, true);
-                // An erase of the anchor that was cut may have left all that is read in it, and a
-                // program nothing: the other is erased and written next.
+                // A cut erase of the anchor may have left all of it readable, and a cut program may
+                // have left nothing visible. So the place behind its last page cannot be trusted:
+                // the other anchor is erased and written next.
                 self.checkpoints.anchor = Some((which, self.log.block_pages()));
                 self.checkpoints.stale = false;
                 // A program that was cut may be invisible: the block is not written again.
@@ -80,8 +85,10 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(None)
     }
 
-    /// Goes on from a checkpoint: `unopened` of its list are left, and perhaps an anchor was
-    /// written since. `unopened` is asked by the place in the list.
+    /// Continues from a checkpoint.
+    ///
+    /// `unopened` says, for a position in its list, whether that block is still unopened. An anchor
+    /// may have been written since.
     pub(super) fn go_on_from(&mut self, found: &Found, unopened: impl Fn(usize) -> bool) {
         let listed = found.listed();
         for (at, &block) in listed.iter().enumerate() {
@@ -106,7 +113,7 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(None)
     }
 
-    /// Reads a page into page buffer 0 if it belongs to the checkpoints of such an index.
+    /// Reads a page into page buffer 0 if it is a checkpoint page of this index.
     fn area_page(
         &mut self,
         page: PageNumber,

@@ -1,18 +1,20 @@
-//! Checkpoints: from time to time the account of all blocks and the place of the root are written
-//! down, so that a mount need not look into every block and walk the tree (μ-Tree paper, section
-//! 5.2).
+//! Checkpoints: copies of the block table and the place of the root on the chip.
 //!
-//! A checkpoint names the blocks that may be opened after it, in their order. So a mount that finds
-//! it knows where all newer pages are; and a checkpoint that is not the newest stays right until
-//! its last block is opened, after which it is not used. Only where that list ends early (blocks
+//! They are written from time to time, so that a mount need not look into every block and walk the
+//! tree (μ-Tree paper, section 5.2).
+//!
+//! A checkpoint lists the blocks that may be opened after it, in order. So a mount that finds it
+//! knows where all newer pages are. A checkpoint that is not the newest stays correct until its
+//! last block is opened, after which it is not used. Only if that list ends early (because blocks
 //! fail) is the checkpoint erased before another block is opened.
 //!
-//! Two fixed blocks, the anchors, tell in turn which block holds the checkpoints; that one is taken
-//! from the free blocks like any other, filled with checkpoints one behind the other, erased, and
-//! given back. So an anchor takes one page for each such block, and no two blocks hold checkpoints.
+//! Two fixed blocks, the anchors, record in turn which block holds the checkpoints. That block is
+//! taken from the free blocks like any other, filled with one checkpoint after another, erased, and
+//! given back. So an anchor uses one page for each such block, and there is only one block of
+//! checkpoints at a time.
 //!
-//! A checkpoint is written between operations only, and none is needed: whatever is missing or
-//! damaged, the mount falls back to looking at every block.
+//! A checkpoint is written between operations only, and no mount depends on it: if anything is
+//! missing or damaged, the mount falls back to looking at every block.
 
 mod any;
 mod find;
@@ -32,20 +34,23 @@ use crate::node::PageLayout;
 /// The most blocks that are opened between two checkpoints.
 pub const EVERY_MAX: u32 = 12;
 
-/// The most blocks that a checkpoint names.
+/// The most blocks that a checkpoint lists.
 pub(crate) const LIST_MAX: usize = 16;
 
-/// Blocks named beyond those that are opened until the next checkpoint is due: for the operation
-/// that makes it due, and for the checkpoint.
+/// Blocks listed beyond those that are opened until the next checkpoint is due.
+///
+/// They are for the operation that makes it due, and for the checkpoint itself.
 const SLACK: usize = 4;
 
-/// Blocks that tell where the checkpoints are.
+/// The anchors: blocks that record where the checkpoints are.
 const ANCHORS: [BlockNumber; 2] = [BlockNumber(0), BlockNumber(1)];
 
-/// Blocks that hold no pages of the tree: the anchors, the checkpoints, and what these move to.
+/// Blocks without pages of the tree.
+///
+/// These are the anchors, the block of checkpoints, and the block to which they move.
 pub(crate) const AREA_BLOCKS: u32 = 4;
 
-/// Pages of one checkpoint, or nothing where a block cannot hold one.
+/// Pages of one checkpoint, or `None` if a block cannot hold one.
 pub(crate) const fn parts(
     geometry: &Geometry,
     layout: &PageLayout,
@@ -59,32 +64,36 @@ pub(crate) const fn parts(
     if parts <= block_pages { Some(parts) } else { None }
 }
 
-/// The most chip operations that a checkpoint of so many pages takes where no block fails: these
-/// and an anchor's page, and the erases of the checkpoints' block, of the one before, and of both
-/// anchors.
+/// The most chip operations of a checkpoint of `parts` pages if no block fails.
+///
+/// They are these pages and an anchor's page, and the erases of the checkpoints' block, of the
+/// previous one, and of both anchors.
 pub(crate) const fn cost(parts: u32, verify: bool) -> u32 {
     (parts + 1) * (1 + verify as u32) + ERASES_MAX
 }
 
-/// Blocks that one checkpoint erases at most.
+/// The most blocks that one checkpoint erases.
 pub(crate) const ERASES_MAX: u32 = 4;
 
-/// What is known of the checkpoints on the chip.
+/// The state of the checkpoints on the chip.
 pub struct Checkpoints {
-    /// Blocks opened from one checkpoint to the next; 0 if none are written.
+    /// Blocks opened between two checkpoints; 0 if none are written.
     every: u32,
-    /// The block that the newest anchor names, and where the next checkpoint goes in it. Beyond its
-    /// end if it may not be written any more.
+    /// The block of the newest anchor page, and where the next checkpoint goes in it.
+    ///
+    /// The place lies beyond the block's end if the block may not be written any more.
     last: Option<(BlockNumber, u32)>,
-    /// The anchor in use and the place of its next page. Unknown after a mount without a
-    /// checkpoint.
+    /// The anchor in use and the place of its next page.
+    ///
+    /// `None` after a mount without a checkpoint.
     anchor: Option<(usize, u32)>,
-    /// The anchors may lead to a checkpoint that the mount did not use: none of its blocks may be
-    /// opened.
+    /// The anchors may lead to a checkpoint that the mount did not use.
+    ///
+    /// None of its blocks may be opened until the anchors are erased.
     stale: bool,
     number: u64,
     list: List,
-    /// Blocks opened since.
+    /// Blocks opened since the last checkpoint.
     opened: u32,
 }
 
@@ -96,13 +105,13 @@ impl Checkpoints {
 }
 
 impl<F: Flash> Space<'_, F, Paths> {
-    /// Nothing is known of checkpoints on the chip any more: one is due.
+    /// Forgets the checkpoints on the chip: one is due.
     fn forget_area(&mut self) {
         self.checkpoints = Checkpoints::new(self.checkpoints.every);
         self.reserve_anchors();
     }
 
-    /// Both anchors were erased: the block of the checkpoints is one like any other.
+    /// Notes that both anchors were erased, and frees the block of checkpoints.
     fn leave_area(&mut self) {
         let Checkpoints { last, anchor, .. } = self.checkpoints;
         if let Some((block, _)) = last {
@@ -132,7 +141,7 @@ impl<F: Flash> Space<'_, F, Paths> {
         *opened >= *every || (last.is_some() && left < pages + 2 * self.log.block_pages())
     }
 
-    /// The most chip operations that a checkpoint takes where no block fails.
+    /// The most chip operations that a checkpoint takes if no block fails.
     pub(super) fn area_cost(&self) -> u32 {
         if self.checkpoints.every == 0 {
             return 0;
@@ -144,8 +153,9 @@ impl<F: Flash> Space<'_, F, Paths> {
         parts(&self.log.geometry(), &self.log.layout(), self.log.block_pages()).unwrap_or(u32::MAX)
     }
 
-    /// The block that the checkpoint has to be opened next. If it tells none, no mount uses it any
-    /// more.
+    /// The block that the checkpoint requires to be opened next.
+    ///
+    /// If its list is empty, the checkpoint is made unusable and `None` is returned.
     pub(super) fn listed_block(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         self.checkpoints.opened += 1;
         if let Some(block) = self.checkpoints.list.pop() {
@@ -155,25 +165,27 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(None)
     }
 
-    /// Makes sure that no mount uses the last checkpoint: a block is opened that it does not name.
+    /// Makes the last checkpoint unusable: a block is opened that it does not list.
     fn void_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
         self.checkpoints.list = List::EMPTY;
         let Some((block, _)) = self.checkpoints.last.take() else {
-            // Its blocks were all opened, but one that is erased and cut looks as if it never was.
+            // All its listed blocks were opened, but one that is erased and then cut looks as if it
+            // never was.
             return if self.checkpoints.stale { self.erase_anchors() } else { Ok(()) };
         };
         self.log.blocks.set_reserved(block, false);
         if !self.log.blocks.is_bad(block) && self.log.erase(block)? {
             return Ok(());
         }
-        // It may still be readable: then nothing may lead to it.
+        // The checkpoint may still be readable: then no anchor may lead to it.
         self.erase_anchors()
     }
 
     /// Erases both anchors, so that a mount finds no checkpoint.
     fn erase_anchors(&mut self) -> Result<(), Fault<F::Error>> {
         for block in ANCHORS {
-            // One that cannot be erased may still be readable, and must not be asked again.
+            // An anchor that cannot be erased may still be readable: it has to be marked as bad, so
+            // that no mount reads it.
             if !self.log.blocks.is_bad(block) && !self.log.erase(block)? {
                 self.log.mark_bad_blocks()?;
             }
@@ -184,8 +196,10 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(())
     }
 
-    /// Writes down where the tree and all valid pages are, unless there is no block for it. Answers
-    /// whether it did. Nothing may be staged, and no operation under way.
+    /// Writes a checkpoint. Returns `false` if there is no block for it.
+    ///
+    /// It records where the tree and all valid pages are. Nothing may be staged, and no operation
+    /// may be running.
     fn write_area(&mut self, tree: &Tree) -> Result<bool, Fault<F::Error>> {
         self.log.frames.forget_all();
         self.checkpoints.number += 1;
@@ -210,7 +224,7 @@ impl<F: Flash> Space<'_, F, Paths> {
                 self.checkpoints.list = list;
                 break (block, place + self.parts());
             }
-            // What it holds of older checkpoints stays until there is a newer one.
+            // Older checkpoints in the block stay until there is a newer one.
             let pages_per_block = self.log.geometry().pages_per_block;
             if let Some((last, next)) = &mut self.checkpoints.last
                 && *last == block
@@ -225,8 +239,9 @@ impl<F: Flash> Space<'_, F, Paths> {
                 self.void_checkpoint()?;
                 return Ok(false);
             }
-            // Only one block ever holds checkpoints: an older anchor leads nowhere. Its blocks may
-            // be erased and look as if they had never been opened.
+            // Only one block ever holds checkpoints, so an older anchor leads nowhere. The blocks
+            // that the old checkpoint lists may be erased and look as if they had never been
+            // opened.
             if let Some((last, _)) = self.checkpoints.last {
                 self.log.blocks.set_reserved(last, false);
                 if !self.log.blocks.is_bad(last) {
@@ -239,8 +254,10 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(true)
     }
 
-    /// The blocks to open after a checkpoint in `block`: those that the one before named come
-    /// first, so that it stays right as long as one of them is left.
+    /// The blocks to open after a checkpoint in `block`.
+    ///
+    /// The unopened blocks of the previous checkpoint come first, so that it stays correct as long
+    /// as one of them is left.
     fn list_for(&self, block: BlockNumber) -> List {
         let mut list = List::EMPTY;
         for &left in self.checkpoints.list.as_slice() {
@@ -254,7 +271,7 @@ impl<F: Flash> Space<'_, F, Paths> {
         list
     }
 
-    /// Programs every part of a checkpoint. Answers whether the chip took them all.
+    /// Programs every part of a checkpoint. Returns `false` if a program failed.
     fn program_parts(
         &mut self,
         block: BlockNumber,
@@ -281,7 +298,9 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(true)
     }
 
-    /// Programs the anchor page for checkpoints in `block`. Answers whether an anchor took it.
+    /// Programs the anchor page for checkpoints in `block`.
+    ///
+    /// Returns `false` if no anchor could be written.
     fn write_anchor(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
         let (number, area_bytes) = (self.checkpoints.number, self.log.layout().area_bytes());
         while let Some((which, place)) = self.anchor_with_room()? {
@@ -304,7 +323,7 @@ impl<F: Flash> Space<'_, F, Paths> {
             Some((which, place)) if usable(self, which) && place < self.log.block_pages() => {
                 return Ok(Some((which, place)));
             }
-            // The other one first: the anchor in use leads to a checkpoint that is still right.
+            // The other anchor first: the one in use leads to a checkpoint that is still correct.
             Some((which, _)) => 1 - which,
             None => return Ok(None),
         };
@@ -316,8 +335,9 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(None)
     }
 
-    /// Programs page buffer 0 as a page of the area. If the chip does not take it, the block is
-    /// given up.
+    /// Programs page buffer 0 as a page of an anchor or a checkpoint.
+    ///
+    /// If the program fails, gives the block up and returns `false`.
     fn program_area(&mut self, block: BlockNumber, place: u32) -> Result<bool, Fault<F::Error>> {
         self.log.program_at(
             block,

@@ -1,39 +1,44 @@
-//! The bytes of checkpoints: what an anchor and the parts of a checkpoint hold. No chip is touched
-//! here.
+//! The bytes of checkpoints: the content of anchors and checkpoint parts.
+//!
+//! This module touches no chip. An area page is a page of an anchor or of a checkpoint.
 //!
 //! ```text
-//! every page of the area:  0 kind u8   1 zero u8   2 part u16   4 parts u16   6 zero u16   8 number u64
-//! an anchor, kind 1:      16 block u32
-//! a checkpoint, kind 2:   16 the next bytes of its stream
+//! every area page:        0 kind u8   1 zero u8   2 part u16   4 parts u16   6 zero u16
+//!                         8 number u64
+//! an anchor, kind 1:     16 block u32
+//! a checkpoint, kind 2:  16 the next bytes of its stream
 //!
-//! the stream:  0 root u32   4 inner nodes u32   8 records u32   12 height u8   13 listed u8   14 zero u16
-//!             16 active block u32 (2^32 - 1: none)   20 its next place u32   24 16 listed blocks u32
-//!             88 a bit for each page: it is valid; then for each block its erase count, u32, and in the
-//!                highest bit of that whether it is bad
+//! the stream:  0 root u32   4 inner nodes u32   8 records u32   12 height u8   13 listed u8
+//!             14 zero u16   16 active block u32 (2^32 - 1: none)   20 its next place u32
+//!             24 16 listed blocks u32
+//!             88 a bit for each page: it is valid; then for each block its erase count, u32,
+//!                and in the highest bit of that whether it is bad
 //! ```
 
 use super::LIST_MAX;
 use crate::bytes::{u16_at, u32_at};
 use crate::flash::{BlockNumber, Geometry};
 
-/// Bytes of an area page before what it tells.
+/// Bytes of the common start of an area page.
 pub const PREFIX_BYTES: usize = 16;
 
 /// Bytes of the stream before the bits of the pages.
 pub const HEAD_BYTES: usize = 24 + 4 * LIST_MAX;
 
-/// In the erase count of a block: it is bad.
+/// The bit in the erase count of a block that marks it as bad.
 pub const BAD: u32 = 1 << 31;
 
 const NO_BLOCK: u32 = u32::MAX;
 
-/// No chip lives to see so many checkpoints: such a number is damage.
+/// The end of the checkpoint numbers: a higher number is damage.
+///
+/// No chip survives this many checkpoints.
 const NUMBER_END: u64 = 1 << 47;
 
-/// What kind of area page it is.
+/// The kind of an area page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// It tells which block holds the checkpoints.
+    /// A page of an anchor: it says which block holds the checkpoints.
     Anchor,
     /// A part of a checkpoint.
     Checkpoint,
@@ -43,10 +48,10 @@ pub enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prefix {
     pub kind: Kind,
-    /// Which part of its checkpoint it is, of how many.
+    /// Which part of its checkpoint it is, counted from 0, and of how many.
     pub part: u16,
     pub parts: u16,
-    /// Rises with every checkpoint; an anchor has that of the first in its block.
+    /// Rises with every checkpoint. An anchor has that of the first in its block.
     pub number: u64,
 }
 
@@ -98,7 +103,7 @@ impl List {
         (self.end - self.first) as usize
     }
 
-    /// Takes the next block off.
+    /// Removes the next block and returns it.
     pub const fn pop(&mut self) -> Option<BlockNumber> {
         if self.first == self.end {
             return None;
@@ -107,7 +112,7 @@ impl List {
         Some(self.blocks[self.first as usize - 1])
     }
 
-    /// Puts a block behind the others, if there is a place for it.
+    /// Appends a block, if there is room for it.
     pub const fn push(&mut self, block: BlockNumber) {
         if (self.end as usize) < LIST_MAX {
             self.blocks[self.end as usize] = block;
@@ -116,14 +121,14 @@ impl List {
     }
 }
 
-/// The tree that a checkpoint is of.
+/// The tree that a checkpoint describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tree {
-    /// Page of the root.
+    /// The page of the root.
     pub root: u32,
     /// Height of the tree.
     pub height: u8,
-    /// Records in it.
+    /// Records in the tree.
     pub records: u32,
     /// Nodes above the leaves.
     pub inner_nodes: u32,
@@ -154,7 +159,7 @@ impl Head {
         }
     }
 
-    /// Nothing if it names pages or blocks that the chip does not have.
+    /// Returns `None` if it refers to pages or blocks that the chip does not have.
     pub fn read(bytes: &[u8], geometry: &Geometry) -> Option<Self> {
         let tree = Tree {
             root: u32_at(bytes, 0),

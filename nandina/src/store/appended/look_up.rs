@@ -18,8 +18,9 @@ use crate::tree::{Index, Placement};
 type Found<T, F> = Result<Option<(T, Range<usize>)>, Fault<<F as Flash>::Error>>;
 
 impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
-    /// The page buffer that holds the leaf of `key`, and where the value is in it. Cost: at most
-    /// *h* page reads.
+    /// The page buffer that holds the leaf of `key`, and where the value is in it.
+    ///
+    /// Cost: at most *h* page reads.
     pub(super) fn look_up_appended(&mut self, key: &[u8]) -> Found<usize, F> {
         let (mut page, mut level) = (self.root, self.height);
         loop {

@@ -1,4 +1,4 @@
-//! Appended records: a changed record is programmed into the page that holds its node already.
+//! Appended records: a change is programmed into the page that holds the node.
 //!
 //! Each append commits an operation; so does a parent that takes the new page of a child.
 

@@ -1,4 +1,4 @@
-//! Mapped nodes: a changed node goes to the next page, and a mapping in RAM leads to it.
+//! Mapped nodes: a mapping in RAM leads to the new page of a changed node.
 //!
 //! The parent keeps the logical address of the node. Each page that is written under its logical
 //! address commits an operation, as a root does.

@@ -1,4 +1,4 @@
-//! Written paths: a changed node is written to a new page, and so is every node above it.
+//! Written paths: a changed node and all nodes above it go to new pages.
 //!
 //! The root is programmed last and commits. Checkpoints and a write cache need that.
 

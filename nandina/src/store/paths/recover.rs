@@ -1,4 +1,4 @@
-//! Finding the tree again where the root commits: the last root, and what a mount writes anew.
+//! Finding the tree again where the root commits, and what a mount writes anew.
 //!
 //! The newest block holds the newest root, or one of the few before it does.
 
