@@ -22,7 +22,7 @@ pub fn looks_like(bytes: &[u8]) -> bool {
 
 pub fn read(bytes: &[u8], key: Option<&str>, value: Option<&str>) -> Result<Table, String> {
     let key = position(&COLUMNS, key.unwrap_or("key"))?;
-    // The first column that is not the key, but rather a measurement than the time.
+    // The first column that is not the key, with measurements preferred over the time.
     let value = match value {
         Some(value) => position(&COLUMNS, value)?,
         None if key == 1 => 2,

@@ -39,7 +39,7 @@ pub fn key(directory: u32, object: u32, offset: u64, kind: Kind) -> Key {
     key
 }
 
-/// Names with the same hash are told apart by these low bits of the offset.
+/// Names with the same hash are distinguished by these low bits of the offset.
 pub const GENERATIONS: u64 = 128;
 
 /// ReiserFS's default hash of a name (`r5`), with room for the generation in its low bits.

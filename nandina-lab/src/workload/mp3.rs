@@ -1,11 +1,11 @@
 //! `mp3`: a music player's storage of 8 GB is filled with MP3 files; then five times half of the
 //! files, drawn at random, are deleted and as much is copied again (Table 4 of the μ-Tree paper).
 //!
-//! Few deletions stand against many insertions because of how the items work: a file is copied in
+//! There are few deletions for many insertions because of how the items work: a file is copied in
 //! write calls of 128 KiB, each an insertion or an append to an indirect item; deleting it takes a
 //! few cuts for each item of 4 MB. So insertions count the bytes copied (28 GB by 128 KiB are
 //! 213,623) and deletions the files and their items. The paper does not say how large its files
-//! were nor how ReiserFS divides a deletion; the mean size and the pointers that a cut takes are
+//! were nor how ReiserFS splits a deletion; the mean size and the pointers that a cut takes are
 //! chosen so that both counts come out.
 
 use rand::seq::SliceRandom;

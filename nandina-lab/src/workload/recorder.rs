@@ -1,5 +1,6 @@
-//! What a file system asks of its tree, written down as work for an index, and counted as Table 4
-//! counts it.
+//! Records the operations of a file system on its tree as work for an index.
+//!
+//! It counts them as Table 4 does.
 
 use std::collections::HashMap;
 
@@ -34,7 +35,7 @@ pub struct Recorder {
     rows: HashMap<Key, u32>,
     keys: Vec<u8>,
     values: Vec<u8>,
-    /// For each row, whether its item is there, and whether its record stands at the other address.
+    /// For each row, whether its item exists, and whether its record is at the other address.
     present: Vec<(bool, bool)>,
     random: ChaCha8Rng,
     phases: Vec<Phase>,
@@ -42,7 +43,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Nothing recorded yet; addresses are drawn from `seed`.
+    /// Makes an empty recorder; addresses are drawn from `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
             rows: HashMap::new(),
@@ -55,7 +56,7 @@ impl Recorder {
         }
     }
 
-    /// What follows is reported as `name`.
+    /// Starts the phase `name`.
     pub fn phase(&mut self, name: &'static str) {
         self.phases.push(Phase::new(name, Vec::new()));
     }
@@ -71,8 +72,9 @@ impl Recorder {
         row
     }
 
-    /// Whether there is no room for more: then what follows need not be asked, since
-    /// [`Self::finish`] refuses.
+    /// Whether there is no room for more.
+    ///
+    /// Then the caller may stop, since [`Self::finish`] refuses.
     pub fn is_full(&self) -> bool {
         let Counts { retrievals, insertions, deletions } = self.counts;
         retrievals + insertions + deletions > OPERATIONS_MAX
@@ -87,12 +89,12 @@ impl Recorder {
         }
     }
 
-    /// What was asked so far.
+    /// The operations so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Whether the item is there. Costs nothing: the file system remembers it.
+    /// Whether the item exists. It records no operation: the file system remembers it.
     pub fn has(&self, key: &Key) -> bool {
         self.rows.get(key).is_some_and(|&row| self.present[row as usize].0)
     }
@@ -124,7 +126,7 @@ impl Recorder {
         self.move_record(key);
     }
 
-    /// An index skips a value that is already there, so two addresses alternate.
+    /// Moves a record. An index skips an equal value, so two addresses alternate.
     fn move_record(&mut self, key: Key) {
         let row = self.row(key);
         let (_, other) = self.present[row as usize];
@@ -140,7 +142,7 @@ impl Recorder {
         self.push(Operation::Delete(row));
     }
 
-    /// The work, and its counts; an error if it has more than 20,000,000 operations.
+    /// Returns the work and its counts; an error if it has more than 20,000,000 operations.
     pub fn finish(mut self) -> Result<(Work, Counts), LabError> {
         if self.is_full() {
             return Err(LabError(format!(

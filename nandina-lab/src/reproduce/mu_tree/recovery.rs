@@ -1,5 +1,7 @@
-//! Section 5.2: what a mount reads, by the size of the chip and by what was written since the last
-//! checkpoint. The paper describes checkpoints and gives no figures.
+//! Section 5.2: the reads of a mount.
+//!
+//! They depend on the size of the chip and on what was written since the last checkpoint. The paper
+//! describes checkpoints and gives no figures.
 
 use nandina::flash::profile::MLC;
 use nandina::place::{Placement, Visitor, visit};
@@ -39,7 +41,7 @@ fn records(blocks: u32) -> u64 {
     u64::from(blocks * FILLED)
 }
 
-/// What mounts of one index read.
+/// The reads of mounts of one index.
 struct Mounts {
     /// Pages programmed since the last checkpoint or since the index was filled, and the reads.
     points: Vec<(f64, f64)>,

@@ -1,6 +1,7 @@
-//! Table 5: one million random records of 4-byte key and 4-byte pointer on 64 MB of MLC NAND; then
-//! ten thousand retrievals, deletions and insertions each (section 6.1), with caches of four sizes.
-//! And the same on other chips.
+//! Table 5: one million random records on 64 MB of MLC NAND, with caches of four sizes.
+//!
+//! Records are 4-byte keys and 4-byte pointers. Then come ten thousand retrievals, deletions and
+//! insertions each (section 6.1). The same work also runs on other chips.
 
 use nandina::Moves;
 use nandina::flash::Profile;
@@ -68,8 +69,10 @@ pub fn work(scale: Scale, seed: u64) -> Result<Work, LabError> {
     Ok(work)
 }
 
-/// The chip, as full as with all records: a scale that has a part of them has a part of the blocks,
-/// beyond those that an index keeps in reserve.
+/// The chip, as full as with all records.
+///
+/// A scale that has a part of the records has a part of the blocks, beyond those that an index
+/// keeps in reserve.
 fn chip(profile: Profile, scale: Scale) -> Profile {
     let blocks = profile.geometry.blocks;
     let reserve = profile.capabilities.bad_blocks_max(blocks) + 6;

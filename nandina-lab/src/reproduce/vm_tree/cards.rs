@@ -8,12 +8,12 @@ use super::{Claims, board_32};
 use crate::reproduce::figure::{Content, Figure, Series};
 use crate::reproduce::{Experiment, Row};
 
-/// Sequential by random throughput of writes, in halves.
+/// Ratios of sequential to random write throughput, in halves.
 const RATIOS_HALF: [u64; 5] = [2, 3, 4, 6, 8];
 
 const SERIES: [Kind; 2] = [Kind::Random, Kind::Temperature];
 
-/// The SD card with random writes so many halves slower than sequential ones.
+/// The SD card with random writes that take `ratio_half / 2` times as long as sequential ones.
 fn card(ratio_half: u64) -> Profile {
     let [mut card, _] = board_32();
     card.timing.random_program_extra_ns = card.page_program_ns() * (ratio_half - 2) / 2;
@@ -24,7 +24,7 @@ fn pair(series: Kind, ratio_half: u64) -> [Case; 2] {
     ["btree", "vm"].map(|system| Case::new(system, card(ratio_half), series))
 }
 
-/// What the section needs.
+/// The cases of the section.
 pub fn cases() -> Vec<Case> {
     let of = |series| RATIOS_HALF.into_iter().flat_map(move |ratio| pair(series, ratio));
     SERIES.into_iter().flat_map(of).collect()

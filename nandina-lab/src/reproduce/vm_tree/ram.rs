@@ -12,7 +12,7 @@ use super::series::Kind;
 use super::{Claims, board_16, board_32};
 use crate::reproduce::{Experiment, Row};
 
-/// What the emulated boards say: cargo xtask firmware.
+/// The figures of the emulated boards, from `cargo xtask firmware`.
 const GOLDEN: &str = include_str!("../../../../firmware/golden.txt");
 
 /// The paper's parts in bytes: page buffers, state variables, bit vector, table; and their sum.
@@ -34,7 +34,7 @@ fn boards() -> [(Profile, Paper); 2] {
     [(card, BOARD_32), (nand, BOARD_16)]
 }
 
-/// What the budget needs: the runs whose struct is measured.
+/// The cases of the budget: the runs whose struct is measured.
 pub fn cases() -> Vec<Case> {
     boards().map(|(chip, _)| Case::new("vm", chip, Kind::Random)).into()
 }
