@@ -1,4 +1,4 @@
-//! Records in images that the program did not make, or that lie: what they are shown as, and what
+//! Images that the program did not make, or whose labels are wrong: how records are shown and what
 //! is refused.
 
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! Traces: what is written is read back as the same work, each mistake is told with line and field,
-//! and no bytes make the reader panic.
+//! Traces: a written trace is read back as the same work.
+//!
+//! Each mistake is reported with line and field, and no bytes make the reader panic.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,7 +23,7 @@ fn parse(text: &str) -> Result<Work, Mistake> {
     trace::parse(text.as_bytes())
 }
 
-/// What an operation does, whatever its row is called.
+/// The effect of an operation, independent of row numbers.
 #[derive(PartialEq, Debug)]
 enum Done {
     Put(Vec<u8>, Vec<u8>),
