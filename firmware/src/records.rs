@@ -1,4 +1,4 @@
-//! Keys and values of the work, made from numbers: nothing is stored to check against.
+//! Keys and values of the work, computed from numbers, so that checking needs no storage.
 
 use nandina::key;
 

@@ -41,7 +41,7 @@ fn the_seed_decides_everything() {
     }
 }
 
-/// Insertions and deletions, counted from the operations of the work itself.
+/// Lookups, and all operations, counted from the work itself.
 fn asked(workload: &Workload) -> (u64, u64) {
     let operations = || workload.work.phases.iter().flat_map(|phase| &phase.operations);
     let lookups = operations().filter(|operation| matches!(operation, Operation::Lookup(_)));

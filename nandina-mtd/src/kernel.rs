@@ -17,7 +17,7 @@ pub const NAND: u8 = 4;
 pub const DATAFLASH: u8 = 6;
 pub const MLC_NAND: u8 = 8;
 
-/// A flag of devices whose bits can be written one by one, as often as wanted, from 1 to 0.
+/// A flag of devices whose bits can be written one by one, any number of times, from 1 to 0.
 pub const BITS_WRITABLE: u32 = 0x800;
 
 /// The free bytes of the spare area, one after another, wherever the ECC leaves them.
@@ -68,7 +68,7 @@ struct ReadRequest {
     health: Health,
 }
 
-/// What the ECC had to do for a read (`struct mtd_read_req_ecc_stats`).
+/// Errors that the ECC met in a read (`struct mtd_read_req_ecc_stats`).
 #[repr(C)]
 #[derive(Default, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {
@@ -78,7 +78,7 @@ pub struct Health {
     pub most: u32,
 }
 
-/// What the ECC had to do since the device was attached (`struct mtd_ecc_stats`).
+/// Errors that the ECC met since the device was attached (`struct mtd_ecc_stats`).
 #[repr(C)]
 #[derive(Default, Clone, Copy, Debug)]
 struct Totals {
@@ -110,7 +110,7 @@ pub fn info(file: &File) -> io::Result<Info> {
     Ok(info)
 }
 
-/// Whether the block at `offset` is bad. Devices without bad blocks do not know the call.
+/// Whether the block at `offset` is bad. `false` on devices without bad blocks.
 pub fn is_bad(file: &File, offset: u64) -> io::Result<bool> {
     let offset = offset as i64;
     // SAFETY: the request reads one 64-bit offset, which is what the pointer leads to.
@@ -195,10 +195,11 @@ fn totals(file: &File) -> io::Result<Totals> {
     Ok(totals)
 }
 
-/// Reads main data in the way that every kernel knows. It returns wrong bytes without an error, so
-/// the totals before and after tell. They are of the whole device and do not say how the flipped
-/// bits spread over the codewords: all are taken to be in one, so a page is refreshed early, never
-/// late.
+/// Reads main data by the call that every kernel has.
+///
+/// The call returns wrong bytes without an error, so the totals before and after it are compared.
+/// They are of the whole device and do not say how the flipped bits spread over the codewords: all
+/// are assumed to be in one, so a page is refreshed early, never late.
 fn read_main(file: &File, start: u64, main: &mut [u8]) -> io::Result<Health> {
     let before = totals(file)?;
     file.read_exact_at(main, start)?;

@@ -49,7 +49,7 @@ fn sizes() -> Vec<u32> {
     [100, 1_000, 5_000, 20_000].into_iter().chain(spread).collect()
 }
 
-/// The greatest height of a real tree: the one whose nodes are all half full.
+/// The greatest height of a real tree: every node but the root is half full.
 fn highest(tree: Tree, f: f64, records: f64) -> u32 {
     let half_full = |height: &u32| {
         let full = nandina_lab::analysis::records_at_height(tree, f, *height);

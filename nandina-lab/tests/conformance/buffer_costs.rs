@@ -12,7 +12,7 @@ use nandina_sim::Counters;
 
 use crate::harness::*;
 
-/// Programs that replace every record of a full tree in the order of keys, then its nodes.
+/// Programs that replace every record of a full tree in the order of keys, and its leaves.
 ///
 /// The index has `write_buffer` pages of write buffer.
 fn refill<S: Placement>(write_buffer: usize, records: u32) -> Result<(u64, u64), String> {

@@ -215,7 +215,7 @@ impl CutMerges {
             }
             (chip, model) = (whole, after);
         }
-        // This many records need more nodes than planned, unless some were merged.
+        // Without merging, the tree would grow beyond the planned nodes.
         let planned = plan_of::<S>(&case, records).map_or(0, |plan| plan.valid_pages);
         if pages > planned.max(first_pages) + 2 {
             return Err(format!("{first_pages} pages became {pages}, {planned} planned"));

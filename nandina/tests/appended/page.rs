@@ -1,5 +1,7 @@
 //! A page under a node in RAM, a map beside it, and the steps of a tree.
 //!
+//! The page checks that none of its bits rises.
+//!
 //! The test sees every bit of the page that would rise.
 
 use std::collections::BTreeMap;
