@@ -136,8 +136,9 @@ impl<'c> Chip<'c> {
         Ok(())
     }
 
-    /// Programs that a page permits between erases: any number where records are appended, as on
-    /// NOR.
+    /// Programs that a page permits between erases.
+    ///
+    /// Any number where records are appended, as on NOR.
     fn allowed(&self) -> Option<u8> {
         (!self.needs.overwrite).then_some(self.needs.programs_per_page)
     }
@@ -214,7 +215,7 @@ impl<'c> Chip<'c> {
     }
 }
 
-/// Runs the body as the driver's work: its instructions are not counted for the index.
+/// Runs the body as the driver's work, whose instructions are not the index's.
 macro_rules! driver {
     ($work:expr) => {{
         measure::enter_driver();

@@ -1,4 +1,6 @@
-//! Communication with the host by semihosting: a file for the chip's pages, and lines of text.
+//! Communication with the host by semihosting.
+//!
+//! There is a file for the chip's pages, and a report in lines of text.
 //!
 //! The index never sees it. Unsafe code is here because a call to the host passes addresses.
 
@@ -35,9 +37,9 @@ impl File {
             && unsafe { syscall!(READ, self.handle, bytes.as_mut_ptr(), bytes.len()) == 0 }
     }
 
-    /// Writes `bytes` from `offset` on, and zeros before them where the file ends earlier.
+    /// Writes `bytes` from `offset` on. Returns whether it could.
     ///
-    /// Returns whether it could.
+    /// Where the file ends earlier, zeros fill the gap.
     pub fn write(&self, offset: u32, bytes: &[u8]) -> bool {
         // SAFETY: the host reads `bytes.len()` bytes from there. It returns how many it has not
         // written.

@@ -1,4 +1,4 @@
-//! Shared by the images: the simulated chip, the link to the host, the measuring, and the work.
+//! Shared by the images: the chip, the link to the host, the measuring, and the work.
 //!
 //! No system is named here: `build.rs` chooses one for each image.
 #![no_std]

@@ -1,4 +1,6 @@
-//! Measures calls of the index: the deepest stack, and instructions without the driver's.
+//! Measures the deepest stack and the instructions of calls of the index.
+//!
+//! The driver's instructions are left out.
 //!
 //! The measuring itself is not counted. Unsafe code is here because a stack is painted and marks
 //! are in assembler.
@@ -15,8 +17,9 @@ use cortex_m::register::msp;
 
 use crate::host::Report;
 
-/// Bytes of stack that are painted below each call; a call that needs more is reported with all of
-/// them.
+/// Bytes of stack that are painted below each call.
+///
+/// A call that needs more is reported with all of them.
 const WINDOW_BYTES: usize = 6 << 10;
 
 const PAINT: u32 = 0xC5C5_C5C5;
@@ -27,7 +30,7 @@ const TICKS: u32 = 0x00FF_FFFF;
 /// Instructions of the loop that calibrates the timer.
 const CALIBRATION: u32 = 20_000;
 
-/// Makes empty functions, so that a plugin sees when they are reached, and their list.
+/// Makes empty functions for a plugin to see, and their list.
 macro_rules! marks {
     ($($kind:ident $mark:ident $name:literal),+ $(,)?) => {
         /// The kinds of calls that are measured.
@@ -94,7 +97,7 @@ global_asm!(mark!(mark_end));
 global_asm!(mark!(mark_enter));
 global_asm!(mark!(mark_leave));
 
-/// Timer ticks of the index since the call began, until the driver was last entered.
+/// Timer ticks of the index from the start of the call to the last driver entry.
 static INDEX_TICKS: AtomicU32 = AtomicU32::new(0);
 
 /// The timer when the index last resumed.
@@ -201,7 +204,7 @@ impl Meter {
     }
 }
 
-/// Runs `work` in a stack frame of its own, so that none of it lies in the caller's.
+/// Runs `work` in a stack frame of its own, apart from the caller's.
 #[inline(never)]
 fn apart<R>(work: impl FnOnce() -> R) -> R {
     work()

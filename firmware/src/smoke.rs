@@ -1,4 +1,6 @@
-//! The conformance smoke test: a small life of an index, compared with a model at each step.
+//! The conformance smoke test: a small life of an index.
+//!
+//! Each step is compared with a model.
 //!
 //! It measures only the stack, and never prints.
 
@@ -89,7 +91,9 @@ fn take(
     Ok(())
 }
 
-/// Checks that the index equals the model by every kind of call, and that its check passes.
+/// Checks that the index equals the model by every kind of call.
+///
+/// The index's own check must pass as well.
 fn verify(index: &mut Index<'_, '_>, model: &Model, meter: &mut Meter) -> Result<(), Failure> {
     let records = model.iter().filter(|&&version| version > 0).count();
     demand(index.len() as usize == records, "the number of records")?;
@@ -110,7 +114,7 @@ fn verify(index: &mut Index<'_, '_>, model: &Model, meter: &mut Meter) -> Result
     demand(violations == 0, "the check finds an invariant that does not hold")
 }
 
-/// Checks that a scan, up or down, gives the records of the ranks from `low` to below `high`.
+/// Checks that a scan, up or down, gives the ranks from `low` to below `high`.
 fn scan(
     index: &mut Index<'_, '_>,
     model: &Model,

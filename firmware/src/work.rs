@@ -1,4 +1,6 @@
-//! The fixed work whose cost is reported: random inserts, then random lookups and short scans.
+//! The fixed work whose cost is reported.
+//!
+//! Random inserts come first, then random lookups and short scans.
 //!
 //! The numbers are the same on every system of a board, and change only with the golden figures.
 

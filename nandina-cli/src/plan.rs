@@ -207,8 +207,8 @@ fn table(profile: &Profile, records: u32, plans: &[(&str, Answer)]) -> String {
     format!(
         "{records} records on {}, {} blocks, nodes half full\n{sizes}\n\nThe most that one call costs on \
          a chip whose blocks do not fail\n{costs}{refused}\n\nRAM is the buffer; the index struct comes on \
-         top. A change is an insert, a replacement or a remove with the garbage collection due, and with all that \
-         waits in a write buffer; after cuts: when cuts have used up the reserve. Time is modelled, each operation at a random place.",
+         top. A change is an insert, a replacement or a remove with the garbage collection due, and with all \
+         pending changes of a write buffer; after cuts: when cuts have used up the reserve. Time is modelled, each operation at a random place.",
         profile.key, profile.geometry.blocks
     )
 }

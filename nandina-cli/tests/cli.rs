@@ -1,4 +1,4 @@
-//! The program as a user meets it: its tables, its JSON, and one line for each mistake.
+//! The program as a user meets it: tables, JSON, and one line for each mistake.
 
 mod program;
 

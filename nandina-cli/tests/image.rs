@@ -1,5 +1,7 @@
-//! Images as a user meets them: whole round trips through the program, each mistake in one line,
-//! exit codes, JSON, and that looking changes nothing.
+//! Images as a user meets them.
+//!
+//! The tests do whole round trips through the program, and check that each mistake takes one line,
+//! the exit codes, the JSON, and that looking changes no byte.
 
 use std::fs;
 use std::path::{Path, PathBuf};

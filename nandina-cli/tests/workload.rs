@@ -1,5 +1,7 @@
-//! Workloads and traces as a user meets them: counts beside the paper's, files that are saved and
-//! run, and one line for each mistake.
+//! Workloads and traces as a user meets them.
+//!
+//! The tests check counts beside the paper's, files that are saved and run, and one line for each
+//! mistake.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

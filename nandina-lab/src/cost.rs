@@ -89,8 +89,7 @@ pub struct SystemCost {
     pub wear_max_by_mean: f64,
     /// Blocks from which garbage collection moved pages.
     pub collected_blocks: u64,
-    /// Blocks that were erased again after their first use, whether they still held valid pages or
-    /// not.
+    /// Blocks that were erased again after their first use, with or without valid pages.
     pub reclaimed_blocks: u64,
     /// Valid pages that garbage collection moved.
     pub moved_pages: u64,
@@ -115,8 +114,9 @@ impl Times {
         self.0.values().sum()
     }
 
-    /// Mean, the smallest time that at least 99 % of the operations do not exceed, and the longest,
-    /// in milliseconds.
+    /// Mean, 99th percentile and maximum, in milliseconds.
+    ///
+    /// The percentile is the smallest time that at least 99 % of the operations do not exceed.
     fn mean_p99_max(&self) -> [f64; 3] {
         let ms = |ns: u64| ns as f64 / 1e6;
         let count = self.count();
@@ -166,7 +166,7 @@ impl TimesByKind {
 }
 
 impl PhaseCost {
-    /// Figures of a phase whose operations took `times` and wrote `put_bytes` bytes of records.
+    /// Figures of a phase that took `times` and wrote `put_bytes` bytes of records.
     pub(crate) fn new(
         phase: Cow<'static, str>,
         times: &Times,

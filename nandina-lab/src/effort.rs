@@ -67,7 +67,9 @@ impl Share {
     /// Every case, whatever the environment says.
     pub const WHOLE: Self = Self { one_in: 1, sample: 0 };
 
-    /// Takes one case in `one_in`, chosen by [`sample`]; every case with [`Effort::Full`].
+    /// Takes one case in `one_in`, chosen by [`sample`].
+    ///
+    /// With [`Effort::Full`] it takes every case.
     ///
     /// Prints the sample.
     pub fn one_in(one_in: u64) -> Self {

@@ -45,7 +45,7 @@ impl std::fmt::Display for Misfit {
     }
 }
 
-/// Returns why `plan`, made for `records` records, does not fit, or `None` if it does.
+/// Returns why `plan`, made for `records`, does not fit, or `None` if it does.
 pub fn misfit<S: Placement>(
     profile: &Profile,
     options: &Options,
@@ -71,7 +71,7 @@ fn half_full_too_high<S: Placement>(
         .then_some(Misfit::TooHigh { height: plan.height })
 }
 
-/// Returns the misfit if a tree is too high for the pages however full its nodes are.
+/// Returns the misfit if the tree is too high even with full nodes.
 ///
 /// A full node holds at most twice as many records as a half full one, and so does the root. A plan
 /// assumes somewhat fewer, and fewer levels where high nodes have few records. So if a plan is too

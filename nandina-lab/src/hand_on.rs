@@ -1,6 +1,6 @@
 //! Forwarding for devices that wrap another one and change only some operations.
 
-/// Forwards the named methods of [`Flash`](nandina::flash::Flash) to the device in a field.
+/// Forwards methods of [`Flash`](nandina::flash::Flash) to a field.
 ///
 /// The inner device has the same error type. Use it in the wrapper's `impl Flash`.
 ///

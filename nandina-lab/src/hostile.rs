@@ -111,7 +111,7 @@ struct Healthy {
     of_checkpoints: Vec<PageNumber>,
 }
 
-/// Makes a chip with a healthy index of several levels that has seen splits and garbage.
+/// Makes a chip with a healthy index of several levels, after splits, with garbage.
 fn healthy<S: Placement>(image: Image) -> Healthy {
     let mut chip = Chip::new(image.profile());
     let mut ram = image.ram::<S>();

@@ -1,4 +1,4 @@
-//! The lab: runs every system of the registry on the same work and reports the cost.
+//! The lab: runs every system on the same work and reports the cost.
 //!
 //! Work runs on simulated chips; the cost is in chip operations and modelled time. The lab also
 //! keeps records in chip images and inspects any image. It prints no output and knows no system by

@@ -65,9 +65,9 @@ impl Setup {
     }
 }
 
-/// Returns why `system` can never hold `records` records of these sizes, if that is known.
+/// Returns why `system` can never hold these records, if that is known.
 ///
-/// It needs no work.
+/// The sizes are those of a key and of a value. The check comes before there is any work.
 pub fn refusal(
     system: &str,
     setup: &Setup,
@@ -254,7 +254,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Returns why the run ends with the `error` of a change or of another call at `row`.
+    /// Returns why the run ends with the `error` of a call at `row`.
     fn stop(&self, system: &str, error: WriteError<ChipError>, what: &str, row: u32) -> Stop {
         match error {
             WriteError::Full { .. } => Stop::Refused(format!(

@@ -87,7 +87,9 @@ pub struct Forecast {
     /// It assumes that this block stays the most worn: a pessimistic figure. 0: it has reached them
     /// already.
     pub until_most_worn: f64,
-    /// Units until the mean erase count reaches them: the figure if wear is even from now on.
+    /// Units until the mean erase count reaches them.
+    ///
+    /// This is the figure if wear is even from now on.
     pub until_mean: f64,
 }
 

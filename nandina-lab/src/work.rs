@@ -73,7 +73,9 @@ pub struct Work {
     pub value_bytes: usize,
     /// Phases in order.
     pub phases: Vec<Phase>,
-    /// Whether the index is idle for one `gc_step` of the least budget after each change.
+    /// Whether the index does one idle step after each change.
+    ///
+    /// The step is a `gc_step` of the least budget.
     ///
     /// The chip operations of the step count in the phase, its time in no operation.
     pub idle_steps: bool,

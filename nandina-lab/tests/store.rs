@@ -1,5 +1,6 @@
-//! Images that the program did not make, or whose labels are wrong: how records are shown and what
-//! is refused.
+//! Images that the program did not make, or whose labels are wrong.
+//!
+//! The tests check how their records are shown and what is refused.
 
 use std::path::Path;
 

@@ -132,8 +132,8 @@ fn mistakes_are_told_with_line_and_field() {
         ("nandina-trace,1,hex:65,u32\n", 1, "field 3, key: 'hex:65': u32"),
         ("nandina-trace,1,hex:0,u32\n", 1, "field 3, key: 'hex:0': u32"),
         ("nandina-trace,1,u32,text:4\n", 1, "field 4, value: 'text:4': u32"),
-        ("H\n", 1, "no operation stands behind it"),
-        ("H\nphase,a\n", 1, "no operation stands behind it"),
+        ("H\n", 1, "no operation follows it"),
+        ("H\nphase,a\n", 1, "no operation follows it"),
         (
             "H\n\n# said\ninsert,1,00\nput,1,00\n",
             5,
@@ -208,7 +208,7 @@ fn files_may_be_compressed_and_damage_is_named() {
     let (damaged, _) = read(&packed[..packed.len() - 3]);
     assert!(damaged.unwrap_err().contains("cannot be read"));
     let (twice, _) = read(&[&packed[..], &packed].concat());
-    assert!(twice.unwrap_err().starts_with("more stands behind its compressed part"));
+    assert!(twice.unwrap_err().starts_with("more data follows its compressed part"));
     let (wrong, _) = read(b"nandina-trace,1,u32,u32\nfind,1\n");
     assert!(wrong.unwrap_err().starts_with("line 2: field 1: 'find' is no operation"));
 }

@@ -1,5 +1,7 @@
-//! The μ-Tree paper's workloads: as many tree operations as in Table 4, the same for the same seed,
-//! and no more of them than their rules give.
+//! The μ-Tree paper's workloads: their counts, seeds and rules.
+//!
+//! They have as many tree operations as in Table 4, the same for the same seed, and no more of them
+//! than their rules give.
 
 use nandina::flash::profile::MLC;
 use nandina::{Moves, Options};

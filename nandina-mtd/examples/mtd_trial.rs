@@ -1,4 +1,4 @@
-//! Tries every system of the registry on an MTD device and compares it with a model.
+//! Tries every system on an MTD device and compares it with a model.
 //!
 //! Records are inserted, replaced, removed, read, scanned both ways, reopened and checked. All data
 //! on the device is lost; no other device is touched.

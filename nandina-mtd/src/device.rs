@@ -145,7 +145,9 @@ const fn is_nand(info: &Info) -> bool {
     matches!(info.kind, kernel::NAND | kernel::MLC_NAND)
 }
 
-/// The geometry and capabilities of a device of `size` bytes, or why it cannot carry an index.
+/// The geometry and capabilities of a device of `size` bytes.
+///
+/// An error is the reason why it cannot carry an index.
 fn shape(info: &Info, size: u64, page_bytes: u32) -> Result<(Geometry, Capabilities), String> {
     let is_nand = is_nand(info);
     if !is_nand && !matches!(info.kind, kernel::NOR | kernel::RAM | kernel::DATAFLASH) {

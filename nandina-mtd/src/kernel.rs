@@ -1,5 +1,4 @@
-//! The kernel's interface to MTD devices: its structs, its request numbers, and safe calls of them.
-//! The layouts are those of the kernel's `mtd/mtd-abi.h`. Nothing here knows of indexes.
+//! The kernel's interface to MTD devices: structs, request numbers, safe calls.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +16,9 @@ pub const NAND: u8 = 4;
 pub const DATAFLASH: u8 = 6;
 pub const MLC_NAND: u8 = 8;
 
-/// A flag of devices whose bits can be written one by one, any number of times, from 1 to 0.
+/// A flag of devices whose bits can be written one by one.
+///
+/// They go from 1 to 0, any number of times.
 pub const BITS_WRITABLE: u32 = 0x800;
 
 /// The free bytes of the spare area, one after another, wherever the ECC leaves them.
@@ -215,8 +216,9 @@ mod tests {
 
     use super::*;
 
-    /// The numbers that the kernel's headers give on most 64-bit machines; MIPS and PowerPC have
-    /// others.
+    /// Request numbers as the kernel's headers give them on most 64-bit machines.
+    ///
+    /// MIPS and PowerPC have others.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
     #[test]
     fn requests_have_the_kernels_numbers() {

@@ -82,7 +82,9 @@ impl Side for Chip {
     }
 }
 
-/// Nanoseconds a page of passes over `pages` pages with `step`, repeated until measurable.
+/// Nanoseconds a page of passes over `pages` pages with `step`.
+///
+/// There are enough passes to be measurable.
 fn nanoseconds(pages: u32, passes: u32, mut step: impl FnMut(u32)) -> f64 {
     let start = Instant::now();
     for _ in 0..passes {

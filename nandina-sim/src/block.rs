@@ -157,7 +157,9 @@ impl Block {
         &mut self.bytes[page.0 as usize * self.page_bytes..][..self.page_bytes]
     }
 
-    /// Allocates zeros: the system provides them on first touch, ones would have to be written.
+    /// Allocates zeros.
+    ///
+    /// The system provides them on first touch; ones would have to be written.
     #[cold]
     fn make_cells(&mut self) {
         self.bytes = vec![0; self.page_bytes * self.programs.len()];

@@ -128,8 +128,9 @@ impl Chip {
         bad.map(|(number, _)| BlockNumber(number as u32))
     }
 
-    /// Whether `block` of the chip is no longer writable: marked as bad, or failing and not yet
-    /// marked.
+    /// Whether `block` of the chip is no longer writable.
+    ///
+    /// It is marked as bad, or fails and is not yet marked.
     pub fn is_lost(&self, block: BlockNumber) -> bool {
         let block = &self.blocks[block.0 as usize];
         block.bad || block.failing
@@ -172,7 +173,9 @@ impl Chip {
         self.stop = Some(Stop { operation, cut, keeps_power: true });
     }
 
-    /// Limits the chip to `allowed` further operations; `None`, the default, for no limit.
+    /// Limits the chip to `allowed` further operations.
+    ///
+    /// `None`, the default, is no limit.
     ///
     /// Each further operation fails with [`ChipError::TooMany`](crate::ChipError::TooMany) and is
     /// not counted. This detects a caller that loops for ever. An image does not keep the limit.
@@ -181,7 +184,9 @@ impl Chip {
         self.limit = allowed.map(|allowed| (now.saturating_add(allowed), allowed));
     }
 
-    /// Whether the chip has power: not after a cut, until [`restore_power`](Self::restore_power).
+    /// Whether the chip has power.
+    ///
+    /// After a cut it has none until [`restore_power`](Self::restore_power).
     pub const fn has_power(&self) -> bool {
         self.powered
     }
@@ -213,8 +218,9 @@ impl Chip {
         }
     }
 
-    /// Lets the chip lie unused for `days`: programmed pages lose bits
-    /// ([`Faults::retention_days`]).
+    /// Lets the chip lie unused for `days`.
+    ///
+    /// Programmed pages lose bits ([`Faults::retention_days`]).
     pub fn rest(&mut self, days: u32) {
         self.rests += 1;
         let mean = self.faults.retention_days;

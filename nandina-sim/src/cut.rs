@@ -36,7 +36,9 @@ impl Cut {
 /// (rule 15).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tear {
-    /// A mixture of old and new bits by the seed: none, all, a prefix, a suffix, single bits.
+    /// A mixture of old and new bits by the seed.
+    ///
+    /// It has none, all, a prefix, a suffix, or single bits of the new ones.
     Mixture,
     /// All ones, as if erased; but it must be erased before it is programmed.
     Ones,
@@ -143,7 +145,7 @@ fn mix_bits(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
     }
 }
 
-/// Damages `page`, whose cells are shared with one that was torn (rule 13), or leaves it whole.
+/// Damages `page`, which shares cells with a torn one (rule 13), or leaves it whole.
 pub fn tear_partner(block: &mut Block, page: PageNumber, tear: Tear, random: &mut ChaCha8Rng) {
     if block.page_bytes(page).is_none() {
         return;

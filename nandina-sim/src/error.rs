@@ -72,8 +72,9 @@ pub enum ChipError {
     EraseFailed(BlockNumber),
     /// Rule 11: the device gave the operation up for a reason of its own.
     GaveUp,
-    /// More operations were requested than
-    /// [`Chip::limit_operations`](crate::Chip::limit_operations) allows.
+    /// More operations were requested than allowed.
+    ///
+    /// [`Chip::limit_operations`](crate::Chip::limit_operations) sets the limit.
     TooMany {
         /// Operations that were allowed.
         allowed: u64,

@@ -48,9 +48,13 @@ pub struct Faults {
     pub disturbing_reads: u32,
     /// Retention: days that a programmed page rests, on average, before it loses a bit.
     pub retention_days: u32,
-    /// No codeword loses more bits than the ECC can correct; without ECC none is lost at all.
+    /// No codeword loses more bits than the ECC can correct.
+    ///
+    /// Without ECC no bit is lost at all.
     pub within_ecc: bool,
-    /// A block that was erased as often as the profile's endurance fails, sooner or later.
+    /// A block fails, sooner or later, after the profile's endurance.
+    ///
+    /// Its erase count has reached that number then.
     pub wear_out: bool,
 }
 
@@ -147,7 +151,9 @@ impl std::ops::AddAssign for FaultCounters {
     }
 }
 
-/// Draws whether an event with frequency one in `often` happens now; never if `often` is 0.
+/// Draws whether an event of frequency one in `often` happens now.
+///
+/// With 0 it never happens.
 pub fn strikes(random: &mut ChaCha8Rng, often: u32) -> bool {
     often > 0 && random.random_range(0..often) == 0
 }

@@ -1,4 +1,4 @@
-//! Overwrites: programs of some bytes of a page that was programmed before (rule 15).
+//! Overwrites: programs of some bytes of a programmed page (rule 15).
 //!
 //! No other byte of the page changes, and its readability stays the same.
 

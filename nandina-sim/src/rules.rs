@@ -8,7 +8,9 @@ use nandina::flash::{BlockNumber, PageNumber};
 
 use crate::{Chip, ChipError, Rule};
 
-/// Builds the message of a broken rule, away from the checks that every operation passes.
+/// Builds the message of a broken rule.
+///
+/// It is kept apart from the checks, which every operation passes.
 #[cold]
 #[inline(never)]
 fn broken(rule: Rule, evidence: impl FnOnce() -> String) -> ChipError {
@@ -63,7 +65,7 @@ impl Chip {
         Ok(())
     }
 
-    /// Returns the block and index of `page`, so that the division is done once.
+    /// Returns the block and index of `page`, so that they are computed once.
     pub(crate) fn check_program(
         &self,
         page: PageNumber,
@@ -89,7 +91,9 @@ impl Chip {
         Ok((number, index))
     }
 
-    /// Whether `page` (page `index` of block `number`) may be programmed now, whatever the bytes.
+    /// Whether `page` may be programmed now, whatever the bytes.
+    ///
+    /// It is page `index` of block `number`.
     fn check_programs(
         &self,
         page: PageNumber,

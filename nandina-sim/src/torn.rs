@@ -101,7 +101,7 @@ impl Chip {
         block.erase_count += 1;
     }
 
-    /// Draws whether `page`, which is torn now, becomes unstable; it stays so if it was before.
+    /// Draws whether the torn `page` becomes unstable. It stays so if it was before.
     pub(crate) fn unsettles(&mut self, page: PageNumber, random: &mut ChaCha8Rng) -> bool {
         let (block, index) = self.place(page);
         let was = self.blocks[block].unstable.contains_key(&index.0);

@@ -20,10 +20,11 @@ pub struct Unstable {
     pub old: Vec<u8>,
     /// Main data and spare area that the operation was to write.
     pub new: Vec<u8>,
-    /// Half of the reads find more wrong bits than the ECC corrects, even where there is no ECC.
+    /// Half of the reads are uncorrectable, even where there is no ECC.
     pub faint: bool,
-    /// Some bytes of a readable page were overwritten (rule 15): a read that is repeated at once
-    /// does not fail twice.
+    /// Some bytes of a readable page were overwritten (rule 15).
+    ///
+    /// A read that is repeated at once does not fail twice.
     pub overwritten: bool,
 }
 
@@ -36,7 +37,9 @@ pub enum Sensed {
 }
 
 impl Unstable {
-    /// Result, main data and spare area of the read that is operation `turn` of the chip.
+    /// The result and the bytes of the read that is operation `turn` of the chip.
+    ///
+    /// The bytes are main data and spare area.
     pub fn sense(&self, has_ecc: bool, turn: u64, random: &mut ChaCha8Rng) -> (Sensed, Vec<u8>) {
         let mut page = self.old.clone();
         let state = random.random_range(0..3);

@@ -99,8 +99,9 @@ fn act(chip: &mut Chip, step: &Step) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever was done to a chip, and with any faults: loaded from its file it continues as it
-    /// would have.
+    /// A chip loaded from its file continues as it would have.
+    ///
+    /// This holds whatever was done to it, and with any faults.
     #[test]
     fn a_chip_goes_on_as_if_it_had_not_been_in_a_file(
         seed: u64,

@@ -1,5 +1,6 @@
-//! The simulated NOR chip as a `NorFlash`: its semantics, an index on it, and another crate's store
-//! on it.
+//! The simulated NOR chip as a `NorFlash`.
+//!
+//! The tests cover its semantics, an index on it, and another crate's store on it.
 
 use embedded_storage::nor_flash::{NorFlash, NorFlashErrorKind, ReadNorFlash};
 use nandina::flash::NorPages;

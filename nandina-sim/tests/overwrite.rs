@@ -282,8 +282,9 @@ fn a_multiwrite_nor_flash_is_overwritten_and_a_plain_one_is_not() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever is overwritten, cut or failing: the chip equals a vector after the same calls, and
-    /// bytes outside the range never change.
+    /// Whatever is overwritten, cut or failing, the chip equals a vector.
+    ///
+    /// The vector sees the same calls, and bytes outside the range never change.
     #[test]
     fn no_byte_outside_the_range_ever_changes(
         seed: u64,

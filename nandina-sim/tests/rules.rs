@@ -1,4 +1,4 @@
-//! Each rule of the media contract, broken: the chip names the rule and changes nothing.
+//! Each rule of the media contract, broken: the chip names it and changes no byte.
 
 use nandina::flash::profile::{MLC, SLC};
 use nandina::flash::{BlockNumber, Flash, PageNumber};

@@ -1,5 +1,6 @@
-//! Rule 6, unstable bits: a torn page may read differently each time, by seed, until it is erased
-//! or rewritten.
+//! Rule 6, unstable bits: a torn page may read differently each time, by seed.
+//!
+//! It is stable again once it is erased or rewritten.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A translation layer with a flat address map, on the library's log and collector alone.
+//! A flat address map on the library's log and collector alone.
 //!
 //! It proves that these do not depend on a tree. Power is cut at each of its chip operations.
 

@@ -1,4 +1,4 @@
-//! The plugin of the emulator that counts instructions: builds it and reads its output.
+//! The emulator's plugin that counts instructions: builds it and reads its output.
 //!
 //! Where it cannot be built, the timer of the board counts, nearly as well.
 
@@ -33,7 +33,9 @@ pub fn build(root: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// The argument that starts the plugin with the marks of an image; it writes into `out`.
+/// The argument that starts the plugin with the marks of an image.
+///
+/// It writes into `out`.
 pub fn argument(plugin: &Path, out: &Path, marks: &BTreeMap<String, u64>) -> String {
     let mut argument = format!("{},out={}", plugin.display(), out.display());
     for (name, address) in marks {

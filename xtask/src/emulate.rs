@@ -1,4 +1,4 @@
-//! Runs an image in the emulator, never for longer than a limit, and returns its report.
+//! Runs an image in the emulator, within a time limit, and returns its report.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -49,7 +49,9 @@ pub fn run(arguments: &Firmware) -> Result<(), String> {
         .to_owned())
 }
 
-/// The figures of all requested systems and boards, and whether instructions were counted exactly.
+/// The figures of all requested systems and boards.
+///
+/// The second value is whether instructions were counted exactly.
 fn measure(arguments: &Firmware, compiler: &Compiler) -> Result<(Vec<Row>, bool), String> {
     let root = root();
     let plugin = count::build(&root).map_err(|reason| {

@@ -19,7 +19,9 @@ pub struct Board {
     pub target: &'static str,
 }
 
-/// Debian's compiler, which comes with the sources of `core`, so that it builds for any target.
+/// Debian's compiler, which builds for any target.
+///
+/// It comes with the sources of `core`.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 
@@ -36,7 +38,7 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// A command that starts the build tool of this compiler, without settings for the host.
+    /// A command that starts this compiler's build tool, without the host's settings.
     pub fn cargo(&self) -> Command {
         let mut command = if self.builds_core {
             let mut command = Command::new(DEBIAN_CARGO);

@@ -1,4 +1,4 @@
-//! The image that is run: the smoke test, the fixed work, and a report of their costs.
+//! The image that is run: smoke test, fixed work, and a report of their costs.
 #![no_std]
 #![no_main]
 

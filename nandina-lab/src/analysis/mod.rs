@@ -1,4 +1,4 @@
-//! The μ-Tree paper's model of both trees (section 4): height, space and cost, as functions.
+//! The μ-Tree paper's model (section 4): height, space and cost of both trees.
 //!
 //! The model's *f* is the number of entries that fill a page ([`entries_per_page`]). A real page
 //! also has a header, and each node a count, so a comparison with a real tree passes the real
@@ -54,7 +54,7 @@ pub fn records_at_height(tree: Tree, f: f64, height: u32) -> f64 {
     }
 }
 
-/// Equations (3) and (6): the height of a tree of `records` full nodes, as a real number.
+/// Equations (3) and (6): the height of a tree of full nodes, as a real number.
 ///
 /// `f` is the entries of a page, above 1; `records` is above 0. `None` for a μ-Tree of more records
 /// than any height could hold: the square root of equation (6) is then of a negative number.
@@ -99,14 +99,16 @@ pub fn wandering_pages_about(f: u32, records: u64) -> u64 {
     records.div_ceil(u64::from(f.max(1)))
 }
 
-/// Equation (10): valid pages of a μ-Tree of `records`: its full leaves, half a page each.
+/// Equation (10): valid pages of a μ-Tree: its full leaves, half a page each.
 ///
 /// `f` is the entries of a page, at least 2.
 pub fn mu_pages(f: u32, records: u64) -> u64 {
     records.div_ceil(u64::from((f / 2).max(1)))
 }
 
-/// Equation (11): a wandering tree's pages divided by a μ-Tree's with the same records.
+/// Equation (11): a wandering tree's pages divided by a μ-Tree's.
+///
+/// Both have the same records.
 ///
 /// The paper's approximation is one half.
 pub fn pages_ratio(f: u32, records: u64) -> f64 {

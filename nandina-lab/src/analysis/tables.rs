@@ -2,7 +2,9 @@
 
 use super::{Tree, entries_per_page, height, levels};
 
-/// A row of Table 3: the cost of an operation without splits, removed nodes or collection.
+/// A row of Table 3: the cost of an operation.
+///
+/// The operation splits and removes no node, and collects no block.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CostRow {
     /// `retrieval`, `insertion` or `deletion`.
@@ -17,7 +19,7 @@ pub struct CostRow {
     pub ms: f64,
 }
 
-/// Table 3 for a wandering tree and a μ-Tree of these heights, in the paper's order.
+/// Table 3 for trees of these heights, in the paper's order.
 ///
 /// For each operation the wandering tree comes first. `read_ms` and `write_ms` are the latencies of
 /// a page, *c_r* and *c_w*.
@@ -50,7 +52,9 @@ pub struct HeightPoint {
     pub mu_levels: u32,
 }
 
-/// Figure 7: heights from 1 to 10^9 records, for pages of 4 KiB and entries of 8 bytes.
+/// Figure 7: heights for 1 to 10^9 records.
+///
+/// Pages have 4 KiB and entries 8 bytes.
 ///
 /// There are `points_per_decade` points for each power of ten (at least 1). A tree has at least one
 /// level, so no height is rounded up to less.

@@ -1,4 +1,6 @@
-//! CSV: the first line names the columns; the selected cells are whole or decimal numbers.
+//! CSV: the first line names the columns; selected cells are numbers.
+//!
+//! Numbers are whole or decimal.
 
 use super::number::numbers;
 use super::{Column, Table, position};

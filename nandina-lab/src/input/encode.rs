@@ -1,4 +1,6 @@
-//! Numbers as bytes: keys so that they order as the numbers do, values little-endian.
+//! Numbers as bytes.
+//!
+//! Keys are encoded so that they order as the numbers do, values little-endian.
 
 use nandina::key;
 
@@ -7,7 +9,9 @@ use super::Cells;
 /// The most bytes of a key or value made from a number.
 const SIZE_MAX: usize = 64;
 
-/// Returns the bytes of a cell and all cells in a row, or the row that does not fit and why.
+/// Returns the bytes of a cell and all cells in a row.
+///
+/// An error is the row that does not fit, and why.
 pub fn encode(
     cells: &Cells,
     size: Option<usize>,

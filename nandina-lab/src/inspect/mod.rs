@@ -32,7 +32,7 @@ const OLDER_ROOTS_MAX: usize = 64;
 pub enum State {
     /// An index opens, and every node of its tree can be read.
     Whole,
-    /// There are pages of an index, but it does not open, or nodes of its tree cannot be read.
+    /// There are pages of an index, but it does not open or its tree is incomplete.
     Damaged,
     /// Every page is erased.
     Blank,
@@ -82,7 +82,7 @@ pub struct PageCounts {
     pub other_index: u32,
     /// Erased.
     pub erased: u32,
-    /// Erased, and never programmed by an index, because they share cells with other pages.
+    /// Erased and never programmed, because they share cells with other pages.
     pub skipped: u32,
     /// Pages whose checksum does not match, or that are no page of an index.
     pub damaged: u32,
@@ -94,7 +94,9 @@ pub struct PageCounts {
     pub corrected: u32,
 }
 
-/// Decodable pages of the index, by the lowest level in them, whether the tree is whole or not.
+/// Decodable pages of the index, by the lowest level in them.
+///
+/// They count whether the tree is whole or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Decodable {
     /// Lowest level of the nodes in these pages.
@@ -131,7 +133,9 @@ pub struct Inspection {
     /// If there are any, newer roots may have been damaged later, and the changes that they
     /// committed are lost.
     pub unexplained_pages: Option<u32>,
-    /// If that tree is not whole: the newest older one that is, else the one with the most records.
+    /// If that tree is not whole: the newest older one that is.
+    ///
+    /// If there is none, the one with the most records.
     pub older_tree: Option<TreeFacts>,
     /// Pages by kind.
     pub pages: PageCounts,

@@ -18,8 +18,9 @@ pub struct Pages {
     pub found: Vec<Result<PageHeader, PageFault>>,
     /// Pages in which the ECC corrected so many bits that they should be written again.
     pub corrected: u32,
-    /// Where nodes are replaced in place: the gaps that the newest session page lists, and its
-    /// number.
+    /// Gaps in the newest session page of a mount, and that page's number.
+    ///
+    /// Only systems that replace nodes in place have it.
     gaps: (Gaps, u64),
     frame: Vec<u8>,
     held: Option<PageNumber>,

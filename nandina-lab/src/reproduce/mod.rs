@@ -27,8 +27,9 @@ pub struct Row {
     pub unit: &'static str,
     /// Ours divided by the paper's; absent where the paper has none, or zero.
     pub ratio: Option<f64>,
-    /// Whether ours is within a tenth of the paper's, else lower or higher; absent where the paper
-    /// has none.
+    /// Whether ours is within a tenth of the paper's, lower or higher.
+    ///
+    /// Absent where the paper has none.
     pub verdict: Option<&'static str>,
 }
 

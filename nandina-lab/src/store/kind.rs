@@ -20,8 +20,9 @@ pub enum Kind {
     U64,
     /// A whole number from -9223372036854775808 to 9223372036854775807, 8 bytes.
     I64,
-    /// UTF-8 of at most this many bytes without a zero byte, padded with zero bytes; keys order as
-    /// bytes.
+    /// UTF-8 of at most this many bytes, padded with zero bytes.
+    ///
+    /// It contains no zero byte; keys order as bytes.
     Text(u16),
     /// Exactly this many bytes, written as hexadecimal digits.
     Hex(u16),

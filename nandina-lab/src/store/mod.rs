@@ -28,7 +28,7 @@ pub const VALUE_LABEL: &str = "value";
 /// The label for the number of records inserted, replaced or removed.
 pub const CHANGES_LABEL: &str = "changes";
 
-/// Returns the chip of the image at `path`, and its number of changes if it was counted.
+/// Returns the chip of the image at `path`, and its number of changes if known.
 ///
 /// A change is a record inserted, replaced or removed.
 pub fn look(path: &Path) -> Result<(Chip, Option<u64>), LabError> {
@@ -52,7 +52,7 @@ pub struct ScanRange<'t> {
     pub from: Option<&'t str>,
     /// The highest key; it need not exist.
     pub to: Option<&'t str>,
-    /// At most so many records.
+    /// The most records that the scan returns.
     pub limit: Option<u64>,
     /// From the highest key down.
     pub down: bool,
@@ -90,7 +90,9 @@ impl Store {
         Ok(image.close()?)
     }
 
-    /// Opens the image at `path` for changing it, and locks it until it is closed or dropped.
+    /// Opens the image at `path` for changing it.
+    ///
+    /// The image is locked until it is closed or dropped.
     ///
     /// An image without kinds of key and value is shown as hexadecimal digits.
     pub fn open(path: &Path) -> Result<Self, LabError> {

@@ -20,9 +20,13 @@ pub struct CutRun {
     pub records: u32,
     /// Bytes of a value; larger ones make a higher tree of fewer records.
     pub value_bytes: usize,
-    /// Uses the least RAM: the fewest page buffers, validity by search, and pages moved alone.
+    /// Uses the least RAM.
+    ///
+    /// That is: the fewest page buffers, validity by search, and pages moved alone.
     pub lean: bool,
-    /// Blocks opened from one checkpoint to the next, 1 to 12; `None` for no checkpoints.
+    /// Blocks opened from one checkpoint to the next, 1 to 12.
+    ///
+    /// `None` for no checkpoints.
     pub checkpoints: Option<u32>,
     /// The hardships of the run. A swarm draws from these as well.
     pub hardships: Hardships,

@@ -16,7 +16,9 @@ const CHANGES_AFTER: usize = 12;
 /// Changes after a first cut that the second one may hit.
 const CHANGES_BETWEEN: usize = 2;
 
-/// Changes in a row without idle steps, and then as many with an idle step after each.
+/// Changes in a row without idle steps.
+///
+/// As many follow with an idle step after each.
 const CHANGES_ALIKE: usize = 20;
 
 /// Changes from one requested checkpoint to the next, beside those that become due.
@@ -92,7 +94,9 @@ impl<D: Device> Runner<D> {
         compare(&mut index, &self.model)
     }
 
-    /// Opens the index and makes at most `count` changes from `first` on, until power fails.
+    /// Opens the index and makes up to `count` changes, until power fails.
+    ///
+    /// The changes begin with number `first`.
     fn session<S: Placement>(
         &mut self,
         point: Option<CutPoint>,
@@ -217,7 +221,9 @@ impl<D: Device> Runner<D> {
     }
 }
 
-/// Returns an error if the index just opened met damaged pages that no cut explains.
+/// Returns an error if the index met damaged pages that no cut explains.
+///
+/// The index must be just opened.
 fn account<F: Flash, S: Placement>(index: &Index<'_, F, S>) -> Result<(), String> {
     let statistics = index.statistics();
     if statistics.unexplained_pages > 0 {
@@ -360,11 +366,13 @@ fn anchor_erases(chip: &Chip) -> u32 {
     (0..2).map(|block| chip.erase_count(BlockNumber(block))).sum()
 }
 
-/// With this many erases, one anchor was filled and the other begun: each page of an anchor stands
-/// for a block of checkpoints.
+/// The anchor erases that a run must reach.
+///
+/// With them one anchor was filled and the other begun: each page of an anchor stands for a block
+/// of checkpoints.
 const ANCHOR_ERASES_LEAST: u32 = 3;
 
-/// Does the whole run without a cut, and checks that it has everything that it should.
+/// Does the whole run without a cut, and checks that it is complete.
 ///
 /// Returns the numbers of operations and of chip operations.
 pub(super) fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u64), String> {

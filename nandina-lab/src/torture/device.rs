@@ -23,7 +23,9 @@ pub fn suited<S: Placement>(mut profile: Profile) -> Profile {
     profile
 }
 
-/// Returns `options` without what system `S` lacks, and with as many page buffers as it needs.
+/// Returns `options` adapted to system `S`.
+///
+/// They lack what `S` does not have, and get as many page buffers as it needs.
 pub fn fitted<S: Placement>(options: Options) -> Options {
     let system = S::DESCRIPTION;
     let paths = system.writes_paths;

@@ -182,7 +182,7 @@ pub fn torture(
     torture_shares(system, torture, Shares::WHOLE, progress)
 }
 
-/// Does the same at a share of the chip operations, or with a share of a swarm's episodes.
+/// Tortures one system with a share of the cuts or of a swarm's episodes.
 pub fn torture_shares(
     system: &str,
     torture: Torture,
@@ -274,7 +274,7 @@ impl Visitor for One<'_> {
     }
 }
 
-/// Divides `work`, numbered parts of a whole, between two threads, until one finds enough.
+/// Runs the numbered parts of `work` in two threads, until one finds enough.
 fn in_parallel(
     parts: u64,
     report: Report,

@@ -96,7 +96,9 @@ impl Pending {
         Ok(())
     }
 
-    /// Sets `model` to the content of the index if that is permitted; else returns what is wrong.
+    /// Sets `model` to the content of the index, if that is permitted.
+    ///
+    /// Else it returns what is wrong.
     ///
     /// Returns `false` if power failed or the device gave up too often.
     pub fn settle<S: Placement>(
@@ -214,7 +216,9 @@ pub fn contents<F: Flash<Error = ChipError>, S: Placement>(
     Ok(found)
 }
 
-/// Whether the error of `open` means that there is no index, or none with the requested settings.
+/// Whether the error of `open` means that there is no index.
+///
+/// An index with other settings than the requested ones counts as none.
 pub const fn says_none<E>(error: &OpenError<E>) -> bool {
     matches!(
         error,

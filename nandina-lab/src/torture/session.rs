@@ -1,4 +1,4 @@
-//! One session of a swarm's episode: from an opening of the index until power fails.
+//! One session of a swarm's episode: from an opening until power fails.
 //!
 //! A session also ends when enough is done.
 
@@ -181,7 +181,7 @@ impl Life {
     }
 }
 
-/// Updates the model by what was found for a change that may or may not have been made.
+/// Updates the model by what was found for an uncertain change.
 fn settle_with(
     model: &mut Model,
     change: Change,

@@ -1,4 +1,4 @@
-//! The settings of a swarm's episode: the chip, the index, the faults and their frequency.
+//! The settings of a swarm's episode: chip, index, faults and their frequency.
 
 use nandina::blocks::TRACKED_MAX;
 use nandina::flash::profile::{Ecc, PROFILES};
@@ -37,7 +37,9 @@ pub fn chips() -> Vec<Profile> {
 /// So the episodes that tests and documents name have no write buffer.
 const APART: u64 = 0x0077_7269_7465_721D;
 
-/// Derives a seed for hardships: an episode without any stays the one that its seed named before.
+/// Derives a seed for hardships.
+///
+/// So an episode without any stays the one that its seed named before.
 const HARD: u64 = 0x6861_7264_7368_6970;
 
 /// The settings of an episode, drawn at its start.

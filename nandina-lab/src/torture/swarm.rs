@@ -41,7 +41,9 @@ pub struct Episode {
     pub refreshed: u64,
     /// Mounts after a cut that began with a checkpoint.
     pub from_checkpoints: u64,
-    /// Whether the chip was worn out at the end: all records could be read, not all changed.
+    /// Whether the chip was worn out at the end.
+    ///
+    /// Then all records could be read, but not all changed.
     pub worn_out: bool,
 }
 
@@ -142,8 +144,9 @@ pub(super) struct Life {
     from_checkpoints: u64,
     /// Chip operations of the last mount.
     mounting: u64,
-    /// A format was begun and did not end: the chip holds the index of the model, an empty one, or
-    /// none.
+    /// Whether a format was begun and did not end.
+    ///
+    /// Then the chip holds the index of the model, an empty one, or none.
     formatting: bool,
 }
 
@@ -274,7 +277,9 @@ impl Life {
         Ok(())
     }
 
-    /// Checks that on a chip that is not worn out all records can be removed and inserted again.
+    /// Checks that all records can be removed and inserted again.
+    ///
+    /// The chip must not be worn out.
     fn demand_progress<S: Placement>(&mut self) -> Result<(), String> {
         let worn_out = self.is_worn_out();
         // Then the index passes on the chip's own error: the way to the blocks failed, not the

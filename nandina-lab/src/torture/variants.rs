@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::device::fitted;
 
-/// Draws options for the next opening of an index that was opened with `options` before.
+/// Draws options for the next opening after one with `options`.
 ///
 /// A table of mappings only grows, and `verify` stays where the chip cannot be trusted without it.
 /// The pages of the write cache and the write buffer, which decide when a change is acknowledged,

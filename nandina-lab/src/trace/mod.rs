@@ -30,8 +30,9 @@ const SCAN: &str = "scan";
 const DELETE: &str = "delete";
 const PHASE: &str = "phase";
 
-/// Whether a phase of a trace may have this name: it appears in a line, between commas, and in
-/// tables.
+/// Whether a phase of a trace may have this name.
+///
+/// A name appears in a line, between commas, and in tables.
 fn is_name(name: &str) -> bool {
     let plain = !name.contains(|c: char| c.is_control() || c == ',');
     (1..=NAME_BYTES_MAX).contains(&name.len()) && plain && name.trim() == name

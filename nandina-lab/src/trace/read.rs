@@ -63,7 +63,7 @@ pub fn read_sized(
     let work = work.map_err(|Mistake { line, what }| fail(format!("line {line}: {what}")))?;
     if !file.fill_buf().map_err(unreadable)?.is_empty() {
         return Err(fail(
-            "more stands behind its compressed part: decompress it by hand and join the parts"
+            "more data follows its compressed part: decompress it by hand and join the parts"
                 .into(),
         ));
     }
@@ -251,7 +251,7 @@ impl Reader {
 
     fn finish(mut self) -> Result<Work, Mistake> {
         if self.operations == 0 {
-            return Err(Mistake::new(1, "no operation stands behind it: give at least one".into()));
+            return Err(Mistake::new(1, "no operation follows it: give at least one".into()));
         }
         self.phases.iter_mut().for_each(|phase| phase.operations.shrink_to_fit());
         let (key_bytes, value_bytes) = (self.key.bytes().into(), self.value.bytes().into());

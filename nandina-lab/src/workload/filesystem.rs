@@ -43,7 +43,9 @@ pub const DIRECT_BYTES_MAX: u64 = 3976;
 /// What a workload assumes of the file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Assumptions {
-    /// Of a thousand searches for names and stat data, those that the kernel's caches serve.
+    /// Cached searches for names and stat data, in a thousand.
+    ///
+    /// The kernel's caches serve them.
     pub cached_per_mille: u32,
     /// Pointers that one deletion takes off an indirect item, at most; at least 1.
     pub pointers_per_cut: u64,

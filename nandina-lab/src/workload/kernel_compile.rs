@@ -1,4 +1,4 @@
-//! `kernel-compile`: the source tree of a kernel is unpacked, compiled, cleaned and removed.
+//! `kernel-compile`: a kernel's sources are unpacked, compiled, cleaned and removed.
 //!
 //! This is a trace of Table 4 of the μ-Tree paper.
 //!
@@ -62,7 +62,9 @@ impl Parameters {
     /// are C sources than of those made by rule, so that each includes more headers.
     pub const LISTED: Self = Self { files: 25_600, headers: 140, ..Self::FULL };
 
-    /// The defaults, for a tree made by rule or one from a list; all of the work or a twentieth.
+    /// The defaults, for a tree made by rule or from a list.
+    ///
+    /// They are for all of the work or for a twentieth.
     pub const fn of(listed: bool, quick: bool) -> Self {
         let whole = if listed { Self::LISTED } else { Self::FULL };
         if quick { Self { files: whole.files / 20, ..whole } } else { whole }

@@ -90,7 +90,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
         }
         if !directories.contains(directory) {
             return Err(fail(format!(
-                "'{path}' stands before its directory '{directory}': put directories first"
+                "'{path}' comes before its directory '{directory}': put directories first"
             )));
         }
         if !paths.insert(entry.path.clone()) {
@@ -143,7 +143,9 @@ pub fn thin(list: &[Entry], files: u32) -> Vec<Entry> {
 
 /// Files for each directory, as in source trees of kernels.
 const FILES_A_DIRECTORY: u32 = 16;
-/// Median bytes of a file, and the spread of their logarithms: nine tenths are below 30,000 bytes.
+/// Median bytes of a file, and the spread of their logarithms.
+///
+/// Nine tenths are below 30,000 bytes.
 const MEDIAN_BYTES: f64 = 4_000.0;
 const SPREAD: f64 = 1.56;
 const BYTES_MAX: u64 = 1 << 20;

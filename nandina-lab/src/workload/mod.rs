@@ -1,4 +1,6 @@
-//! The μ-Tree paper's real workloads (section 6.1, Table 4), made anew by rule and seed.
+//! The μ-Tree paper's real workloads (section 6.1), made again by rule and seed.
+//!
+//! Table 4 has their counts.
 //!
 //! The paper replays the operations of ReiserFS on its tree while programs ran; the traces are not
 //! published. So the programs are played here on a model of ReiserFS ([`filesystem`]), and its tree

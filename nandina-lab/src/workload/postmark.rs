@@ -1,5 +1,6 @@
-//! `postmark`: the benchmark PostMark 1.5 (Katcher, Network Appliance, 1997 to 2001), a mail
-//! server's small files.
+//! `postmark`: the benchmark PostMark 1.5, a mail server's small files.
+//!
+//! Katcher, Network Appliance, 1997 to 2001.
 //!
 //! Its rules: `files` files are made, each of a size drawn evenly from 500 to 10,000 bytes (9.77
 //! KiB). A transaction reads a file or appends to one, 5 to 5, then makes a file or deletes one, 5

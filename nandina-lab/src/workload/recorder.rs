@@ -26,8 +26,9 @@ pub struct Counts {
     pub deletions: u64,
 }
 
-/// Operations of a workload, at most: four times those of the largest in the paper, and some
-/// gigabyte of memory.
+/// The most operations of a workload.
+///
+/// They are four times those of the largest in the paper, and take some gigabyte of memory.
 const OPERATIONS_MAX: u64 = 20_000_000;
 
 /// Work in the making.
@@ -35,7 +36,9 @@ pub struct Recorder {
     rows: HashMap<Key, u32>,
     keys: Vec<u8>,
     values: Vec<u8>,
-    /// For each row, whether its item exists, and whether its record is at the other address.
+    /// For each row, whether its item exists, and whether its record moved.
+    ///
+    /// A moved record is at the other address.
     present: Vec<(bool, bool)>,
     random: ChaCha8Rng,
     phases: Vec<Phase>,
@@ -142,7 +145,9 @@ impl Recorder {
         self.push(Operation::Delete(row));
     }
 
-    /// Returns the work and its counts; an error if it has more than 20,000,000 operations.
+    /// Returns the work and its counts.
+    ///
+    /// More than 20,000,000 operations are an error.
     pub fn finish(mut self) -> Result<(Work, Counts), LabError> {
         if self.is_full() {
             return Err(LabError(format!(

@@ -1,5 +1,6 @@
-//! The μ-Tree paper's model (section 4) against real trees of both systems, grown by random
-//! insertion.
+//! The μ-Tree paper's model (section 4) against real trees of both systems.
+//!
+//! The trees grow by random insertion.
 //!
 //! The difference: the model's nodes are full, real ones are between half and entirely full. So
 //! with the real capacity of a page as *f*, a real tree has 1 to 2 times the model's leaves, about
@@ -74,7 +75,9 @@ fn heights_agree(tree: Tree, sizes: &[u32], grown: &[Statistics]) {
     assert!(as_modelled * 2 > sizes.len(), "{tree:?}: {as_modelled} of {} heights", sizes.len());
 }
 
-/// Compares real leaves with the model's, at each size and over all sizes after the first four.
+/// Compares real leaves with the model's.
+///
+/// The comparison is at each size, and over all sizes after the first four.
 fn leaves_agree(tree: Tree, sizes: &[u32], leaves: &[u32], modelled: &[u64]) {
     let ratio: Vec<f64> =
         leaves.iter().zip(modelled).map(|(&real, &model)| f64::from(real) / model as f64).collect();

@@ -1,6 +1,8 @@
-//! Systems that are broken on purpose, and devices that make a healthy system behave so.
+//! Systems and devices that are broken on purpose.
 //!
-//! A suite that does not detect them detects no fault.
+//! A broken device makes a healthy system behave like a broken one.
+//!
+//! A suite that does not detect them detects no fault at all.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! A mount from a checkpoint finds the same index as a mount that reads every block.
+//! A mount from a checkpoint finds the same index as a mount without one.
 //!
 //! This holds after any cut, with failing blocks and with damaged checkpoints; and it reads less.
 

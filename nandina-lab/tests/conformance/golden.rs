@@ -9,6 +9,8 @@ use nandina::place::SYSTEMS;
 use nandina_lab::run::{Setup, run};
 use nandina_lab::work::Work;
 
+/// The table of exact chip operations.
+///
 /// Each line is `system device phase: reads programs erases`, for 20,000 random records of 4 + 4
 /// bytes, seed 7.
 #[test]

@@ -1,5 +1,7 @@
-//! Runs and swarms with hardships: unstable pages, a write buffer, other options at each opening, a
-//! format over the index, errors of the device.
+//! Runs and swarms with hardships.
+//!
+//! These are unstable pages, a write buffer, other options at each opening, a format over the
+//! index, and errors of the device.
 
 use nandina::place::SYSTEMS;
 use nandina_lab::torture::{CutRun, Hardships, Mode, Shares, Torture, torture_shares};

@@ -1,4 +1,4 @@
-//! The trial's support: a device that counts its calls, a bad block, one line for each outcome.
+//! The trial's support: a counting device, a bad block, a line for each outcome.
 //!
 //! It knows no system.
 

@@ -43,8 +43,9 @@ struct BlockFields {
     next_in_order: u32,
     bad: bool,
     failing: bool,
-    /// Programs of each page since the erase, in runs of equal numbers; 255: it must be erased
-    /// first.
+    /// Programs of each page since the erase, in runs of equal numbers.
+    ///
+    /// 255: the page must be erased first.
     programs: Vec<Run<u8>>,
     /// Whether each page is stored in the file, in runs of equal values.
     written: Vec<Run<bool>>,

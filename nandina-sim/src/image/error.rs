@@ -1,5 +1,7 @@
-//! Why a chip could not be read from a file or written to one: which file, what is wrong with it,
-//! and what was expected. Nothing here reads or writes.
+//! Why a chip could not be read from a file or written to one.
+//!
+//! An error has the file, what is wrong with it, and what was expected. Nothing here reads or
+//! writes.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,6 @@
-//! The lock of an image: one program at a time may change it, from opening to closing.
+//! The lock of an image: only one program at a time may change it.
+//!
+//! It is held from opening to closing.
 //!
 //! The lock is on the file itself, so no other file is left behind, and the operating system drops
 //! it when a program dies. Programs that only read take no lock: a file is replaced as a whole, so
@@ -19,7 +21,9 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock on the image at `path`, or fails at once if another program has it.
+    /// Takes the lock on the image at `path`.
+    ///
+    /// It fails at once if another program has the lock.
     pub fn take(path: &Path) -> Result<Self, ImageError> {
         let failed = |error| ImageErrorKind::Io(error).of(path);
         loop {

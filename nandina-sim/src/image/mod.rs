@@ -114,7 +114,9 @@ impl Image {
         Ok(Self { labels: Labels::new(), chip, path, stands: Stands::Nothing })
     }
 
-    /// Opens the image at `path` for changing it, and locks it until it is closed or dropped.
+    /// Opens the image at `path` for changing it.
+    ///
+    /// The image is locked until it is closed or dropped.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ImageError> {
         let path = path.as_ref();
         let mut lock = Lock::take(path)?;

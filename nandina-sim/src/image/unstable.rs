@@ -23,7 +23,7 @@ impl From<&Unstable> for UnstableFields {
 }
 
 impl UnstableFields {
-    /// Returns the page, or `None` if its states do not have the length of this chip's pages.
+    /// Returns the page, or `None` if its states do not fit this chip's pages.
     pub fn into_unstable(self, geometry: &Geometry) -> Option<Unstable> {
         let length = geometry.page_bytes as usize + geometry.spare_bytes as usize;
         let (old, new) = (bytes(&self.old, length)?, bytes(&self.new, length)?);

@@ -12,8 +12,9 @@ use proptest::prelude::*;
 
 pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Areas and records that cover both sizes of a tag, whole and broken bytes of valid bits, and few
-/// slots.
+/// Areas and records that cover both sizes of a tag.
+///
+/// They also cover whole and broken bytes of valid bits, and few slots.
 pub const FORMS: [(usize, usize, usize); 7] =
     [(40, 2, 1), (64, 1, 0), (120, 4, 12), (216, 2, 4), (330, 8, 30), (472, 4, 4), (2200, 1, 2)];
 

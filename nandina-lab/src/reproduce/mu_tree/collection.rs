@@ -13,7 +13,9 @@ use crate::reproduce::{Experiment, Row};
 use crate::run::{Setup, SystemCost, SystemRun};
 use crate::work::Work;
 
-/// Runs of both systems beside Table 5's own, which chooses the block with the fewest valid pages.
+/// Runs of both systems beside Table 5's own.
+///
+/// That one chooses the block with the fewest valid pages.
 pub const RUNS: u64 = OTHERS.len() as u64;
 
 const OTHERS: [(&str, Victims); 3] = [

@@ -1,4 +1,4 @@
-//! Table 3 and Figure 7: the results of the paper's model (section 4), without a run.
+//! Table 3 and Figure 7: the paper's model (section 4), without a run.
 
 use nandina::flash::profile::MLC;
 

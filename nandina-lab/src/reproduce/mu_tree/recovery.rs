@@ -13,7 +13,7 @@ use crate::LabError;
 use crate::reproduce::figure::{Content, Figure, Series};
 use crate::reproduce::{Experiment, Row};
 
-/// Bytes of a value: at most ten records in a page, so that a tree soon spans the chip.
+/// Bytes of a value: at most ten records fill a page, so a tree soon spans the chip.
 const VALUE_BYTES: usize = 400;
 
 /// Blocks opened from one checkpoint to the next.
@@ -43,7 +43,9 @@ fn records(blocks: u32) -> u64 {
 
 /// The reads of mounts of one index.
 struct Mounts {
-    /// Pages programmed since the last checkpoint or since the index was filled, and the reads.
+    /// Points of pages programmed and mount reads.
+    ///
+    /// The pages are those since the last checkpoint or since the index was filled.
     points: Vec<(f64, f64)>,
 }
 

@@ -1,4 +1,6 @@
-//! Table 5: one million random records on 64 MB of MLC NAND, with caches of four sizes.
+//! Table 5: one million random records on MLC NAND, with caches of four sizes.
+//!
+//! The chip has 64 MB.
 //!
 //! Records are 4-byte keys and 4-byte pointers. Then come ten thousand retrievals, deletions and
 //! insertions each (section 6.1). The same work also runs on other chips.
@@ -16,8 +18,9 @@ use crate::work::{Operation, Phase, Work};
 /// Runs of both systems: caches, moves together, other chips.
 pub const RUNS: u64 = 4 + 1 + 2;
 
-/// For wandering, then μ-Tree: reads, programs and milliseconds of a retrieval, an insertion and a
-/// deletion.
+/// Cells for wandering, then μ-Tree.
+///
+/// Each has reads, programs and milliseconds of a retrieval, an insertion and a deletion.
 type Cells = [[[f64; 3]; 3]; 2];
 
 /// Table 5, by the size of the caches.

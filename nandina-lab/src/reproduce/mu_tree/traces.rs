@@ -44,14 +44,16 @@ impl Pair<'_> {
         100.0 * (1.0 - mu / wandering)
     }
 
-    /// By how much the wandering tree takes longer than μ-Tree, in per cent of μ-Tree's time.
+    /// The wandering tree's extra time, in per cent of μ-Tree's time.
     fn longer(&self) -> f64 {
         let [wandering, mu] = [0, 1].map(|system| self.costs[system].seconds.total());
         100.0 * (wandering / mu - 1.0)
     }
 }
 
-/// The counts of our workloads beside the paper's; those of a scaled-down run alone.
+/// The counts of our workloads beside the paper's.
+///
+/// Those of a scaled-down run stand alone.
 pub fn table_4(workloads: &[Workload], quick: bool) -> Experiment {
     let mut rows = Vec::new();
     for workload in workloads {

@@ -45,7 +45,7 @@ impl Memory {
         Self { buffers: pages, cached: 0 }
     }
 
-    /// The paper's *M* as three page buffers, which is the least, and a read cache of the rest.
+    /// The paper's *M* as three page buffers, the least, and a read cache of the rest.
     pub const fn cached(pages: usize) -> Self {
         Self { buffers: 3, cached: pages - 3 }
     }

@@ -114,8 +114,9 @@ impl Steps {
     }
 }
 
-/// Inserts the rows of `work` in steps of `step` rows into the system named `system`, then looks
-/// each up.
+/// Inserts the rows of `work` in steps of `step` rows, then looks each up.
+///
+/// `system` is the key of the system.
 pub fn run(
     system: &str,
     profile: Profile,

@@ -43,7 +43,9 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     cases
 }
 
-/// A line of both figures: by the paper's *M*, the better memory, an insertion and a query.
+/// A line of both figures.
+///
+/// Each point has the paper's *M*, the better memory, an insertion and a query.
 struct Line {
     system: &'static str,
     series: Kind,
@@ -70,7 +72,7 @@ impl Line {
         format!("{} {}{log}", self.system, self.series.name())
     }
 
-    /// By how many per cent the throughput of an operation rises from each *M* to the largest.
+    /// The gain in throughput from each *M* to the largest, in per cent.
     fn gain(&self, of: fn(&(usize, Memory, Mean, Mean)) -> f64) -> Option<f64> {
         let [first, .., last] = &self.points[..] else { return None };
         Some((of(last) / of(first) - 1.0) * 100.0)

@@ -70,14 +70,16 @@ impl Scale {
     };
 }
 
-/// The paper's SD card and DataFlash of the 32-bit board, with as many pages as the bits of its 251
-/// bytes.
+/// The paper's SD card and DataFlash of the 32-bit board.
+///
+/// They have as many pages as there are bits in its 251 bytes.
 fn board_32() -> [Profile; 2] {
     [SD.with_blocks(32), DATAFLASH.with_blocks(251)]
 }
 
-/// The paper's SD card and NAND of the 16-bit board, with as many pages as the bits of its 127
-/// bytes, and the 8 more that make whole blocks.
+/// The paper's SD card and NAND of the 16-bit board.
+///
+/// They have as many pages as there are bits in its 127 bytes, and 8 more that make whole blocks.
 fn board_16() -> [Profile; 2] {
     [SD_2K.with_blocks(16), NAND_2K.with_blocks(16)]
 }

@@ -1,5 +1,7 @@
-//! Chip operations beside those of the published C code of the paper's authors, measured by running
-//! it: 10,000 random records of 16 bytes, pages of 512 bytes, three page buffers.
+//! Chip operations beside those of the published C code of the paper's authors.
+//!
+//! That code was run and measured: 10,000 random records of 16 bytes, pages of 512 bytes, three
+//! page buffers.
 
 use nandina::flash::Profile;
 use nandina::flash::profile::{DATAFLASH, SD};
@@ -23,7 +25,7 @@ const INSERTS: [(&str, [(f64, f64); 3]); 3] = [
 const LOOKUP: f64 = 2.00;
 const SCAN: f64 = 11.2;
 
-/// Overwrites of an insertion without a write buffer, of those systems that overwrite.
+/// Overwrites of an insertion without a write buffer, of systems that overwrite.
 const OVERWRITES: f64 = 1.00;
 
 /// The chips at full size: the code's figures include no cost of collection.

@@ -1,4 +1,4 @@
-//! Section 5: the RAM that VMTree takes on the paper's two boards, part by part, beside ours.
+//! Section 5: the RAM of VMTree on the paper's two boards, by part, beside ours.
 //!
 //! Parts of the buffer come from `ram_needed`. The struct is that of the machine this runs on; that
 //! of a 32-bit board is in `firmware/golden.txt`, which a run in an emulator wrote.
@@ -15,7 +15,9 @@ use crate::reproduce::{Experiment, Row};
 /// The figures of the emulated boards, from `cargo xtask firmware`.
 const GOLDEN: &str = include_str!("../../../../firmware/golden.txt");
 
-/// The paper's parts in bytes: page buffers, state variables, bit vector, table; and their sum.
+/// The paper's parts in bytes, and their sum.
+///
+/// They are page buffers, state variables, bit vector and table.
 struct Paper {
     buffers: f64,
     state: f64,

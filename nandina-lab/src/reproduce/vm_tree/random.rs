@@ -1,4 +1,4 @@
-//! Section 5.1: ten thousand random records of 16 bytes are inserted, then looked up.
+//! Section 5.1: inserts and lookups of ten thousand random records of 16 bytes.
 //!
 //! Figure 6 is on the 32-bit board, Figure 7 on the 16-bit board.
 
@@ -33,7 +33,9 @@ fn figure_7_cases() -> Vec<Case> {
     [0, 1].into_iter().flat_map(case).collect()
 }
 
-/// The DataFlash, if it erased a block page by page as slowly as in an erase-then-write.
+/// The DataFlash, if it erased a block page by page.
+///
+/// Each page would take as long as in an erase-then-write.
 fn erased_by_page() -> Profile {
     let [_, mut chip] = board_32();
     chip.timing.erase_ns = u64::from(chip.geometry.pages_per_block) * chip.timing.rewrite_extra_ns;

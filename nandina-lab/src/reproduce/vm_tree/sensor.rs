@@ -1,4 +1,4 @@
-//! Section 5.2: an index over the values of a sensor series, with entries of 8 bytes.
+//! Section 5.2: an index over the values of a sensor series, 8 bytes an entry.
 //!
 //! Figure 8 is on the 32-bit board, Figure 9 on the 16-bit board. The paper's health data is not
 //! available; the series with the most duplicates replaces it.
@@ -19,7 +19,9 @@ const LOGS: [usize; 2] = [0, 1];
 /// The paper's figure is of temperature; it says that others behave alike.
 const FIGURE_8: [Kind; 3] = [Kind::Temperature, Kind::MinuteTemperature, Kind::Wind];
 
-/// Temperature, and the series with the most duplicates in place of the paper's health data.
+/// Temperature, and a replacement of the paper's health data.
+///
+/// It is the series with the most duplicates.
 const FIGURE_9: [Kind; 3] = [Kind::Temperature, Kind::MinuteTemperature, Kind::Wind];
 
 fn figure_8_cases() -> Vec<Case> {

@@ -1,4 +1,4 @@
-//! The data sets: random records, and sensor series as entries of a secondary index.
+//! The data sets: random records, and sensor series as a secondary index.
 //!
 //! The series are those of the folder `data` of EmbedDB (<https://github.com/ubco-db/EmbedDB>). A
 //! missing file is a reason to skip, not an error.
@@ -94,8 +94,10 @@ impl Kind {
 pub struct Series {
     /// Which it is.
     pub kind: Kind,
-    /// Inserts of all rows in order, as many queries in that order, and scans of a hundred records;
-    /// or why there are none.
+    /// The work, or why there is none.
+    ///
+    /// It has inserts of all rows in order, as many queries in that order, and scans of a hundred
+    /// records.
     pub work: Result<Work, String>,
 }
 

@@ -12,11 +12,14 @@ use crate::torture::cuts::Done;
 use crate::torture::oracle::{Change, Model, Pending, Unknown, contents, key, text, value};
 use crate::torture::{CutPoint, CutRun, Device};
 
-/// Changes after a first cut that the second one may hit, and after an error of the device in the
-/// same session.
+/// Changes after a first cut that the second one may hit.
+///
+/// The same number follows an error of the device in a session.
 pub const CHANGES_BETWEEN: usize = 2;
 
-/// Changes in a row without idle steps, and then as many with an idle step after each.
+/// Changes in a row without idle steps.
+///
+/// As many follow with an idle step after each.
 const CHANGES_ALIKE: usize = 20;
 
 /// Changes from one requested checkpoint to the next.
@@ -73,7 +76,9 @@ pub struct Life {
     pub state: State,
     pub options: Options,
     pub random: ChaCha8Rng,
-    /// Whether a cut or an error has happened: until then the options stay those of the run.
+    /// Whether a cut or an error has happened.
+    ///
+    /// Until then the options stay those of the run.
     pub was_stopped: bool,
     /// Number of acts done so far.
     first: usize,
@@ -179,7 +184,7 @@ impl Life {
         }
     }
 
-    /// Checks, after an error of the device, that the index holds the old or the new state.
+    /// After an error of the device, checks that the state is the old or the new one.
     ///
     /// The same index must hold the same state from then on.
     fn see_again<D: Device, S: Placement>(

@@ -58,7 +58,9 @@ impl<D: Device> Runner<D> {
         life.options
     }
 
-    /// Opens the index or formats the chip, and does at most `count` acts, until power fails.
+    /// Opens the index or formats the chip, and does up to `count` acts.
+    ///
+    /// It ends early when power fails.
     fn session<S: Placement>(&mut self, count: usize) -> Result<(), End> {
         self.device.chip_mut().limit_operations(Some(OPERATIONS_MAX));
         let mut left = count;
@@ -97,7 +99,9 @@ impl<D: Device> Runner<D> {
         }
     }
 
-    /// Compares the chip with the permitted states, on clones whose torn pages read differently.
+    /// Compares the chip with the permitted states.
+    ///
+    /// It uses clones whose torn pages read differently.
     fn examine<S: Placement>(&self) -> Result<(), String> {
         // Stable pages read the same each time.
         let readings = if self.life.run.hardships.unstable { READINGS } else { 1 };
