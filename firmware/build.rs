@@ -30,7 +30,7 @@ fn main() {
     let out = env::var("OUT_DIR").unwrap();
     let key = env::var("NANDINA_SYSTEM").unwrap_or_else(|_| "mu".to_owned());
     let Some(path) = visit(&key, TypeName) else { panic!("no system is named {key}") };
-    // `nandina::place::file::Type` is public as `nandina::place::Type`; a parameter stays as it is.
+    // `nandina::place::file::Type` is public as `nandina::place::Type`; a parameter is kept.
     let name_at = path.split('<').next().unwrap().rfind("::").unwrap() + 2;
     let system = format!(
         "/// The system of this image.\npub type System = nandina::place::{};\n",

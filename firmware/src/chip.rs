@@ -1,6 +1,7 @@
-//! A simulated chip, small enough for a microcontroller: it checks the media contract and keeps its
-//! pages in a file of the host. It never lets a broken rule pass: the operation fails and nothing
-//! is changed.
+//! A simulated chip, small enough for a microcontroller.
+//!
+//! It checks the media contract and keeps its pages in a file of the host. An operation that breaks
+//! a rule fails and changes no byte.
 
 use nandina::flash::{
     BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, Needs, PageNumber, Pairing,
@@ -9,7 +10,7 @@ use nandina::flash::{
 
 use crate::{host::File, measure};
 
-/// Small-page NAND, 2,016 pages, of which 2,000 are spoken of.
+/// Small-page NAND of 2,016 pages: 2,000, rounded up to whole blocks.
 pub const GEOMETRY: Geometry =
     Geometry { page_bytes: 512, spare_bytes: 0, pages_per_block: 32, blocks: 63 };
 
@@ -30,7 +31,7 @@ pub enum Refusal {
     Size,
     /// Rule 5: there is no such page or block.
     Bounds,
-    /// Rule 14: the chip cannot.
+    /// Rule 14: the chip cannot replace pages.
     Rewrite,
     /// Rule 15: the chip cannot, or the page was not programmed before.
     Overwrite,
@@ -59,13 +60,13 @@ pub struct Counts {
     pub erases: u32,
 }
 
-/// The chip. It can what its system needs and no more.
+/// The chip. It has the capabilities that its system needs and no more.
 pub struct Chip<'c> {
     file: File,
     needs: Needs,
     /// Programs of each page since its block was erased. An erased page is not in the file.
     programs: &'c mut [u8; PAGES],
-    /// To compare with what a page holds.
+    /// Room to compare with the content of a page.
     held: &'c mut [u8; PAGE_BYTES],
     counts: Counts,
 }
@@ -90,7 +91,7 @@ impl Default for ChipRam {
 }
 
 impl<'c> Chip<'c> {
-    /// An erased chip that can what `needs` asks for, with its pages in `file`.
+    /// Makes an erased chip with the capabilities in `needs`, and its pages in `file`.
     pub fn new(file: File, needs: Needs, ram: &'c mut ChipRam) -> Self {
         ram.programs.fill(0);
         let ChipRam { programs, held } = ram;
@@ -108,7 +109,7 @@ impl<'c> Chip<'c> {
         self.counts
     }
 
-    /// The place of `page` in what the chip keeps, if the operation moves one whole page of it.
+    /// The index of `page`, if the operation moves one whole page.
     fn place(page: PageNumber, main: usize, spare: usize) -> Result<usize, Refusal> {
         if page.0 >= GEOMETRY.pages() {
             Err(Refusal::Bounds)
@@ -135,7 +136,9 @@ impl<'c> Chip<'c> {
         Ok(())
     }
 
-    /// Programs that a page takes between erases: any number where records are appended, as on NOR.
+    /// Programs that a page permits between erases.
+    ///
+    /// Any number where records are appended, as on NOR.
     fn allowed(&self) -> Option<u8> {
         (!self.needs.overwrite).then_some(self.needs.programs_per_page)
     }
@@ -212,8 +215,7 @@ impl<'c> Chip<'c> {
     }
 }
 
-/// What the driver does is no work of the index: the instructions between enter and leave are not
-/// counted.
+/// Runs the body as the driver's work, whose instructions are not the index's.
 macro_rules! driver {
     ($work:expr) => {{
         measure::enter_driver();

@@ -1,5 +1,8 @@
-//! The way to the host by semihosting: a file that holds the pages of the chip, and lines of text.
-//! The index never sees it. Unsafe code is here because a call to the host hands over addresses.
+//! Communication with the host by semihosting.
+//!
+//! There is a file for the chip's pages, and a report in lines of text.
+//!
+//! The index never sees it. Unsafe code is here because a call to the host passes addresses.
 
 use core::fmt::{Display, Write};
 
@@ -11,8 +14,7 @@ pub struct File {
 }
 
 impl File {
-    /// Makes the file, empty, in the folder in which the emulator runs. `name` ends with a zero
-    /// byte.
+    /// Creates an empty file in the emulator's folder. `name` ends with a zero byte.
     pub fn create(name: &[u8]) -> Option<Self> {
         assert!(name.last() == Some(&0));
         let mode = nr::open::RW_TRUNC_BINARY;
@@ -27,31 +29,32 @@ impl File {
         unsafe { syscall!(SEEK, self.handle, offset) == 0 }
     }
 
-    /// Fills `bytes` from `offset` on. Answers whether it could.
+    /// Fills `bytes` from `offset` on. Returns whether it could.
     pub fn read(&self, offset: u32, bytes: &mut [u8]) -> bool {
-        // SAFETY: the host writes at most `bytes.len()` bytes there. It answers how many are
+        // SAFETY: the host writes at most `bytes.len()` bytes there. It returns how many are
         // missing.
         self.seek(offset)
             && unsafe { syscall!(READ, self.handle, bytes.as_mut_ptr(), bytes.len()) == 0 }
     }
 
-    /// Writes `bytes` from `offset` on, and zeros before them where the file ends earlier. Answers
-    /// whether it could.
+    /// Writes `bytes` from `offset` on. Returns whether it could.
+    ///
+    /// Where the file ends earlier, zeros fill the gap.
     pub fn write(&self, offset: u32, bytes: &[u8]) -> bool {
-        // SAFETY: the host reads `bytes.len()` bytes from there. It answers how many it has not
+        // SAFETY: the host reads `bytes.len()` bytes from there. It returns how many it has not
         // written.
         self.seek(offset)
             && unsafe { syscall!(WRITE, self.handle, bytes.as_ptr(), bytes.len()) == 0 }
     }
 }
 
-/// Lines for the program that runs the emulator: a name and what it is.
+/// Lines for the program that runs the emulator: a name and its value.
 pub struct Report {
     out: hio::HostStream,
 }
 
 impl Report {
-    /// Opens the output of the emulator, once: each opening takes a handle of the host.
+    /// Opens the output of the emulator. Call it once: each call takes a handle of the host.
     pub fn open() -> Option<Self> {
         hio::hstdout().ok().map(|out| Self { out })
     }

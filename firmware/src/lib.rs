@@ -1,5 +1,6 @@
-//! What the images share: the simulated chip, the way to the host, the measuring, and the work.
-//! Nothing here names a system: `build.rs` chooses one for each image.
+//! Shared by the images: the chip, the link to the host, the measuring, and the work.
+//!
+//! No system is named here: `build.rs` chooses one for each image.
 #![no_std]
 
 pub mod chip;

@@ -1,6 +1,9 @@
-//! Measures calls of the index: the deepest stack, and instructions without those of the driver.
-//! Nothing that measures is counted itself. Unsafe code is here because a stack is painted and
-//! marks stand in assembler.
+//! Measures the deepest stack and the instructions of calls of the index.
+//!
+//! The driver's instructions are left out.
+//!
+//! The measuring itself is not counted. Unsafe code is here because a stack is painted and marks
+//! are in assembler.
 //!
 //! Instructions are counted twice: exactly by a plugin of the emulator (`count.c`), which watches
 //! for the marks; and by the system timer, which follows instructions if the emulator runs with
@@ -14,23 +17,23 @@ use cortex_m::register::msp;
 
 use crate::host::Report;
 
-/// Bytes of stack that are painted below each call; a call that needs more is reported with all of
-/// them.
+/// Bytes of stack that are painted below each call.
+///
+/// A call that needs more is reported with all of them.
 const WINDOW_BYTES: usize = 6 << 10;
 
 const PAINT: u32 = 0xC5C5_C5C5;
 
-/// The system timer counts down through so many bits.
+/// The largest value of the system timer, which counts down: 24 bits.
 const TICKS: u32 = 0x00FF_FFFF;
 
-/// Instructions of the loop that says how many the timer sees in a tick.
+/// Instructions of the loop that calibrates the timer.
 const CALIBRATION: u32 = 20_000;
 
-/// Makes functions that do nothing, so that a plugin sees when they are reached, and the list of
-/// them.
+/// Makes empty functions for a plugin to see, and their list.
 macro_rules! marks {
     ($($kind:ident $mark:ident $name:literal),+ $(,)?) => {
-        /// What is measured.
+        /// The kinds of calls that are measured.
         #[derive(Clone, Copy, PartialEq, Eq)]
         pub enum Kind {
             $(#[doc = $name] $kind),+
@@ -94,10 +97,10 @@ global_asm!(mark!(mark_end));
 global_asm!(mark!(mark_enter));
 global_asm!(mark!(mark_leave));
 
-/// Ticks of the timer that the index took since the call began, until the driver was entered last.
+/// Timer ticks of the index from the start of the call to the last driver entry.
 static INDEX_TICKS: AtomicU32 = AtomicU32::new(0);
 
-/// The timer when the index went on last.
+/// The timer when the index last resumed.
 static SINCE: AtomicU32 = AtomicU32::new(0);
 
 /// Ticks from `since` until now; there were fewer than 2^24.
@@ -105,15 +108,16 @@ fn ticks_since(since: u32) -> u32 {
     since.wrapping_sub(SYST::get_current()) & TICKS
 }
 
-/// The index pauses: what it took since it went on last is added. A call may be longer than the
-/// timer counts.
+/// Pauses the index: adds its ticks since it last resumed.
+///
+/// A call may be longer than the timer counts.
 #[inline(always)]
 fn pause() {
     let ticks = INDEX_TICKS.load(Ordering::Relaxed) + ticks_since(SINCE.load(Ordering::Relaxed));
     INDEX_TICKS.store(ticks, Ordering::Relaxed);
 }
 
-/// The index has called the driver.
+/// Called when the index enters the driver.
 #[inline(always)]
 pub fn enter_driver() {
     // SAFETY: the function returns at once and changes nothing.
@@ -121,7 +125,7 @@ pub fn enter_driver() {
     pause();
 }
 
-/// The driver returns to the index.
+/// Called when the driver returns to the index.
 #[inline(always)]
 pub fn leave_driver() {
     SINCE.store(SYST::get_current(), Ordering::Relaxed);
@@ -129,7 +133,7 @@ pub fn leave_driver() {
     unsafe { mark_leave() };
 }
 
-/// What was measured of one kind of calls.
+/// The measurements of one kind of calls.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     calls: u32,
@@ -137,14 +141,14 @@ struct Sum {
     stack_bytes: usize,
 }
 
-/// What was measured.
+/// The measurements of all kinds.
 pub struct Meter {
     sums: [Sum; KINDS.len()],
     calibration_ticks: u32,
 }
 
 impl Meter {
-    /// Starts the timer and asks it how long it takes an instruction to be.
+    /// Starts the timer and calibrates it.
     pub fn start() -> Option<Self> {
         let mut timer = Peripherals::take()?.SYST;
         timer.set_clock_source(SystClkSource::Core);
@@ -152,13 +156,13 @@ impl Meter {
         timer.clear_current();
         timer.enable_counter();
         let begin = SYST::get_current();
-        // SAFETY: it counts a register down. Two instructions each time.
+        // SAFETY: the loop counts a register down, with two instructions each time.
         unsafe { asm!("2: subs {n}, #1", "bne 2b", n = inout(reg) CALIBRATION / 2 => _) };
         let calibration_ticks = ticks_since(begin);
         Some(Self { sums: [Sum::default(); KINDS.len()], calibration_ticks })
     }
 
-    /// Does `work`, a call of `kind`, and measures it.
+    /// Runs `work`, a call of `kind`, and measures it.
     pub fn call<R>(&mut self, kind: Kind, work: impl FnOnce() -> R) -> R {
         let top = msp::read() as usize;
         paint(top);
@@ -176,7 +180,7 @@ impl Meter {
         answer
     }
 
-    /// Forgets the instructions, not the stack: another work begins.
+    /// Forgets the instructions but not the stack, for another work.
     pub fn restart(&mut self) {
         // SAFETY: the function returns at once and changes nothing.
         unsafe { mark_restart() };
@@ -186,7 +190,7 @@ impl Meter {
         self.call(Kind::Nothing, || ());
     }
 
-    /// Prints all that was measured.
+    /// Prints all measurements.
     pub fn report(&self, report: &mut Report) {
         report.tell("calibration_instructions", CALIBRATION);
         report.tell("calibration_ticks", self.calibration_ticks);
@@ -200,20 +204,20 @@ impl Meter {
     }
 }
 
-/// Does `work` in a frame of its own, so that nothing of it stands in the frame of who measures.
+/// Runs `work` in a stack frame of its own, apart from the caller's.
 #[inline(never)]
 fn apart<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Paints the window below `top`, but for the frame of this function.
+/// Paints the window below `top`, except the stack frame of this function.
 #[inline(never)]
 fn paint(top: usize) {
     let end = msp::read() as usize - 32;
     let mut word = (top - WINDOW_BYTES) as *mut u32;
     while (word as usize) < end {
-        // SAFETY: below the stack pointer nobody keeps anything; `main` has checked that the window
-        // is free.
+        // SAFETY: there is no data below the stack pointer; `main` has checked that the window is
+        // free.
         unsafe { word.write_volatile(PAINT) };
         word = word.wrapping_add(1);
     }
@@ -230,7 +234,7 @@ fn used(top: usize) -> usize {
     top - word as usize
 }
 
-/// Whether so much stack is free that the window can be painted.
+/// Whether enough stack is free to paint the window.
 pub fn window_is_free() -> bool {
     unsafe extern "C" {
         static __sheap: u32;

@@ -1,4 +1,6 @@
-//! Keys and values of the work, made from numbers: nothing is stored to check against.
+//! Keys and values of the work, computed from numbers.
+//!
+//! So checking needs no storage.
 
 use nandina::key;
 
@@ -8,8 +10,9 @@ pub const KEY_BYTES: usize = 4;
 /// Bytes of a value.
 pub const VALUE_BYTES: usize = 12;
 
-/// A small generator of numbers (xorshift, Marsaglia 2003); it never repeats within 2^32 - 1 of
-/// them.
+/// A small random number generator (xorshift, Marsaglia 2003).
+///
+/// It never repeats within 2^32 - 1 numbers.
 pub struct Random(u32);
 
 impl Random {

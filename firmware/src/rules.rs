@@ -1,12 +1,13 @@
-//! Shows that the chip refuses what breaks a rule of the media contract, before an index is trusted
-//! to it. A chip that lets everything pass would show nothing.
+//! Shows that the chip refuses operations that break a rule of the media contract.
+//!
+//! A chip that accepts everything would show no fault of an index.
 
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 
 use crate::chip::{Chip, GEOMETRY, Refusal};
 use crate::smoke::{Failure, demand};
 
-/// Breaks each rule on a chip as new, and leaves it as new. `page` is room for one.
+/// Breaks each rule on a new chip, and leaves it as new. `page` is a page buffer.
 pub fn test(chip: &mut Chip<'_>, page: &mut [u8]) -> Result<(), Failure> {
     let (low, high, beyond) = (PageNumber(2), PageNumber(3), PageNumber(GEOMETRY.pages()));
     let allowed = chip.capabilities();

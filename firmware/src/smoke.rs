@@ -1,5 +1,8 @@
-//! The conformance smoke test: a small life of an index, compared with what it must be at each
-//! step. It measures nothing but the stack, and never prints.
+//! The conformance smoke test: a small life of an index.
+//!
+//! Each step is compared with a model.
+//!
+//! It measures only the stack, and never prints.
 
 use nandina::key;
 
@@ -11,13 +14,13 @@ use crate::work::OPTIONS;
 
 const RECORDS: usize = 200;
 
-/// What the index must hold: the version of the value of each rank, 0 for no record.
+/// The model: the version of the value of each rank, 0 for no record.
 type Model = [u8; RECORDS];
 
-/// What went wrong.
+/// A description of what went wrong.
 pub type Failure = &'static str;
 
-/// Fails with `what` unless it holds.
+/// Returns the failure `what` unless `holds`.
 pub fn demand(holds: bool, what: Failure) -> Result<(), Failure> {
     if holds { Ok(()) } else { Err(what) }
 }
@@ -26,7 +29,7 @@ fn failed<E>(what: Failure) -> impl Fn(E) -> Failure {
     move |_| what
 }
 
-/// Lives that life.
+/// Runs the test.
 #[inline(never)]
 pub fn test(chip: &mut Chip<'_>, ram: &mut [u8], meter: &mut Meter) -> Result<(), Failure> {
     let mut model: Model = [0; RECORDS];
@@ -88,8 +91,9 @@ fn take(
     Ok(())
 }
 
-/// Demands that the index holds what the model does, however it is asked, and that its check finds
-/// nothing.
+/// Checks that the index equals the model by every kind of call.
+///
+/// The index's own check must pass as well.
 fn verify(index: &mut Index<'_, '_>, model: &Model, meter: &mut Meter) -> Result<(), Failure> {
     let records = model.iter().filter(|&&version| version > 0).count();
     demand(index.len() as usize == records, "the number of records")?;
@@ -110,7 +114,7 @@ fn verify(index: &mut Index<'_, '_>, model: &Model, meter: &mut Meter) -> Result
     demand(violations == 0, "the check finds an invariant that does not hold")
 }
 
-/// Demands that a scan, up or down, gives the records of the ranks from `low` to below `high`.
+/// Checks that a scan, up or down, gives the ranks from `low` to below `high`.
 fn scan(
     index: &mut Index<'_, '_>,
     model: &Model,
@@ -121,7 +125,7 @@ fn scan(
     let (first, last) = (key_of(low as u32), key_of(high as u32 - 1));
     let bounds = &first[..]..=&last[..];
     let mut range = if down { index.range_down(bounds) } else { index.range(bounds) };
-    // Not moved out of the result, so that it stands on the stack once.
+    // Not moved out of the result, so that it is on the stack only once.
     let Ok(range) = &mut range else { return Err("range") };
     for step in 0..high - low {
         let rank = if down { high - 1 - step } else { low + step };

@@ -1,5 +1,8 @@
-//! The fixed work whose cost is reported: random inserts, then random lookups and short scans. The
-//! numbers are the same on every system of a board, and change only with the golden figures.
+//! The fixed work whose cost is reported.
+//!
+//! Random inserts come first, then random lookups and short scans.
+//!
+//! The numbers are the same on every system of a board, and change only with the golden figures.
 
 use nandina::place::Placement;
 use nandina::{Options, WriteError, key};
@@ -31,7 +34,7 @@ const SEED: u32 = 0x6E61_6E64;
 pub static OPTIONS: Options =
     Options { page_buffers: Some(PAGE_BUFFERS), ..Options::new(KEY_BYTES, VALUE_BYTES) };
 
-/// Prints what the index takes in RAM, and of what.
+/// Prints the RAM of the index, in total and by part.
 pub fn report_ram(report: &mut Report) -> usize {
     let ram_bytes = nandina::ram_needed::<System>(&GEOMETRY, &OPTIONS);
     let buffer_bytes = PAGE_BUFFERS * GEOMETRY.page_bytes as usize;
@@ -44,7 +47,7 @@ pub fn report_ram(report: &mut Report) -> usize {
     ram_bytes
 }
 
-/// Does the work on a chip as new.
+/// Does the work on a new chip.
 #[inline(never)]
 pub fn run(
     chip: &mut Chip<'_>,
@@ -78,7 +81,7 @@ pub fn run(
     Ok(())
 }
 
-/// Inserts until all are in or the system has no room. Answers how many are in.
+/// Inserts all records, or as many as fit. Returns how many are in.
 fn insert_all(
     index: &mut Index<'_, '_>,
     meter: &mut Meter,
@@ -116,9 +119,9 @@ fn look_up(index: &mut Index<'_, '_>, inserted: u32, meter: &mut Meter) -> Resul
     Ok(())
 }
 
-/// How many records a scan from `from` on gives, at most [`SCANNED`].
+/// Counts the records of a scan from `from` on, at most [`SCANNED`].
 fn scan(index: &mut Index<'_, '_>, from: &[u8]) -> Option<u32> {
-    // Not moved out of the result, so that it stands on the stack once.
+    // Not moved out of the result, so that it is on the stack only once.
     let mut range = index.range(from..);
     let range = range.as_mut().ok()?;
     let mut records = 0;
@@ -128,7 +131,7 @@ fn scan(index: &mut Index<'_, '_>, from: &[u8]) -> Option<u32> {
     Some(records)
 }
 
-/// Prints what the chip did since `before`, and remembers `now`.
+/// Prints the chip's operations since `before`, and sets `before` to `now`.
 fn tell_counts(report: &mut Report, kind: &str, before: &mut Counts, now: Counts) {
     report.tell_of("reads", kind, now.reads - before.reads);
     report.tell_of("programs", kind, now.programs - before.programs);

@@ -9,12 +9,12 @@ use nandina::{Validity, Victims};
 
 use crate::{compare, plan, torture};
 
-/// Reads a size within a range.
+/// Parses a size within a range.
 pub fn size(range: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(range)
 }
 
-/// Reads how garbage collection chooses a block.
+/// Parses how garbage collection chooses a block.
 pub fn victims(text: &str) -> Result<Victims, String> {
     let tracked = |blocks: &str| match blocks.parse() {
         Ok(blocks @ 1..=TRACKED_MAX) => Some(Victims::Tracked(blocks)),
@@ -28,7 +28,7 @@ pub fn victims(text: &str) -> Result<Victims, String> {
     .ok_or_else(|| format!("use fewest, cost-benefit, or tracked:N with 1 to {TRACKED_MAX} blocks"))
 }
 
-/// Reads what is remembered of which pages are valid.
+/// Parses how valid pages are tracked.
 pub fn validity(text: &str) -> Result<Validity, String> {
     match text {
         "marked" => Ok(Validity::Marked),
@@ -66,17 +66,19 @@ pub enum Command {
     },
     /// Runs a paper's experiments and prints its figures beside ours
     Reproduce(crate::reproduce::Reproduce),
-    /// Tells RAM, height and the most that each call can cost, for a chip and a number of records
+    /// Computes RAM, height and the most that each call can cost, for a chip and a number of
+    /// records
     Plan(plan::Arguments),
-    /// Cuts power at every point and lets chips fail in every way, and demands that nothing is lost
+    /// Cuts power at every point and lets chips fail in every way, and checks that no acknowledged
+    /// change is lost
     Torture(torture::Arguments),
     /// Keeps records in a chip image: a file that is a simulated chip
     #[command(subcommand)]
     Image(crate::image::Image),
-    /// Looks into a chip image, whatever it holds; writes nothing
+    /// Shows the content of a chip image, damaged or not; does not write it
     Inspect(crate::inspect::Inspect),
     /// Checks every invariant of the index in a chip image; exit code 1 if one does not hold
     Check(crate::check::Check),
-    /// Says how worn the chip of an image is, and how long it will last
+    /// Shows how worn the chip of an image is, and how long it will last
     Wear(crate::wear::Wear),
 }

@@ -1,5 +1,6 @@
-//! `nandina check`: the list of invariants that do not hold, and an exit code for scripts. Nothing
-//! is written.
+//! `nandina check`: the list of invariants that do not hold, and an exit code for scripts.
+//!
+//! It does not write the image.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

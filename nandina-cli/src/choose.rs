@@ -1,10 +1,10 @@
-//! Things that a user chooses by name. A name that is not known gets the list of those that are.
+//! Things that a user chooses by name. An unknown name is refused with the list of known ones.
 
 use nandina::flash::profile::{self, Profile};
 use nandina::place::SYSTEMS;
 use nandina_lab::LabError;
 
-/// The chip of this name.
+/// Returns the chip of this name.
 pub fn device(key: &str) -> Result<Profile, LabError> {
     profile::find(key).copied().ok_or_else(|| {
         let known: Vec<_> = profile::PROFILES.iter().map(|profile| profile.key).collect();
@@ -12,7 +12,7 @@ pub fn device(key: &str) -> Result<Profile, LabError> {
     })
 }
 
-/// The systems of these names; all of them if none is named.
+/// Returns the systems of these names; all of them if `keys` is empty.
 pub fn systems(keys: &[String]) -> Result<Vec<&'static str>, LabError> {
     let known: Vec<_> = SYSTEMS.iter().map(|system| system.key).collect();
     if keys.is_empty() {

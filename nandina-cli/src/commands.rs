@@ -1,4 +1,4 @@
-//! What each command does: from arguments to the lab and from its answer to the screen.
+//! Runs the commands: passes arguments to the lab and its results to the screen.
 
 use std::process::ExitCode;
 

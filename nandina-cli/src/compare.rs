@@ -1,5 +1,6 @@
-//! `nandina compare`: the same work on several systems, side by side. The work is random, a user's
-//! records, a paper's workload or a trace.
+//! `nandina compare`: the same work on several systems, side by side.
+//!
+//! The work is random, a user's records, a paper's workload or a trace.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +29,7 @@ pub struct Compare {
     /// Chip to simulate; `nandina devices` lists them
     #[arg(long, default_value = "mlc")]
     device: String,
-    /// Random records to put, 1 to 100,000,000; with --input, how many rows of it to use
+    /// Random records to insert, 1 to 100,000,000; with --input, how many rows of it to use
     /// [default: 100,000, or all rows]
     #[arg(long, conflicts_with_all = ["trace", "workload"],
         value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
@@ -94,7 +95,7 @@ enum Duplicates {
 /// Refuses sizes of keys and values, and a number of records, that no system can hold.
 type Fits<'f> = &'f dyn Fn((usize, usize), u32) -> Result<(), LabError>;
 
-/// Said of the work that has scans of one length.
+/// Description of work whose scans have one length.
 const SCANS: &str = "a scan reads 100 records";
 
 impl Compare {
@@ -104,7 +105,7 @@ impl Compare {
         let systems = systems(&self.systems)?;
         let options = self.settings.of(Options::new(1, 0));
         let setup = Setup { profile, options, ram_bytes: self.ram };
-        // What is certain not to fit is refused before it is made.
+        // Work that is certain not to fit is refused before it is made.
         let fits = |sizes, records| some_can_hold(&systems, &setup, sizes, records);
         let (mut work, description) = self.work(&fits)?;
         work.idle_steps = self.idle_steps;
@@ -118,7 +119,7 @@ impl Compare {
         if self.json { print_json(&comparison) } else { print(&tables::comparison(&comparison)) }
     }
 
-    /// Refuses options that the chosen work does not take: none is ignored.
+    /// Refuses options that do not apply to the chosen work: none is ignored.
     fn check_options(&self) -> Result<(), LabError> {
         let of_file = [
             ("--key", self.key.is_some()),
@@ -148,8 +149,9 @@ impl Compare {
         }
     }
 
-    /// The work and what it is, in words. `fits` refuses sizes and numbers of records that no
-    /// system can hold.
+    /// Makes the work and its description.
+    ///
+    /// `fits` refuses sizes and numbers of records that no system can hold.
     fn work(&self, fits: Fits<'_>) -> Result<(Work, String), LabError> {
         if let Some(path) = &self.trace {
             return traced(path, fits);
@@ -217,7 +219,7 @@ impl Compare {
             }
         }
         description += &format!("; {SCANS}");
-        // With row numbers every key is another.
+        // With row numbers all keys are different.
         fits((records.key_bytes, records.value_bytes), records.distinct_keys as u32)?;
         Ok((Work::from_records(&records, seed), description))
     }

@@ -18,7 +18,7 @@ const FONT: &str = "sans-serif";
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 640;
 const MIDDLE: i32 = WIDTH as i32 / 2;
-/// What text may take of the width.
+/// The width available to text.
 const ROOM: i32 = WIDTH as i32 - 32;
 /// The height of a line of labels.
 const LINE: i32 = 20;
@@ -28,7 +28,7 @@ const LEGEND_LINE: i32 = 24;
 const BOX: i32 = 22;
 const BETWEEN: i32 = 28;
 
-/// Makes the folder and the font ready.
+/// Creates the folder and loads the font.
 pub fn prepare(folder: &Path) -> std::result::Result<(), LabError> {
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
     prepare_font()
@@ -51,7 +51,7 @@ pub fn draw(folder: &Path, figure: &Figure) -> std::result::Result<(), LabError>
     let path = folder.join(format!("{}.png", figure.id));
     on(BitMapBackend::new(&path, (WIDTH, HEIGHT)).into_drawing_area(), figure)
         .map_err(|error| failed(&path, error))?;
-    // Whether its last bytes could be written is not reported.
+    // The library does not report whether the last bytes were written.
     let written = std::fs::read(&path).map_err(|error| failed(&path, error))?;
     if written.ends_with(b"IEND\xAE\x42\x60\x82") {
         Ok(())
@@ -84,7 +84,7 @@ where
         }
         Content::Bars { parts, bars } => {
             let names: Vec<&str> = parts.iter().map(String::as_str).collect();
-            // The vertical axis says what a bar of one part is.
+            // The vertical axis names a bar of one part.
             let top = head(&area, &figure.title, if names.len() > 1 { &names } else { &[] })?;
             self::bars(&area, figure, top, parts.len(), bars)?;
         }
@@ -93,8 +93,9 @@ where
     Ok(())
 }
 
-/// The title, and below it, where no data can lie, what each colour is. Returns where the rest
-/// begins.
+/// Draws the title, and below it, where no data can lie, the legend.
+///
+/// Returns where the rest begins.
 fn head<B: DrawingBackend>(area: &DrawingArea<B, Shift>, title: &str, names: &[&str]) -> Result<i32>
 where
     B::ErrorType: 'static,
@@ -118,8 +119,10 @@ where
     Ok(bottom + 12)
 }
 
-/// The left end and the row of each entry of a legend: rows are as few as hold entries of these
-/// widths, about as many in each, and each row is in the middle.
+/// The left end and the row of each entry of a legend.
+///
+/// There are as few rows as can hold entries of these widths, about as many entries in each, and
+/// each row is centred.
 fn in_rows(widths: &[i32]) -> Vec<(i32, i32)> {
     let mut rows: Vec<&[i32]> = Vec::new();
     let (mut start, mut taken) = (0, 0);
@@ -148,8 +151,7 @@ fn in_rows(widths: &[i32]) -> Vec<(i32, i32)> {
     places
 }
 
-/// The largest size of letters, at most `size`, in which `words` are no wider than `room`, and
-/// their width then.
+/// The largest letter size, at most `size`, in which `words` fit into `room`; and their width.
 fn fitted<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
     words: &str,
@@ -180,7 +182,7 @@ fn builder<'a, 'b, B: DrawingBackend>(
     below: i32,
 ) -> ChartBuilder<'a, 'b, B> {
     let mut builder = ChartBuilder::on(area);
-    // Half of the last number of a horizontal axis is on the right of it.
+    // Half of the last number of a horizontal axis lies to the right of it.
     builder
         .margin(16)
         .margin_right(48)
@@ -212,8 +214,9 @@ fn color(index: usize) -> RGBColor {
     COLORS[index % COLORS.len()]
 }
 
-/// With commas between thousands, from a thousand million on with an exponent, and without the
-/// crumbs of binary fractions.
+/// Formats a number: commas between thousands, an exponent from a thousand million on.
+///
+/// Rounding errors of binary fractions are left out.
 fn short(value: &f64) -> String {
     if *value >= 1e9 {
         return format!("{value:e}");
@@ -231,7 +234,7 @@ fn short(value: &f64) -> String {
     grouped + fraction
 }
 
-/// With three digits, or as a whole number if that has more.
+/// Rounds to three digits, or to a whole number if that has more.
 fn rounded(value: f64) -> f64 {
     let unit = 10f64.powf(value.log10().floor() - 2.0).min(1.0);
     if value > 0.0 { (value / unit).round() * unit } else { value }
@@ -262,28 +265,28 @@ where
         .axis_desc_style((FONT, 18))
         .draw()?;
     for (index, line) in series.iter().enumerate() {
-        // Where lines lie on each other, the ones below are seen at the sides.
+        // Where lines overlap, the lower ones are visible at the sides.
         let width = 2 * (series.len() - index).min(3) as u32;
         let style = color(index).stroke_width(width);
         chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?;
-        // The points themselves, where there are few.
+        // Draw the points themselves where there are few.
         let dots = line.points.iter().filter(|_| line.points.len() <= 40);
         chart.draw_series(dots.map(|&at| Circle::new(at, width + 2, color(index).filled())))?;
     }
     Ok(())
 }
 
-/// The bars of one group: what they share of their names, and where the group begins.
+/// The bars of one group: the common part of their names, and where the group begins.
 struct Group<'b> {
     name: &'b str,
     start: f64,
     bars: Vec<(&'b str, &'b Bar)>,
 }
 
-/// Between two groups, in widths of a bar.
+/// The gap between two groups, in widths of a bar.
 const GAP: f64 = 0.5;
 
-/// Bars belong together if their labels differ in the last word only.
+/// Groups bars whose labels differ in the last word only.
 fn groups(bars: &[Bar]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut start = GAP;
@@ -370,8 +373,9 @@ where
     Ok(())
 }
 
-/// Writes `words` `down` pixels below a place of the chart, in letters so small that they are no
-/// wider than `width` bars.
+/// Writes `words` `down` pixels below a place of the chart.
+///
+/// The letters are so small that the words are no wider than `width` bars.
 fn label<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
     chart: &BarChart<'_, B>,

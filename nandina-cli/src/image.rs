@@ -1,6 +1,7 @@
-//! `nandina image`: records in a file that is a simulated chip. A command that fails leaves the
-//! file as it was, unless only its answer could not be printed; and one that only reads does not
-//! write it.
+//! `nandina image`: records in a file that is a simulated chip.
+//!
+//! A command that fails leaves the file unchanged, unless only its result could not be printed; one
+//! that only reads does not write it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,20 +17,21 @@ use crate::choose::device;
 use crate::output::{self, complain, print, print_json, written};
 use crate::progress::Progress;
 
-/// KIND is u32, i32, u64, i64, text:N (UTF-8, padded with zero bytes to N) or hex:N (just N bytes).
+/// KIND is u32, i32, u64, i64, text:N (UTF-8, padded with zero bytes to N) or hex:N (exactly N
+/// bytes).
 #[derive(Subcommand)]
 pub enum Image {
     /// Makes an image with an empty index
     Create(Create),
-    /// Puts a record, replacing the value that the key had; each run mounts anew and costs an erase
+    /// Inserts a record or replaces the value of its key; each run mounts again and costs an erase
     Put(Put),
     /// Prints the value of a key; exit code 1 if it is absent
     Get(One),
-    /// Takes a record out; exit code 1 if the key is absent
+    /// Removes a record; exit code 1 if the key is absent
     Remove(One),
     /// Prints records in the order of their keys, as CSV with a header
     Scan(Scan),
-    /// Puts all rows of a CSV file, or none: a bad line leaves the image as it was
+    /// Inserts or replaces all rows of a CSV file, or none: a bad line leaves the image unchanged
     Load(Load),
 }
 
@@ -47,14 +49,14 @@ pub struct Create {
     /// System that writes the tree; `nandina systems` lists them
     #[arg(long)]
     system: String,
-    /// What the keys are: u32, i32, u64, i64, text:N or hex:N, at most 64 bytes
+    /// Kind of the keys: u32, i32, u64, i64, text:N or hex:N, at most 64 bytes
     #[arg(long, value_name = "KIND")]
     key: String,
-    /// What the values are, as for keys, as long as two records fit in a leaf
+    /// Kind of the values, as for keys, as long as two records fit in a leaf
     #[arg(long, value_name = "KIND")]
     value: String,
-    /// With checkpoints, so that opening reads what was written since the last one and not a page
-    /// of every block; they take four blocks and some room beside, much of a chip of few blocks
+    /// Use checkpoints, so that opening reads what was written since the last one and not a page of
+    /// every block; they take four blocks and some room beside, much of a chip of few blocks
     #[arg(long)]
     checkpoints: bool,
     /// Print JSON
@@ -93,10 +95,10 @@ pub struct One {
 pub struct Scan {
     /// The image
     image: PathBuf,
-    /// Lowest key to print; it need not be there
+    /// Lowest key to print; it need not exist
     #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
     from: Option<String>,
-    /// Highest key to print; it need not be there
+    /// Highest key to print; it need not exist
     #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
     to: Option<String>,
     /// Records to print at most [default: all]
@@ -140,7 +142,7 @@ impl Image {
     }
 }
 
-/// Prints `text`, or `object` where JSON is asked for.
+/// Prints `text`, or `object` where JSON is requested.
 fn answer(json: bool, object: &serde_json::Value, text: &str) -> Result<ExitCode, LabError> {
     if json {
         print_json(object)?;
@@ -150,7 +152,7 @@ fn answer(json: bool, object: &serde_json::Value, text: &str) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// The same for an image that was changed, which an error must say.
+/// Prints the result of a change; an error says that the image was changed.
 fn changed(json: bool, object: &serde_json::Value, text: &str) -> Result<ExitCode, LabError> {
     answer(json, object, text)
         .map_err(|error| LabError(format!("the image was changed as asked, but {error}")))
@@ -268,7 +270,7 @@ impl Scan {
         let mut writer = csv::Writer::from_writer(output::standard()?);
         let header = ["key", "value"];
         let (mut begun, mut result) = (false, Ok(()));
-        // What cannot be written ends the scan.
+        // Output that cannot be written ends the scan.
         store.scan(&range, &mut |key, value| {
             if !begun {
                 result = writer.write_record(header);

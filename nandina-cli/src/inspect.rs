@@ -1,5 +1,6 @@
-//! `nandina inspect`: what the lab found on the chip of an image, as tables or JSON. Nothing is
-//! written, and no figure is computed here.
+//! `nandina inspect`: the content of the chip of an image, as tables or JSON.
+//!
+//! It does not write the image and computes no figure.
 
 use std::path::PathBuf;
 
@@ -102,7 +103,7 @@ fn tree_text(tree: &TreeFacts) -> String {
             format!("{:.1}", level.fill_least_percent),
         ]);
     }
-    // Records that are appended to a page are not counted in its header.
+    // The header of a page does not count the records that were appended to it.
     let records = if tree.records_reached > tree.records.into() {
         format!("{} records, {} when the newest page was begun", tree.records_reached, tree.records)
     } else {

@@ -1,7 +1,7 @@
-//! The program `nandina`: reads the command line, shows progress, prints what the lab measured.
+//! The program `nandina`: reads the command line, shows progress, prints the lab's results.
 //!
-//! Exit codes: 0 done; 1 what was asked for is not so (a key is absent, an invariant does not hold,
-//! a case was not survived); 2 the user's mistake or output that cannot be written, in one line on
+//! Exit codes: 0 done; 1 the result is negative (a key is absent, an invariant does not hold, a
+//! case was not survived); 2 the user's mistake or output that cannot be written, in one line on
 //! standard error that says what to do.
 
 mod arguments;

@@ -4,14 +4,15 @@
 //! success. A closed pipe is no error: its reader has seen enough.
 //!
 //! If standard output was closed before the program began (`>&-`), Rust's runtime has opened the
-//! null device in its place, and nothing can be noticed.
+//! null device in its place, and the program cannot detect it.
 
 use std::io::{self, ErrorKind, Write};
 
 use nandina_lab::LabError;
 
-/// Standard output without a buffer. Unlike [`io::stdout`] it reports a descriptor that cannot be
-/// written.
+/// Standard output without a buffer.
+///
+/// Unlike [`io::stdout`] it reports a descriptor that cannot be written.
 #[cfg(unix)]
 pub fn standard() -> Result<impl Write, LabError> {
     use std::os::fd::AsFd;
@@ -25,7 +26,7 @@ pub fn standard() -> Result<impl Write, LabError> {
     Ok(io::stdout())
 }
 
-/// What follows from the result of writing to standard output.
+/// Converts the result of writing to standard output; a closed pipe is no error.
 pub fn written(result: io::Result<()>) -> Result<(), LabError> {
     match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritable(error)),
@@ -52,13 +53,14 @@ pub fn print_json(object: &impl serde::Serialize) -> Result<(), LabError> {
     print(&text)
 }
 
-/// Prints the help or the version that was asked for.
+/// Prints the requested help or version.
 pub fn print_help(help: &clap::Error) -> Result<(), LabError> {
     written(help.print().and_then(|()| io::stdout().flush()))
 }
 
-/// Prints one line about what went wrong to standard error. Where that cannot be written, the exit
-/// code says it.
+/// Prints one line about what went wrong to standard error.
+///
+/// If that cannot be written, only the exit code reports the error.
 pub fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "nandina: {line}");
 }

@@ -1,5 +1,6 @@
-//! `nandina plan`: what an index will take on a chip, before there is one. Nothing is simulated
-//! here; that the bounds hold on the simulator is what the conformance suite shows.
+//! `nandina plan`: the RAM and costs of an index on a chip, before there is one.
+//!
+//! Nothing is simulated here; the conformance suite shows that the bounds hold on the simulator.
 
 use clap::Args;
 use nandina::flash::Profile;
@@ -26,8 +27,8 @@ pub struct Arguments {
     /// Blocks of the chip that the index has, 1 to 1,048,576 [default: all of the profile]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     blocks: Option<u32>,
-    /// The most records that there ever are at once, 0 to 100,000,000; removing some later leaves
-    /// the tree as high as it was
+    /// The most records that ever exist at once, 0 to 100,000,000; removing some later leaves the
+    /// tree as high as it was
     // More could overflow the plan's numbers of nodes.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
     records: u32,
@@ -106,7 +107,7 @@ impl Visitor for OfSystem<'_> {
     }
 }
 
-/// Milliseconds of a cost, every operation taken to be one at a random place.
+/// Milliseconds of a cost, with every operation at a random place.
 fn ms(profile: &Profile, cost: Cost) -> f64 {
     let timing = &profile.timing;
     let read = profile.page_read_ns() + timing.random_read_extra_ns;
@@ -206,8 +207,8 @@ fn table(profile: &Profile, records: u32, plans: &[(&str, Answer)]) -> String {
     format!(
         "{records} records on {}, {} blocks, nodes half full\n{sizes}\n\nThe most that one call costs on \
          a chip whose blocks do not fail\n{costs}{refused}\n\nRAM is the buffer; the index struct comes on \
-         top. A change is an insert, a replacement or a remove with the garbage collection due, and with all that \
-         waits in a write buffer; after cuts: when cuts have used up the reserve. Time is modelled, each operation at a random place.",
+         top. A change is an insert, a replacement or a remove with the garbage collection due, and with all \
+         pending changes of a write buffer; after cuts: when cuts have used up the reserve. Time is modelled, each operation at a random place.",
         profile.key, profile.geometry.blocks
     )
 }

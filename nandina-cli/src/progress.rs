@@ -15,7 +15,7 @@ impl Progress {
         Self::with(operations, "{wide_bar} {human_pos} of {human_len} operations, {eta} left")
     }
 
-    /// For a file that is read.
+    /// Makes a progress bar for reading a file.
     pub fn of_bytes(bytes: u64) -> Self {
         Self::with(bytes, "{wide_bar} {bytes} of {total_bytes} read, {eta} left")
     }

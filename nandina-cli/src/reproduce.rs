@@ -23,12 +23,12 @@ pub struct Reproduce {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Folder for drawings of the figures, each as SVG and PNG; it is made if it is not there
+    /// Folder for drawings of the figures, each as SVG and PNG; it is created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
     /// For vmtree: a folder with the sensor series sea100K.bin and uwa500K_only_100K.bin of the
     /// folder `data` of EmbedDB (https://github.com/ubco-db/EmbedDB), which may be compressed with
-    /// zstd [default: what needs them is not run]
+    /// zstd [default: the parts that need them are left out]
     #[arg(long, value_name = "DIR")]
     pub sensors: Option<PathBuf>,
     /// Print JSON
@@ -49,7 +49,7 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
     if let (Paper::MuTree, Some(_)) = (arguments.paper, &arguments.sensors) {
         return Err(LabError("--sensors is for vmtree: leave it out".into()));
     }
-    // A folder that cannot be written is told before the minutes of work.
+    // A folder that cannot be written is reported before the minutes of work.
     if let Some(folder) = &arguments.figures {
         drawing::prepare(folder)?;
     }
@@ -85,7 +85,7 @@ fn vm_tree(arguments: &Reproduce) -> Result<Reproduction, LabError> {
     shown(experiments.total(), |advance| experiments.run(advance))
 }
 
-/// Runs experiments of so many operations, with a progress bar.
+/// Runs experiments with a progress bar over their operations.
 fn shown(
     operations: u64,
     run: impl FnOnce(&(dyn Fn(u64) + Sync)) -> Result<Reproduction, LabError>,

@@ -21,8 +21,8 @@ pub struct Settings {
     /// the μ-Tree paper's bounded bookkeeping of N blocks
     #[arg(long, default_value = "fewest", value_parser = victims)]
     victims: Victims,
-    /// What is remembered of which pages are valid: marked (a bit for each page) or searched (a
-    /// count for each block, and reads to find its pages)
+    /// How valid pages are tracked: marked (a bit for each page) or searched (a count for each
+    /// block, and reads to find its pages)
     #[arg(long, default_value = "marked", value_parser = validity)]
     validity: Validity,
     /// Blocks from one checkpoint to the next, 1 to 12 [default: no checkpoints]
@@ -31,7 +31,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// `options` with these settings.
+    /// Returns `options` with these settings.
     pub const fn of(&self, options: Options) -> Options {
         let Self { read_cache, write_cache, write_buffer, victims, validity, checkpoints } = *self;
         Options { read_cache, write_cache, write_buffer, victims, validity, checkpoints, ..options }

@@ -1,4 +1,4 @@
-//! Tables for people. No figure is computed here, only written down.
+//! Tables for people. This file formats figures and computes none.
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
@@ -28,7 +28,7 @@ pub fn systems() -> String {
     table.to_string()
 }
 
-/// What can be done to a page that was programmed, in a word or two.
+/// The operations that a programmed page permits, in a word or two.
 const fn in_place(capabilities: &Capabilities) -> &'static str {
     match (capabilities.overwrite, capabilities.rewrite) {
         (true, true) => "overwrite, rewrite",

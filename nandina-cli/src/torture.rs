@@ -1,7 +1,7 @@
-//! `nandina torture`: cuts of power and faults of chips, and what they did to each system.
+//! `nandina torture`: power cuts and faults of chips, and their effect on each system.
 //!
 //! Exit code 1 if an index did not survive a case; each such case is named, and the name replays
-//! it. A replayed case whose cut is never reached has exit code 1 too.
+//! it. A replayed case whose cut is never reached also has exit code 1.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ use crate::tables;
 
 #[derive(Args)]
 pub struct Arguments {
-    /// How hard: no cut; one cut at every chip operation; a second one at every operation of the
+    /// Mode: no cut; one cut at every chip operation; a second one at every operation of the
     /// recovery; or random faults of every kind
     #[arg(long, value_enum, default_value = "exhaustive")]
     mode: ModeArgument,
@@ -27,14 +27,14 @@ pub struct Arguments {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Changes and lookups asked of each system in a swarm, 1 to 10,000,000,000 [default: 200,000]
+    /// Changes and lookups of each system in a swarm, 1 to 10,000,000,000 [default: 200,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
     operations: Option<u64>,
     /// A larger run, higher trees and more collections for the modes that cut at every operation;
     /// takes minutes to hours
     #[arg(long)]
     large: bool,
-    /// The fewest page buffers that there can be, and pages moved alone
+    /// The fewest possible page buffers, and pages moved alone
     #[arg(long)]
     lean: bool,
     /// Blocks from one checkpoint to the next, 1 to 12, in the modes that cut at every operation; a
@@ -44,10 +44,10 @@ pub struct Arguments {
     /// Torn pages are unstable: each read of one may find something else
     #[arg(long)]
     unstable: bool,
-    /// Changes wait in a write buffer, in the modes that cut at every operation
+    /// Use a write buffer, in the modes that cut at every operation
     #[arg(long)]
     buffered: bool,
-    /// Each opening has other options, as far as they are not written on the medium
+    /// Each opening has other options, as far as they are not stored on the medium
     #[arg(long)]
     changed: bool,
     /// The chip is formatted over the index now and then

@@ -1,12 +1,13 @@
-//! What is wrong with a command line, in one line as every other mistake: what clap says in
-//! several, without its usage, and where to read more.
+//! The error of a command line, in one line like every other mistake.
+//!
+//! clap reports it in several lines; this leaves out its usage and adds where to read more.
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Command, CommandFactory};
 
 use crate::arguments::Arguments;
 
-/// The mistake in one line; `None` where help or the version was asked for, which is no mistake.
+/// Returns the mistake in one line; `None` where help or the version was requested.
 pub fn one_line(error: &Error, words: &[String]) -> Option<String> {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return None;
@@ -37,7 +38,7 @@ pub fn one_line(error: &Error, words: &[String]) -> Option<String> {
     Some(format!("{line}; `{name} --help` lists what there is"))
 }
 
-/// The command that `words` name, as far as they name one, and its name in full.
+/// The command that `words` name, as far as they name one, and its full name.
 fn named(words: &[String]) -> (Command, String) {
     let mut command = Arguments::command();
     let mut name = command.get_name().to_string();

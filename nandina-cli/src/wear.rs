@@ -1,5 +1,6 @@
-//! `nandina wear`: erases of each block, and how long the chip of an image will last. Nothing is
-//! written, and no figure is computed here.
+//! `nandina wear`: erases of each block, and how long the chip of an image will last.
+//!
+//! It does not write the image and computes no figure.
 
 use std::path::PathBuf;
 
@@ -18,8 +19,8 @@ const ROW: usize = 16;
 pub struct Wear {
     /// The image
     image: PathBuf,
-    /// Days in which the chip came to be as worn as it is, 0.001 to 100,000; without it, records
-    /// that were put or removed by this program are counted
+    /// Days over which the chip was worn, 0.001 to 100,000; without it, the changes that this
+    /// program made are counted
     #[arg(long, value_name = "DAYS", value_parser = days, allow_negative_numbers = true)]
     days_observed: Option<f64>,
     /// Print JSON
@@ -27,7 +28,7 @@ pub struct Wear {
     json: bool,
 }
 
-/// A minute to centuries: with others a forecast would be noise, or no number.
+/// Parses a minute to centuries: other times would make a forecast noise, or no number.
 fn days(text: &str) -> Result<f64, &'static str> {
     let days = text.parse().ok().filter(|days| (0.001..=100_000.0).contains(days));
     days.ok_or("a number of days from 0.001 to 100000 was expected")
@@ -83,7 +84,7 @@ impl Wear {
     }
 }
 
-/// How evenly blocks were erased.
+/// A histogram of the erase counts.
 pub fn histogram(spread: &Spread) -> String {
     let mut rows = table(&["erases", "blocks"], 0);
     for bucket in &spread.histogram {

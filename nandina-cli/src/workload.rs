@@ -1,5 +1,6 @@
-//! `nandina workload`: makes a workload of the μ-Tree paper, prints its counts beside the paper's,
-//! saves it as a trace.
+//! `nandina workload`: makes a workload of the μ-Tree paper.
+//!
+//! It prints the counts beside the paper's, and saves the workload as a trace.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,7 @@ pub enum Workload {
 
 #[derive(Args)]
 pub struct Common {
-    /// A twentieth of the work; other options still hold
+    /// A twentieth of the work; other options still apply
     #[arg(long)]
     quick: bool,
     /// Seed of everything random
@@ -74,8 +75,8 @@ pub struct KernelCompile {
     /// [default: a tree made by rule and seed]
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
-    /// Files of the tree, 1 to 1,000,000: made by rule, or so many of the list's, in runs that are
-    /// spread evenly over it; a number above the list's takes all [default: 24,800, of a list
+    /// Files of the tree, 1 to 1,000,000: made by rule, or that many of the list's, in runs that
+    /// are spread evenly over it; a number above the list's takes all [default: 24,800, of a list
     /// 25,600; with --quick a twentieth]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     files: Option<u32>,
@@ -143,7 +144,7 @@ impl Workload {
     }
 }
 
-/// What came of the options: those that all have, the parameters, and the workload.
+/// The common options, the parameters, and the workload made from them.
 type Prepared<'a> = Result<(&'a Common, Value, Made), LabError>;
 
 impl Postmark {
@@ -191,7 +192,7 @@ fn set<V>(parameter: &mut V, given: Option<V>) {
     }
 }
 
-/// The kernel's compilation, of the tree in a list if one is given.
+/// Makes the kernel's compilation, of the tree in a list if one is given.
 pub fn kernel(
     parameters: &kernel_compile::Parameters,
     list: Option<&Path>,

@@ -1,4 +1,4 @@
-//! The program as a user meets it: its tables, its JSON, and one line for each mistake.
+//! The program as a user meets it: tables, JSON, and one line for each mistake.
 
 mod program;
 
@@ -183,7 +183,7 @@ fn a_wrong_command_line_gets_one_line_that_says_what_to_do() {
         assert!(text.starts_with(expected), "{line}: {text}");
         assert!(text.ends_with("--help` lists what there is"), "{text}");
     }
-    // Asking for help is no mistake, and naming no command is asking for help.
+    // A request for help is no mistake, and a call without a command is such a request.
     assert!(nandina(&["plan", "--help"]).status.success());
     assert!(nandina(&["--version"]).status.success());
     assert!(String::from_utf8(nandina(&["image"]).stderr).unwrap().lines().count() > 5);
@@ -243,7 +243,7 @@ fn plan_tells_ram_and_bounds_and_what_does_not_fit() {
     ] {
         assert!(mistake(&["plan", option, value]).contains(range), "{option} {value}");
     }
-    // On the largest chip nothing overflows: it holds as many times more as it has more blocks.
+    // On the largest chip no figure overflows: its limits grow with its blocks.
     let limits = |blocks: &str| -> Vec<f64> {
         let line =
             ["plan", "--device", "tlc", "--records", "1000000", "--blocks", blocks, "--json"];
@@ -316,7 +316,7 @@ fn compare_lists_the_systems_that_cannot_run_and_why() {
     assert!(refused[1]["reason"].as_str().unwrap().contains("the chip cannot"), "{refused:?}");
     let text = String::from_utf8(nandina(&arguments).stdout).unwrap();
     assert!(text.contains(&format!("Cannot run: mu: {reason}")), "{text}");
-    // If none can, that is the answer.
+    // If none can, that is the error.
     let none = mistake(&["compare", "--device", "nor", "--value-size", "200"]);
     assert!(none.contains("can never fit twice in a leaf"), "{none}");
 }

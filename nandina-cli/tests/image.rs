@@ -1,5 +1,7 @@
-//! Images as a user meets them: whole round trips through the program, each mistake in one line,
-//! exit codes, JSON, and that looking changes nothing.
+//! Images as a user meets them.
+//!
+//! The tests do whole round trips through the program, and check that each mistake takes one line,
+//! the exit codes, the JSON, and that looking changes no byte.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,7 @@ impl Folder {
         command.current_dir(self.0.path()).args(line.split_whitespace()).output().unwrap()
     }
 
-    /// What it prints, with this exit code.
+    /// Its standard output; checks the exit code.
     fn text(&self, code: i32, line: &str) -> String {
         let output = self.run(line);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -115,7 +117,7 @@ fn records_live_in_an_image_of_every_system() {
         }
         let wear = folder.json(0, "wear a.img");
         assert_eq!(wear["erase_counts"].as_array().unwrap().len(), 32);
-        // Three records were put, one was removed, 3,000 were loaded.
+        // Three records were inserted, one was removed, 3,000 were loaded.
         assert_eq!(wear["forecast"]["observed"], 3004.0);
         assert!(
             wear["forecast"]["until_mean"].as_f64() >= wear["forecast"]["until_most_worn"].as_f64()
@@ -128,7 +130,7 @@ fn records_live_in_an_image_of_every_system() {
     }
 }
 
-/// The last row whose number gave `key` in the file above.
+/// The last row of the file above with this key.
 fn row_of(key: i32) -> String {
     (0..3000).rfind(|row| row * 7919 % 3001 - 1500 == key).unwrap().to_string()
 }
@@ -180,7 +182,7 @@ fn a_damaged_image_is_inspected_and_its_violations_are_listed() {
     folder.ok("wear a.img");
     assert_eq!(fs::read(folder.path("a.img")).unwrap(), bytes);
 
-    // Only the newest roots are gone: an older tree takes their place, and the inspector says so.
+    // Only the newest roots are damaged: an older tree replaces them, and the inspector reports it.
     for page in root - 200..root - 2 {
         bytes[pages_at + page * (2048 + 64) + 100] ^= 1;
     }

@@ -62,7 +62,7 @@ fn run(folder: &Path, line: &str, stdout: impl Into<Stdio>) -> Output {
     command.spawn().unwrap().wait_with_output().unwrap()
 }
 
-/// Demands exit code 2 and one line on standard error, and returns that line.
+/// Checks for exit code 2 and one line on standard error, and returns that line.
 fn refused(line: &str, output: &Output) -> String {
     let error = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(2), "{line}: {error}");

@@ -1,5 +1,6 @@
-//! The commands of the README and the guide, as a newcomer copies them: the files and options that
-//! they name exist.
+//! The commands of the README and the guide, as a newcomer copies them.
+//!
+//! The files and options that they name exist.
 
 use std::fs;
 use std::path::Path;

@@ -39,13 +39,13 @@ fn reproduce_runs_vmtree_beside_the_paper_and_the_published_code() {
     let parents = |policy: &str| measured("folds", "vm", policy, "of them parents");
     assert!(parents("twice-the-share") < parents("table-full"));
     assert!(parents("table-full") < parents("2-children"), "a program for every two mappings");
-    // A tenth of the writes does not stand beside the paper's.
+    // A tenth of the writes is not compared with the paper's.
     for (id, metric) in [("section5-4", "writes, all inserts"), ("folds", "writes")] {
         let rows = experiment(id)["rows"].as_array().unwrap();
         let totals: Vec<_> = rows.iter().filter(|row| row["metric"] == metric).collect();
         assert!(!totals.is_empty() && totals.iter().all(|row| row["paper"].is_null()), "{id}");
     }
-    // Without the series their parts say so, and nothing is made up in their place.
+    // Without the series their parts report it, and no figure is invented in their place.
     let refusals = experiment("figure8")["refusals"].to_string();
     assert!(refusals.contains("nowhere") && refusals.contains("--sensors"), "{refusals}");
     assert!(experiment("figure8")["rows"].as_array().unwrap().is_empty());

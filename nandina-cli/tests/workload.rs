@@ -1,5 +1,7 @@
-//! Workloads and traces as a user meets them: counts beside the paper's, files that are saved and
-//! run, and one line for each mistake.
+//! Workloads and traces as a user meets them.
+//!
+//! The tests check counts beside the paper's, files that are saved and run, and one line for each
+//! mistake.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -62,7 +64,7 @@ fn quick_and_other_options_of_compare_are_never_ignored() {
         ("--manifest a.tsv --value-size 0", manifest.into()),
         ("--manifest a.tsv --trace a.csv", manifest.into()),
         ("--manifest a.tsv --workload mp3", manifest.into()),
-        // The options of a file stood in the same place as these.
+        // The options of `--input`, without it.
         ("--key a --trace a.csv", format!("--key {file}")),
         ("--value a --workload mp3", format!("--value {file}")),
         ("--duplicates keep", format!("--duplicates {file}")),
@@ -269,7 +271,7 @@ fn the_list_of_linux_6_1_gives_the_papers_counts_and_a_twentieth() {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/linux-6.1-manifest");
     let path = shared.join("linux-source-6.1.192-2.manifest.tsv.zst");
     if !path.exists() {
-        // Not by a macro: the test harness would keep it to itself.
+        // Not by a macro: the test harness would capture it.
         writeln!(std::io::stderr(), "skipped: the list of Linux 6.1 is not beside the project")
             .unwrap();
         return;

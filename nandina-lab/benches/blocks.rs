@@ -1,5 +1,6 @@
-//! What a choice among many blocks costs: one page becomes garbage and one valid, then the blocks
-//! to open and to collect are chosen.
+//! The cost of a choice among many blocks.
+//!
+//! One page becomes garbage and one valid, then the blocks to open and to collect are chosen.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;

@@ -1,9 +1,9 @@
-//! How fast simulated inserts go, and where the time goes: `cargo bench -p nandina-lab`.
+//! The speed of simulated inserts, and where the time goes: `cargo bench -p nandina-lab`.
 //!
 //! `insert` counts inserts a second of each system, into an index of 200,000 records. `checksum`
-//! gives a part: an insert of wandering reads and programs three pages of 4 KiB, one of μ-Tree
-//! reads three and programs one. What the chip takes for them, `cargo bench -p nandina-sim --bench
-//! pages` says. `hit` and `insert_cached` count lookups of which each page is in the read cache,
+//! measures a part: an insert of wandering reads and programs three pages of 4 KiB, one of μ-Tree
+//! reads three and programs one. The simulator's share is measured by `cargo bench -p nandina-sim
+//! --bench pages`. `hit` and `insert_cached` count lookups whose pages are all in the read cache,
 //! and inserts of which most are, in caches of several sizes.
 
 use divan::Bencher;
@@ -36,12 +36,12 @@ fn insert<S: Placement>(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(INSERTS)).bench_local(|| (0..INSERTS).for_each(|_| put()));
 }
 
-/// Bytes that are not to be moved when the index is.
+/// Makes bytes that stay in place when the index is moved.
 fn leaked(bytes: usize) -> &'static mut [u8] {
     Vec::leak(vec![0; bytes])
 }
 
-/// An index of μ-Tree with `records` and such options.
+/// Makes an index of μ-Tree with `records` and these options.
 fn filled(options: &Options, records: u32) -> Index<'static, Chip, Mu> {
     let ram = leaked(ram_needed::<Mu>(&MLC.geometry, options));
     let mut index = Index::format(Chip::new(MLC), options, ram).unwrap();

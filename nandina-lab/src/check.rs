@@ -1,5 +1,7 @@
-//! Checks every invariant of the index on a chip, by the index's own check and by a walk that
-//! shares no code with it. It works on a copy: nothing is written or mended.
+//! Checks every invariant of the index on a chip.
+//!
+//! It combines the index's own check with a walk that shares no code with it. It works on a copy:
+//! the chip is neither written nor repaired.
 
 use nandina::place::{Placement, key_of};
 use nandina::{Index, Violation};
@@ -10,24 +12,24 @@ use crate::LabError;
 use crate::inspect::{Pages, TreeFacts, walk};
 use crate::opened::{Job, copy_to_look_at, medium_of, with_index};
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Check {
     /// Whether everything holds.
     pub holds: bool,
-    /// Key of the system, if the chip says one that is known.
+    /// Key of the system, if the chip names a known one.
     pub system: Option<&'static str>,
-    /// Records in the index, as it says itself.
+    /// Records in the index, by its own count.
     pub records: Option<u32>,
-    /// Pages that it counts as valid.
+    /// Valid pages, by the index's own count.
     pub valid_pages: Option<u32>,
     /// Pages of the chip that were read.
     pub pages_read: u32,
-    /// Each thing that does not hold, with its page.
+    /// Each invariant that does not hold, with its page.
     pub violations: Vec<String>,
 }
 
-/// Checks the newest index on `chip`. A chip without an index is a violation too.
+/// Checks the newest index on `chip`. A chip without an index is a violation as well.
 pub fn check(chip: &Chip) -> Result<Check, LabError> {
     let mut check = Check {
         holds: false,
@@ -73,7 +75,7 @@ pub fn check(chip: &Chip) -> Result<Check, LabError> {
     Ok(check)
 }
 
-/// What the index says of itself.
+/// The index's own figures.
 struct Answer {
     records: u32,
     scanned: Result<u32, String>,
@@ -104,7 +106,7 @@ impl Job for Own {
     }
 }
 
-/// Compares what the index says with what was found on the chip without it.
+/// Compares the index's own figures with those of the independent walk.
 fn compare(own: &Answer, tree: Option<&TreeFacts>, violations: &mut Vec<String>) {
     match &own.scanned {
         Ok(scanned) if *scanned == own.records => {}

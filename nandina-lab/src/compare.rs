@@ -7,17 +7,17 @@ use crate::LabError;
 use crate::run::{Refusal, Setup, SystemCost, SystemRun, refusal, run};
 use crate::work::Work;
 
-/// The answer of `compare`, and its JSON form.
+/// The result of `compare`, and its JSON form.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
     /// Key of the chip.
     pub device: &'static str,
-    /// Seed that everything random came from; absent where nothing was random.
+    /// Seed of everything random; absent where the work is not random.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Different records of the work, those counted that are only looked for.
+    /// Different records of the work, including those that are only looked up.
     pub records: u64,
-    /// What the work was, in words.
+    /// Description of the work.
     pub work: String,
     /// Settings that are not the default, in words; absent where all are.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -51,8 +51,9 @@ pub fn run_all(
     Ok(costs)
 }
 
-/// Refuses so many records of these sizes, of a key and of a value, if none of `systems` can hold
-/// them, whatever happens. So nothing is made that is certain to be refused.
+/// Returns an error if none of `systems` can hold `records` records of these sizes.
+///
+/// `sizes` are those of a key and of a value. The check comes before the work is made.
 pub fn some_can_hold(
     systems: &[&str],
     setup: &Setup,
@@ -69,7 +70,7 @@ pub fn some_can_hold(
     Err(LabError(refused.join("; ")))
 }
 
-/// Runs `work` on each of `systems` and says what it was, and from which seed if it had any.
+/// Runs `work` on each of `systems`; the result includes its description and seed.
 pub fn compare(
     systems: &[&str],
     setup: &Setup,

@@ -1,6 +1,7 @@
-//! What a run cost, by phase and by kind of operation. Nothing is measured here: exact counts and
-//! modelled times come in, figures go out. Times are not kept one by one: a chip's latencies give
-//! few different ones.
+//! The cost of a run, by phase and by kind of operation.
+//!
+//! Exact counts and modelled times come in, figures go out. Times are kept as a histogram: a chip's
+//! latencies give few different ones.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,14 +30,14 @@ pub struct PhaseCost {
     pub ms_p99: f64,
     /// Longest modelled time of an operation, in milliseconds.
     pub ms_max: f64,
-    /// Bytes programmed for each byte of key and value that was put; absent where nothing was.
+    /// Bytes programmed for each byte of key and value written; absent where none was.
     pub write_amplification: Option<f64>,
     /// Exact counts of the whole phase.
     #[serde(skip)]
     pub counters: Counters,
 }
 
-/// How long the operations of one kind took, over all phases.
+/// Times of the operations of one kind, over all phases.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct KindCost {
     /// `lookup`, `scan`, `insert` (updates too) or `delete`.
@@ -51,7 +52,7 @@ pub struct KindCost {
     pub ms_max: f64,
 }
 
-/// Where the modelled time of a run went, in seconds.
+/// The modelled time of a run by kind of chip operation, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct TimeSplit {
     /// Page reads.
@@ -63,7 +64,7 @@ pub struct TimeSplit {
 }
 
 impl TimeSplit {
-    /// All of it.
+    /// Total time.
     pub fn total(&self) -> f64 {
         self.read + self.program + self.erase
     }
@@ -78,7 +79,7 @@ pub struct SystemCost {
     pub ram_bytes: usize,
     /// Height of the tree at the end.
     pub height: u8,
-    /// The highest that the tree was at the end of some stretch of 1,024 operations.
+    /// The greatest height at the end of any stretch of 1,024 operations.
     pub height_most: u8,
     /// Records at the end.
     pub records: u32,
@@ -88,8 +89,7 @@ pub struct SystemCost {
     pub wear_max_by_mean: f64,
     /// Blocks from which garbage collection moved pages.
     pub collected_blocks: u64,
-    /// Blocks that were erased again after their first use, whether they still held valid pages or
-    /// not.
+    /// Blocks that were erased again after their first use, with or without valid pages.
     pub reclaimed_blocks: u64,
     /// Valid pages that garbage collection moved.
     pub moved_pages: u64,
@@ -101,7 +101,7 @@ pub struct SystemCost {
     pub phases: Vec<PhaseCost>,
 }
 
-/// How often operations took how long, in nanoseconds.
+/// A histogram of times, in nanoseconds.
 #[derive(Default)]
 pub(crate) struct Times(BTreeMap<u64, u64>);
 
@@ -114,8 +114,9 @@ impl Times {
         self.0.values().sum()
     }
 
-    /// Mean, the smallest time that at least 99 % of the operations do not exceed, and the longest,
-    /// in milliseconds.
+    /// Mean, 99th percentile and maximum, in milliseconds.
+    ///
+    /// The percentile is the smallest time that at least 99 % of the operations do not exceed.
     fn mean_p99_max(&self) -> [f64; 3] {
         let ms = |ns: u64| ns as f64 / 1e6;
         let count = self.count();
@@ -165,7 +166,7 @@ impl TimesByKind {
 }
 
 impl PhaseCost {
-    /// Figures of a phase whose operations took `times` and put `put_bytes` bytes of records.
+    /// Figures of a phase that took `times` and wrote `put_bytes` bytes of records.
     pub(crate) fn new(
         phase: Cow<'static, str>,
         times: &Times,

@@ -1,11 +1,12 @@
-//! How much of an expensive check is done: all of it, or another part of it each day. Only this
-//! file reads the environment for it.
+//! How much of an expensive check runs: all of it, or a different share each day.
+//!
+//! Only this file reads the environment for it.
 //!
 //! - `NANDINA_EFFORT` is `quick`, the default, or `full`. With `full` every case is checked. With
 //!   `quick` a check takes a [`Share`] of its cases.
 //! - `NANDINA_SAMPLE`, a whole number, chooses the share; default: `NANDINA_SEED`, or else the days
-//!   since 1970. A share of one case in N takes every case once in N days. Whoever takes a share
-//!   prints the number that chose it.
+//!   since 1970. A share of one case in N takes every case once in N days. A check that takes a
+//!   share prints the number that chose it.
 //!
 //! Every share is a part of what `full` checks: a case that passes there passes on every day.
 
@@ -22,7 +23,7 @@ pub enum Effort {
     Full,
 }
 
-/// What the environment demands.
+/// The effort that the environment requests; `Quick` by default.
 ///
 /// # Panics
 ///
@@ -55,7 +56,7 @@ pub fn sample() -> u64 {
     })
 }
 
-/// Which cases of a check are done: one in so many.
+/// The cases of a check that run: one in `one_in`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
     one_in: u64,
@@ -66,8 +67,11 @@ impl Share {
     /// Every case, whatever the environment says.
     pub const WHOLE: Self = Self { one_in: 1, sample: 0 };
 
-    /// One case in `one_in`, chosen by [`sample`], which is printed; every case with
-    /// [`Effort::Full`].
+    /// Takes one case in `one_in`, chosen by [`sample`].
+    ///
+    /// With [`Effort::Full`] it takes every case.
+    ///
+    /// Prints the sample.
     pub fn one_in(one_in: u64) -> Self {
         if effort() == Effort::Full || one_in <= 1 {
             return Self::WHOLE;
@@ -76,7 +80,7 @@ impl Share {
         Self { one_in, sample: sample() }
     }
 
-    /// One case in `one_in`, chosen by `sample`.
+    /// Takes one case in `one_in`, chosen by `sample`.
     #[cfg(test)]
     pub(crate) const fn chosen_by(sample: u64, one_in: u64) -> Self {
         Self { one_in, sample }
@@ -87,7 +91,7 @@ impl Share {
         number.wrapping_add(self.sample).is_multiple_of(self.one_in)
     }
 
-    /// The cases that are taken, in their order; of few cases one at least.
+    /// The cases that are taken, in their order; at least one of them.
     pub fn of<T>(&self, cases: impl IntoIterator<Item = T>) -> Vec<T> {
         let cases: Vec<T> = cases.into_iter().collect();
         let share = Self { one_in: self.one_in.min(cases.len() as u64).max(1), ..*self };
@@ -95,14 +99,14 @@ impl Share {
         numbered.filter(|(_, number)| share.takes(*number)).map(|(case, _)| case).collect()
     }
 
-    /// How long a run is taken of which the whole has a length of `whole`: its beginning, at least
-    /// 1.
+    /// The length of a run whose whole has length `whole`: its beginning, at least 1.
     pub fn length(&self, whole: u32) -> u32 {
         whole.div_ceil(u32::try_from(self.one_in).unwrap_or(u32::MAX))
     }
 
-    /// What must be seen at least where the whole must show `whole`: half of the share, as shares
-    /// differ.
+    /// The least count that a share must show where the whole must show `whole`.
+    ///
+    /// It is half of the share, because shares differ.
     pub fn least(&self, whole: u64) -> u64 {
         if self.one_in == 1 { whole } else { whole / self.one_in / 2 }
     }

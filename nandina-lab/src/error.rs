@@ -1,11 +1,11 @@
 //! Why an experiment could not be run, in one line that says what to do.
 
-/// One line for the user: what is wrong and how to mend it.
+/// One line for the user: what is wrong and what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LabError(pub String);
 
 impl LabError {
-    /// No system of the registry is named `key`.
+    /// The error for a `key` that no system of the registry has.
     pub(crate) fn no_system(key: &str) -> Self {
         let known: Vec<_> = nandina::place::SYSTEMS.iter().map(|system| system.key).collect();
         Self(format!("there is no system '{key}': choose from {}", known.join(", ")))

@@ -1,5 +1,7 @@
-//! Whether records fit, as far as it can be known before there is an index: what a plan says in
-//! words, and which work is refused at once instead of in the middle of a run.
+//! Whether records fit, as far as it is known before there is an index.
+//!
+//! It puts the limits of a plan into words, and refuses work at once that would fail in the middle
+//! of a run.
 
 use std::collections::HashSet;
 
@@ -21,7 +23,7 @@ pub enum Misfit {
     Full {
         /// Pages that would be valid.
         valid_pages: u32,
-        /// Pages that may be.
+        /// Pages that may be valid.
         limit_pages: u32,
     },
 }
@@ -43,7 +45,7 @@ impl std::fmt::Display for Misfit {
     }
 }
 
-/// Why `plan`, which is for so many `records`, does not fit, if it does not.
+/// Returns why `plan`, made for `records`, does not fit, or `None` if it does.
 pub fn misfit<S: Placement>(
     profile: &Profile,
     options: &Options,
@@ -54,14 +56,13 @@ pub fn misfit<S: Placement>(
     (!plan.fits).then(|| half_full_too_high::<S>(profile, options, records).unwrap_or(full))
 }
 
-/// The misfit, if a tree of `records` records in nodes that are half full is too high for the
-/// pages.
+/// Returns the misfit if a tree with half full nodes is too high for the pages.
 fn half_full_too_high<S: Placement>(
     profile: &Profile,
     options: &Options,
     records: u32,
 ) -> Option<Misfit> {
-    // On the largest chip of such pages only the height can be in the way.
+    // On the largest chip of such pages only the height can be an obstacle.
     let geometry = profile.geometry;
     let blocks = (u32::MAX / geometry.pages_per_block.max(1)).min(1 << 20);
     let largest = Geometry { blocks, ..geometry };
@@ -70,11 +71,11 @@ fn half_full_too_high<S: Placement>(
         .then_some(Misfit::TooHigh { height: plan.height })
 }
 
-/// The misfit, if a tree of `records` records is too high for the pages however full its nodes are.
+/// Returns the misfit if the tree is too high even with full nodes.
 ///
-/// A full node holds at most twice what a half full one does, the root as much. A plan counts with
-/// somewhat less, and on the highest levels, where nodes have few records, with fewer levels. So
-/// what is too high for `records / 2^(height + 1)` by a plan is too high for `records`.
+/// A full node holds at most twice as many records as a half full one, and so does the root. A plan
+/// assumes somewhat fewer, and fewer levels where high nodes have few records. So if a plan is too
+/// high for `records / 2^(height + 1)`, the tree is too high for `records`.
 pub fn always_too_high<S: Placement>(
     profile: &Profile,
     options: &Options,
@@ -87,8 +88,9 @@ pub fn always_too_high<S: Placement>(
     half_full_too_high::<S>(profile, options, records >> (height + 1))
 }
 
-/// The misfit, if `records` records take more pages than may be valid even if leaves are filled to
-/// the last byte and inner nodes take none.
+/// Returns the misfit if `records` records take more pages than may be valid.
+///
+/// It assumes full leaves and no inner nodes.
 pub fn always_full<S: Placement>(
     profile: &Profile,
     options: &Options,
@@ -108,9 +110,9 @@ pub fn always_full<S: Placement>(
     (valid_pages > limit_pages).then_some(Misfit::Full { valid_pages, limit_pages })
 }
 
-/// Why system `S` cannot hold `records` records whatever happens, if that is known.
+/// Returns why system `S` can never hold `records` records, if that is known.
 pub fn refusal<S: Placement>(profile: &Profile, options: &Options, records: u32) -> Option<String> {
-    // What is refused for one record, such as a size, is refused for all.
+    // A refusal for one record, such as a size, is a refusal for all.
     if let Err(error) = plan::<S>(&profile.geometry, &profile.capabilities, options, 1) {
         return Some(error.to_string());
     }
@@ -119,7 +121,7 @@ pub fn refusal<S: Placement>(profile: &Profile, options: &Options, records: u32)
     Some(format!("{records} records do not fit on {}: {misfit}", profile.key))
 }
 
-/// Why `work` cannot be done whatever happens, if that is known.
+/// Returns why `work` can never be done, if that is known.
 pub fn refusal_of_work<S: Placement>(
     profile: &Profile,
     options: &Options,
@@ -130,7 +132,7 @@ pub fn refusal_of_work<S: Placement>(
     refusal::<S>(profile, options, most_at_once(work))
 }
 
-/// The most records that there ever are.
+/// The most records that exist at once.
 fn most_at_once(work: &Work) -> u32 {
     let (mut there, mut most) = (HashSet::new(), 0);
     for operation in work.phases.iter().flat_map(|phase| &phase.operations) {

@@ -1,8 +1,8 @@
-//! What a device that wraps another one does not change. Nothing here is counted or broken: that is
-//! the wrapper's.
+//! Forwarding for devices that wrap another one and change only some operations.
 
-/// The named methods of [`Flash`](nandina::flash::Flash), handed on untouched to the device in a
-/// field, which has the same error. To be used in the wrapper's `impl Flash`.
+/// Forwards methods of [`Flash`](nandina::flash::Flash) to a field.
+///
+/// The inner device has the same error type. Use it in the wrapper's `impl Flash`.
 ///
 /// ```
 /// use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};

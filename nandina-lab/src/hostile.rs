@@ -1,6 +1,7 @@
-//! Hostile media: bytes that describe a damaged image, and an index that is opened on it and used.
-//! Whatever the bytes, nothing panics, loops for ever or reads past a page. The fuzz target and the
-//! tests share this.
+//! Hostile media: bytes that describe a damaged image, and an index opened on it.
+//!
+//! Whatever the bytes are, the index must not panic, loop for ever or read past a page. The fuzz
+//! target and the tests share this.
 
 use std::sync::OnceLock;
 
@@ -15,16 +16,16 @@ use crate::torture::oracle::{key, value};
 const VALUE_BYTES: usize = 28;
 const RECORDS: u32 = 90;
 
-/// Chip operations after which a use of a medium is taken to loop for ever.
+/// Chip operations after which the use of a medium counts as an endless loop.
 const OPERATIONS_MAX: u64 = 200_000;
 
-/// What stands on the medium before it is damaged.
+/// The content of the medium before it is damaged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Image {
     Plain,
     /// With checkpoints, and changes since the last one.
     Checkpoints,
-    /// With a checkpoint at its end: a mount walks nothing.
+    /// With a checkpoint at its end: a mount walks no tree.
     JustWritten,
 }
 
@@ -52,7 +53,7 @@ impl Image {
     }
 }
 
-/// What use of a damaged medium came to.
+/// The outcome of using a damaged medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The medium was refused.
@@ -61,8 +62,9 @@ pub enum Outcome {
     Used,
 }
 
-/// Opens and uses, with the system and on the medium that `data` describes. Panics if the index
-/// does not come to an end; any other panic is the index's own.
+/// Opens and uses the medium that `data` describes.
+///
+/// Panics if the index does not finish; any other panic is a bug of the index.
 ///
 /// The first byte chooses the system. The second chooses the medium: an erased chip, or one with a
 /// healthy index, perhaps with checkpoints, and whether there is a write buffer. Then come changes
@@ -73,7 +75,7 @@ pub fn mount_then_use(data: &[u8]) -> Outcome {
     visit(system.key, Use { bytes }).unwrap_or(Outcome::Refused)
 }
 
-/// Bytes that are taken one after another; behind the last come zeros.
+/// Bytes taken one after another; after the last come zeros.
 struct Bytes<'d>(&'d [u8]);
 
 impl Bytes<'_> {
@@ -105,11 +107,11 @@ struct Use<'d> {
 /// A chip before it is damaged.
 struct Healthy {
     chip: Chip,
-    /// Pages that belong to checkpoints, in use or not.
+    /// Pages of checkpoints, in use or not.
     of_checkpoints: Vec<PageNumber>,
 }
 
-/// A chip with a healthy index of several levels, splits and garbage behind it.
+/// Makes a chip with a healthy index of several levels, after splits, with garbage.
 fn healthy<S: Placement>(image: Image) -> Healthy {
     let mut chip = Chip::new(image.profile());
     let mut ram = image.ram::<S>();
@@ -161,7 +163,7 @@ impl Visitor for Use<'_> {
     }
 }
 
-/// Pages that belong to checkpoints, in use or not.
+/// Pages of checkpoints, in use or not.
 fn checkpoint_pages(chip: &Chip) -> Vec<PageNumber> {
     let geometry = chip.profile().geometry;
     let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
@@ -179,7 +181,7 @@ fn checkpoint_pages(chip: &Chip) -> Vec<PageNumber> {
 }
 
 impl Use<'_> {
-    /// Changes pages as the bytes say, some so that their checksums are right again.
+    /// Changes pages by the bytes, in part with checksums that are right again.
     fn damage<S: Placement>(
         &mut self,
         chip: &mut Chip,
@@ -213,7 +215,7 @@ impl Use<'_> {
                         let end = (at + 8).min(frame_bytes);
                         frame[at..end].fill_with(|| self.bytes.next());
                     }
-                    // A word of what a checkpoint says of itself and of the tree.
+                    // A word in a checkpoint about itself or the tree.
                     2 | 3 if header.lowest == 0 => {
                         let at = usize::from(self.bytes.next()) % 26 * 4;
                         let few = u32::from(self.bytes.next());
@@ -230,7 +232,7 @@ impl Use<'_> {
                     6 => header.identity = self.bytes.next().into(),
                     _ => frame.fill(self.bytes.next()),
                 }
-                // Half of the time the checksum vouches for the damage.
+                // In half of the cases the checksum matches the damage.
                 if kind & 0x80 == 0 {
                     header.medium = Medium {
                         system: S::DESCRIPTION.code,
@@ -249,7 +251,7 @@ impl Use<'_> {
         }
     }
 
-    /// Does what a user does, in the order that the bytes say.
+    /// Uses the index as a user does, in the order that the bytes give.
     fn exercise<S: Placement>(&mut self, index: &mut Index<'_, &mut Chip, S>) {
         for _ in 0..12 {
             let number = u32::from(self.bytes.next());

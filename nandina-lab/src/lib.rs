@@ -1,6 +1,8 @@
-//! The lab: runs every system of the registry on the same work, on simulated chips, and reports
-//! what it cost in chip operations and modelled time. It also keeps records in chip images, and
-//! looks into any. It prints nothing and knows no system by name.
+//! The lab: runs every system on the same work and reports the cost.
+//!
+//! Work runs on simulated chips; the cost is in chip operations and modelled time. The lab also
+//! keeps records in chip images and inspects any image. It prints no output and knows no system by
+//! name.
 
 pub mod analysis;
 pub mod check;

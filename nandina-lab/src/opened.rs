@@ -1,5 +1,6 @@
-//! An index on a chip whose system is known only when the chip is looked at. No setting is asked
-//! for: the chip's own pages say them.
+//! An index on a chip whose system is known only at run time.
+//!
+//! No settings are needed: the chip's own pages state them.
 
 use nandina::node::Medium;
 use nandina::place::{Placement, Visitor, key_of, visit};
@@ -11,17 +12,18 @@ use crate::LabError;
 /// Blocks from one checkpoint to the next, where an index in an image has any.
 pub const CHECKPOINTS: u32 = 8;
 
-/// Something to do with an index, whatever its system.
+/// A task for an index of any system.
 pub trait Job {
-    /// What it answers.
+    /// The task's result.
     type Output;
 
-    /// Does it.
+    /// Runs the task.
     fn run<S: Placement>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output;
 }
 
-/// A copy of `chip` that can be read without any new damage; what was done to `chip` can still be
-/// seen.
+/// Copies `chip` for reading without new damage.
+///
+/// Earlier damage stays visible.
 pub fn copy_to_look_at(chip: &Chip) -> Chip {
     let mut copy = chip.clone();
     copy.set_faults(Faults::default());
@@ -29,14 +31,14 @@ pub fn copy_to_look_at(chip: &Chip) -> Chip {
     copy
 }
 
-/// What the newest index on `chip` is made for. The chip is not touched.
+/// Returns the settings of the newest index on `chip`. The chip is not changed.
 pub fn medium_of(chip: &Chip) -> Result<Medium, OpenError<ChipError>> {
     let mut copy = copy_to_look_at(chip);
     let mut ram = vec![0; ram_to_identify(&chip.profile().geometry)];
     identify(&mut copy, &mut ram)
 }
 
-/// Opens the index of `medium` on `chip` and does `job` with it.
+/// Opens the index of `medium` on `chip` and runs `job` on it.
 pub fn with_index<J: Job>(chip: &mut Chip, medium: &Medium, job: J) -> Result<J::Output, LabError> {
     let Some(system) = key_of(medium.system) else {
         let what = format!("the index is of system number {}, which is not known", medium.system);

@@ -1,5 +1,7 @@
-//! Runs work on a system and counts. Every answer of the index is compared with what it must be, so
-//! a wrong index gives an error and never a figure.
+//! Runs work on a system and counts.
+//!
+//! Every result of the index is compared with a model, so a wrong index gives an error and never a
+//! figure.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,7 +19,7 @@ use crate::cost::{Times, TimesByKind};
 use crate::fit;
 use crate::work::{Operation, Work};
 
-/// What a run stands on.
+/// The setup of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// The chip.
@@ -29,8 +31,10 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The settings of system `S` for keys and values of these sizes; with a bound on RAM, as many
-    /// page buffers as fit. Or why it cannot run on the chip.
+    /// Returns the settings of system `S` for keys and values of these sizes.
+    ///
+    /// With a bound on RAM it uses as many page buffers as fit. An error is the reason why the
+    /// system cannot run on the chip.
     fn options_of<S: Placement>(
         &self,
         key_bytes: usize,
@@ -61,8 +65,9 @@ impl Setup {
     }
 }
 
-/// Why system `system` cannot hold so many records of these sizes whatever happens, if that is
-/// known before there is any work.
+/// Returns why `system` can never hold these records, if that is known.
+///
+/// The sizes are those of a key and of a value. The check comes before there is any work.
 pub fn refusal(
     system: &str,
     setup: &Setup,
@@ -100,7 +105,7 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// What came of running a system.
+/// The outcome of running a system.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SystemRun {
     /// It ran.
@@ -121,7 +126,9 @@ impl SystemRun {
     }
 }
 
-/// Runs `work` on the system named `system`. `progress` is told of operations done.
+/// Runs `work` on the system named `system`.
+///
+/// `progress` is called with the number of operations done since its last call.
 pub fn run(
     system: &str,
     setup: &Setup,
@@ -210,7 +217,7 @@ impl Visitor for Run<'_> {
         let ram_bytes = ram_bytes + size_of_val(&index);
         drop(index);
         let (wear, time) = (chip.wear(), chip.time());
-        // A new block is erased as well before it is written.
+        // A new block is also erased before it is written.
         let blocks = (0..self.setup.profile.geometry.blocks).map(BlockNumber);
         let used_blocks = blocks.filter(|&block| chip.erase_count(block) > 0).count() as u64;
         let seconds = |ns: u64| ns as f64 / 1e9;
@@ -237,8 +244,9 @@ impl Visitor for Run<'_> {
 }
 
 impl<'r> Run<'r> {
-    /// With a write buffer, how many operations of a phase there are up to its last change, whose
-    /// cost includes that of a flush: so each phase pays for its own changes. Else 0.
+    /// Operations of a phase up to its last change, with a write buffer; else 0.
+    ///
+    /// The cost of that change includes a flush, so each phase pays for its own changes.
     fn operations_up_to_flush(&self, operations: &[Operation]) -> usize {
         match self.setup.options.write_buffer {
             0 => 0,
@@ -246,7 +254,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Why the run ends with the `error` of a change, or of another call, after so many rows.
+    /// Returns why the run ends with the `error` of a call at `row`.
     fn stop(&self, system: &str, error: WriteError<ChipError>, what: &str, row: u32) -> Stop {
         match error {
             WriteError::Full { .. } => Stop::Refused(format!(
@@ -260,7 +268,9 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Does one operation, checks its answer, and tells how many bytes of records it put.
+    /// Does one operation and checks its result.
+    ///
+    /// Returns how many bytes of records it wrote.
     fn perform<S: Placement>(
         &self,
         index: &mut Index<'_, &mut Chip, S>,
@@ -331,11 +341,11 @@ const fn is_change(operation: &Operation) -> bool {
 enum Stop {
     /// The system cannot hold the work on this chip.
     Refused(String),
-    /// Something is wrong.
+    /// The index or the run is wrong.
     Failed(LabError),
 }
 
-/// What was put last for a key.
+/// The last record written for a key.
 #[derive(Clone, Copy)]
 struct Put {
     row: u32,
@@ -343,7 +353,7 @@ struct Put {
 }
 
 impl Put {
-    /// The row's value; an update puts its complement.
+    /// The row's value; after an update its complement.
     fn value(self, work: &Work) -> Cow<'_, [u8]> {
         let value = work.value(self.row);
         if self.updated {
@@ -354,5 +364,5 @@ impl Put {
     }
 }
 
-/// What the index must hold.
+/// The records that the index must hold.
 type Model<'w> = BTreeMap<&'w [u8], Put>;

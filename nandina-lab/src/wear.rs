@@ -1,5 +1,7 @@
-//! How worn a chip is, and how long it will last if it goes on as it did. A forecast is a straight
-//! line through what was observed; it knows nothing of work to come, and does not touch the chip.
+//! How worn a chip is, and how long it will last.
+//!
+//! The forecast is a straight line through what was observed; it knows no future work and does not
+//! touch the chip.
 
 use nandina_sim::Chip;
 use serde::Serialize;
@@ -34,7 +36,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of the blocks of `chip`.
+    /// The spread of the blocks of `chip`.
     pub fn of(chip: &Chip) -> Self {
         let bad: Vec<usize> = chip.bad_blocks().map(|block| block.0 as usize).collect();
         let counts: Vec<u32> = chip
@@ -62,28 +64,32 @@ impl Spread {
     }
 }
 
-/// What the wear of a chip was caused by.
+/// The cause of a chip's wear.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Observed {
-    /// So many records were put or removed.
+    /// This many records were inserted, replaced or removed.
     Changes(u64),
-    /// So many days went by.
+    /// This many days passed.
     Days(f64),
 }
 
-/// How much more of what was observed a chip endures.
+/// How much more of the observed use a chip endures.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Forecast {
-    /// What is counted: `changes` (records put or removed) or `days`.
+    /// The unit: `changes` (records inserted, replaced or removed) or `days`.
     pub unit: &'static str,
-    /// How much of it was observed.
+    /// Units observed so far.
     pub observed: f64,
     /// Block erases for each unit.
     pub erases_per_unit: f64,
-    /// Units until the most worn block was erased as often as the maker promises, if it goes on
-    /// being the most worn: the pessimist's figure. 0: it was already.
+    /// Units until the most worn block reaches the promised erases.
+    ///
+    /// It assumes that this block stays the most worn: a pessimistic figure. 0: it has reached them
+    /// already.
     pub until_most_worn: f64,
-    /// Units until the mean erase count reaches that: the figure for wear that is even from now on.
+    /// Units until the mean erase count reaches them.
+    ///
+    /// This is the figure if wear is even from now on.
     pub until_mean: f64,
 }
 
@@ -92,7 +98,7 @@ pub struct Forecast {
 pub struct Wear {
     /// Key of the chip's profile.
     pub device: &'static str,
-    /// Erases of a block that the maker promises; absent where he promises none.
+    /// Erases of a block that the maker promises; absent where there is no promise.
     pub endurance: Option<u32>,
     /// Erases of each block, by its number.
     pub erase_counts: Vec<u32>,
@@ -100,7 +106,7 @@ pub struct Wear {
     pub bad_blocks: Vec<u32>,
     /// Blocks that the maker lets go bad over the chip's life.
     pub bad_blocks_max: u32,
-    /// Of the blocks that are not bad.
+    /// The spread of the blocks that are not bad.
     pub spread: Spread,
     /// How long the chip will last.
     pub forecast: Option<Forecast>,
@@ -108,7 +114,9 @@ pub struct Wear {
     pub no_forecast: Option<&'static str>,
 }
 
-/// How worn `chip` is, and how long it lasts after what was `observed` since it was new.
+/// Returns how worn `chip` is and how long it lasts.
+///
+/// `observed` is its use since it was new.
 pub fn wear(chip: &Chip, observed: Option<Observed>) -> Wear {
     let profile = chip.profile();
     let endurance = (profile.endurance < u32::MAX).then_some(profile.endurance);

@@ -1,5 +1,6 @@
-//! Work for an index: records, and phases of operations on them. Everything comes from one seed,
-//! and nothing here knows which system will do the work.
+//! Work for an index: records, and phases of operations on them.
+//!
+//! Everything comes from one seed and is independent of the system that does the work.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,14 +12,14 @@ use rand_chacha::ChaCha8Rng;
 use crate::LabError;
 use crate::input::Records;
 
-/// What is done with the record of a row.
+/// An operation with the record of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// Put the row's key and value.
+    /// Insert the row's key and value.
     Insert(u32),
     /// Find the row's key.
     Lookup(u32),
-    /// Put the row's key with another value.
+    /// Replace the value of the row's key by its complement.
     Update(u32),
     /// Remove the row's key.
     Delete(u32),
@@ -26,13 +27,13 @@ pub enum Operation {
     Scan {
         /// The row.
         row: u32,
-        /// How many records, fewer at the end of the keys.
+        /// Number of records, fewer at the end of the keys.
         records: u16,
     },
 }
 
 impl Operation {
-    /// The row that it is about, or begins with.
+    /// The row of the operation, or the first row of a scan.
     pub const fn row(self) -> u32 {
         match self {
             Self::Insert(row) | Self::Lookup(row) | Self::Update(row) | Self::Delete(row) => row,
@@ -41,7 +42,7 @@ impl Operation {
     }
 }
 
-// Work has millions of them.
+// Work has millions of operations.
 const _: () = assert!(size_of::<Operation>() == 8);
 
 /// Records that a scan of the standard work reads, fewer at the end of the keys.
@@ -52,18 +53,18 @@ pub const SCAN_RECORDS: u16 = 100;
 pub struct Phase {
     /// Its name in reports.
     pub name: Cow<'static, str>,
-    /// What is done, in order.
+    /// The operations in order.
     pub operations: Vec<Operation>,
 }
 
 impl Phase {
-    /// A phase.
+    /// Makes a phase.
     pub fn new(name: impl Into<Cow<'static, str>>, operations: Vec<Operation>) -> Self {
         Self { name: name.into(), operations }
     }
 }
 
-/// Records and what is done with them.
+/// Records and the operations on them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Work {
     /// Bytes of a key.
@@ -72,15 +73,18 @@ pub struct Work {
     pub value_bytes: usize,
     /// Phases in order.
     pub phases: Vec<Phase>,
-    /// After each change the index is idle for one `gc_step` of the least budget. Its chip
-    /// operations are counted in the phase, and its time in that of no operation.
+    /// Whether the index does one idle step after each change.
+    ///
+    /// The step is a `gc_step` of the least budget.
+    ///
+    /// The chip operations of the step count in the phase, its time in no operation.
     pub idle_steps: bool,
     keys: Vec<u8>,
     values: Vec<u8>,
 }
 
 impl Work {
-    /// Rows of records.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.keys.len() / self.key_bytes
     }
@@ -100,8 +104,9 @@ impl Work {
         self.phases.iter().map(|phase| phase.operations.len() as u64).sum()
     }
 
-    /// Rows with the given keys and values, one behind the other, and no phase yet. Sizes in bytes,
-    /// a key's at least 1. Different rows may have the same key.
+    /// Makes rows with the given keys and values, one after another, and no phase.
+    ///
+    /// Sizes are in bytes, a key's at least 1. Different rows may have the same key.
     pub fn from_rows(
         key_bytes: usize,
         value_bytes: usize,
@@ -122,7 +127,7 @@ impl Work {
         Ok(Self { key_bytes, value_bytes, phases: Vec::new(), idle_steps: false, keys, values })
     }
 
-    /// Rows with distinct random keys and random values, and no phase yet.
+    /// Makes rows with distinct random keys and random values, and no phase.
     pub fn random_rows(
         rows: u32,
         key_bytes: usize,
@@ -151,8 +156,10 @@ impl Work {
         Ok(Self { key_bytes, value_bytes, phases: Vec::new(), idle_steps: false, keys, values })
     }
 
-    /// The default work of `nandina compare`: all rows are inserted; then a tenth each is looked
-    /// up, updated and deleted, and a thousandth scanned from.
+    /// The default work of `nandina compare`.
+    ///
+    /// All rows are inserted; then a tenth each is looked up, updated and deleted, and a thousandth
+    /// scanned from.
     pub fn standard(
         rows: u32,
         key_bytes: usize,
@@ -183,7 +190,7 @@ impl Work {
     fn add_standard_phases(&mut self, arrival: Vec<u32>, seed: u64) {
         let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x5EED);
         let tenth = (arrival.len() / 10).max(1);
-        // Where keys repeat, one row of each key stands for it, so that no key is deleted twice.
+        // Where keys repeat, one row represents each key, so that no key is deleted twice.
         let mut seen = HashSet::new();
         let mut rows: Vec<u32> =
             arrival.iter().copied().filter(|&row| seen.insert(self.key(row).to_vec())).collect();

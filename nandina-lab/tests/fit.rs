@@ -1,4 +1,4 @@
-//! What is refused before a run does not fit, and what fits is not refused.
+//! Work that is refused before a run does not fit, and work that fits is not refused.
 
 use nandina::flash::profile::PROFILES;
 use nandina::flash::{Flash, Profile};
@@ -13,7 +13,7 @@ fn nor() -> Profile {
     *PROFILES.iter().find(|profile| profile.key == "nor").unwrap()
 }
 
-/// Fills an index until its tree is too high, if that ever happens before the chip is full.
+/// Fills an index until its tree is too high, if that happens before the chip is full.
 struct Fill {
     options: Options,
     key: fn(u32) -> u32,
@@ -47,7 +47,7 @@ impl Visitor for Fill {
         };
         assert_eq!(always_too_high::<S>(&profile, &options, index.len()), None);
         assert_eq!(always_full::<S>(&profile, &options, index.len()), None);
-        // Nodes were half full at least, so this is more than full ones hold.
+        // Nodes were at least half full, so this is more than full ones hold.
         let certain = always_too_high::<S>(&profile, &options, index.len() << (2 * height));
         assert_eq!(certain, Some(Misfit::TooHigh { height }));
         true

@@ -15,7 +15,7 @@ fn csv(text: &str, key: &str) -> Result<Records, String> {
     refusal_or_records(text.as_bytes(), Some(key), None, None)
 }
 
-/// The records, or the refusal without the file's name, which must open it.
+/// Reads records; a refusal is returned without the file's name, which must open it.
 fn refusal_or_records(
     bytes: &[u8],
     key: Option<&str>,
@@ -100,7 +100,7 @@ fn mistakes_in_csv_are_named() {
 
 #[test]
 fn different_whole_numbers_never_become_one_key() {
-    // Above 64 bits, and beside decimals, numbers were rounded.
+    // Numbers above 64 bits, and numbers beside decimals, were rounded once.
     for text in [
         "t,v\n18446744073709551615,1\n18446744073709551616,2\n",
         "t,v\n-9223372036854775809,1\n-9223372036854775808,2\n",
@@ -249,7 +249,7 @@ fn a_real_sensor_series_is_read_whole() {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/embeddb-sensors");
     let path = shared.join("uwa500K_only_100K.bin.zst");
     if !path.exists() {
-        // Not by a macro: the test harness would keep it to itself.
+        // Not by a macro: the test harness would capture it.
         let skipped = "skipped: the sensor series are not beside the project";
         writeln!(std::io::stderr(), "{skipped}").unwrap();
         return;

@@ -21,7 +21,7 @@ const SMALL: Profile = Profile {
 const OPTIONS: Options = Options::new(4, 12);
 const RECORDS: u32 = 600;
 
-/// Puts records into an index of a system on a chip that is new, or has one already.
+/// Writes records into an index of a system, on a new chip or one that has it already.
 struct Fill<'c> {
     chip: &'c mut Chip,
     records: std::ops::Range<u32>,
@@ -55,8 +55,9 @@ fn go_on(system: &str, chip: &mut Chip, records: std::ops::Range<u32>) -> Option
     visit(system, Fill { chip, records, format: false }).unwrap()
 }
 
-/// Inspects, and checks what holds of every inspection: the chip did nothing, every page is
-/// counted.
+/// Inspects, and checks what holds for every inspection.
+///
+/// The chip did no operation, and every page is counted.
 fn look(chip: &Chip) -> Inspection {
     let before = (chip.counters(), chip.fault_counters(), chip.time());
     let found = inspect(chip).unwrap();
@@ -74,7 +75,7 @@ fn look(chip: &Chip) -> Inspection {
         + pages.unreadable
         + pages.other_version;
     assert_eq!(sum, pages.total, "{pages:?}");
-    // The check sees more than the inspector, and nothing less.
+    // The check sees at least what the inspector sees.
     assert!(!holds || found.state == State::Whole, "{found:?}");
     found
 }
@@ -201,7 +202,7 @@ fn a_damaged_index_is_told_as_far_as_it_can_be_decoded() {
         let mut chip = Chip::new(SMALL);
         fill(system.key, &mut chip, 0..RECORDS).unwrap();
         let whole = look(&chip);
-        // A page whose nodes are reached, but that of the root.
+        // A page with reachable nodes that is not the root's.
         let root = whole.tree.as_ref().unwrap().root_page;
         let leaf = (0..SMALL.geometry.pages()).find(|&page| {
             let mut chip = chip.clone();
@@ -228,7 +229,7 @@ fn a_damaged_index_is_told_as_far_as_it_can_be_decoded() {
             "{wrong:?}"
         );
 
-        // Every root gone but those of the first block: the tree of then is named, or that there is
+        // Damage every root but those of the first block: the inspector shows that old tree, or
         // none.
         let mut chip = Chip::new(SMALL);
         fill(system.key, &mut chip, 0..40).unwrap();
@@ -289,7 +290,7 @@ fn blank_foreign_and_other_chips_are_told_apart() {
     assert_eq!(look(&newer).state, State::OtherVersion);
     assert!(violations(&newer)[0].contains("format version 9"));
 
-    // An index that was made for a chip of another size does not open, and is shown all the same.
+    // An index that was made for a chip of another size does not open, but is shown.
     let mut larger = Chip::new(SMALL.with_blocks(30));
     fill("mu", &mut larger, 0..100).unwrap();
     let mut moved = blank.clone();
@@ -305,7 +306,7 @@ fn blank_foreign_and_other_chips_are_told_apart() {
     assert!(found.refusal.unwrap().contains("block count 30, not 24"));
     assert_eq!(found.tree.unwrap().records_reached, 100);
 
-    // What was on the chip before is counted apart.
+    // The pages of the previous index are counted separately.
     let mut twice = Chip::new(SMALL);
     fill("mu", &mut twice, 0..50).unwrap();
     fill("wandering", &mut twice, 0..5).unwrap();

@@ -1,5 +1,6 @@
-//! Records in images that the program did not make, or that lie: what they are shown as, and what
-//! is refused.
+//! Images that the program did not make, or whose labels are wrong.
+//!
+//! The tests check how their records are shown and what is refused.
 
 use std::path::Path;
 

@@ -1,5 +1,6 @@
-//! Traces: what is written is read back as the same work, each mistake is told with line and field,
-//! and no bytes make the reader panic.
+//! Traces: a written trace is read back as the same work.
+//!
+//! Each mistake is reported with line and field, and no bytes make the reader panic.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,7 +23,7 @@ fn parse(text: &str) -> Result<Work, Mistake> {
     trace::parse(text.as_bytes())
 }
 
-/// What an operation does, whatever its row is called.
+/// The effect of an operation, independent of row numbers.
 #[derive(PartialEq, Debug)]
 enum Done {
     Put(Vec<u8>, Vec<u8>),
@@ -131,8 +132,8 @@ fn mistakes_are_told_with_line_and_field() {
         ("nandina-trace,1,hex:65,u32\n", 1, "field 3, key: 'hex:65': u32"),
         ("nandina-trace,1,hex:0,u32\n", 1, "field 3, key: 'hex:0': u32"),
         ("nandina-trace,1,u32,text:4\n", 1, "field 4, value: 'text:4': u32"),
-        ("H\n", 1, "no operation stands behind it"),
-        ("H\nphase,a\n", 1, "no operation stands behind it"),
+        ("H\n", 1, "no operation follows it"),
+        ("H\nphase,a\n", 1, "no operation follows it"),
         (
             "H\n\n# said\ninsert,1,00\nput,1,00\n",
             5,
@@ -207,7 +208,7 @@ fn files_may_be_compressed_and_damage_is_named() {
     let (damaged, _) = read(&packed[..packed.len() - 3]);
     assert!(damaged.unwrap_err().contains("cannot be read"));
     let (twice, _) = read(&[&packed[..], &packed].concat());
-    assert!(twice.unwrap_err().starts_with("more stands behind its compressed part"));
+    assert!(twice.unwrap_err().starts_with("more data follows its compressed part"));
     let (wrong, _) = read(b"nandina-trace,1,u32,u32\nfind,1\n");
     assert!(wrong.unwrap_err().starts_with("line 2: field 1: 'find' is no operation"));
 }

@@ -1,5 +1,7 @@
-//! The μ-Tree paper's workloads: as many tree operations as in Table 4, the same for the same seed,
-//! and no more of them than their rules give.
+//! The μ-Tree paper's workloads: their counts, seeds and rules.
+//!
+//! They have as many tree operations as in Table 4, the same for the same seed, and no more of them
+//! than their rules give.
 
 use nandina::flash::profile::MLC;
 use nandina::{Moves, Options};
@@ -8,7 +10,7 @@ use nandina_lab::work::Operation;
 use nandina_lab::workload::filesystem::{Assumptions, Directory, FileSystem};
 use nandina_lab::workload::{Counts, TABLE_4, Workload, by_name, kernel_compile, mp3, postmark};
 
-/// How far counts may be from Table 4's.
+/// The permitted distance of counts from Table 4's.
 const DISTANCE: f64 = 0.03;
 
 #[test]
@@ -41,7 +43,7 @@ fn the_seed_decides_everything() {
     }
 }
 
-/// Counts that follow from the work itself: what the index is asked.
+/// Lookups, and all operations, counted from the work itself.
 fn asked(workload: &Workload) -> (u64, u64) {
     let operations = || workload.work.phases.iter().flat_map(|phase| &phase.operations);
     let lookups = operations().filter(|operation| matches!(operation, Operation::Lookup(_)));
@@ -82,7 +84,7 @@ fn recorded(work: impl FnOnce(&mut FileSystem)) -> Counts {
     let mut system = FileSystem::new(assumptions, "test", 1);
     work(&mut system);
     let (_, Counts { retrievals, insertions, deletions }) = system.recorder.finish().unwrap();
-    // The root's two items are no part of what is asked.
+    // The root's two items are no part of the work.
     Counts { retrievals, insertions: insertions - 2, deletions }
 }
 
@@ -115,7 +117,7 @@ fn a_file_that_outgrows_its_direct_item_changes_to_an_indirect_one() {
             system.write(&mut file, first, 4096);
             system.write(&mut file, more, 4096);
         });
-        // Behind name, stat data and the first item.
+        // Without name, stat data and the first item.
         (counts.insertions - 3, counts.deletions)
     };
     assert_eq!(append(1000, 1000), (1, 0), "an append to the direct item");
@@ -177,7 +179,7 @@ fn postmark_spreads_files_over_subdirectories_and_removes_them() {
         let objects = workload.work.phases[0].operations.iter().filter_map(|operation| {
             let Operation::Insert(row) = *operation else { return None };
             let key = workload.work.key(row);
-            // Stat data of what was made in a directory.
+            // Stat data of the objects made in a directory.
             (key[8..] == [0; 8]).then(|| key[..4].to_vec())
         });
         objects.filter(|directory| directory == name).count()

@@ -1,14 +1,15 @@
-//! Puts every system of the registry on an MTD device and holds it against a model: records put,
-//! replaced, removed, got, scanned both ways, reopened, checked. All that was on the device is
-//! lost; no other is touched.
+//! Tries every system on an MTD device and compares it with a model.
+//!
+//! Records are inserted, replaced, removed, read, scanned both ways, reopened and checked. All data
+//! on the device is lost; no other device is touched.
 //!
 //! `mtd_trial DEVICE [WORD...]`; `mtd_trial systems` lists the systems. A system that needs what
 //! the device lacks is skipped, by name and with the reason. Exit code 1 if anything is wrong, 3 if
 //! no system could run. Words: `only=SYSTEM`; `spare`: with the spare area; `mark`: mark an erased
-//! block as bad half way; `worn`: blocks of the device are known to fail, and must be found and
+//! block as bad half way; `worn`: blocks of the device are known to fail, and must be detected and
 //! marked; `flips`: reads are known to flip bits, and some must be reported; `uncorrectable=PAGE`:
-//! no system, but a page that is known to be unreadable must say so. With MTD_TRIAL_LIES in the
-//! environment the trial expects a record that was never put, and must fail.
+//! no system, but a page that is known to be unreadable must be reported so. With MTD_TRIAL_LIES in
+//! the environment the trial expects a record that was never written, and must fail.
 
 mod support;
 
@@ -44,7 +45,7 @@ impl Trial<'_> {
         Ok(if self.has("spare") { mtd.with_spare()? } else { mtd })
     }
 
-    /// Blocks that the kernel, asked anew, calls bad.
+    /// Blocks that the kernel reports as bad now.
     fn bad_blocks(&self) -> Result<u32, Box<dyn Error>> {
         let mut mtd = Mtd::open_read_only(self.device)?;
         let mut bad = 0;
@@ -76,7 +77,7 @@ impl Visitor for Trial<'_> {
             if self.has("mark") && round == 1 {
                 support::mark_an_erased_block(&mut mtd)?;
             }
-            // Opened anew, so that nothing is left in RAM of what the last round knew.
+            // Open again, so that no state of the last round is left in RAM.
             let mtd = Counted { chip: self.open()?, ..mtd };
             index = Index::<_, S>::open(mtd, &options, &mut ram)?;
             compare(&mut index, &model)?;
@@ -167,7 +168,7 @@ fn compare<S: Placement>(
     Ok(())
 }
 
-/// A page that the device is known not to read must answer so, and must not give bytes.
+/// Checks that a page known to be unreadable gives that error and no bytes.
 fn unreadable(device: &str, page: &str) -> Result<Outcome, Box<dyn Error>> {
     let (mut mtd, page) = (Mtd::open(device)?, PageNumber(page.parse()?));
     let geometry = mtd.geometry();

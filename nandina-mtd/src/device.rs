@@ -1,5 +1,6 @@
-//! An MTD device as a chip: geometry and capabilities from what the kernel says, pages and blocks
-//! by offset. Nothing is cached but the table of bad blocks.
+//! An MTD device as a chip: the kernel gives geometry and capabilities.
+//!
+//! Pages and blocks are addressed by offset. Only the table of bad blocks is cached.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
@@ -16,15 +17,15 @@ const PAGE_BYTES_DEFAULT: u32 = 512;
 /// An open MTD device.
 ///
 /// On NAND a page is what the kernel writes at once, a block is what it erases. On NOR and RAM the
-/// page size is chosen. All of the device is used: to keep a part of it, let the kernel partition
-/// it.
+/// page size is chosen. The index uses the whole device: to keep a part of it, let the kernel
+/// partition it.
 ///
-/// The spare area is left alone unless [`with_spare`](Self::with_spare) asks for it: with most
+/// The spare area is not used unless [`with_spare`](Self::with_spare) asks for it: with most
 /// controllers the ECC does not cover its free bytes, so that a bit that flips there is neither
 /// corrected nor reported.
 ///
-/// The kernel erases a block before it marks it as bad, so only blocks that hold nothing of worth
-/// may be marked. An index keeps to that.
+/// The kernel erases a block before it marks it as bad, so only blocks without data may be marked.
+/// An index keeps to that.
 #[derive(Debug)]
 pub struct Mtd {
     file: File,
@@ -32,40 +33,44 @@ pub struct Mtd {
     geometry: Geometry,
     capabilities: Capabilities,
     is_nand: bool,
-    /// Wrong bits in a codeword from which a page should be refreshed.
+    /// The number of wrong bits in a codeword from which a page should be refreshed.
     refresh_bits: u32,
     writable: bool,
     bad: Vec<bool>,
 }
 
 impl Mtd {
-    /// Opens a device to read and write, with pages of 512 bytes where the device leaves that open.
+    /// Opens a device to read and write.
+    ///
+    /// Pages have 512 bytes where the device leaves that open.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, MtdError> {
         Self::open_with(path.as_ref(), true, PAGE_BYTES_DEFAULT)
     }
 
-    /// Opens a device to look at. Programs and erases are refused.
+    /// Opens a device to read. Programs and erases are refused.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, MtdError> {
         Self::open_with(path.as_ref(), false, PAGE_BYTES_DEFAULT)
     }
 
-    /// Opens a NOR or RAM device with pages of `page_bytes`. On NAND the device's own page size
-    /// stands.
+    /// Opens a NOR or RAM device with pages of `page_bytes`.
+    ///
+    /// On NAND the device's own page size applies.
     pub fn open_with_pages(path: impl AsRef<Path>, page_bytes: u32) -> Result<Self, MtdError> {
         Self::open_with(path.as_ref(), true, page_bytes)
     }
 
-    /// The same device, whose pages share cells as `pairing` says; the kernel does not tell.
-    /// Default: none do, and on what the kernel calls MLC NAND pages three apart do, as on most
-    /// such chips; look into the datasheet.
+    /// Sets which pages share cells; the kernel does not report it.
+    ///
+    /// Default: none, and on what the kernel calls MLC NAND pages three apart, as on most such
+    /// chips; check the datasheet.
     pub const fn with_pairing(mut self, pairing: Pairing) -> Self {
         self.capabilities.pairing = pairing;
         self
     }
 
-    /// The same NAND device, with the free bytes of its spare area (`oobavail`) beside each page.
+    /// Uses the free bytes of a NAND device's spare area (`oobavail`) beside each page.
     ///
-    /// Only where the ECC covers these bytes as it covers the page: otherwise rule 12 of
+    /// Use it only where the ECC covers these bytes as it covers the page: otherwise rule 12 of
     /// [`Flash`](nandina::flash::Flash) is broken, and a single flipped bit there loses a page.
     /// Linux 6.1 or later is needed. An index that was formatted with the spare area is opened with
     /// it.
@@ -94,7 +99,7 @@ impl Mtd {
             .open(path)
             .map_err(|error| call("opening", error))?;
         let info = kernel::info(&file).map_err(|error| call("asking for its sizes", error))?;
-        // The ioctl cuts the size to 32 bits.
+        // The ioctl truncates the size to 32 bits.
         let size = attribute(&file, "size").unwrap_or_else(|| u64::from(info.size));
         let (geometry, capabilities) = shape(&info, size, page_bytes)
             .map_err(|reason| MtdError::Unsuitable { path: path.into(), reason })?;
@@ -126,8 +131,10 @@ impl Mtd {
     }
 }
 
-/// A number that the kernel tells of the device beside its ioctls. It is found by the device's
-/// number, so that links and read-only nodes (`/dev/mtd0ro`: odd numbers) lead to it too.
+/// A number of the device from sysfs, beside the ioctls.
+///
+/// It is found by the device's number, so that links and read-only nodes (`/dev/mtd0ro`: odd
+/// numbers) lead to it too.
 fn attribute(file: &File, name: &str) -> Option<u64> {
     let device = libc::minor(file.metadata().ok()?.rdev()) / 2;
     let text = fs::read_to_string(format!("/sys/class/mtd/mtd{device}/{name}")).ok()?;
@@ -138,7 +145,9 @@ const fn is_nand(info: &Info) -> bool {
     matches!(info.kind, kernel::NAND | kernel::MLC_NAND)
 }
 
-/// The geometry and capabilities of a device of `size` bytes, or why it cannot carry an index.
+/// The geometry and capabilities of a device of `size` bytes.
+///
+/// An error is the reason why it cannot carry an index.
 fn shape(info: &Info, size: u64, page_bytes: u32) -> Result<(Geometry, Capabilities), String> {
     let is_nand = is_nand(info);
     if !is_nand && !matches!(info.kind, kernel::NOR | kernel::RAM | kernel::DATAFLASH) {
@@ -167,7 +176,7 @@ fn shape(info: &Info, size: u64, page_bytes: u32) -> Result<(Geometry, Capabilit
         in_order: is_nand,
         pairing: if info.kind == kernel::MLC_NAND { Pairing::DistanceThree } else { Pairing::None },
         rewrite: false,
-        // Whether the ECC survives it, the kernel does not say.
+        // The kernel does not say whether the ECC survives it.
         overwrite: false,
         bad_blocks_per_mille: if is_nand { 20 } else { 0 },
     };
@@ -229,7 +238,7 @@ impl Flash for Mtd {
 
     fn mark_bad(&mut self, block: BlockNumber) -> Result<(), MtdError> {
         self.check_writable()?;
-        // Also if the mark fails: as long as the device is open, the block is not tried again.
+        // Even if the mark fails, the block is not used again while the device is open.
         if let Some(bad) = self.bad.get_mut(block.0 as usize) {
             *bad = true;
         }

@@ -1,4 +1,4 @@
-//! What can go wrong with an MTD device, and what it means for an index. Nothing is retried here.
+//! The errors of an MTD device, and what they mean for an index. No call is retried here.
 
 use std::fmt;
 use std::io;
@@ -15,9 +15,9 @@ pub enum MtdError {
     Call {
         /// The device.
         path: PathBuf,
-        /// What was to be done.
+        /// The operation.
         what: &'static str,
-        /// What the kernel answered.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The device is of a kind, or of sizes, that cannot carry an index.
@@ -29,7 +29,7 @@ pub enum MtdError {
     },
     /// More bits of a page are wrong than its ECC corrects.
     Uncorrectable(PageNumber),
-    /// The device was opened to be read.
+    /// The device was opened for reading only.
     ReadOnly,
     /// MTD devices cannot replace a page in place.
     NoRewrite,
@@ -60,8 +60,8 @@ impl FlashError for MtdError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Uncorrectable(_) => ErrorKind::Uncorrectable,
-            // EIO is how a driver says that the chip could not do it. A bad-block mark is a program
-            // too, and a worn block often refuses it.
+            // With EIO a driver reports that the chip could not do it. A bad-block mark is a
+            // program too, and a worn block often refuses it.
             Self::Call { what: PROGRAM | MARK, error, .. }
                 if error.raw_os_error() == Some(libc::EIO) =>
             {

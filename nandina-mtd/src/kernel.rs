@@ -1,5 +1,4 @@
-//! The kernel's interface to MTD devices: its structs, its request numbers, and safe calls of them.
-//! The layouts are those of the kernel's `mtd/mtd-abi.h`. Nothing here knows of indexes.
+//! The kernel's interface to MTD devices: structs, request numbers, safe calls.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +16,9 @@ pub const NAND: u8 = 4;
 pub const DATAFLASH: u8 = 6;
 pub const MLC_NAND: u8 = 8;
 
-/// A flag of devices whose bits can be written one by one, as often as wanted, from 1 to 0.
+/// A flag of devices whose bits can be written one by one.
+///
+/// They go from 1 to 0, any number of times.
 pub const BITS_WRITABLE: u32 = 0x800;
 
 /// The free bytes of the spare area, one after another, wherever the ECC leaves them.
@@ -68,7 +69,7 @@ struct ReadRequest {
     health: Health,
 }
 
-/// What the ECC had to do for a read (`struct mtd_read_req_ecc_stats`).
+/// Errors that the ECC met in a read (`struct mtd_read_req_ecc_stats`).
 #[repr(C)]
 #[derive(Default, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {
@@ -78,7 +79,7 @@ pub struct Health {
     pub most: u32,
 }
 
-/// What the ECC had to do since the device was attached (`struct mtd_ecc_stats`).
+/// Errors that the ECC met since the device was attached (`struct mtd_ecc_stats`).
 #[repr(C)]
 #[derive(Default, Clone, Copy, Debug)]
 struct Totals {
@@ -110,7 +111,7 @@ pub fn info(file: &File) -> io::Result<Info> {
     Ok(info)
 }
 
-/// Whether the block at `offset` is bad. Devices without bad blocks do not know the call.
+/// Whether the block at `offset` is bad. `false` on devices without bad blocks.
 pub fn is_bad(file: &File, offset: u64) -> io::Result<bool> {
     let offset = offset as i64;
     // SAFETY: the request reads one 64-bit offset, which is what the pointer leads to.
@@ -195,10 +196,11 @@ fn totals(file: &File) -> io::Result<Totals> {
     Ok(totals)
 }
 
-/// Reads main data in the way that every kernel knows. It returns wrong bytes without an error, so
-/// the totals before and after tell. They are of the whole device and do not say how the flipped
-/// bits spread over the codewords: all are taken to be in one, so a page is refreshed early, never
-/// late.
+/// Reads main data by the call that every kernel has.
+///
+/// The call returns wrong bytes without an error, so the totals before and after it are compared.
+/// They are of the whole device and do not say how the flipped bits spread over the codewords: all
+/// are assumed to be in one, so a page is refreshed early, never late.
 fn read_main(file: &File, start: u64, main: &mut [u8]) -> io::Result<Health> {
     let before = totals(file)?;
     file.read_exact_at(main, start)?;
@@ -214,8 +216,9 @@ mod tests {
 
     use super::*;
 
-    /// The numbers that the kernel's headers give on most 64-bit machines; MIPS and PowerPC have
-    /// others.
+    /// Request numbers as the kernel's headers give them on most 64-bit machines.
+    ///
+    /// MIPS and PowerPC have others.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
     #[test]
     fn requests_have_the_kernels_numbers() {

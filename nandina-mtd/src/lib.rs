@@ -1,9 +1,8 @@
 //! Linux MTD devices, `/dev/mtdN`, as chips that carry a Nandina index.
 //!
 //! [`Mtd`] reads the geometry from the kernel, moves pages with their spare area, erases blocks,
-//! and uses the kernel's bad-block marks. It keeps nothing in RAM but the table of bad blocks, and
-//! never touches a device that it was not given. Only Linux has such devices; elsewhere this crate
-//! is empty.
+//! and uses the kernel's bad-block marks. It keeps only the table of bad blocks in RAM, and never
+//! touches another device. Only Linux has such devices; elsewhere this crate is empty.
 //!
 //! ```no_run
 //! use nandina::{Index, Options, place::Mu, ram_needed};

@@ -1,6 +1,8 @@
-//! What the simulator adds to moving the bytes: `cargo bench -p nandina-sim --bench pages`. With
-//! `-- --check` it fails if a page read or a page program takes more than one and a half times a
-//! bare copy. No test is timed.
+//! Measures what the simulator adds to moving bytes.
+//!
+//! Run it with `cargo bench -p nandina-sim --bench pages`. With `-- --check` it fails if a page
+//! read or a page program takes more than one and a half times a bare copy. No test depends on
+//! time.
 //!
 //! Copy and chip move pages of 4,096 bytes over working sets of the same size and layout: a read
 //! against a copy out of the set, a program against a copy into it. The chip also moves the whole
@@ -17,11 +19,11 @@ use nandina_sim::Chip;
 
 const PAGE: usize = MLC.geometry.page_bytes as usize;
 const SPARE: usize = MLC.geometry.spare_bytes as usize;
-/// From page to page, for the copy as in the chip.
+/// Bytes from page to page, for the copy as in the chip.
 const STRIDE: usize = PAGE + SPARE;
 const RATIO_MOST: f64 = 1.5;
 const ROUNDS: usize = 51;
-/// Fewer pages in one measurement would measure the clock.
+/// Pages in one measurement, at least: fewer would measure the clock.
 const PAGES_LEAST: u32 = 8192;
 
 /// The pages that are gone through again and again.
@@ -80,7 +82,9 @@ impl Side for Chip {
     }
 }
 
-/// Nanoseconds a page that going through `pages` pages takes `step`, often enough to be measured.
+/// Nanoseconds a page of passes over `pages` pages with `step`.
+///
+/// There are enough passes to be measurable.
 fn nanoseconds(pages: u32, passes: u32, mut step: impl FnMut(u32)) -> f64 {
     let start = Instant::now();
     for _ in 0..passes {
@@ -91,8 +95,8 @@ fn nanoseconds(pages: u32, passes: u32, mut step: impl FnMut(u32)) -> f64 {
 
 /// Nanoseconds of a read and of a program.
 fn times(side: &mut impl Side, pages: u32, passes: u32) -> [f64; 2] {
-    // A copy is faster between bytes that lie alike in their cache lines, so every position has its
-    // turn.
+    // A copy is faster between bytes at equal offsets in their cache lines, so every offset takes
+    // its turn.
     let place = |page: u32| page as usize % 4 * 16;
     let (mut main, mut spare) = (vec![7; place(3) + PAGE], vec![7; SPARE]);
     let program = nanoseconds(pages, passes, |page| {
@@ -109,7 +113,9 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Prints a line for reads and one for programs. Answers whether the ratios are small enough.
+/// Prints a line for reads and one for programs.
+///
+/// Returns whether the ratios are small enough.
 fn print(name: &str, rounds: &[[[f64; 2]; 2]]) -> bool {
     let mut small = true;
     for (index, operation) in ["read", "program"].into_iter().enumerate() {
@@ -127,11 +133,11 @@ fn print(name: &str, rounds: &[[[f64; 2]; 2]]) -> bool {
 fn main() -> ExitCode {
     let mut rounds = SETS.map(|_| Vec::new());
     for _ in 0..ROUNDS {
-        // New memory in every round: how it lies in the caches is chance.
+        // New memory in every round, because its position in the caches is chance.
         for (set, rounds) in SETS.iter().zip(&mut rounds) {
             let (pages, passes) = (set.pages(), PAGES_LEAST.div_ceil(set.pages()));
             let (mut copy, mut chip) = (Copy(vec![0; pages as usize * STRIDE]), set.chip());
-            // The first time would measure how the system hands out memory.
+            // The first pass would measure how the system provides memory.
             times(&mut copy, pages, 1);
             times(&mut chip, pages, 1);
             rounds.push([times(&mut copy, pages, passes), times(&mut chip, pages, passes)]);

@@ -1,8 +1,9 @@
-//! The cells of one block, and apart from them the damage that they have taken. Nothing here checks
-//! a rule or knows of power.
+//! The cells of one block, and separately the damage that they have taken.
 //!
-//! An erased page is a flag, so an erase moves no bytes. The bytes are one allocation, made when
-//! the block is first programmed, so that a chip of many blocks that are never used costs little.
+//! This file checks no rule and does not model power.
+//!
+//! An erased page is a flag, so an erase moves no bytes. A block's bytes are one allocation, made
+//! when the block is first programmed: a chip with many unused blocks costs little memory.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::unstable::Unstable;
 
-/// What keeps a page from reading as it was programmed.
+/// Damage that keeps a page from reading as it was programmed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Damage {
-    /// No ECC can read it: its program or erase was torn.
+    /// No ECC can read the page: its program or erase was torn.
     pub unreadable: bool,
-    /// Wrong bits, numbered over main data and spare area.
+    /// Numbers of the wrong bits, counted over main data and spare area.
     pub flips: Vec<u32>,
 }
 
@@ -27,7 +28,7 @@ pub struct Block {
     bytes: Vec<u8>,
     page_bytes: usize,
     programs: Vec<u8>,
-    /// Pages whose cells are not all ones, whatever the chip believes.
+    /// Pages whose cells are not all ones, independently of what the chip has recorded.
     written: Vec<bool>,
     pub erase_count: u32,
     /// One above the highest page that was programmed since the erase.
@@ -37,7 +38,7 @@ pub struct Block {
     /// Every program and erase fails from now on.
     pub failing: bool,
     pub damage: BTreeMap<u32, Damage>,
-    /// Pages that read otherwise each time. They count as written.
+    /// Pages that may read differently each time. They count as written.
     pub unstable: BTreeMap<u32, Unstable>,
 }
 
@@ -58,7 +59,7 @@ impl Block {
         }
     }
 
-    /// As [`Block::new`] made it.
+    /// Whether the block is as [`Block::new`] made it.
     pub fn is_new(&self) -> bool {
         self.erase_count == 0
             && self.next_in_order == 0
@@ -70,7 +71,7 @@ impl Block {
             && !self.written.contains(&true)
     }
 
-    /// How often each page was programmed since the erase; 255: it must be erased first.
+    /// Number of programs of each page since the erase; 255 if it must be erased first.
     pub fn programs_of_pages(&self) -> &[u8] {
         &self.programs
     }
@@ -80,18 +81,20 @@ impl Block {
         &self.written
     }
 
-    /// Puts back how often each page was programmed. There is one number for each page.
+    /// Restores the number of programs of each page. `programs` has one entry a page.
     pub fn set_programs(&mut self, programs: Vec<u8>) {
         debug_assert_eq!(programs.len(), self.programs.len());
         self.programs = programs;
     }
 
-    /// How often `page` was programmed since the erase.
+    /// Number of programs of `page` since the erase.
     pub fn programs(&self, page: PageNumber) -> u8 {
         self.programs[page.0 as usize]
     }
 
-    /// Notes one more program of `page`. A page that must be erased first stays so.
+    /// Counts one more program of `page`.
+    ///
+    /// A page that must be erased first stays so.
     pub fn count_program(&mut self, page: PageNumber) {
         if !self.is_exhausted(page) {
             self.programs[page.0 as usize] = (self.programs(page) + 1).min(u8::MAX - 1);
@@ -106,13 +109,13 @@ impl Block {
         self.unstable.clear();
     }
 
-    /// As after an erase, but the cells hold what they held.
+    /// Resets the program counts as an erase does, and keeps the content of the cells.
     pub fn forget_programs(&mut self) {
         self.programs.fill(0);
         self.next_in_order = 0;
     }
 
-    /// No page may be programmed before the next erase.
+    /// Forbids programs of all pages until the next erase.
     pub fn exhaust(&mut self) {
         self.programs.fill(u8::MAX);
         self.next_in_order = self.programs.len() as u32;
@@ -123,18 +126,18 @@ impl Block {
         self.programs(page) == u8::MAX
     }
 
-    /// The bytes of a page, nothing if it is erased.
+    /// The bytes of a page, or `None` if it is erased.
     pub fn page_bytes(&self, page: PageNumber) -> Option<&[u8]> {
         let at = page.0 as usize * self.page_bytes;
         self.written[page.0 as usize].then(|| &self.bytes[at..at + self.page_bytes])
     }
 
-    /// An erased page.
+    /// The bytes of an erased page.
     pub fn ones(&self) -> Vec<u8> {
         vec![0xFF; self.page_bytes]
     }
 
-    /// The bytes of a page to change. Those of an erased page are all ones.
+    /// The bytes of a page, for changing them. Those of an erased page are all ones.
     pub fn page_bytes_mut(&mut self, page: PageNumber) -> &mut [u8] {
         let erased = !self.written[page.0 as usize];
         let bytes = self.cells_mut(page);
@@ -144,7 +147,7 @@ impl Block {
         bytes
     }
 
-    /// The bytes of a page, whatever they are: all of them are about to be written.
+    /// The bytes of a page with unspecified content: the caller overwrites all of them.
     #[inline]
     pub fn cells_mut(&mut self, page: PageNumber) -> &mut [u8] {
         if self.bytes.is_empty() {
@@ -154,7 +157,9 @@ impl Block {
         &mut self.bytes[page.0 as usize * self.page_bytes..][..self.page_bytes]
     }
 
-    /// Zeros come from the system as they are first touched; ones would have to be written.
+    /// Allocates zeros.
+    ///
+    /// The system provides them on first touch; ones would have to be written.
     #[cold]
     fn make_cells(&mut self) {
         self.bytes = vec![0; self.page_bytes * self.programs.len()];

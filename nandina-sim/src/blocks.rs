@@ -1,7 +1,6 @@
-//! The blocks of a chip, which its clones share until one side changes them. Nothing here knows
-//! what a block is for.
+//! The blocks of a chip, which its clones share until one side changes them.
 //!
-//! To ask whether a block is shared takes an atomic operation, which waits for all bytes on their
+//! Checking whether a block is shared takes an atomic operation, which waits for all bytes on their
 //! way to memory: a tenth of a page program's time. So the block that was changed last is held
 //! apart and belongs to this chip alone. In exchange a clone copies that one block.
 
@@ -11,17 +10,17 @@ use std::sync::Arc;
 
 use crate::block::Block;
 
-/// As many blocks as the chip has.
+/// All blocks of a chip.
 #[derive(Clone, Debug)]
 pub struct Blocks {
-    /// Of block `last` an empty one.
+    /// The shared blocks; entry `last` is an empty placeholder.
     shared: Vec<Arc<Block>>,
     last: usize,
     own: Block,
 }
 
 impl Blocks {
-    /// `count` blocks like `block`.
+    /// Makes `count` blocks like `block`.
     pub fn new(block: Block, count: usize) -> Self {
         let like = Arc::new(block.clone());
         let mut shared = vec![like; count];
@@ -39,7 +38,7 @@ impl Blocks {
         (0..self.len()).map(|block| &self[block])
     }
 
-    /// The block to change.
+    /// The block for changing it; unshares it first.
     pub fn change(&mut self, block: usize) -> &mut Block {
         if block != self.last {
             self.hold_apart(block);

@@ -1,9 +1,10 @@
-//! The chip as it is looked at and tampered with: counters, clock, wear, cuts, faults. What it does
-//! when it is driven is in `operations`.
+//! The chip's state and its controls: counters, clock, wear, cuts, faults.
+//!
+//! The media operations are in `operations`.
 //!
 //! A clone is cheap: it copies the block that was changed last, and shares the others until one
 //! side changes them. All damage comes from the chip's seed and the operation's ordinal, so the
-//! same calls do the same damage.
+//! same calls cause the same damage.
 
 use nandina::flash::{BlockNumber, PageNumber, Profile};
 use rand::{Rng, SeedableRng};
@@ -24,44 +25,47 @@ pub struct Chip {
     pub(crate) time: TimeSplit,
     pub(crate) faults: Faults,
     pub(crate) fault_counters: FaultCounters,
-    /// The operation that is cut or given up.
+    /// The operation that will be cut or given up.
     pub(crate) stop: Option<Stop>,
-    /// Ordinal of the first operation that is one too many, and how many were allowed.
+    /// Ordinal of the first operation beyond the limit, and how many were allowed.
     pub(crate) limit: Option<(u64, u64)>,
     pub(crate) powered: bool,
-    /// The page behind the last one read, and behind the last one programmed.
+    /// The page after the last one read, and after the last one programmed.
     pub(crate) next_read: PageNumber,
     pub(crate) next_program: PageNumber,
     pub(crate) rests: u64,
 }
 
-/// An operation that is not done as it should be.
+/// An operation that will not be completed.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
     /// Its ordinal.
     pub operation: u64,
-    /// Where in it.
+    /// Where in it the operation stops.
     pub cut: Cut,
-    /// The device gives it up; power stays.
+    /// `true` if the device gives the operation up and power stays on.
     pub keeps_power: bool,
 }
 
-/// Streams of random numbers that never meet those of operations.
+/// Streams of random numbers that never coincide with those of operations.
 const FACTORY: u64 = u64::MAX;
 const RESTS: u64 = u64::MAX / 2;
 const READINGS: u64 = 1 << 62;
 const APART: u64 = 1 << 61;
-/// Chip operations stay below: what a rest adds to the stream of a reading is above them.
+/// Bits of an operation's ordinal.
+///
+/// What a rest adds to the random stream of a reading lies above them.
 const OPERATIONS_BITS: u32 = 44;
 
 impl Chip {
-    /// A new chip of `profile`: all blocks good and erased, none ever by the user, no faults. Seed
-    /// 0.
+    /// Makes a chip of `profile` with all blocks good, erased and unused.
+    ///
+    /// It has no faults, and its seed is 0.
     pub fn new(profile: Profile) -> Self {
         Self::with_seed(profile, 0)
     }
 
-    /// A new chip whose damage comes from `seed`.
+    /// Makes a chip whose damage comes from `seed`.
     pub fn with_seed(profile: Profile, seed: u64) -> Self {
         let geometry = profile.geometry;
         let page_bytes = (geometry.page_bytes + geometry.spare_bytes) as usize;
@@ -88,12 +92,12 @@ impl Chip {
         &self.profile
     }
 
-    /// What the chip did since it was made.
+    /// Counts of the chip's operations since it was made.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Modelled time that this took, by kind of operation.
+    /// Modelled time of these operations, by kind.
     pub const fn time(&self) -> TimeSplit {
         self.time
     }
@@ -103,17 +107,17 @@ impl Chip {
         self.time.total()
     }
 
-    /// What was done to the chip since it was made.
+    /// Counts of the faults since the chip was made.
     pub const fn fault_counters(&self) -> FaultCounters {
         self.fault_counters
     }
 
-    /// How often `block`, which lies on the chip, was erased.
+    /// Erase count of `block`. Panics if it is not a block of the chip.
     pub fn erase_count(&self, block: BlockNumber) -> u32 {
         self.blocks[block.0 as usize].erase_count
     }
 
-    /// How often each block was erased.
+    /// Erase counts of all blocks, in order.
     pub fn erase_counts(&self) -> impl Iterator<Item = u32> {
         self.blocks.iter().map(|block| block.erase_count)
     }
@@ -124,14 +128,15 @@ impl Chip {
         bad.map(|(number, _)| BlockNumber(number as u32))
     }
 
-    /// Whether `block`, which lies on the chip, can be written no more: it is marked as bad, or it
-    /// fails and nobody has marked it yet.
+    /// Whether `block` of the chip is no longer writable.
+    ///
+    /// It is marked as bad, or fails and is not yet marked.
     pub fn is_lost(&self, block: BlockNumber) -> bool {
         let block = &self.blocks[block.0 as usize];
         block.bad || block.failing
     }
 
-    /// How evenly the blocks that are not bad were erased.
+    /// Least, most and mean erase count of the blocks that are not bad.
     pub fn wear(&self) -> Wear {
         let counts =
             || self.blocks.iter().filter(|block| !block.bad).map(|block| block.erase_count);
@@ -143,44 +148,50 @@ impl Chip {
         }
     }
 
-    /// Whether `page`, which lies on the chip, was not programmed since its block was erased, not
-    /// even by a program that was cut.
+    /// Whether `page` of the chip was not programmed since its block was erased.
+    ///
+    /// A program that was cut counts as one.
     pub fn page_is_erased(&self, page: PageNumber) -> bool {
         let (block, page) = self.place(page);
         self.blocks[block].programs(page) == 0
     }
 
-    /// Cuts power at the chip operation that comes after `operation` others from now on; reads,
-    /// programs, erases, rewrites and marks all count.
+    /// Cuts power at the chip operation that comes after `operation` others.
+    ///
+    /// Reads, programs, erases, rewrites and marks all count.
     pub const fn cut_at(&mut self, operation: u64, cut: Cut) {
         let operation = self.counters.operations() + operation;
         self.stop = Some(Stop { operation, cut, keeps_power: false });
     }
 
-    /// The device gives up the chip operation that comes after `operation` others from now on, as
-    /// [`Faults::device_errors`] has it now and then:
-    /// [`ChipError::GaveUp`](crate::ChipError::GaveUp). Takes the place of a cut that is armed.
+    /// Lets the device give up the chip operation that comes after `operation` others.
+    ///
+    /// The call fails with [`ChipError::GaveUp`](crate::ChipError::GaveUp), as
+    /// [`Faults::device_errors`] makes it do at random. Replaces a cut that is armed.
     pub const fn give_up_at(&mut self, operation: u64, cut: Cut) {
         let operation = self.counters.operations() + operation;
         self.stop = Some(Stop { operation, cut, keeps_power: true });
     }
 
-    /// From now on `allowed` operations are done, and each further one fails with
-    /// [`ChipError::TooMany`](crate::ChipError::TooMany) and is not counted: whoever drives the
-    /// chip without end is found out. `None`, as on a new chip, for no limit. An image does not
-    /// keep it.
+    /// Limits the chip to `allowed` further operations.
+    ///
+    /// `None`, the default, is no limit.
+    ///
+    /// Each further operation fails with [`ChipError::TooMany`](crate::ChipError::TooMany) and is
+    /// not counted. This detects a caller that loops for ever. An image does not keep the limit.
     pub fn limit_operations(&mut self, allowed: Option<u64>) {
         let now = self.counters.operations();
         self.limit = allowed.map(|allowed| (now.saturating_add(allowed), allowed));
     }
 
-    /// Whether the chip takes operations: it does not after a cut, until
-    /// [`restore_power`](Self::restore_power).
+    /// Whether the chip has power.
+    ///
+    /// After a cut it has none until [`restore_power`](Self::restore_power).
     pub const fn has_power(&self) -> bool {
         self.powered
     }
 
-    /// Power is back, and no cut is armed.
+    /// Restores power and disarms any cut.
     pub const fn restore_power(&mut self) {
         self.powered = true;
         self.stop = None;
@@ -191,7 +202,7 @@ impl Chip {
         self.faults
     }
 
-    /// The chip shows these faults from now on.
+    /// Sets the faults that the chip shows from now on.
     pub const fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;
     }
@@ -207,7 +218,9 @@ impl Chip {
         }
     }
 
-    /// The chip lies unused for `days`: programmed pages lose bits ([`Faults::retention_days`]).
+    /// Lets the chip lie unused for `days`.
+    ///
+    /// Programmed pages lose bits ([`Faults::retention_days`]).
     pub fn rest(&mut self, days: u32) {
         self.rests += 1;
         let mean = self.faults.retention_days;
@@ -223,7 +236,8 @@ impl Chip {
         }
     }
 
-    /// Changes the bytes of a page on the chip against all rules, main data and spare area apart.
+    /// Changes main data and spare area of a page on the chip, against all rules.
+    ///
     /// An erased page counts as programmed afterwards.
     pub fn corrupt_page(&mut self, page: PageNumber, change: impl FnOnce(&mut [u8], &mut [u8])) {
         let main_bytes = self.profile.geometry.page_bytes as usize;
@@ -235,8 +249,9 @@ impl Chip {
         block.count_program(page);
     }
 
-    /// The bytes that a page holds in its cells, without the cost of a read; of an unstable page
-    /// each bit that may be 1.
+    /// The bytes in the cells of a page, without the cost of a read.
+    ///
+    /// Of an unstable page, each bit that may be 1.
     pub(crate) fn cells(&self, page: PageNumber) -> Vec<u8> {
         let (block, index) = self.place(page);
         let geometry = &self.profile.geometry;
@@ -250,7 +265,7 @@ impl Chip {
         }
     }
 
-    /// The last program moved so many bytes less than a whole page.
+    /// Corrects the counts: the last program moved `bytes` less than a whole page.
     pub(crate) const fn take_back_program(&mut self, bytes: usize) {
         self.counters.bytes_programmed =
             self.counters.bytes_programmed.saturating_sub(bytes as u64);
@@ -258,14 +273,14 @@ impl Chip {
         self.time.program_ns = self.time.program_ns.saturating_sub(ns);
     }
 
-    /// The last read moved so many bytes less than a whole page.
+    /// Corrects the counts: the last read moved `bytes` less than a whole page.
     pub(crate) const fn take_back_read(&mut self, bytes: usize) {
         self.counters.bytes_read = self.counters.bytes_read.saturating_sub(bytes as u64);
         let ns = bytes as u64 * self.profile.timing.read_byte_ns;
         self.time.read_ns = self.time.read_ns.saturating_sub(ns);
     }
 
-    /// Flips a random bit of `page` if its bounds allow it.
+    /// Flips a random bit of `page` if the bounds of its damage allow it.
     pub(crate) fn flip(&mut self, page: PageNumber, random: &mut ChaCha8Rng) {
         let geometry = self.profile.geometry;
         let bits = (geometry.page_bytes + geometry.spare_bytes) * 8;
@@ -285,18 +300,19 @@ impl Chip {
         ((page.0 / pages) as usize, PageNumber(page.0 % pages))
     }
 
-    /// The random numbers of a reading of an unstable page: another one by each operation, and
-    /// after a rest.
+    /// Random numbers for a reading of an unstable page.
+    ///
+    /// They differ with each operation, and after a rest.
     pub(crate) fn random_reading(&self) -> ChaCha8Rng {
         self.random(READINGS ^ (self.rests << OPERATIONS_BITS) ^ self.counters.operations())
     }
 
-    /// Random numbers of an operation beside those that say what it does to the chip.
+    /// Random numbers of an operation, independent of those that decide its damage.
     pub(crate) fn random_apart(&self) -> ChaCha8Rng {
         self.random(APART ^ self.counters.operations())
     }
 
-    /// The random numbers of one stream: that of an operation is its ordinal.
+    /// Random numbers of one stream; that of an operation is its ordinal.
     pub(crate) fn random(&self, stream: u64) -> ChaCha8Rng {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(stream);

@@ -4,8 +4,9 @@ use std::ops::Sub;
 
 use serde::{Deserialize, Serialize};
 
-/// Operations and bytes since the chip was made. Refused operations are not counted; one that was
-/// cut is.
+/// Operations and bytes since the chip was made.
+///
+/// Refused operations are not counted; one that was cut is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counters {
@@ -13,7 +14,7 @@ pub struct Counters {
     pub reads: u64,
     /// Page programs; a mark on a bad block counts as one, and so does an overwrite.
     pub programs: u64,
-    /// Of the programs, those of some bytes of a page that was programmed before.
+    /// Overwrites: programs of some bytes of a page that was programmed before.
     #[serde(default)]
     pub overwrites: u64,
     /// Block erases.
@@ -27,7 +28,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// All operations. Overwrites are among the programs.
+    /// The number of all operations. Overwrites are among the programs.
     pub const fn operations(&self) -> u64 {
         self.reads + self.programs + self.erases + self.rewrites
     }
@@ -62,7 +63,7 @@ pub struct TimeSplit {
 }
 
 impl TimeSplit {
-    /// All of it.
+    /// Total time.
     pub const fn total(&self) -> u64 {
         self.read_ns + self.program_ns + self.erase_ns
     }

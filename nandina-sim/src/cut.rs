@@ -1,5 +1,6 @@
-//! Loss of power: when, and what it leaves behind. A program that the chip reports as failed leaves
-//! its page in the same way.
+//! Loss of power: when it happens, and what it leaves behind.
+//!
+//! A program that the chip reports as failed leaves its page in the same way.
 
 use nandina::flash::PageNumber;
 use rand::{Rng, RngCore};
@@ -7,19 +8,19 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::block::Block;
 
-/// Where in an operation power goes.
+/// Where in an operation power fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cut {
-    /// Before the operation did anything.
+    /// Before the operation changes anything.
     Before,
     /// Inside: a torn page or a torn block. A read has no inside.
     Inside(Tear),
-    /// After the operation was complete, before the caller learned of it.
+    /// After the operation is complete, before the caller learns of it.
     After,
 }
 
 impl Cut {
-    /// Every kind of cut: whoever tries all of them at an operation has tried everything.
+    /// Every kind of cut: trying all of them at an operation covers it.
     pub const ALL: [Self; 5] = [
         Self::Before,
         Self::Inside(Tear::Mixture),
@@ -29,20 +30,23 @@ impl Cut {
     ];
 }
 
-/// What a torn page, or each page of a torn block, looks like afterwards. The bytes of a torn
-/// overwrite are a mixture under each of these, and the page stays readable (rule 15).
+/// What a torn page, or each page of a torn block, looks like afterwards.
+///
+/// The bytes of a torn overwrite are a mixture under each of these, and the page stays readable
+/// (rule 15).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tear {
-    /// Any mixture of old and new bits, as the seed has it: none, all, the first or last bytes,
-    /// single bits.
+    /// A mixture of old and new bits by the seed.
+    ///
+    /// It has none, all, a prefix, a suffix, or single bits of the new ones.
     Mixture,
-    /// All ones, as if erased; yet it must be erased before it is programmed.
+    /// All ones, as if erased; but it must be erased before it is programmed.
     Ones,
     /// More wrong bits than the ECC corrects.
     Unreadable,
 }
 
-/// How far a torn program or erase had come.
+/// How far a torn program or erase got.
 enum Extent {
     Nothing,
     All,
@@ -64,7 +68,7 @@ impl Extent {
     }
 }
 
-/// Leaves `page`, which was to become `new`, torn (rule 6).
+/// Tears `page`, which was to become `new` (rule 6).
 pub fn tear_program(
     block: &mut Block,
     page: PageNumber,
@@ -83,8 +87,10 @@ pub fn tear_program(
     }
 }
 
-/// Leaves `page`, which was to be replaced by `new`, torn (rule 14): as it was, erased, or a
-/// mixture, since the chip erases it first and then writes it.
+/// Tears `page`, which was to be replaced by `new` (rule 14).
+///
+/// The page is left as it was, erased, or a mixture, since the chip erases it first and then writes
+/// it.
 pub fn tear_rewrite(
     block: &mut Block,
     page: PageNumber,
@@ -106,8 +112,10 @@ pub fn tear_rewrite(
     }
 }
 
-/// Leaves `old`, bytes of a page that were to become `new`, torn (rule 15): a mixture, whatever the
-/// tear. The others make its ends: nothing to be seen, and single bits.
+/// Tears `old`, bytes of a page that were to become `new` (rule 15).
+///
+/// The result is a mixture, whatever `tear` is. The other tears select its extremes: no visible
+/// change, and single bits.
 pub fn tear_overwrite(old: &mut [u8], new: &[u8], tear: Tear, random: &mut ChaCha8Rng) {
     match tear {
         Tear::Mixture => mix(old, new, random),
@@ -137,7 +145,7 @@ fn mix_bits(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
     }
 }
 
-/// Damages `page`, whose cells are shared with one that was torn (rule 13), or leaves it whole.
+/// Damages `page`, which shares cells with a torn one (rule 13), or leaves it whole.
 pub fn tear_partner(block: &mut Block, page: PageNumber, tear: Tear, random: &mut ChaCha8Rng) {
     if block.page_bytes(page).is_none() {
         return;
@@ -153,7 +161,7 @@ pub fn tear_partner(block: &mut Block, page: PageNumber, tear: Tear, random: &mu
     }
 }
 
-/// Leaves every page of `block` in any state (rule 7).
+/// Leaves every page of `block` in an arbitrary state (rule 7).
 pub fn tear_erase(block: &mut Block, pages: u32, tear: Tear, random: &mut ChaCha8Rng) {
     for page in (0..pages).map(PageNumber) {
         match tear {

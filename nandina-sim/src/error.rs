@@ -1,4 +1,4 @@
-//! What a simulated chip answers when a rule is broken, an operation fails, or power is gone.
+//! The errors of a simulated chip: a broken rule, a failed operation, lost power.
 
 use std::fmt;
 
@@ -54,14 +54,14 @@ impl Rule {
     }
 }
 
-/// Why a chip did not do as it was told.
+/// Why a chip did not complete an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChipError {
     /// A rule of the contract was broken. The operation changed nothing and is not counted.
     Rule {
         /// Which rule.
         rule: Rule,
-        /// Which page or block, what it allows and what was asked.
+        /// Which page or block, what it allows and what was requested.
         evidence: String,
     },
     /// Rule 9: power was cut in this operation or an earlier one.
@@ -72,8 +72,9 @@ pub enum ChipError {
     EraseFailed(BlockNumber),
     /// Rule 11: the device gave the operation up for a reason of its own.
     GaveUp,
-    /// More operations were asked of the chip than
-    /// [`Chip::limit_operations`](crate::Chip::limit_operations) allows.
+    /// More operations were requested than allowed.
+    ///
+    /// [`Chip::limit_operations`](crate::Chip::limit_operations) sets the limit.
     TooMany {
         /// Operations that were allowed.
         allowed: u64,

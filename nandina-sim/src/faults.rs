@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::block::Block;
 use nandina::flash::profile::Ecc;
 
-/// Leaves out of an image what programs from before do not know.
+/// Whether a field is left out of an image, because older programs do not know it.
 fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The faults of a chip. A frequency is given as *one in so many*; 0 is never.
+/// The faults of a chip. A frequency `n` means one in `n` operations; 0 means never.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Faults {
@@ -21,33 +21,40 @@ pub struct Faults {
     pub program_failures: u32,
     /// Erases that the chip reports as failed. The block fails for ever afterwards.
     pub erase_failures: u32,
-    /// Programs that change nothing and say that they have.
+    /// Programs that change no cell and report success.
     pub silent_programs: u32,
-    /// Erases that change nothing and say that they have.
+    /// Erases that change no cell and report success.
     pub silent_erases: u32,
-    /// Rewrites that the chip reports as failed. The page is as after a cut (rule 14), and the
-    /// block fails for ever afterwards.
+    /// Rewrites that the chip reports as failed.
+    ///
+    /// The page is as after a cut (rule 14), and the block fails for ever afterwards.
     #[serde(default)]
     pub rewrite_failures: u32,
-    /// Rewrites that leave the page as after a cut and say that they are done.
+    /// Rewrites that leave the page as after a cut and report success.
     #[serde(default)]
     pub silent_rewrites: u32,
-    /// Pages torn by a cut, or by an operation that the chip reports as failed or gives up, that
-    /// read otherwise each time until they are erased or rewritten (rule 6). Each page of a torn
-    /// block counts for itself.
+    /// Torn pages that read differently each time until erased or rewritten (rule 6).
+    ///
+    /// A page is torn by a cut, or by an operation that the chip reports as failed or gives up.
+    /// Each page of a torn block is drawn separately.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unstable_pages: u32,
-    /// Operations that the device gives up for a reason of its own (rule 11): not begun, torn or
-    /// done, and no block fails for it.
+    /// Operations that the device gives up for a reason of its own (rule 11).
+    ///
+    /// They are not begun, torn or done; the block stays good.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub device_errors: u32,
     /// Read disturb: reads that flip a bit in some page of the same block.
     pub disturbing_reads: u32,
     /// Retention: days that a programmed page rests, on average, before it loses a bit.
     pub retention_days: u32,
-    /// No codeword loses more bits than the ECC can correct; without ECC none is lost at all.
+    /// No codeword loses more bits than the ECC can correct.
+    ///
+    /// Without ECC no bit is lost at all.
     pub within_ecc: bool,
-    /// A block that was erased as often as the profile's endurance fails, sooner or later.
+    /// A block fails, sooner or later, after the profile's endurance.
+    ///
+    /// Its erase count has reached that number then.
     pub wear_out: bool,
 }
 
@@ -68,7 +75,7 @@ impl Faults {
         wear_out: false,
     };
 
-    /// Whether any operation could meet a fault.
+    /// Whether an operation may meet a fault.
     pub(crate) const fn any(&self) -> bool {
         self.program_failures
             | self.erase_failures
@@ -83,7 +90,7 @@ impl Faults {
     }
 }
 
-/// Exact counts of what was done to a chip.
+/// Exact counts of the faults of a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultCounters {
@@ -98,7 +105,7 @@ pub struct FaultCounters {
     /// Rewrites reported as failed.
     #[serde(default)]
     pub rewrite_failures: u64,
-    /// Programs, erases and rewrites that failed and did not say so.
+    /// Programs, erases and rewrites that failed silently.
     pub silent: u64,
     /// Pages left unstable.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -115,7 +122,7 @@ pub struct FaultCounters {
 }
 
 impl FaultCounters {
-    /// Faults that were done to the chip; what reads said of them is not counted again.
+    /// Number of injected faults. What reads reported of them is not counted again.
     pub const fn injected(&self) -> u64 {
         self.cuts
             + self.torn
@@ -144,12 +151,14 @@ impl std::ops::AddAssign for FaultCounters {
     }
 }
 
-/// Whether something that happens one time in `often` happens now.
+/// Draws whether an event of frequency one in `often` happens now.
+///
+/// With 0 it never happens.
 pub fn strikes(random: &mut ChaCha8Rng, often: u32) -> bool {
     often > 0 && random.random_range(0..often) == 0
 }
 
-/// Most wrong bits in one codeword among `flips`.
+/// The most wrong bits in one codeword among `flips`.
 pub fn worst_codeword(flips: &[u32], ecc: &Ecc) -> u32 {
     let codeword = |flip: u32| flip / 8 / ecc.codeword_bytes;
     let beside =
@@ -157,8 +166,9 @@ pub fn worst_codeword(flips: &[u32], ecc: &Ecc) -> u32 {
     flips.iter().map(|&flip| beside(flip)).max().unwrap_or(0)
 }
 
-/// Flips a random bit of `page`, if it is programmed and the bounds allow it. Answers whether it
-/// did.
+/// Flips a random bit of `page` if it is programmed and the bounds allow it.
+///
+/// Returns whether it did.
 pub fn flip_bit(
     block: &mut Block,
     page: PageNumber,

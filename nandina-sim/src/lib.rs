@@ -1,16 +1,18 @@
 //! Simulated flash chips.
 //!
-//! **Fault model.** A chip does exactly what it is told, or refuses it and names the broken rule of
-//! [`nandina::flash::Flash`]. A cut of power inside an operation tears it: a program leaves its
-//! page, and on chips whose pages share cells perhaps an earlier one, undefined; an erase its whole
-//! block. After a cut every operation fails until power is restored. Besides, [`Faults`] are
-//! switched on one by one: programs and erases that fail or silently do nothing, torn pages that
-//! read otherwise each time, operations that the device gives up, bits that flip as pages are read
-//! or rest, blocks that are bad from the factory or wear out. The bytes that were programmed are
-//! kept apart from the damage, and the ECC of the chip's profile decides what of it a read can see.
-//! Every damage comes from the chip's seed.
+//! **Fault model.** A chip does exactly what is requested, or refuses it and names the broken rule
+//! of [`nandina::flash::Flash`]. A power cut inside an operation tears it: a program leaves its
+//! page, and on chips whose pages share cells perhaps an earlier one, undefined; an erase leaves
+//! its whole block undefined. After a cut every operation fails until power is restored.
 //!
-//! A chip can be kept in a file ([`Image`], [`Chip::save`]); only `image` knows of files.
+//! In addition, [`Faults`] are switched on one by one: programs and erases that fail or silently do
+//! nothing, torn pages that read differently each time, operations that the device gives up, bits
+//! that flip as pages are read or rest, blocks that are bad from the factory or wear out.
+//!
+//! The bytes that were programmed are stored separately from the damage, and the ECC of the chip's
+//! profile decides how much of the damage a read sees. All damage comes from the chip's seed.
+//!
+//! A chip can be stored in a file ([`Image`], [`Chip::save`]).
 //!
 //! ```
 //! use nandina::flash::{Flash, PageNumber};
@@ -53,8 +55,9 @@ pub use nor::{NorChip, NorChipError};
 
 use nandina::flash::{Capabilities, Geometry, Pairing, Profile, profile::MLC};
 
-/// A chip for exhaustive tests: 512-byte pages, 4 pages a block, 8 blocks, none of which goes bad;
-/// latencies of the MLC chip.
+/// A chip for exhaustive tests: 512-byte pages, 4 pages a block, 8 blocks.
+///
+/// No block goes bad; the latencies are those of the MLC chip.
 pub const TINY: Profile = Profile {
     key: "tiny",
     summary: "NAND for tests, 512 B pages, 4 pages a block, 8 blocks",

@@ -1,5 +1,6 @@
-//! A simulated NOR chip as a `NorFlash` of the crate `embedded-storage`, so that other crates run
-//! on this simulator: its rules, its clock, its cuts and its faults.
+//! A simulated NOR chip as a `NorFlash` of the crate `embedded-storage`.
+//!
+//! Other crates can so run on this simulator, with its rules, its clock, its cuts and its faults.
 
 use embedded_storage::nor_flash::{
     ErrorType, MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
@@ -9,8 +10,10 @@ use nandina::flash::{BlockNumber, Flash, PageNumber};
 
 use crate::{Chip, ChipError};
 
-/// A simulated chip with sectors of 4 KiB and no spare area whose pages may be programmed any
-/// number of times, byte by byte: the profile `nor`, of any number of blocks.
+/// A simulated chip of the profile `nor`, with any number of blocks.
+///
+/// It has sectors of 4 KiB and no spare area; its pages may be programmed any number of times, byte
+/// by byte.
 ///
 /// A write is one program for each page that it touches and takes the time of the bytes written; a
 /// read is one read for each page.
@@ -20,7 +23,7 @@ pub struct NorChip {
 }
 
 impl NorChip {
-    /// The chip as a `NorFlash`, if it is of that class.
+    /// Wraps `chip` as a `NorFlash`; `None` if it is not of that class.
     pub fn new(chip: Chip) -> Option<Self> {
         let profile = chip.profile();
         let geometry = profile.geometry;
@@ -31,18 +34,19 @@ impl NorChip {
         fits.then_some(Self { chip })
     }
 
-    /// The chip, to look at.
+    /// The chip, for inspection.
     pub const fn chip(&self) -> &Chip {
         &self.chip
     }
 
-    /// The chip, to tamper with.
+    /// The chip, for changing its state.
     pub const fn chip_mut(&mut self) -> &mut Chip {
         &mut self.chip
     }
 
-    /// The parts of `length` bytes from `offset` on: page, first byte in it, and range of the
-    /// whole.
+    /// The parts of `length` bytes from `offset` on.
+    ///
+    /// Each has its page, its first byte in the page, and its range of the whole.
     fn parts(
         &self,
         offset: u32,
@@ -62,7 +66,7 @@ impl NorChip {
     }
 }
 
-/// What the chip answered, or a call that breaks the rules of `NorFlash`.
+/// The chip's error, or a call that breaks the rules of `NorFlash`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NorChipError {
     /// The chip's own error.
@@ -131,7 +135,7 @@ impl NorFlash for NorChip {
     fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), NorChipError> {
         check_write(self, offset, bytes.len()).map_err(NorChipError::Call)?;
         for (page, within, part) in self.parts(offset, bytes.len()) {
-            // The bytes beside the part keep what they hold, and bits only fall.
+            // The bytes around the part keep their values, and bits only fall.
             let mut main = self.chip.cells(page);
             let cells = &mut main[within..within + part.len()];
             for (old, new) in cells.iter_mut().zip(&bytes[part.clone()]) {

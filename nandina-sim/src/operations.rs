@@ -1,5 +1,7 @@
-//! The chip as it is driven: checks every rule first, then meets its faults, then does, counts and
-//! keeps time.
+//! The media operations of the chip.
+//!
+//! Each checks every rule first, then draws its faults, then takes effect, counts and advances the
+//! clock.
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
 use rand::Rng;
@@ -9,19 +11,19 @@ use crate::faults::{strikes, worst_codeword};
 use crate::unstable::Sensed;
 use crate::{Chip, ChipError, Cut, Tear};
 
-/// What becomes of a program, an erase or a rewrite.
+/// The outcome of a program, an erase or a rewrite.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Done,
     Cut(Cut),
-    /// The device gives it up; power stays.
+    /// The device gives it up; power stays on.
     GaveUp(Cut),
     Failed,
     Silent,
 }
 
 impl Fate {
-    /// What the caller learns of it; `failure` if the chip reports one.
+    /// The caller's result; `failure` if the chip reports one.
     pub fn result(self, failure: ChipError) -> Result<(), ChipError> {
         match self {
             Self::Done | Self::Silent => Ok(()),
@@ -33,7 +35,7 @@ impl Fate {
 }
 
 impl Chip {
-    /// Power is on, and the operation about to be done is not one too many.
+    /// Checks that power is on and that the next operation is within the limit.
     #[inline]
     pub(crate) fn demand_power(&self) -> Result<(), ChipError> {
         if !self.powered {
@@ -47,7 +49,7 @@ impl Chip {
         }
     }
 
-    /// Whether the operation about to be done is cut or given up, and where.
+    /// The outcome of the next operation if it is to be cut or given up.
     fn take_stop(&mut self) -> Option<Fate> {
         let stop = self.stop.filter(|stop| stop.operation == self.counters.operations())?;
         if stop.keeps_power {
@@ -60,8 +62,7 @@ impl Chip {
         Some(Fate::Cut(stop.cut))
     }
 
-    /// Whether the device gives up the read or mark about to be done, of which there is nothing to
-    /// be torn.
+    /// Whether the device gives up the next read or mark, which cannot be torn.
     fn gives_up(&mut self) -> bool {
         let often = self.faults.device_errors;
         let gives_up = often > 0 && strikes(&mut self.random_apart(), often);
@@ -69,7 +70,7 @@ impl Chip {
         gives_up
     }
 
-    /// What becomes of the program, erase or rewrite in `block` that is about to be done.
+    /// The outcome of the next program, erase or rewrite in `block`.
     #[inline]
     pub(crate) fn fate(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
         if self.stop.is_some() || self.blocks[block].failing || self.faults.any() {
@@ -112,7 +113,7 @@ impl Chip {
         }
     }
 
-    /// Puts the bytes of a page into `main` and `spare`, as far as its damage lets them be read.
+    /// Reads a page into `main` and `spare`, as far as its damage permits.
     fn sense(
         &mut self,
         page: PageNumber,
@@ -163,7 +164,7 @@ impl Chip {
         Ok(reading)
     }
 
-    /// Programs the page in its cells, and counts the program.
+    /// Programs the cells of a page, and counts the program.
     fn write(block: &mut Block, page: PageNumber, main: &[u8], spare: &[u8]) {
         let fresh = block.page_bytes(page).is_none();
         store(block.cells_mut(page), main, spare, fresh);
@@ -184,7 +185,7 @@ impl Chip {
     }
 }
 
-/// Changes the bits of these numbers, counted over main data and spare area.
+/// Inverts the bits with these numbers, counted over main data and spare area.
 fn flip(flips: &[u32], main: &mut [u8], spare: &mut [u8]) {
     for &flip in flips {
         let (byte, bit) = (flip as usize / 8, 1 << (flip % 8));
@@ -196,8 +197,10 @@ fn flip(flips: &[u32], main: &mut [u8], spare: &mut [u8]) {
     }
 }
 
-/// Stores `main` and the first bytes of the spare area. In a fresh page the rest of the spare area
-/// is set to ones; else it stays, and bits only fall.
+/// Stores `main` and the first bytes of the spare area.
+///
+/// In a fresh page the rest of the spare area is set to ones; otherwise it stays, and bits only
+/// fall.
 pub fn store(page: &mut [u8], main: &[u8], spare: &[u8], fresh: bool) {
     let (page_main, page_spare) = page.split_at_mut(main.len());
     if fresh {
@@ -369,7 +372,7 @@ impl Flash for Chip {
             None if self.gives_up() => Fate::GaveUp(Cut::Inside(Tear::Mixture)),
             None => Fate::Done,
         };
-        // A torn mark is there or not: one bit is enough to say it.
+        // A torn mark exists or does not: one bit decides it.
         let marked = match fate {
             Fate::Cut(Cut::Before) | Fate::GaveUp(Cut::Before) => false,
             Fate::Cut(Cut::Inside(_)) | Fate::GaveUp(Cut::Inside(_)) => {

@@ -1,5 +1,6 @@
-//! Bytes of a page that are programmed after the page was (rule 15): no other byte of it ever
-//! changes, nor whether the page can be read.
+//! Overwrites: programs of some bytes of a programmed page (rule 15).
+//!
+//! No other byte of the page changes, and its readability stays the same.
 
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ use crate::unstable::Torn;
 use crate::{Chip, ChipError, Cut, Tear};
 
 impl Chip {
-    /// Power is on.
+    /// Programs the bytes; the caller has checked that power is on.
     pub(crate) fn program_again(
         &mut self,
         page: PageNumber,

@@ -1,5 +1,6 @@
-//! The rules of the media contract that a caller can break. A broken rule changes nothing and is
-//! not counted.
+//! The rules of the media contract that a caller can break.
+//!
+//! An operation that breaks a rule changes no cell and is not counted.
 
 use std::ops::Range;
 
@@ -7,16 +8,18 @@ use nandina::flash::{BlockNumber, PageNumber};
 
 use crate::{Chip, ChipError, Rule};
 
-/// Words are found only when they are needed, and apart from the checks, which every operation
-/// passes.
+/// Builds the message of a broken rule.
+///
+/// It is kept apart from the checks, which every operation passes.
 #[cold]
 #[inline(never)]
 fn broken(rule: Rule, evidence: impl FnOnce() -> String) -> ChipError {
     ChipError::rule(rule, evidence())
 }
 
-/// Whether a bit is 1 in `new` and 0 in `old`. Looks at every byte, which is faster than to stop at
-/// one.
+/// Whether a bit is 1 in `new` and 0 in `old`.
+///
+/// It looks at every byte, which is faster than stopping early.
 fn rises(old: &[u8], new: &[u8]) -> bool {
     old.iter().zip(new).fold(0, |risen, (old, new)| risen | new & !old) != 0
 }
@@ -62,7 +65,7 @@ impl Chip {
         Ok(())
     }
 
-    /// Answers the place of `page`, so that nobody has to divide again.
+    /// Returns the block and index of `page`, so that they are computed once.
     pub(crate) fn check_program(
         &self,
         page: PageNumber,
@@ -73,7 +76,7 @@ impl Chip {
         let (number, index) = self.place(page);
         self.check_programs(page, number, index)?;
         let block = &self.blocks[number];
-        // Nobody can know which bits of an unstable page are 1: there they just fall.
+        // No caller can know which bits of an unstable page are 1: there they simply fall.
         if block.programs(index) > 0
             && !block.unstable.contains_key(&index.0)
             && let Some(old) = block.page_bytes(index)
@@ -88,8 +91,9 @@ impl Chip {
         Ok((number, index))
     }
 
-    /// Whether `page`, which is page `index` of block `number`, may be programmed now, whatever the
-    /// bytes.
+    /// Whether `page` may be programmed now, whatever the bytes.
+    ///
+    /// It is page `index` of block `number`.
     fn check_programs(
         &self,
         page: PageNumber,
@@ -123,7 +127,7 @@ impl Chip {
         Ok(())
     }
 
-    /// Answers the place of `page`, and the bytes of it that are named.
+    /// Returns the block and index of `page`, and the range of the bytes in it.
     pub(crate) fn check_overwrite(
         &self,
         page: PageNumber,
@@ -154,8 +158,8 @@ impl Chip {
             }));
         }
         let range = start..start + length;
-        // After a silent fault, or in an unstable page, nobody can know what the cells hold: the
-        // bits just fall.
+        // After a silent fault, or in an unstable page, no caller can know what the cells hold: the
+        // bits simply fall.
         if self.fault_counters.silent == 0
             && !block.unstable.contains_key(&index.0)
             && let Some(old) = block.page_bytes(index)

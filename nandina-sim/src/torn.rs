@@ -1,5 +1,4 @@
-//! What an operation leaves that stopped half way: by a cut, reported as failed, or given up by the
-//! device.
+//! What an operation leaves that was cut, reported as failed, or given up half way.
 
 use nandina::flash::{BlockNumber, PageNumber};
 use rand_chacha::ChaCha8Rng;
@@ -29,8 +28,9 @@ impl Chip {
         self.fault_counters.torn += u64::from(by_cut);
     }
 
-    /// Has `damage` tear a page of which `torn` was to be programmed; and, if power was cut, the
-    /// pages that share its cells.
+    /// Tears a page with `damage`, and after a cut the pages that share its cells.
+    ///
+    /// `torn` is the content that the page was to get.
     pub(crate) fn tear_cells(
         &mut self,
         page: PageNumber,
@@ -84,8 +84,7 @@ impl Chip {
         let mut random = self.random(self.counters.operations());
         let geometry = self.profile.geometry;
         let pages = geometry.pages_per_block;
-        // Whether a page is unstable is decided for itself; one that was erased before has nothing
-        // to lose.
+        // Each page is drawn separately. A page that was erased before cannot be damaged.
         let mut unsettled = Vec::new();
         for page in (0..pages).map(PageNumber) {
             let holds = self.blocks[block.0 as usize].page_bytes(page).is_some();
@@ -102,8 +101,7 @@ impl Chip {
         block.erase_count += 1;
     }
 
-    /// Whether `page`, which is torn now, is unstable from now on: it is one of those, or was
-    /// before.
+    /// Draws whether the torn `page` becomes unstable. It stays so if it was before.
     pub(crate) fn unsettles(&mut self, page: PageNumber, random: &mut ChaCha8Rng) -> bool {
         let (block, index) = self.place(page);
         let was = self.blocks[block].unstable.contains_key(&index.0);

@@ -1,6 +1,7 @@
-//! Pages whose bits are unstable: a program, rewrite, overwrite or erase stopped half way there,
-//! and each read finds something else (rule 6). Which pages these are is decided where they are
-//! torn; here is what they read as.
+//! Pages with unstable bits: an operation was stopped half way there (rule 6).
+//!
+//! Each read of such a page may find something else. `torn` decides which pages these are; this
+//! file decides what they read as.
 
 use std::ops::Range;
 
@@ -12,21 +13,22 @@ use nandina::flash::PageNumber;
 use crate::block::Block;
 use crate::cut::{Tear, mix};
 
-/// A page that is between two states, until its block is erased or the page is rewritten.
+/// A page between two states, until its block is erased or the page is rewritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unstable {
-    /// Main data and spare area as they were.
+    /// Main data and spare area before the operation.
     pub old: Vec<u8>,
-    /// As they were to become.
+    /// Main data and spare area that the operation was to write.
     pub new: Vec<u8>,
-    /// Half of the reads find more wrong bits than the ECC corrects, even where there is no ECC.
+    /// Half of the reads are uncorrectable, even where there is no ECC.
     pub faint: bool,
-    /// Some bytes of a page that was readable were overwritten (rule 15): a read that
-    /// is repeated at once does not fail twice.
+    /// Some bytes of a readable page were overwritten (rule 15).
+    ///
+    /// A read that is repeated at once does not fail twice.
     pub overwritten: bool,
 }
 
-/// What a read of an unstable page says of it.
+/// The result of a read of an unstable page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sensed {
     Clean,
@@ -35,8 +37,9 @@ pub enum Sensed {
 }
 
 impl Unstable {
-    /// What the read that is operation `turn` of the chip finds: how well, and main data and spare
-    /// area.
+    /// The result and the bytes of the read that is operation `turn` of the chip.
+    ///
+    /// The bytes are main data and spare area.
     pub fn sense(&self, has_ecc: bool, turn: u64, random: &mut ChaCha8Rng) -> (Sensed, Vec<u8>) {
         let mut page = self.old.clone();
         let state = random.random_range(0..3);
@@ -64,20 +67,20 @@ impl Unstable {
         (sensed, page)
     }
 
-    /// From the first byte in which the states differ to the last.
+    /// The range from the first byte in which the states differ to the last.
     fn torn_bytes(&self) -> Range<usize> {
         let differs = |at: &usize| self.old[*at] != self.new[*at];
         let first = (0..self.old.len()).find(differs).unwrap_or(0);
         first..(first..self.old.len()).rev().find(differs).map_or(first, |last| last + 1)
     }
 
-    /// Each bit that is 1 in one of the two states.
+    /// The bytes with each bit that is 1 in at least one state.
     pub fn union(&self) -> impl Iterator<Item = u8> {
         self.old.iter().zip(&self.new).map(|(old, new)| old | new)
     }
 }
 
-/// What a page was about to become when it was torn.
+/// The change that a page was about to undergo when it was torn.
 pub enum Torn<'b> {
     /// A program of these bytes, main data and spare area: bits fall.
     Programmed(&'b [u8]),
@@ -90,7 +93,7 @@ pub enum Torn<'b> {
 }
 
 impl Block {
-    /// The two states of a page; of one that is not unstable they are the same.
+    /// The two states of a page; equal if the page is not unstable.
     pub fn states(&self, page: PageNumber) -> (Vec<u8>, Vec<u8>) {
         if let Some(unstable) = self.unstable.get(&page.0) {
             return (unstable.old.clone(), unstable.new.clone());
@@ -99,7 +102,7 @@ impl Block {
         (cells.clone(), cells)
     }
 
-    /// Leaves `page`, which was in `states` and is torn now, unstable.
+    /// Makes `page` unstable, which was in `states` and is torn now.
     pub fn unsettle(
         &mut self,
         page: PageNumber,
@@ -113,7 +116,7 @@ impl Block {
         let (mut old, overwritten) = match torn {
             Torn::Programmed(_) => (old, false),
             Torn::Overwritten(..) => (old, was.as_ref().is_none_or(|was| was.overwritten)),
-            // What is replaced was one of the states, and nobody knows which.
+            // The replaced content was one of the two states; which one is unknown.
             Torn::Rewritten(_) | Torn::Erased => {
                 (if was.is_some() && random.random() { new.clone() } else { old }, false)
             }
@@ -141,8 +144,9 @@ impl Block {
         self.unstable.insert(page.0, Unstable { old, new, faint, overwritten });
     }
 
-    /// Lets the bits of a page fall that are 0 in `bytes`, which begin at byte `at`, whichever
-    /// state it is in.
+    /// Clears the bits of a page that are 0 in `bytes`, in either state.
+    ///
+    /// `bytes` begin at byte `at` of the page.
     #[inline]
     pub fn fall_unstable(&mut self, page: PageNumber, at: usize, bytes: &[u8]) {
         if let Some(unstable) = self.unstable.get_mut(&page.0) {

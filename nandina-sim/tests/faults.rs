@@ -1,5 +1,4 @@
-//! Each fault alone, on the chip itself: what it does, what it leaves whole, and that the seed
-//! decides it.
+//! Each fault alone, on the chip itself: its effect, its limits, and that the seed decides it.
 
 use nandina::flash::profile::{DATAFLASH, Ecc, MLC, NOR, PROFILES, SD, SLC, TLC};
 use nandina::flash::{
@@ -75,15 +74,16 @@ fn silent_faults_change_nothing_and_say_that_they_did() {
     chip.set_faults(Faults { silent_erases: 1, ..Faults::default() });
     chip.erase(BlockNumber(0)).unwrap();
     assert_eq!(read(&mut chip, 1).unwrap().1, [0x3C; 512]);
-    // What is programmed into cells that were not erased is lost in what they held.
+    // Data programmed into cells that were not erased is combined with their old content.
     chip.set_faults(Faults::default());
     program(&mut chip, 1, 0x0F).unwrap();
     assert_eq!(read(&mut chip, 1).unwrap().1, [0x0C; 512]);
     assert_eq!(chip.fault_counters().silent, 2);
 }
 
-/// Reads a page whose neighbours are read until it answers something else; answers how often it was
-/// read.
+/// Reads a page and its neighbours until the result differs from `from`.
+///
+/// Returns the number of reads.
 fn until_changed(chip: &mut Chip, page: u32, from: Result<Reading, ErrorKind>) -> u32 {
     for count in 0..1_000_000 {
         let now = read(chip, page).map(|(reading, _)| reading).map_err(|error| error.kind());
@@ -215,8 +215,7 @@ fn rule_14_pages_are_rewritten_where_the_chip_can() {
     assert_eq!(read(&mut chip, 0).unwrap().1, [5; 512]);
 }
 
-/// A chip whose pages hold 0x0F, with `seed`, whose page 1 is then rewritten to 0xF0 as `prepare`
-/// has it.
+/// Makes a chip whose pages hold 0x0F, prepares it, and rewrites its page 1 to 0xF0.
 fn rewritten(seed: u64, prepare: impl Fn(&mut Chip)) -> (Chip, Result<(), ChipError>) {
     let mut chip = Chip::with_seed(DATAFLASH, seed);
     for page in 0..3 {
@@ -232,8 +231,7 @@ fn rewritten(seed: u64, prepare: impl Fn(&mut Chip)) -> (Chip, Result<(), ChipEr
     (chip, rewritten)
 }
 
-/// Over many seeds a page whose rewrite did not end well is as it was, erased, as it should be, and
-/// mixed.
+/// Over many seeds a page whose rewrite failed is old, erased, new or mixed.
 fn is_old_erased_new_and_mixed(prepare: impl Fn(&mut Chip), result: &Result<(), ChipError>) {
     let (mut old, mut erased, mut new, mut mixed) = (0, 0, 0, 0);
     for seed in 0..300 {
@@ -347,7 +345,7 @@ fn cards_are_slower_at_random_places() {
         chip.time().program_ns - before
     };
     let (first, next, far) = (time(&mut chip, 0), time(&mut chip, 1), time(&mut chip, 700));
-    // 500 KiB/s one after another, 215 KiB/s at random (VMTree paper, Figure 4).
+    // 500 KiB/s in order, 215 KiB/s at random (VMTree paper, Figure 4).
     assert_eq!((first, next), (1_000_000, 1_000_000));
     assert_eq!(far, 512 * 1_000_000_000 / (215 * 1024));
 }

@@ -1,5 +1,4 @@
-//! A chip that was in a file is the same chip; a file that is no image is refused, whatever it
-//! holds.
+//! A chip loaded from a file is the same chip; a file that is no image is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ fn reload(chip: &Chip) -> Chip {
     Chip::load(&path).unwrap()
 }
 
-/// All that can be seen of a chip, its next faults included.
+/// The observable state of a chip, its next faults included.
 fn seen(chip: &Chip) -> Vec<String> {
     let mut all = vec![
         format!("{:?}", chip.profile()),
@@ -100,8 +99,9 @@ fn act(chip: &mut Chip, step: &Step) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever was done to a chip, and with whatever faults: out of its file it goes on as it
-    /// would have.
+    /// A chip loaded from its file continues as it would have.
+    ///
+    /// This holds whatever was done to it, and with any faults.
     #[test]
     fn a_chip_goes_on_as_if_it_had_not_been_in_a_file(
         seed: u64,
@@ -276,7 +276,7 @@ proptest! {
         for (at, byte, early) in changes {
             let count = if early { 20 + length } else { bytes.len() };
             let at = at.index(count);
-            // A digit for a digit often gives another description that can be read.
+            // Replacing a digit by a digit often gives another description that can be read.
             bytes[at] = if bytes[at].is_ascii_digit() { b'0' + byte % 10 } else { byte };
         }
         if resealed {
@@ -345,7 +345,7 @@ fn an_image_that_is_open_to_be_changed_is_changed_by_nobody_else() {
     drop(Image::open(&path).unwrap());
     Chip::new(TINY).save(&path).unwrap();
 
-    // Closing does not overwrite what took the place of the file that was opened.
+    // Closing does not overwrite a file that replaced the opened one.
     let image = Image::open(&path).unwrap();
     fs::remove_file(&path).unwrap();
     assert!(matches!(image.close().unwrap_err().kind, ImageErrorKind::Replaced));

@@ -1,5 +1,6 @@
-//! The simulated NOR chip as a `NorFlash`: its semantics, an index on it, and another crate's store
-//! on it.
+//! The simulated NOR chip as a `NorFlash`.
+//!
+//! The tests cover its semantics, an index on it, and another crate's store on it.
 
 use embedded_storage::nor_flash::{NorFlash, NorFlashErrorKind, ReadNorFlash};
 use nandina::flash::NorPages;
@@ -57,7 +58,7 @@ fn an_index_survives_cuts<S: Placement>() {
         nor.chip_mut().cut_at(400 + 37 * session, Cut::Inside(Tear::Mixture));
         let pages = NorPages::new(&mut nor, 1024).unwrap();
         let mut next = acknowledged;
-        // A mount writes, too, and may be cut.
+        // A mount writes as well, and may be cut.
         if let Ok(mut index) = Index::<_, S>::open(pages, &options, &mut ram) {
             while index.insert(&key::from_u32(next), &[session as u8; 12]).is_ok() {
                 next += 1;

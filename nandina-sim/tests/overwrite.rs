@@ -1,5 +1,6 @@
-//! Rule 15, overwriting: each way to break it, each cut, each fault, its cost, and that no other
-//! byte changes.
+//! Rule 15, overwrites: each way to break it, each cut, each fault, its cost.
+//!
+//! No other byte of the page changes.
 
 use nandina::flash::profile::{DATAFLASH, MLC, NOR, SD};
 use nandina::flash::{
@@ -132,8 +133,9 @@ fn chips_that_are_programmed_in_any_order_are_overwritten_in_any_order() {
     assert_eq!(chip.time().program_ns - before, 30_500 + 10 * 2_600);
 }
 
-/// A page of 0xFE between two others, its bytes 100 to 109 then overwritten by 0x0E as `prepare`
-/// has it.
+/// Makes a page of 0xFE between two others, and overwrites its bytes 100 to 109 by 0x0E.
+///
+/// `prepare` runs before the overwrite.
 fn overwritten(seed: u64, prepare: impl Fn(&mut Chip)) -> (Chip, Result<(), ChipError>) {
     let mut chip = Chip::with_seed(AGAIN, seed);
     for page in [0, 2, 4] {
@@ -146,7 +148,7 @@ fn overwritten(seed: u64, prepare: impl Fn(&mut Chip)) -> (Chip, Result<(), Chip
     (chip, done)
 }
 
-/// The bytes that were overwritten. All others are found whole, and the page readable.
+/// The overwritten bytes. All others must be whole, and the page readable.
 fn torn_bytes(chip: &mut Chip) -> Vec<u8> {
     for page in [0, 4] {
         assert_eq!(read(chip, page)[..512], [0xFE; 512]);
@@ -170,7 +172,8 @@ fn a_cut_leaves_a_mixture_in_those_bytes_and_a_page_that_can_be_read() {
             assert_eq!(chip.fault_counters().torn, u64::from(matches!(cut, Cut::Inside(_))));
             let (mut same, _) = overwritten(seed, |chip| chip.cut_at(0, cut));
             assert_eq!(torn_bytes(&mut same), bytes, "the same seed gives the same damage");
-            // Whatever can be seen of it, it was a program: two more, and NOP is reached.
+            // The cut overwrite counts as a program, whatever is visible of it: two more, and NOP
+            // is reached.
             if cut != Cut::Before {
                 chip.overwrite(PageNumber(2), 100, &[0x0E; 10]).unwrap();
                 chip.overwrite(PageNumber(2), 100, &[0x0E; 10]).unwrap();
@@ -222,7 +225,7 @@ fn a_silent_failure_changes_nothing_and_counts() {
     assert_eq!((done, chip.fault_counters().silent), (Ok(()), 1));
     assert_eq!(torn_bytes(&mut chip), [0xFE; 10]);
     assert_eq!(chip.counters().overwrites, 1);
-    // A page that never took its first program: who believes in it breaks no rule by going on.
+    // A page whose first program silently failed: a caller that relies on it breaks no rule.
     let mut chip = Chip::new(AGAIN);
     program(&mut chip, 0, 0x0F);
     chip.set_faults(Faults { silent_erases: 1, ..Faults::NONE });
@@ -279,8 +282,9 @@ fn a_multiwrite_nor_flash_is_overwritten_and_a_plain_one_is_not() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever is overwritten, cut or failing: the chip is what the same calls make of a vector,
-    /// and bytes outside the range never change.
+    /// Whatever is overwritten, cut or failing, the chip equals a vector.
+    ///
+    /// The vector sees the same calls, and bytes outside the range never change.
     #[test]
     fn no_byte_outside_the_range_ever_changes(
         seed: u64,

@@ -1,4 +1,4 @@
-//! Each rule of the media contract, broken: the chip names the rule and changes nothing.
+//! Each rule of the media contract, broken: the chip names it and changes no byte.
 
 use nandina::flash::profile::{MLC, SLC};
 use nandina::flash::{BlockNumber, Flash, PageNumber};
@@ -97,7 +97,7 @@ fn rule_6_a_torn_page_mixes_old_and_new_and_no_other_page_changes() {
         assert!(torn.iter().zip(&new).all(|(torn, new)| torn & new == *new));
         assert_eq!(read(&mut chip, 0)[..512], [7; 512]);
         assert!((2..32).all(|page| chip.page_is_erased(PageNumber(page))));
-        // However little can be seen of it, the page counts as programmed.
+        // The page counts as programmed, however little of it is visible.
         assert_eq!(rule(chip.program(PageNumber(1), &new_main, &[])).0, Rule::EraseBeforeProgram);
         results.insert(torn);
     }

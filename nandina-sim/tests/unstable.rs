@@ -1,5 +1,6 @@
-//! Rule 6, unstable bits: what was torn reads otherwise each time, by seed, until it is erased or
-//! rewritten.
+//! Rule 6, unstable bits: a torn page may read differently each time, by seed.
+//!
+//! It is stable again once it is erased or rewritten.
 
 use std::collections::BTreeSet;
 
@@ -37,15 +38,14 @@ fn readings(chip: &mut Chip, page: u32) -> Vec<Found> {
     (0..200).map(|_| read(chip, page)).collect()
 }
 
-/// Every reading finds these bytes, and nothing to correct.
+/// Whether every reading finds these bytes without a correction.
 fn are_settled(chip: &mut Chip, page: u32, byte: u8) -> bool {
     let bytes = chip.geometry().page_bytes as usize;
     let settled = Ok((Reading::Clean, vec![byte; bytes]));
     readings(chip, page).into_iter().all(|found| found == settled)
 }
 
-/// How many readings found all `old`, all `new`, a mixture, could not be corrected, and were
-/// corrected.
+/// Counts readings that are all `old`, all `new`, a mixture, uncorrectable, and corrected.
 fn kinds(readings: &[Found], old: u8, new: u8) -> [usize; 5] {
     let mut kinds = [0; 5];
     for found in readings {
@@ -72,13 +72,13 @@ fn kinds(readings: &[Found], old: u8, new: u8) -> [usize; 5] {
     kinds
 }
 
-/// The readings of `page` are old, new and mixed.
+/// Asserts that the readings of `page` are old, new and mixed.
 fn are_unstable(chip: &mut Chip, page: u32, old: u8, new: u8) {
     let [old, new, mixed, ..] = kinds(&readings(chip, page), old, new);
     assert!(old > 10 && new > 10 && mixed > 10, "{old} old, {new} new, {mixed} mixed");
 }
 
-/// A chip whose page 0 was to become 0x3C, torn as `tear` has it.
+/// Makes a chip whose page 0 was to become 0x3C, torn by `tear`.
 fn torn(profile: Profile, seed: u64, tear: Tear) -> Chip {
     let mut chip = Chip::with_seed(profile, seed);
     chip.set_faults(UNSTABLE);
@@ -99,7 +99,7 @@ fn a_torn_page_reads_otherwise_each_time_and_the_seed_decides_how() {
         assert_eq!(chip.fault_counters().unstable, 1);
         assert_eq!(found, readings(&mut torn(TINY, 1, tear), 0), "the same seed");
         assert_ne!(found, readings(&mut torn(TINY, 2, tear), 0));
-        // What is beside it is as it was.
+        // The page beside it is unchanged.
         program(&mut chip, 1, 7).unwrap();
         assert!(are_settled(&mut chip, 1, 7));
     }
@@ -144,7 +144,7 @@ fn an_erase_settles_a_page_and_so_does_a_rewrite() {
     program(&mut chip, 0, 9).unwrap();
     assert!(are_settled(&mut chip, 0, 9));
 
-    // A rewrite that was cut leaves an unstable page, one that was done a stable one.
+    // A rewrite that was cut leaves an unstable page, a complete one a stable page.
     let mut chip = Chip::with_seed(DATAFLASH, 1);
     chip.set_faults(UNSTABLE);
     program(&mut chip, 0, 0x0F).unwrap();
@@ -243,10 +243,11 @@ fn bits_that_a_later_program_lets_fall_are_0_from_then_on() {
             seen.insert(main[100]);
         }
         assert!(seen.len() > 2, "the others go on: {seen:?}");
-        // Nobody can know whether a bit is 1, so 1 where the last reading found 0 breaks no rule.
+        // No caller can know whether a bit is 1, so programming 1 where the last reading found 0
+        // breaks no rule.
         chip.overwrite(PAGE, 100, &[0xFE; 4]).unwrap();
     }
-    // A program of the whole page, on a chip that takes it.
+    // A program of the whole page, on a chip that allows it.
     let mut chip = torn(NOR, 1, Tear::Mixture);
     program(&mut chip, 0, 0x0F).unwrap();
     are_unstable(&mut chip, 0, 0x0F, 0x0C);
@@ -266,11 +267,11 @@ fn a_clone_and_an_image_go_on_with_the_same_readings() {
         assert_eq!(readings(&mut loaded, 0), found);
         assert_eq!(readings(&mut cloned, 0), found);
         assert_eq!(loaded.fault_counters(), chip.fault_counters());
-        // What is done to one is not seen by the other.
+        // Changes to one clone are not visible in the other.
         cloned.erase(BlockNumber(0)).unwrap();
         assert!(readings(&mut chip, 0).windows(2).any(|two| two[0] != two[1]));
     }
-    // Without unstable pages the description is what it was before there were any.
+    // Without unstable pages the description is the same as before that feature existed.
     Chip::new(TINY).save(&path).unwrap();
     assert!(!String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains("unstable"));
 }

@@ -1,5 +1,6 @@
-//! A translation layer with a flat address map, on the log and the collector of the library and
-//! nothing else: the proof that these know no tree. Power is cut at each of its chip operations.
+//! A flat address map on the library's log and collector alone.
+//!
+//! It proves that these do not depend on a tree. Power is cut at each of its chip operations.
 
 use nandina::Fault;
 use nandina::blocks::{Blocks, Validity, Victims, Wear};
@@ -17,7 +18,7 @@ const CODEC: Codec = Codec {
     reads_max: 1,
 };
 
-/// Pages that hosts write by numbers of their own; the newest copy of each counts.
+/// Pages that a host writes under its own numbers; the newest copy of each counts.
 struct Mapped<'b> {
     log: Log<'b, &'b mut Chip>,
     collector: Collector,
@@ -157,7 +158,7 @@ const LOGICAL: usize = 70;
 
 const WRITES: u32 = 600;
 
-/// Logical pages that are written, one after the other, and with what.
+/// The logical pages that are written, one after the other, and their bytes.
 fn work(writes: u32) -> impl Iterator<Item = (u32, u8)> {
     (0..writes)
         .map(|at| ((at.wrapping_mul(0x9E37_79B1) >> 8) & 0xFFFF).rem_euclid(LOGICAL as u32))
@@ -168,7 +169,7 @@ fn work(writes: u32) -> impl Iterator<Item = (u32, u8)> {
 fn a_flat_address_map_on_the_log_is_right_after_every_cut() {
     let mut chip = Chip::new(CHIP);
     let mut ram = vec![0; 16 << 10];
-    // So many logical pages that blocks have to be collected.
+    // Enough logical pages that blocks have to be collected.
     let mut mapped = Mapped::mount(&mut chip, &mut ram).unwrap();
     assert!(
         mapped.budget.limit_pages as usize >= LOGICAL,
@@ -212,7 +213,7 @@ fn a_flat_address_map_on_the_log_is_right_after_every_cut() {
             );
             *expected = found;
         }
-        // It goes on, with everything in place.
+        // It continues, with all data in place.
         for (logical, byte) in work(60) {
             mapped.write(logical, byte.wrapping_add(1)).unwrap();
             model[logical as usize] = Some(byte.wrapping_add(1));

@@ -1,5 +1,6 @@
-//! The invariants of absence that ARCHITECTURE.md states, checked on the crate graph and on the
-//! sources.
+//! The invariants of absence that ARCHITECTURE.md states.
+//!
+//! They are checked on the crate graph and on the sources.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("xtask", &["nandina"]),
 ];
 
-/// Folders of sources that are checked beside those crates: firmware is a workspace of its own.
+/// Further folders of sources: firmware is a workspace of its own.
 const ELSEWHERE: &[&str] = &["firmware/src"];
 
 /// A folder of the library and the modules that its files may name.

@@ -1,5 +1,6 @@
-//! The plugin of the emulator that counts instructions: built when it is needed, and what it found.
-//! Where it cannot be had, the timer of the board counts, nearly as well.
+//! The emulator's plugin that counts instructions: builds it and reads its output.
+//!
+//! Where it cannot be built, the timer of the board counts, nearly as well.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,10 +8,10 @@ use std::process::{Command, Stdio};
 
 use crate::tools::output_of;
 
-/// Calls of a kind and the instructions that they took together.
+/// The number of calls of each kind, and their total instructions.
 pub type Counts = BTreeMap<String, (u64, u64)>;
 
-/// Builds the plugin, or says why there is none.
+/// Builds the plugin, or returns why it cannot.
 pub fn build(root: &Path) -> Result<PathBuf, String> {
     let knows = output_of("qemu-system-arm", &["--help"]).is_some_and(|t| t.contains("-plugin"));
     if !knows {
@@ -32,7 +33,9 @@ pub fn build(root: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// The argument that starts the plugin with the marks of an image; it writes into `out`.
+/// The argument that starts the plugin with the marks of an image.
+///
+/// It writes into `out`.
 pub fn argument(plugin: &Path, out: &Path, marks: &BTreeMap<String, u64>) -> String {
     let mut argument = format!("{},out={}", plugin.display(), out.display());
     for (name, address) in marks {
@@ -41,7 +44,7 @@ pub fn argument(plugin: &Path, out: &Path, marks: &BTreeMap<String, u64>) -> Str
     argument
 }
 
-/// What the plugin wrote.
+/// Parses the plugin's output.
 pub fn read(text: &str) -> Option<Counts> {
     let line = |line: &str| {
         let mut fields = line.split(' ');

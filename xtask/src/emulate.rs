@@ -1,4 +1,4 @@
-//! Runs an image in the emulator, never for longer than a limit, and gives back what it said.
+//! Runs an image in the emulator, within a time limit, and returns its report.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,10 +11,10 @@ use crate::count::{self, Counts};
 use crate::image::Images;
 use crate::tools::Board;
 
-/// A run takes seconds.
+/// The limit of a run; it normally takes seconds.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What an image said: names and what they are.
+/// An image's report: names and values.
 pub type Said = BTreeMap<String, String>;
 
 /// Runs the image in a folder of its own, where the file of the chip's pages is.
@@ -26,7 +26,7 @@ pub fn run(
 ) -> Result<(Said, Option<Counts>), String> {
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let out = folder.canonicalize().map_err(|error| error.to_string())?.join("counts");
-    // A count of another run must not be taken for one of this.
+    // A count of an earlier run must not be read as this one's.
     let _ = std::fs::remove_file(&out);
     let mut emulator = Command::new("qemu-system-arm");
     emulator
@@ -64,14 +64,14 @@ fn read_apart(stream: Option<impl Read + Send + 'static>) -> thread::JoinHandle<
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
-            // What came before an error is all there is to show.
+            // After an error, the output before it is all there is.
             let _ = stream.read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
-/// Whether the child succeeded; nothing if it had to be stopped.
+/// Whether the child succeeded; `None` if it had to be stopped.
 fn wait(child: &mut Child) -> Option<bool> {
     let begin = Instant::now();
     loop {

@@ -1,13 +1,14 @@
-//! What one system takes on one board: named numbers, and the bounds that some of them have. It
-//! knows nothing of how they were measured.
+//! The figures of one system on one board: named numbers, and the bounds of some.
+//!
+//! It is independent of how they were measured.
 
 use crate::count::Counts;
 use crate::emulate::Said;
 
-/// Calls whose stack is measured; the instructions of all but `remove` are, too.
+/// Calls whose stack is measured, and except for `remove` their instructions.
 const CALLS: [&str; 6] = ["format", "mount", "insert", "get", "remove", "range"];
 
-/// The most that a figure may be.
+/// The upper bound of a figure.
 pub struct Bound {
     pub figure: &'static str,
     pub most: u64,
@@ -29,25 +30,24 @@ pub struct Row {
 }
 
 impl Row {
-    /// The figure of that name.
+    /// Returns the figure of this name.
     pub fn get(&self, name: &str) -> Option<u64> {
         self.figures.iter().find(|(known, _)| known == name).map(|&(_, value)| value)
     }
 
-    /// What the row is of.
+    /// The board and the system of the row.
     pub fn of(&self) -> (&str, &str) {
         (&self.board, &self.system)
     }
 
-    /// The bounds that it does not keep, with what it takes.
+    /// The bounds that it exceeds, with its figures.
     pub fn over(&self) -> Vec<(&'static Bound, u64)> {
         let taken = |bound: &'static Bound| Some((bound, self.get(bound.figure)?));
         BOUNDS.iter().filter_map(taken).filter(|(bound, value)| *value > bound.most).collect()
     }
 }
 
-/// Puts together what the image said, how large it is, and what the plugin counted, if there is
-/// one.
+/// Combines the image's report, its size, and the plugin's counts if there are any.
 pub fn row(said: &Said, code_bytes: u64, counts: Option<&Counts>) -> Result<Row, String> {
     let text = |name: &str| said.get(name).ok_or_else(|| format!("the image did not say {name}"));
     let number = |name: &str| {
@@ -80,7 +80,7 @@ pub fn row(said: &Said, code_bytes: u64, counts: Option<&Counts>) -> Result<Row,
         let calls = number(&format!("calls_{call}"))?;
         let timed = timed(number(&format!("ticks_{call}"))?, &number)?;
         let counted = counts.map(|counts| counted(counts, call, calls)).transpose()?;
-        // The timer is read in instructions of its own, some tens a call and more for each chip
+        // Reading the timer takes instructions itself, some tens a call and more for each chip
         // operation.
         if let Some(counted) = counted
             && timed.abs_diff(counted) > counted / 50 + 200 * calls
@@ -100,7 +100,7 @@ pub fn row(said: &Said, code_bytes: u64, counts: Option<&Counts>) -> Result<Row,
     Ok(Row { board: text("board")?.clone(), system: text("system")?.clone(), figures })
 }
 
-/// Instructions by the timer, which was asked before how many ticks a known number of them takes.
+/// Instructions by the timer, which was calibrated with a known number of them.
 fn timed(ticks: u64, number: &impl Fn(&str) -> Result<u64, String>) -> Result<u64, String> {
     let (known, took) = (number("calibration_instructions")?, number("calibration_ticks")?);
     Ok(ticks * known / took.max(1))

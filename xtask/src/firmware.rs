@@ -1,5 +1,6 @@
-//! `cargo xtask firmware`: every system on both boards, built, run, measured, and compared with the
-//! golden figures. It knows no system by name.
+//! `cargo xtask firmware`: builds, runs and measures every system on both boards.
+//!
+//! It compares the figures with the golden ones and knows no system by name.
 
 use nandina::place::SYSTEMS;
 
@@ -8,7 +9,7 @@ use crate::golden::{Golden, compare};
 use crate::tools::{self, BOARDS, Compiler};
 use crate::{Firmware, count, emulate, figures, image, print, root};
 
-/// Does what `arguments` ask for; the error is for people.
+/// Runs the command; the error is text for people.
 pub fn run(arguments: &Firmware) -> Result<(), String> {
     let path = root().join("firmware/golden.txt");
     let golden = Golden::read(&path)?;
@@ -48,8 +49,9 @@ pub fn run(arguments: &Firmware) -> Result<(), String> {
         .to_owned())
 }
 
-/// The figures of all systems on all boards that are asked for, and whether instructions were
-/// counted exactly.
+/// The figures of all requested systems and boards.
+///
+/// The second value is whether instructions were counted exactly.
 fn measure(arguments: &Firmware, compiler: &Compiler) -> Result<(Vec<Row>, bool), String> {
     let root = root();
     let plugin = count::build(&root).map_err(|reason| {

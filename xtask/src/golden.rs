@@ -1,9 +1,10 @@
-//! The golden figures: read, written, and compared with what was measured. Only here is a file of
-//! the repository written, and only on demand.
+//! The golden figures: reads, writes and compares them.
 //!
-//! The file names the compiler, since sizes and instructions depend on it: with it, every figure
-//! must be equal; with another, what differs is told, and the bounds alone are demanded. A bound
-//! that the golden figures themselves do not keep is told, not demanded.
+//! Only this file writes a file of the repository, and only on demand.
+//!
+//! The file names the compiler, since sizes and instructions depend on it. With that compiler every
+//! figure must be equal; with another, differences are reported and only the bounds are checked. A
+//! bound that the golden figures themselves exceed is reported, not checked.
 
 use std::path::Path;
 
@@ -22,7 +23,7 @@ pub struct Golden {
 }
 
 impl Golden {
-    /// Reads them; nothing if there are none yet.
+    /// Reads them; `None` if there are none yet.
     pub fn read(path: &Path) -> Result<Option<Self>, String> {
         match std::fs::read_to_string(path) {
             Ok(text) => Self::parse(&text).map(Some).map_err(|line| {
@@ -70,17 +71,18 @@ impl Golden {
     }
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub struct Verdict {
-    /// Worth telling.
+    /// Differences to report.
     pub warnings: Vec<String>,
-    /// Not to be accepted.
+    /// Differences that fail the comparison.
     pub failures: Vec<String>,
 }
 
-/// Compares `rows`, built by `compiler`, with the golden figures. Unless instructions were
-/// `counted` exactly, theirs may be a fiftieth off.
+/// Compares `rows`, built by `compiler`, with the golden figures.
+///
+/// Unless instructions were `counted` exactly, they may differ by a fiftieth.
 pub fn compare(golden: Option<&Golden>, compiler: &str, rows: &[Row], counted: bool) -> Verdict {
     let mut verdict = Verdict::default();
     let known = golden.map_or("", |golden| golden.compiler.as_str());
@@ -118,7 +120,7 @@ pub fn compare(golden: Option<&Golden>, compiler: &str, rows: &[Row], counted: b
     verdict
 }
 
-/// Whether two means of instructions are equal but for what the timer cannot tell.
+/// Whether two means of instructions are equal within the timer's precision.
 fn near(golden: Option<u64>, now: Option<u64>) -> bool {
     matches!((golden, now), (Some(golden), Some(now)) if golden.abs_diff(now) <= golden / 50 + 200)
 }

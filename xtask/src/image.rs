@@ -1,4 +1,6 @@
-//! Builds the images of one system for one board, and says how large they are. Nothing is run here.
+//! Builds the images of one system for one board, and measures their size.
+//!
+//! It runs no image.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,16 +9,17 @@ use crate::tools::{Board, Compiler, output_of};
 
 /// The images of one system for one board.
 pub struct Images {
-    /// The one to run.
+    /// The image to run.
     pub run: PathBuf,
-    /// Bytes of code and constants that a program has which uses every operation of the system,
-    /// beyond those of a program that does nothing.
+    /// Bytes of code and constants of the system.
+    ///
+    /// It is the size of a program that uses every operation, less that of an empty program.
     pub code_bytes: u64,
     /// Addresses of the marks in the image to run.
     pub marks: BTreeMap<String, u64>,
 }
 
-/// Builds the images of `system` for `board`; the next system's replace them.
+/// Builds the images of `system` for `board`; those of the next system replace them.
 pub fn build(
     root: &Path,
     compiler: &Compiler,

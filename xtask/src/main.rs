@@ -1,6 +1,7 @@
-//! `cargo xtask`: the chores of this repository that are no part of the product. It measures the
-//! firmware and judges the figures; it never writes anything but the golden figures, and those only
-//! if it is told to.
+//! `cargo xtask`: the chores of this repository that are no part of the product.
+//!
+//! It measures the firmware and checks the figures; it writes only the golden figures, and only on
+//! demand.
 
 mod count;
 mod emulate;
@@ -25,8 +26,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Builds every system for two microcontrollers, runs it in an emulator, and compares what it
-    /// takes with firmware/golden.txt
+    /// Builds every system for two microcontrollers, runs it in an emulator, and compares its
+    /// figures with firmware/golden.txt
     Firmware(Firmware),
 }
 

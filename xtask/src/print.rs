@@ -1,5 +1,6 @@
-//! Shows figures: a table for people, JSON for programs. It judges nothing but marks what is over a
-//! bound.
+//! Shows figures: a table for people, JSON for programs.
+//!
+//! It makes no decision, but marks what exceeds a bound.
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
@@ -49,7 +50,7 @@ pub fn table(rows: &[Row]) -> String {
     table.to_string()
 }
 
-/// The same for programs, with every figure.
+/// JSON for programs, with every figure.
 pub fn as_json(compiler: &str, counted_by: &str, rows: &[Row]) -> Value {
     let row = |row: &Row| {
         let mut object = Map::new();

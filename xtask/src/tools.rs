@@ -1,5 +1,6 @@
-//! Finds the tools that firmware is built and run with, or says which are missing. It installs
-//! nothing.
+//! Finds the tools that build and run the firmware, or reports which are missing.
+//!
+//! It installs none.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +19,9 @@ pub struct Board {
     pub target: &'static str,
 }
 
-/// The compiler of Debian, which comes with the sources of `core`, so that any target can be built.
+/// Debian's compiler, which builds for any target.
+///
+/// It comes with the sources of `core`.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 
@@ -28,14 +31,14 @@ const PACKAGES: &str =
 /// A compiler that can build for the boards.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Compiler {
-    /// What it says of itself; code sizes and instructions depend on it.
+    /// Its version text; code sizes and instructions depend on it.
     pub version: String,
-    /// The one of Debian builds `core` first.
+    /// Whether it builds `core` first, as Debian's does.
     pub builds_core: bool,
 }
 
 impl Compiler {
-    /// A command that starts the build tool of this compiler, free of settings that are for hosts.
+    /// A command that starts this compiler's build tool, without the host's settings.
     pub fn cargo(&self) -> Command {
         let mut command = if self.builds_core {
             let mut command = Command::new(DEBIAN_CARGO);
@@ -51,7 +54,7 @@ impl Compiler {
     }
 }
 
-/// What a command prints, if it can be run and succeeds.
+/// The output of a command, if it can be run and succeeds.
 pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -74,7 +77,7 @@ fn debian() -> Option<Compiler> {
     complete.then_some(Compiler { version, builds_core: true })
 }
 
-/// The compiler to build with: the one that the golden figures are of, if it is there.
+/// The compiler to build with: that of the golden figures, if it is installed.
 pub fn find(golden_compiler: Option<&str>) -> Result<Compiler, String> {
     let mut missing = Vec::new();
     for program in ["qemu-system-arm", "arm-none-eabi-ld", "arm-none-eabi-size", "arm-none-eabi-nm"]

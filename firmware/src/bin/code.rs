@@ -1,6 +1,7 @@
-//! The image whose size is that of one system: a program that uses every operation of the index on
-//! a NOR chip in the address space. It is never run. Unsafe code is here because a register has an
-//! address.
+//! The image that measures the code size of one system.
+//!
+//! It is a program that uses every operation of the index on a NOR chip in the address space. It is
+//! never run. Unsafe code is here because a register has an address.
 #![no_std]
 #![no_main]
 
@@ -18,7 +19,7 @@ use nandina_firmware::{System, work};
 
 const RAM_BYTES: usize = 4 << 10;
 
-/// Addresses that the compiler knows nothing of.
+/// Addresses unknown to the compiler.
 const PAGES: usize = 0x6000_0000;
 const COMMAND: usize = 0x4000_F000;
 
@@ -31,7 +32,7 @@ impl FlashError for Failed {
     }
 }
 
-/// Writes a register and answers whether the chip reports success.
+/// Writes a register. Fails unless the chip reports success.
 fn command(word: u32) -> Result<(), Failed> {
     let register = COMMAND as *mut u32;
     // SAFETY: a register may be written and read; this image is never run.
@@ -102,7 +103,7 @@ impl Flash for Mapped {
     }
 }
 
-/// Asks the index what the outside world wants, for ever. Answers only when it fails.
+/// Serves commands from outside, for ever. Returns only on a failure.
 fn serve(ram: &mut [u8]) -> Option<()> {
     let mut index = match Index::<_, System>::open(Mapped, &work::OPTIONS, ram) {
         Err(OpenError::Blank) => Index::format(Mapped, &work::OPTIONS, ram).ok()?,

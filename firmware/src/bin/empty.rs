@@ -1,4 +1,4 @@
-//! The image whose size is what every program takes: start-up and nothing else.
+//! The image that measures what every program takes: start-up alone.
 #![no_std]
 #![no_main]
 

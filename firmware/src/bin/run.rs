@@ -1,4 +1,4 @@
-//! The image that is run: the smoke test, the fixed work, and lines that say what they took.
+//! The image that is run: smoke test, fixed work, and a report of their costs.
 #![no_std]
 #![no_main]
 
@@ -15,7 +15,7 @@ use nandina_firmware::{BOARD, System, rules, smoke, work};
 
 const DESCRIPTION: nandina::place::Description = System::DESCRIPTION;
 
-/// Enough for every system; how much one takes is asked and printed.
+/// Enough for every system; the actual need is computed and printed.
 const RAM_BYTES: usize = 4 << 10;
 
 #[entry]

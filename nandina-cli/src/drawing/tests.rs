@@ -71,12 +71,13 @@ fn no_text_of_a_drawing_is_cut_off() {
     }
 }
 
-/// Demands that no text is cut off at the left or right edge. A letter is about half as wide as it
-/// is high.
+/// Checks that no text is cut off at the left or right edge.
+///
+/// A letter is about half as wide as it is high.
 fn texts_lie_within(svg: &str) {
     let mut texts = 0;
     for (tag, rest) in svg.split("<text ").skip(1).filter_map(|text| text.split_once('>')) {
-        // What is turned runs along the side.
+        // Rotated text runs along the side.
         if tag.contains("rotate") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The program as tests run it: what it prints, and that as JSON.
+//! Runs the program for tests and reads what it prints.
 
 use std::process::{Command, Output};
 
@@ -9,7 +9,7 @@ pub fn nandina(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_nandina")).args(arguments).output().unwrap()
 }
 
-/// Runs it, and reads the JSON that it prints.
+/// Runs the program, and reads the JSON that it prints.
 pub fn json(arguments: &[&str]) -> Value {
     let output = nandina(arguments);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

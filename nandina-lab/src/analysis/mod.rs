@@ -1,18 +1,17 @@
-//! The μ-Tree paper's model of both trees (section 4): height, space and cost of an operation, as
-//! functions.
+//! The μ-Tree paper's model (section 4): height, space and cost of both trees.
 //!
-//! The model's *f* is the number of entries that fill a page ([`entries_per_page`]); a real page
-//! also has a header and each node a count, so whoever compares with a real tree gives the real
-//! capacity instead. The model takes every node to be full. Nodes that grew by random insertion are
-//! 69 % full (ln 2) in the long run and never less than half: so a real tree has 1 to 2 times the
+//! The model's *f* is the number of entries that fill a page ([`entries_per_page`]). A real page
+//! also has a header, and each node a count, so a comparison with a real tree passes the real
+//! capacity instead. The model assumes full nodes. Nodes that grew by random insertion are 69 %
+//! full (ln 2) in the long run and never less than half full: so a real tree has 1 to 2 times the
 //! model's leaves, and may be one level higher where the model is close to full.
-//! `tests/conformance/analysis.rs` holds the model against real trees.
+//! `tests/conformance/analysis.rs` compares the model with real trees.
 
 mod tables;
 
 pub use tables::{CostRow, HeightPoint, figure_7, table_3};
 
-/// Entries that fill a page: *f* of Table 2. Sizes in bytes, both at least 1.
+/// Entries that fill a page: *f* of Table 2. Sizes are in bytes, both at least 1.
 ///
 /// The paper's *f* is 512: pages of 4 KiB, entries of 8 bytes (a key and a pointer of 4 each).
 pub const fn entries_per_page(page_bytes: u32, entry_bytes: u32) -> u32 {
@@ -28,10 +27,11 @@ pub enum Tree {
     Mu,
 }
 
-/// Equations (1) and (4): entries of a node at `level` (1 is the leaf) of a tree of `height`, as a
-/// real number.
+/// Equations (1) and (4): entries of a node at `level`, as a real number.
 ///
-/// `f` is entries a page, at least 1; `level` is 1 to `height`. Nothing for other levels.
+/// Level 1 is the leaf of a tree of `height`.
+///
+/// `f` is the entries of a page, at least 1; `level` is 1 to `height`. `None` for other levels.
 pub fn node_entries(tree: Tree, f: f64, level: u32, height: u32) -> Option<f64> {
     if level == 0 || level > height {
         return None;
@@ -43,9 +43,9 @@ pub fn node_entries(tree: Tree, f: f64, level: u32, height: u32) -> Option<f64> 
     })
 }
 
-/// Equations (2) and (5): records that a tree of `height` indexes if every node is full.
+/// Equations (2) and (5): records that a full tree of `height` indexes.
 ///
-/// `f` is entries a page, at least 1; `height` is at least 1.
+/// `f` is the entries of a page, at least 1; `height` is at least 1.
 pub fn records_at_height(tree: Tree, f: f64, height: u32) -> f64 {
     let height = height as i32;
     match tree {
@@ -54,10 +54,10 @@ pub fn records_at_height(tree: Tree, f: f64, height: u32) -> f64 {
     }
 }
 
-/// Equations (3) and (6): the height of a tree of `records` full nodes, as a real number.
+/// Equations (3) and (6): the height of a tree of full nodes, as a real number.
 ///
-/// `f` is entries a page, above 1; `records` is above 0. Nothing for a μ-Tree of more records than
-/// one of any height could hold: where the square root of equation (6) is of a negative number.
+/// `f` is the entries of a page, above 1; `records` is above 0. `None` for a μ-Tree of more records
+/// than any height could hold: the square root of equation (6) is then of a negative number.
 pub fn height(tree: Tree, f: f64, records: f64) -> Option<f64> {
     match tree {
         Tree::Wandering => Some(records.log2() / f.log2()),
@@ -69,20 +69,20 @@ pub fn height(tree: Tree, f: f64, records: f64) -> Option<f64> {
     }
 }
 
-/// The height rounded up, and at least 1: levels that the tree has. Nothing where [`height`] gives
-/// nothing.
+/// The height rounded up, and at least 1: the number of levels. `None` where [`height`] is.
 ///
-/// Found by equations (2) and (5), so that rounding cannot add a level to a tree that is exactly
-/// full.
+/// It is computed by equations (2) and (5), so that rounding cannot add a level to a tree that is
+/// exactly full.
 pub fn levels(tree: Tree, f: f64, records: f64) -> Option<u32> {
     height(tree, f, records)?;
     (1..=64).find(|&height| records_at_height(tree, f, height) >= records)
 }
 
-/// Equations (7) and (8): valid pages of a wandering B+-tree of `records`, its full nodes counted
-/// level by level.
+/// Equations (7) and (8): valid pages of a wandering B+-tree of `records`.
 ///
-/// `f` is entries a page, at least 2.
+/// The full nodes are counted level by level.
+///
+/// `f` is the entries of a page, at least 2.
 pub fn wandering_pages(f: u32, records: u64) -> u64 {
     let (mut nodes, mut pages) = (records, 0);
     loop {
@@ -94,21 +94,23 @@ pub fn wandering_pages(f: u32, records: u64) -> u64 {
     }
 }
 
-/// Equation (9): the same, leaves only; good where `f` is above 100.
+/// Equation (9): the same, counting leaves only; accurate where `f` is above 100.
 pub fn wandering_pages_about(f: u32, records: u64) -> u64 {
     records.div_ceil(u64::from(f.max(1)))
 }
 
-/// Equation (10): valid pages of a μ-Tree of `records` whose leaves are full: its leaves, each half
-/// a page.
+/// Equation (10): valid pages of a μ-Tree: its full leaves, half a page each.
 ///
-/// `f` is entries a page, at least 2. The tree is higher than one level.
+/// `f` is the entries of a page, at least 2.
 pub fn mu_pages(f: u32, records: u64) -> u64 {
     records.div_ceil(u64::from((f / 2).max(1)))
 }
 
-/// Equation (11): a wandering tree's pages by a μ-Tree's with the same records; the paper's
-/// approximation is one half.
+/// Equation (11): a wandering tree's pages divided by a μ-Tree's.
+///
+/// Both have the same records.
+///
+/// The paper's approximation is one half.
 pub fn pages_ratio(f: u32, records: u64) -> f64 {
     wandering_pages(f, records) as f64 / mu_pages(f, records).max(1) as f64
 }

@@ -2,8 +2,9 @@
 
 use super::{Tree, entries_per_page, height, levels};
 
-/// A row of Table 3: what an operation costs where no node is divided or vanishes and nothing is
-/// collected.
+/// A row of Table 3: the cost of an operation.
+///
+/// The operation splits and removes no node, and collects no block.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CostRow {
     /// `retrieval`, `insertion` or `deletion`.
@@ -18,9 +19,10 @@ pub struct CostRow {
     pub ms: f64,
 }
 
-/// Table 3 for a wandering tree and a μ-Tree of these heights, in the paper's order: for each
-/// operation first the wandering tree. `read_ms` and `write_ms` are the latencies of a page, *c_r*
-/// and *c_w*.
+/// Table 3 for trees of these heights, in the paper's order.
+///
+/// For each operation the wandering tree comes first. `read_ms` and `write_ms` are the latencies of
+/// a page, *c_r* and *c_w*.
 pub fn table_3(wandering_height: u32, mu_height: u32, read_ms: f64, write_ms: f64) -> Vec<CostRow> {
     let mut rows = Vec::with_capacity(6);
     for (operation, changes) in [("retrieval", false), ("insertion", true), ("deletion", true)] {
@@ -50,9 +52,12 @@ pub struct HeightPoint {
     pub mu_levels: u32,
 }
 
-/// Figure 7: heights from 1 to 10^9 records, `points_per_decade` for each power of ten (at least
-/// 1), for pages of 4 KiB and entries of 8 bytes. A tree has one level at least, so no height is
-/// rounded up to less.
+/// Figure 7: heights for 1 to 10^9 records.
+///
+/// Pages have 4 KiB and entries 8 bytes.
+///
+/// There are `points_per_decade` points for each power of ten (at least 1). A tree has at least one
+/// level, so no height is rounded up to less.
 pub fn figure_7(points_per_decade: u32) -> Vec<HeightPoint> {
     let f = f64::from(entries_per_page(4096, 8));
     let by = points_per_decade.max(1);

@@ -1,4 +1,6 @@
-//! CSV: the first line names the columns, the cells asked for are whole or decimal numbers.
+//! CSV: the first line names the columns; selected cells are numbers.
+//!
+//! Numbers are whole or decimal.
 
 use super::number::numbers;
 use super::{Column, Table, position};
@@ -50,8 +52,9 @@ pub fn read(text: &str, key: Option<&str>, value: Option<&str>) -> Result<Table,
     })
 }
 
-/// The line of a row. The reader's position is behind the row before: at an end of line, or at
-/// empty lines.
+/// The line of a row.
+///
+/// The reader's position is after the previous row: at an end of line, or at empty lines.
 fn line(text: &str, position: Option<&csv::Position>) -> u64 {
     let Some(position) = position else {
         return 0;

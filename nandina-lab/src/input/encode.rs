@@ -1,4 +1,6 @@
-//! Numbers as bytes: keys so that they order as the numbers do, values little-endian.
+//! Numbers as bytes.
+//!
+//! Keys are encoded so that they order as the numbers do, values little-endian.
 
 use nandina::key;
 
@@ -7,7 +9,9 @@ use super::Cells;
 /// The most bytes of a key or value made from a number.
 const SIZE_MAX: usize = 64;
 
-/// Bytes of a cell and all cells in a row, or the row that does not fit and why.
+/// Returns the bytes of a cell and all cells in a row.
+///
+/// An error is the row that does not fit, and why.
 pub fn encode(
     cells: &Cells,
     size: Option<usize>,
@@ -76,7 +80,7 @@ impl Form {
     }
 }
 
-/// The smallest form that has room for all numbers.
+/// The smallest form that can hold all numbers.
 fn form_of(numbers: &[i128]) -> Form {
     let all = |fits: fn(i128) -> bool| numbers.iter().all(|&number| fits(number));
     if all(fits_four) {
@@ -94,7 +98,7 @@ fn fits_four(number: i128) -> bool {
     i32::try_from(number).is_ok()
 }
 
-/// Puts a number that fits in the form.
+/// Appends a number that fits in the form.
 fn put_whole(bytes: &mut Vec<u8>, number: i128, form: Form, is_key: bool) {
     match (is_key, form) {
         (true, Form::Four) => bytes.extend(key::from_i32(number as i32)),
@@ -107,8 +111,8 @@ fn put_whole(bytes: &mut Vec<u8>, number: i128, form: Form, is_key: bool) {
     }
 }
 
-/// As integers, the bits of positive decimals order rightly and those of negative ones the other
-/// way.
+/// Appends a decimal. As integers, the bits of positive decimals order correctly and those of
+/// negative ones in reverse.
 fn put_decimal(bytes: &mut Vec<u8>, number: f64, is_key: bool) {
     if !is_key {
         bytes.extend_from_slice(&number.to_le_bytes());

@@ -1,6 +1,7 @@
-//! Records from a user's file: CSV with a header, or the 512-byte pages of sensor loggers; either
-//! may be compressed with zstd. No bytes make a reader panic; each refusal names the file and the
-//! place.
+//! Records from a user's file: CSV with a header, or 512-byte pages of sensor loggers.
+//!
+//! Either may be compressed with zstd. No bytes make a reader panic; each refusal names the file
+//! and the place.
 
 mod csv;
 mod encode;
@@ -37,7 +38,7 @@ pub struct Records {
     pub key_bytes: usize,
     /// Bytes of a value.
     pub value_bytes: usize,
-    /// How many different keys there are.
+    /// The number of different keys.
     pub distinct_keys: usize,
     /// Name of the key's column.
     pub key_column: String,
@@ -50,7 +51,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Rows.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.keys.len() / self.key_bytes
     }
@@ -70,7 +71,7 @@ impl Records {
         &self.values[row * self.value_bytes..][..self.value_bytes]
     }
 
-    /// The first `rows` rows, or all if there are fewer.
+    /// Keeps the first `rows` rows, or all if there are fewer.
     pub fn first(mut self, rows: usize) -> Self {
         self.keys.truncate(rows * self.key_bytes);
         self.values.truncate(rows * self.value_bytes);
@@ -78,8 +79,9 @@ impl Records {
         self
     }
 
-    /// Puts the row number, 4 bytes, behind each key: equal keys are all kept, in the order of the
-    /// file.
+    /// Appends the row number, 4 bytes, to each key.
+    ///
+    /// Equal keys are then all kept, in the order of the file.
     pub fn with_row_numbers(mut self) -> Self {
         let rows = self.keys.chunks_exact(self.key_bytes).zip(0u32..);
         self.keys = rows.flat_map(|(key, row)| [key, &row.to_be_bytes()].concat()).collect();
@@ -93,7 +95,7 @@ fn distinct(keys: &[u8], key_bytes: usize) -> usize {
     keys.chunks_exact(key_bytes).collect::<HashSet<_>>().len()
 }
 
-/// A column of numbers, and where each stood in the file.
+/// A column of numbers, and the line of each in the file.
 struct Column {
     name: String,
     cells: Cells,
@@ -105,12 +107,12 @@ enum Cells {
     Decimal(Vec<f64>),
 }
 
-/// The columns that were asked for, the kind of file, and how its places are called.
+/// The selected columns, the kind of file, and how its places are named.
 struct Table {
     kind: &'static str,
     key: Column,
     value: Column,
-    /// Says where the row at an index stands, such as `line 17`.
+    /// Names the place of the row at an index, such as `line 17`.
     place: Box<dyn Fn(usize) -> String>,
 }
 
@@ -120,9 +122,9 @@ struct Table {
 /// `v3`, and `key` is the default there. The default value is the first other column, of sensor
 /// pages `v1` or `v2`.
 ///
-/// Sizes are in bytes; by default 4 where all whole numbers of the column fit, else 8, and 16 where
-/// they need it. Decimals take 8. Different keys stay different, and whole numbers exact: a file
-/// where they would not is refused.
+/// Sizes are in bytes; the default is 4 where all whole numbers of the column fit, else 8, and 16
+/// where they need it. Decimals take 8. Different keys stay different, and whole numbers exact: a
+/// file where they would not is refused.
 pub fn read(
     path: &Path,
     key: Option<&str>,

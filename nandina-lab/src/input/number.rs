@@ -1,12 +1,13 @@
-//! The numbers of a column of cells. No two cells that are different numbers become the same key,
-//! and no digit of a whole number is lost.
+//! The numbers of a column of cells.
+//!
+//! Cells with different numbers never become the same key, and no digit of a whole number is lost.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::Cells;
 
-/// The row of a cell that is refused, and what is wrong with it and can be done.
+/// The row of a cell that is refused, and what is wrong with it and how to fix it.
 type Mistake = (usize, String);
 
 /// The numbers of all cells: whole if all are, else decimals. `lines` are those of the file, by
@@ -21,7 +22,7 @@ pub fn numbers(cells: &[String], is_key: bool, lines: &[u64]) -> Result<Cells, M
 
 fn decimals(cells: &[String], is_key: bool, lines: &[u64]) -> Result<Vec<f64>, Mistake> {
     let mut numbers = Vec::with_capacity(cells.len());
-    // The row in which each decimal was first.
+    // The row in which each decimal first occurs.
     let mut rows = HashMap::new();
     for (row, cell) in cells.iter().enumerate() {
         let number = decimal(cell).map_err(|what| (row, what.into()))?;
@@ -48,7 +49,7 @@ fn decimals(cells: &[String], is_key: bool, lines: &[u64]) -> Result<Vec<f64>, M
     Ok(numbers)
 }
 
-/// The decimal of a cell, or what is wrong with it and can be done.
+/// The decimal of a cell, or what is wrong with it and how to fix it.
 fn decimal(cell: &str) -> Result<f64, &'static str> {
     let number: f64 = cell.parse().map_err(|_| "is not a number: mend the cell")?;
     if !number.is_finite() {
@@ -70,8 +71,10 @@ fn is_whole(cell: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A number as it is written, without what does not change it: its sign, its digits without zeros
-/// at either end, and the power of ten of the last of them.
+/// A number as written, without what does not change it.
+///
+/// Returns its sign, its digits without zeros at either end, and the power of ten of the last of
+/// them.
 fn digits(cell: &str) -> (bool, String, i64) {
     let (mantissa, exponent) = cell.split_once(['e', 'E']).unwrap_or((cell, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

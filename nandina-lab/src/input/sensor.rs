@@ -1,5 +1,7 @@
-//! Sensor pages: 512 bytes each, a header of 16 (record count, u16 at byte 4), then up to 31
-//! records of a u32 key and three i32 values, little-endian. Only the count of the header is used.
+//! Sensor pages of 512 bytes.
+//!
+//! A page has a header of 16 bytes (record count, u16 at byte 4), then up to 31 records of a u32
+//! key and three i32 values, little-endian. Only the count of the header is used.
 
 use super::{Cells, Column, Table, position};
 
@@ -13,7 +15,7 @@ fn count(page: &[u8]) -> usize {
     u16::from_le_bytes([page[4], page[5]]).into()
 }
 
-/// Whether the bytes may be sensor pages: whole pages, the first of which can be one.
+/// Whether the bytes may be sensor pages: whole pages with a possible first one.
 pub fn looks_like(bytes: &[u8]) -> bool {
     !bytes.is_empty()
         && bytes.len().is_multiple_of(PAGE_BYTES)
@@ -22,7 +24,7 @@ pub fn looks_like(bytes: &[u8]) -> bool {
 
 pub fn read(bytes: &[u8], key: Option<&str>, value: Option<&str>) -> Result<Table, String> {
     let key = position(&COLUMNS, key.unwrap_or("key"))?;
-    // The first column that is not the key, but rather a measurement than the time.
+    // The first column that is not the key, with measurements preferred over the time.
     let value = match value {
         Some(value) => position(&COLUMNS, value)?,
         None if key == 1 => 2,

@@ -1,6 +1,7 @@
-//! Looks into any chip and tells what stands on it: healthy, torn, damaged, blank or foreign. It
-//! works on a copy and never writes; where the newest tree is broken it goes on with whatever can
-//! be decoded.
+//! Reports the content of any chip: healthy, torn, damaged, blank or foreign.
+//!
+//! It works on a copy and never writes. Where the newest tree is broken it continues with whatever
+//! can be decoded.
 
 mod pages;
 mod walk;
@@ -25,13 +26,13 @@ pub(crate) use walk::{Walk, walk};
 /// Older roots that are tried when the newest tree is not whole.
 const OLDER_ROOTS_MAX: usize = 64;
 
-/// What a chip holds, in a word.
+/// The kind of content of a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// An index opens, and every node of its tree can be read.
     Whole,
-    /// There are pages of an index, but it does not open, or nodes of its tree cannot be read.
+    /// There are pages of an index, but it does not open or its tree is incomplete.
     Damaged,
     /// Every page is erased.
     Blank,
@@ -41,7 +42,7 @@ pub enum State {
     OtherVersion,
 }
 
-/// What the newest page says of the index that it belongs to.
+/// The settings of the index that the newest page belongs to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct MediumFacts {
     /// Key of the system, if it is known.
@@ -56,7 +57,7 @@ pub struct MediumFacts {
     pub blocks: u32,
     /// Pages of a block of that chip.
     pub pages_per_block: u16,
-    /// It writes checkpoints.
+    /// Whether it writes checkpoints.
     pub checkpoints: bool,
     /// Which formatting of the medium it is.
     pub identity: u32,
@@ -64,16 +65,16 @@ pub struct MediumFacts {
     pub sequence: u64,
 }
 
-/// How many pages are what. All but `total` and `corrected` add up to `total`.
+/// Pages by kind. All fields but `total` and `corrected` add up to `total`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct PageCounts {
     /// Pages of the chip.
     pub total: u32,
-    /// They hold a node of the newest tree.
+    /// Pages that hold a node of the newest tree.
     pub valid: u32,
-    /// They held one, and were superseded.
+    /// Pages that held one, and are superseded.
     pub stale: u32,
-    /// They belong to checkpoints, in use or not.
+    /// Pages of checkpoints, in use or not.
     pub checkpoints: u32,
     /// Written after the newest root, by an operation that was cut.
     pub unfinished: u32,
@@ -81,20 +82,21 @@ pub struct PageCounts {
     pub other_index: u32,
     /// Erased.
     pub erased: u32,
-    /// Erased, and never programmed by an index, because they share cells with other pages.
+    /// Erased and never programmed, because they share cells with other pages.
     pub skipped: u32,
-    /// Their checksum does not match, or they are no page of an index.
+    /// Pages whose checksum does not match, or that are no page of an index.
     pub damaged: u32,
-    /// They have more wrong bits than the ECC corrects.
+    /// Pages with more wrong bits than the ECC corrects.
     pub unreadable: u32,
     /// Of another format version.
     pub other_version: u32,
-    /// Readable, but the ECC had so much to correct that they should be written anew.
+    /// Readable, but the ECC corrected so many bits that they should be written again.
     pub corrected: u32,
 }
 
-/// Pages of the index that can be decoded, by the lowest level in them: what is left, whatever the
-/// tree is.
+/// Decodable pages of the index, by the lowest level in them.
+///
+/// They count whether the tree is whole or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Decodable {
     /// Lowest level of the nodes in these pages.
@@ -105,7 +107,7 @@ pub struct Decodable {
     pub roots: u32,
 }
 
-/// What stands on a chip.
+/// The content of a chip.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Inspection {
     /// Key of the chip's profile.
@@ -118,30 +120,34 @@ pub struct Inspection {
     pub pages_per_block: u32,
     /// Blocks of the chip.
     pub blocks: u32,
-    /// In a word.
+    /// The kind of its content.
     pub state: State,
-    /// Why the index does not open.
+    /// The reason why the index does not open.
     pub refusal: Option<String>,
     /// The index of the newest page.
     pub medium: Option<MediumFacts>,
     /// The tree below the newest root.
     pub tree: Option<TreeFacts>,
-    /// If the index opens: damaged pages newer than that root that no cut explains. If there are
-    /// any, newer roots may have been damaged later, and the changes that they committed are lost.
+    /// If the index opens: damaged pages newer than its root that no cut explains.
+    ///
+    /// If there are any, newer roots may have been damaged later, and the changes that they
+    /// committed are lost.
     pub unexplained_pages: Option<u32>,
-    /// If that is not whole: the newest older tree that is, else the one with the most records.
+    /// If that tree is not whole: the newest older one that is.
+    ///
+    /// If there is none, the one with the most records.
     pub older_tree: Option<TreeFacts>,
-    /// Pages by what they are.
+    /// Pages by kind.
     pub pages: PageCounts,
     /// Pages of the index by level, the highest first.
     pub decodable: Vec<Decodable>,
     /// Blocks that are marked as bad.
     pub bad_blocks: Vec<u32>,
-    /// How often blocks were erased.
+    /// Erase counts of the blocks.
     pub wear: Spread,
 }
 
-/// Looks at `chip`, of which nothing changes.
+/// Inspects `chip` without changing it.
 pub fn inspect(chip: &Chip) -> Result<Inspection, LabError> {
     let mut pages = Pages::read(chip)?;
     let newest = pages.newest();
@@ -185,7 +191,7 @@ pub fn inspect(chip: &Chip) -> Result<Inspection, LabError> {
     })
 }
 
-/// Of the trees below `roots`, the first that is whole, else the one that keeps most records.
+/// The first whole tree below `roots`, else the one with the most records.
 fn best_of(pages: &mut Pages, roots: &[PageNumber]) -> Result<Option<TreeFacts>, LabError> {
     let mut best: Option<TreeFacts> = None;
     for &root in roots.iter().take(OLDER_ROOTS_MAX) {
@@ -200,8 +206,9 @@ fn best_of(pages: &mut Pages, roots: &[PageNumber]) -> Result<Option<TreeFacts>,
     Ok(best)
 }
 
-/// Opens the index on a copy of `chip`: its damaged pages that no cut explains, or why it does not
-/// open.
+/// Opens the index on a copy of `chip`.
+///
+/// Returns its damaged pages that no cut explains, or why it does not open.
 fn open_copy(chip: &Chip) -> Result<u32, String> {
     struct Unexplained;
     impl Job for Unexplained {
@@ -248,7 +255,7 @@ fn count(
                 &mut counts.skipped
             }
             Err(PageFault::Erased) => &mut counts.erased,
-            // (The layout that the inspector reads with reads pages of every system.)
+            // (The inspector's layout reads pages of every system.)
             Err(PageFault::Damaged | PageFault::Appended { .. }) => &mut counts.damaged,
             Err(PageFault::Unreadable) => &mut counts.unreadable,
             Err(PageFault::Version(_)) => &mut counts.other_version,

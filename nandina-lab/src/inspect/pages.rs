@@ -1,5 +1,6 @@
-//! Every page of a chip, read once and told apart. No page is taken for granted because another
-//! names it, and no tree is walked here.
+//! Every page of a chip, read once and classified.
+//!
+//! A page is judged by its own content, not by pages that refer to it; no tree is walked here.
 
 use nandina::flash::{Flash, FlashError, PageNumber, Reading};
 use nandina::node::{Gaps, HEADER_BYTES, PageFault, PageHeader, PageLayout};
@@ -13,11 +14,13 @@ use crate::opened::copy_to_look_at;
 pub struct Pages {
     chip: Chip,
     pub layout: PageLayout,
-    /// What each page is, by its number.
+    /// The kind of each page, by its number.
     pub found: Vec<Result<PageHeader, PageFault>>,
-    /// Pages that the ECC had so much to correct in that they should be written anew.
+    /// Pages in which the ECC corrected so many bits that they should be written again.
     pub corrected: u32,
-    /// Where nodes are replaced in place: what the newest session page lists, and its number.
+    /// Gaps in the newest session page of a mount, and that page's number.
+    ///
+    /// Only systems that replace nodes in place have it.
     gaps: (Gaps, u64),
     frame: Vec<u8>,
     held: Option<PageNumber>,
@@ -80,7 +83,7 @@ impl Pages {
         !in_place || gaps.let_count(header, *session)
     }
 
-    /// Reads `page` into the frame; nothing if the ECC cannot.
+    /// Reads `page` into the page buffer; `None` if the ECC cannot correct it.
     fn sense(&mut self, page: PageNumber) -> Result<Option<Reading>, LabError> {
         self.held = None;
         let (main, spare) = self.frame.split_at_mut(self.layout.page_bytes());
@@ -108,7 +111,7 @@ impl Pages {
         numbered.filter_map(|(page, found)| Some((page, found.as_ref().ok()?)))
     }
 
-    /// The newest readable page of a tree: it says which index is on the chip.
+    /// The newest readable page of a tree: it identifies the index on the chip.
     pub fn newest(&self) -> Option<PageHeader> {
         let of_trees =
             self.readable().map(|(_, header)| *header).filter(|header| header.lowest > 0);
@@ -123,7 +126,7 @@ impl Pages {
             .readable()
             .filter(|(_, header)| header.height > 0 && header.identity == newest.identity)
             .filter(|(_, header)| self.counts(header))
-            // Elsewhere other pages commit as well.
+            // In the other systems further pages commit as well.
             .filter(|(_, header)| paths || header.lowest == header.height)
             .map(|(page, header)| (header.sequence, page))
             .collect();

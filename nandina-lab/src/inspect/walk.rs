@@ -1,6 +1,7 @@
-//! A tree as it stands on the medium, walked from a root as far as its pages allow. What cannot be
-//! reached is named, and the walk goes on beside it. Nothing is believed that a page does not say
-//! itself.
+//! A tree on the medium, walked from a root as far as its pages allow.
+//!
+//! An unreachable node is reported, and the walk continues beside it. Only a page's own content is
+//! trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -23,7 +24,7 @@ pub struct LevelFacts {
     pub nodes: u32,
     /// Records in them; in inner nodes, children.
     pub records: u64,
-    /// Records in percent of those that would fit: mean over the nodes.
+    /// Records in percent of those that fit: mean over the nodes.
     pub fill_mean_percent: f64,
     /// The same of the emptiest node.
     pub fill_least_percent: f64,
@@ -61,21 +62,21 @@ pub struct TreeFacts {
     pub losses: Vec<Loss>,
 }
 
-/// A walked tree and the pages that it came to.
+/// A walked tree and the pages that it reached.
 pub struct Walk {
     pub facts: TreeFacts,
     /// Pages that hold a node that could be read.
     pub valid: BTreeSet<u32>,
 }
 
-/// What has to be known of a system to read its nodes.
+/// What reading the nodes of a system requires.
 #[derive(Clone, Copy)]
 pub(super) struct Reader {
     /// [`Placement::extent`].
     extent: fn(usize, u8, u8) -> Range<usize>,
     /// [`Placement::name_in`].
     name_in: fn(&[u8]) -> Option<u32>,
-    /// A node may hold more than is its own.
+    /// Whether a node may hold stale records beyond its own.
     trims: bool,
     pub system: Description,
 }
@@ -91,13 +92,14 @@ impl Visitor for ReaderOf {
     }
 }
 
-/// How nodes of the system with this number are read.
+/// The reader for nodes of the system with this number.
 pub(super) fn reader_of(code: u8) -> Option<Reader> {
     key_of(code).and_then(|system| visit(system, ReaderOf))
 }
 
-/// A node to come to: the page that its parent points to, its level, and the first key that is not
-/// its own.
+/// A node to visit.
+///
+/// The page that its parent points to, its level, and the first key that is no longer its own.
 type Open = (u32, u8, Option<Vec<u8>>);
 
 /// Walks the tree below the root in `page`.
@@ -144,7 +146,7 @@ struct Walker<'p> {
     reader: Option<Reader>,
     facts: TreeFacts,
     valid: BTreeSet<u32>,
-    /// Where nodes stand that their parents know by another page.
+    /// The page of each moved node, by its logical address.
     names: BTreeMap<u32, u32>,
 }
 
@@ -163,7 +165,7 @@ impl Walker<'_> {
             .rev()
             .map(|level| LevelFacts { level, fill_least_percent: 100.0, ..LevelFacts::default() })
             .collect();
-        // Each node is come to once, so pointers in a circle end.
+        // Each node is visited once, so pointers in a circle end.
         let mut seen = BTreeSet::new();
         let mut open: Vec<Open> = vec![(root, height, None)];
         while let Some((pointer, level, bound)) = open.pop() {
@@ -225,8 +227,10 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// Of the pages with one name the newest holds the node, if it is newer than the page whose
-    /// number that is.
+    /// Finds the page of each logical address.
+    ///
+    /// Of the pages with one logical address the newest holds the node, if it is newer than the
+    /// page whose number that is.
     fn find_names(&mut self, reader: Reader) -> Result<(), LabError> {
         let pages: Vec<_> = self.pages.readable().map(|(page, header)| (page, *header)).collect();
         let area_bytes = self.pages.layout.area_bytes();
@@ -245,7 +249,7 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// The sequence number of a page of this index that counts; 0 of any other.
+    /// The sequence number of a page of this index that counts; 0 for any other page.
     fn sequence(&self, page: u32) -> u64 {
         let header = self.pages.found.get(page as usize).and_then(|found| found.as_ref().ok());
         let header = header
@@ -253,7 +257,7 @@ impl Walker<'_> {
         header.map_or(0, |header| header.sequence)
     }
 
-    /// The page that holds the node to which `pointer` leads.
+    /// The page that holds the node that `pointer` refers to.
     fn place_of(&self, pointer: u32, reader: Reader) -> u32 {
         if reader.system.in_place {
             let twins = [pointer & !1, pointer | 1];
@@ -270,7 +274,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Why `page` cannot hold a node of `level` of this tree.
+    /// Returns why `page` cannot hold a node of `level` of this tree.
     fn fault(&self, page: u32, level: u8, root: u32) -> Option<&'static str> {
         let header = match self.pages.found.get(page as usize) {
             None => return Some("a pointer leads beyond the chip"),
@@ -287,7 +291,7 @@ impl Walker<'_> {
         if header.medium != self.root.medium || header.identity != self.root.identity {
             return Some("it belongs to another index");
         }
-        // A root is written last: what is newer was written over the page that was meant.
+        // A root is written last: a newer page replaced the one that was meant.
         let paths = self.reader.is_some_and(|reader| reader.system.writes_paths);
         if paths && page != root && header.sequence >= self.root.sequence {
             return Some("the page was written anew since");

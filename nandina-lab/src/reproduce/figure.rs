@@ -1,23 +1,23 @@
-//! A figure as data: what a drawing of it needs, and a program can read.
+//! A figure as data: enough to draw it, and readable by a program.
 
 use serde::Serialize;
 
 /// A drawing's name, axes and content.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Figure {
-    /// Its name, such as `figure7`; of a file too.
+    /// Its name, such as `figure7`; also the file name.
     pub id: String,
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// What the horizontal axis is, with its unit.
     pub x: String,
     /// What the vertical axis is, with its unit.
     pub y: String,
-    /// What stands between the axes.
+    /// The content between the axes.
     pub content: Content,
 }
 
-/// What a figure shows.
+/// The content of a figure.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
@@ -28,9 +28,9 @@ pub enum Content {
         /// The lines.
         series: Vec<Series>,
     },
-    /// Bars side by side, each of parts that stand on each other.
+    /// Bars side by side, each of stacked parts.
     Bars {
-        /// What each part is.
+        /// The name of each part.
         parts: Vec<String>,
         /// The bars from left to right.
         bars: Vec<Bar>,
@@ -40,7 +40,7 @@ pub enum Content {
 /// A line.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Series {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// Its points from left to right.
     pub points: Vec<(f64, f64)>,
@@ -49,7 +49,7 @@ pub struct Series {
 /// A bar.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Bar {
-    /// What it is.
+    /// Its name.
     pub label: String,
     /// Its parts from the bottom up, as many as the figure has.
     pub parts: Vec<f64>,

@@ -1,5 +1,6 @@
-//! The papers' tables and figures beside our own: one folder for each paper. Nothing is tuned to
-//! print a paper's number.
+//! The papers' tables and figures beside our own: one folder for each paper.
+//!
+//! No setting is tuned to print a paper's number.
 
 pub mod figure;
 pub mod mu_tree;
@@ -24,10 +25,11 @@ pub struct Row {
     pub measured: f64,
     /// Its unit.
     pub unit: &'static str,
-    /// Ours by the paper's; absent where the paper has none, or zero.
+    /// Ours divided by the paper's; absent where the paper has none, or zero.
     pub ratio: Option<f64>,
-    /// Whether ours is within a tenth of the paper's, else lower or higher; absent where the paper
-    /// has none.
+    /// Whether ours is within a tenth of the paper's, lower or higher.
+    ///
+    /// Absent where the paper has none.
     pub verdict: Option<&'static str>,
 }
 
@@ -52,8 +54,9 @@ impl Row {
         Self { system, config: config.into(), metric, paper, measured, unit, ratio, verdict }
     }
 
-    /// A figure of which the paper gives the least and the most. It stands beside the nearest that
-    /// the paper allows.
+    /// A figure for which the paper gives a range.
+    ///
+    /// It is compared with the nearest value in the range.
     fn in_range(
         system: &'static str,
         config: &str,
@@ -88,9 +91,9 @@ pub struct Experiment {
     pub title: &'static str,
     /// Its figures.
     pub rows: Vec<Row>,
-    /// Whether each ordering of systems that the paper shows came out: the claim, and the answer.
+    /// Each claim of the paper about an ordering, and whether it holds here.
     pub orderings: Vec<(String, bool)>,
-    /// What could not be run, and why.
+    /// The runs that could not be made, and why.
     pub refusals: Vec<String>,
     /// Its drawings.
     pub figures: Vec<Figure>,
@@ -108,11 +111,11 @@ impl Experiment {
 pub struct Reproduction {
     /// Key of the paper.
     pub paper: &'static str,
-    /// Seed that everything random came from.
+    /// Seed of everything random.
     pub seed: u64,
     /// The runs are smaller than the paper's, so that figures have no verdicts.
     pub quick: bool,
-    /// How the runs were scaled.
+    /// Description of the scale of the runs.
     pub scale: &'static str,
     /// Tables and figures in the paper's order.
     pub experiments: Vec<Experiment>,

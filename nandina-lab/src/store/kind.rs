@@ -1,5 +1,7 @@
-//! What the keys and values of an image are to people, and their bytes: keys so that they order as
-//! people expect, numbers of values little-endian. Every kind has one size, as the index has.
+//! The kinds of an image's keys and values, as people read them, and their bytes.
+//!
+//! Keys are encoded so that they order as people expect, numbers in values little-endian. Every
+//! kind has one size, as the index has.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,10 +20,11 @@ pub enum Kind {
     U64,
     /// A whole number from -9223372036854775808 to 9223372036854775807, 8 bytes.
     I64,
-    /// UTF-8 of at most so many bytes without a zero byte, padded with zero bytes; keys order as
-    /// bytes.
+    /// UTF-8 of at most this many bytes, padded with zero bytes.
+    ///
+    /// It contains no zero byte; keys order as bytes.
     Text(u16),
-    /// Just so many bytes, written as hexadecimal digits.
+    /// Exactly this many bytes, written as hexadecimal digits.
     Hex(u16),
 }
 
@@ -148,7 +151,9 @@ impl Kind {
         Ok(bytes)
     }
 
-    /// A key as people read it. `bytes` has the kind's size; else it is shown as digits.
+    /// A key as people read it.
+    ///
+    /// If `bytes` does not have the kind's size, it is shown as digits.
     pub fn key_cell(self, bytes: &[u8]) -> Cell {
         match (self, bytes.try_into(), bytes.try_into()) {
             (Self::U32, Ok(four), _) => Cell::Unsigned(key::to_u32(four).into()),
@@ -159,7 +164,9 @@ impl Kind {
         }
     }
 
-    /// A value as people read it. `bytes` has the kind's size; else it is shown as digits.
+    /// A value as people read it.
+    ///
+    /// If `bytes` does not have the kind's size, it is shown as digits.
     pub fn value_cell(self, bytes: &[u8]) -> Cell {
         match (self, bytes.try_into(), bytes.try_into()) {
             (Self::U32, Ok(four), _) => Cell::Unsigned(u32::from_le_bytes(four).into()),

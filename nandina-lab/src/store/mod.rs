@@ -1,6 +1,6 @@
-//! Records in a chip image, as people write them: put, get, scan, remove, load. The image on disk
-//! changes when [`Store::close`] is called and only then; a store that is dropped has changed
-//! nothing.
+//! Records in a chip image, as people write them: put, get, scan, remove, load.
+//!
+//! Only [`Store::close`] changes the image on disk; a store that is dropped leaves it unchanged.
 
 mod kind;
 mod rows;
@@ -21,15 +21,16 @@ use nandina_sim::{Chip, Image};
 use crate::LabError;
 use crate::opened::{CHECKPOINTS, Job, medium_of, with_index};
 
-/// The label that says the kind of the keys.
+/// The label for the kind of the keys.
 pub const KEY_LABEL: &str = "key";
-/// The label that says the kind of the values.
+/// The label for the kind of the values.
 pub const VALUE_LABEL: &str = "value";
-/// The label that counts the records that were put or removed.
+/// The label for the number of records inserted, replaced or removed.
 pub const CHANGES_LABEL: &str = "changes";
 
-/// How many records were put into the image at `path` or removed from it, if that was counted; and
-/// its chip.
+/// Returns the chip of the image at `path`, and its number of changes if known.
+///
+/// A change is a record inserted, replaced or removed.
 pub fn look(path: &Path) -> Result<(Chip, Option<u64>), LabError> {
     let image = Image::look(path)?;
     let changes = image.labels.get(CHANGES_LABEL).and_then(|count| count.parse().ok());
@@ -44,32 +45,34 @@ pub struct Store {
     value: Kind,
 }
 
-/// Which records a scan answers.
+/// The records of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ScanRange<'t> {
-    /// The lowest key; it need not be there.
+    /// The lowest key; it need not exist.
     pub from: Option<&'t str>,
-    /// The highest key; it need not be there.
+    /// The highest key; it need not exist.
     pub to: Option<&'t str>,
-    /// At most so many records.
+    /// The most records that the scan returns.
     pub limit: Option<u64>,
     /// From the highest key down.
     pub down: bool,
 }
 
-/// What a load did.
+/// The result of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Loaded {
     /// Rows of the file.
     pub rows: u64,
-    /// Rows whose key was not there before.
+    /// Rows whose key is new.
     pub new: u64,
     /// Records in the index now.
     pub records: u32,
 }
 
 impl Store {
-    /// Makes the image `path`, which must not exist, with an empty index of `system` on a new chip.
+    /// Makes an image with an empty index of `system` on a new chip.
+    ///
+    /// `path` must not exist.
     pub fn create(
         path: &Path,
         profile: Profile,
@@ -87,14 +90,18 @@ impl Store {
         Ok(image.close()?)
     }
 
-    /// Opens the image at `path`, to change it; nobody else can until it is closed or dropped. One
-    /// without kinds of key and value is shown as hexadecimal digits.
+    /// Opens the image at `path` for changing it.
+    ///
+    /// The image is locked until it is closed or dropped.
+    ///
+    /// An image without kinds of key and value is shown as hexadecimal digits.
     pub fn open(path: &Path) -> Result<Self, LabError> {
         Self::of(Image::open(path)?)
     }
 
-    /// Opens the image at `path`, to read it, whoever else may have it open. It is dropped, not
-    /// closed.
+    /// Opens the image at `path` for reading, even if another program has it open.
+    ///
+    /// It is dropped, not closed.
     pub fn look(path: &Path) -> Result<Self, LabError> {
         Self::of(Image::look(path)?)
     }
@@ -122,12 +129,12 @@ impl Store {
         (self.key, self.value)
     }
 
-    /// Writes the image, with all that was changed.
+    /// Writes the image with all changes.
     pub fn close(self) -> Result<(), LabError> {
         Ok(self.image.close()?)
     }
 
-    /// Puts a record and answers whether the key is new.
+    /// Inserts a record or replaces the value of `key`. Returns whether the key is new.
     pub fn put(&mut self, key: &str, value: &str) -> Result<bool, LabError> {
         let key = self.key.key(key).map_err(|what| LabError(format!("KEY: {what}")))?;
         let value = self.value.value(value).map_err(|what| LabError(format!("VALUE: {what}")))?;
@@ -143,7 +150,7 @@ impl Store {
         Ok(value.map(|value| self.value.value_cell(&value)))
     }
 
-    /// Takes the record of `key` out and answers whether there was one.
+    /// Removes the record of `key`. Returns whether there was one.
     pub fn remove(&mut self, key: &str) -> Result<bool, LabError> {
         let bytes = self.key.key(key).map_err(|what| LabError(format!("KEY: {what}")))?;
         let removed = self.with(Remove { key: &bytes })?;
@@ -153,15 +160,18 @@ impl Store {
         Ok(removed)
     }
 
-    /// Puts all rows, or answers an error; then the image must not be closed. `progress` is told of
-    /// rows.
+    /// Inserts or replaces all rows.
+    ///
+    /// After an error the image must not be closed. `progress` is called with rows.
     pub fn load(&mut self, rows: &Rows, progress: &dyn Fn(u64)) -> Result<Loaded, LabError> {
         let loaded = self.with(Load { rows, progress })?;
         self.count_changes(loaded.rows);
         Ok(loaded)
     }
 
-    /// Hands each record of `range` to `each`, until that answers false. Answers how many it took.
+    /// Passes each record of `range` to `each` until `each` returns `false`.
+    ///
+    /// Returns the number of records passed.
     pub fn scan(
         &mut self,
         range: &ScanRange<'_>,
@@ -181,8 +191,8 @@ impl Store {
     }
 
     fn count_changes(&mut self, more: u64) {
-        // An image that was not counted from its beginning is not counted: its figure would be
-        // wrong.
+        // Changes are counted only if they were counted from the beginning: else the figure would
+        // be wrong.
         if let Some(label) = self.image.labels.get_mut(CHANGES_LABEL)
             && let Ok(changes) = label.parse::<u64>()
         {

@@ -1,5 +1,6 @@
-//! Records for an image from a CSV file with a header. All rows are read and understood before any
-//! is used, so that a bad line is found while nothing has changed.
+//! Records for an image from a CSV file with a header.
+//!
+//! All rows are parsed before the first is used, so a bad line is reported before any change.
 
 use std::path::Path;
 
@@ -17,8 +18,10 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Reads `path`, which may be compressed with zstd. Without names, the first column is the key,
-    /// and the first other one the value. An error names the file, the line and the column.
+    /// Reads `path`, which may be compressed with zstd.
+    ///
+    /// Without names, the first column is the key, and the first other one the value. An error
+    /// names the file, the line and the column.
     pub fn read(
         path: &Path,
         (key, key_kind): (Option<&str>, Kind),

@@ -1,4 +1,4 @@
-//! The name of a case: everything that is needed to do just the same again.
+//! The name of a case: everything that is needed to replay it exactly.
 //!
 //! ```text
 //! exhaustive/mu/seed 1/30 x 40/412 ones/7 before      two cuts, each at a chip operation of its session
@@ -21,7 +21,7 @@ use crate::LabError;
 pub struct CutPoint {
     /// Chip operations before the one that is cut.
     pub operation: u64,
-    /// Where in it.
+    /// Where in it power fails.
     pub cut: Cut,
 }
 
@@ -34,9 +34,9 @@ pub struct CaseId {
     pub system: String,
     /// The seed.
     pub seed: u64,
-    /// The run that is cut; none in a swarm.
+    /// The run that is cut; `None` in a swarm.
     pub run: Option<CutRun>,
-    /// What a swarm draws from; a run has its own.
+    /// The hardships of a swarm; a run has its own.
     pub hardships: Hardships,
     /// The cuts, in order.
     pub cuts: Vec<CutPoint>,
@@ -111,7 +111,7 @@ impl FromStr for CaseId {
     }
 }
 
-/// The run that a case's name tells.
+/// The run in a case's name.
 fn run_of(name: &str) -> Option<CutRun> {
     let (records, rest) = name.split_once(" x ")?;
     let records = records.parse().ok().filter(|records| (1..100_000).contains(records))?;
@@ -128,7 +128,7 @@ fn run_of(name: &str) -> Option<CutRun> {
     Some(CutRun { records, value_bytes, lean, checkpoints, hardships })
 }
 
-/// A number and the hardships behind it.
+/// A number and the hardships that follow it.
 fn behind_number(text: &str) -> Option<(u64, Hardships)> {
     let digits = text.find(' ').unwrap_or(text.len());
     Some((text[..digits].parse().ok()?, Hardships::of_words(&text[digits..])?))

@@ -1,4 +1,6 @@
-//! The run that is cut at every point: its chip, its settings and its changes. Nothing is run here.
+//! The run that is cut at every point: its chip, its settings and its changes.
+//!
+//! This file only describes the run.
 
 use nandina::flash::{Geometry, Profile};
 use nandina::place::Placement;
@@ -8,30 +10,36 @@ use nandina_sim::{Chip, Faults, TINY};
 use super::oracle::Change;
 use super::{Hardships, fitted, suited};
 
-/// A run of changes that contains all that a tree does: splits, growth in height, replaced values,
-/// nodes that vanish, garbage collection, idle steps, and everything removed at its end.
+/// A run of changes that contains everything that a tree does.
+///
+/// These are splits, growth in height, replaced values, nodes that become empty, garbage
+/// collection, idle steps, and the removal of all records at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CutRun {
     /// Records, at least 1.
     pub records: u32,
     /// Bytes of a value; larger ones make a higher tree of fewer records.
     pub value_bytes: usize,
-    /// With the least RAM: the fewest page buffers that there can be, and validity by search; and
-    /// pages moved alone.
+    /// Uses the least RAM.
+    ///
+    /// That is: the fewest page buffers, validity by search, and pages moved alone.
     pub lean: bool,
-    /// Blocks opened from one checkpoint to the next, 1 to 12, or no checkpoints.
+    /// Blocks opened from one checkpoint to the next, 1 to 12.
+    ///
+    /// `None` for no checkpoints.
     pub checkpoints: Option<u32>,
-    /// What else is done to it. A swarm draws from these, too.
+    /// The hardships of the run. A swarm draws from these as well.
     pub hardships: Hardships,
 }
 
-/// Blocks that an index with checkpoints takes for them. One of the four is only needed where they
-/// move to another block: without it, garbage is collected as early as in a run without
-/// checkpoints.
+/// Blocks that an index takes for its checkpoints.
+///
+/// One of the four is needed only when the checkpoints move to another block: with three, garbage
+/// is collected as early as in a run without checkpoints.
 const CHECKPOINT_BLOCKS: u32 = 3;
 
 impl CutRun {
-    /// The smallest run that has all of it on the chip for exhaustive tests.
+    /// The smallest run that contains all of this on the chip for exhaustive tests.
     pub const SMALL: Self = Self {
         records: 36,
         value_bytes: 60,
@@ -78,7 +86,7 @@ impl CutRun {
         })
     }
 
-    /// Why the run cannot even begin with system `S`, if it cannot: its sizes are the user's.
+    /// Returns why the run cannot begin with system `S`: its sizes are the user's.
     pub fn refusal<S: Placement>(&self) -> Option<String> {
         let (mut chip, options) = (self.chip::<S>(0), self.options::<S>());
         let mut ram = vec![0; ram_needed::<S>(&chip.profile().geometry, &options)];
@@ -92,12 +100,12 @@ impl CutRun {
         }
     }
 
-    /// The chip that the run is for.
+    /// The chip for the run.
     pub fn chip<S: Placement>(&self, seed: u64) -> Chip {
         let blocks = if self.lean { 9 } else { 10 };
         let blocks = if self.records > 50 { blocks } else { 8 };
         let blocks = blocks + if self.checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
-        // Other options may let less be valid.
+        // Other options may allow fewer valid pages.
         let blocks = blocks + u32::from(self.hardships.changed);
         let geometry = Geometry { blocks, ..TINY.geometry };
         let mut chip = Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed);

@@ -10,23 +10,25 @@ use super::{
     Bus, CaseId, CutPoint, CutRun, Device, Hardships, Mode, Report, Shares, harsh, in_parallel,
 };
 
-/// Changes done after the last cut, to see that life goes on.
+/// Changes after the last cut, to show that the index still works.
 const CHANGES_AFTER: usize = 12;
 
 /// Changes after a first cut that the second one may hit.
 const CHANGES_BETWEEN: usize = 2;
 
-/// So many changes are done without idle steps, and as many with one behind each, by turns.
+/// Changes in a row without idle steps.
+///
+/// As many follow with an idle step after each.
 const CHANGES_ALIKE: usize = 20;
 
-/// Changes from one checkpoint that is asked for to the next, beside those that become due.
+/// Changes from one requested checkpoint to the next, beside those that become due.
 const CHECKPOINT_TURNS: usize = 4;
 
-/// Mounts one after another that may each put nodes together in fewer pages.
+/// The most successive mounts that may each gather nodes in fewer pages.
 const MOUNTS_MAX: usize = 4;
 
-/// Every kind of cut. The first shows what is cut: a read has no inside, and all cuts of it are the
-/// same.
+/// Every kind of cut. The first shows what is cut: a read has no inside, so all cuts of it are
+/// equal.
 const CUTS: [Cut; 5] = [
     Cut::Inside(Tear::Mixture),
     Cut::Inside(Tear::Ones),
@@ -35,16 +37,16 @@ const CUTS: [Cut; 5] = [
     Cut::After,
 ];
 
-/// How far a run came.
+/// The result of a session.
 struct Session {
-    /// What the change that was cut would have made of the model, if one was cut.
+    /// The model as it would be after the change that was cut, if one was.
     cut: Option<Model>,
-    /// Chip operations since power came back.
+    /// Chip operations since power was restored.
     chip_operations: u64,
     changes_done: usize,
 }
 
-/// What a whole case did.
+/// The events of a whole case.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
     /// The last cut was never reached.
@@ -83,7 +85,7 @@ impl<D: Device> Runner<D> {
         Ok(Self { device, run, ram, model: Model::new(), changes, done: Done::default() })
     }
 
-    /// Opens the index once more and holds it against the model.
+    /// Opens the index once more and compares it with the model.
     fn compare<S: Placement>(&mut self) -> Result<(), String> {
         let options = self.run.options::<S>();
         let bus: &mut dyn Bus = &mut self.device;
@@ -92,7 +94,9 @@ impl<D: Device> Runner<D> {
         compare(&mut index, &self.model)
     }
 
-    /// Opens the index and does the changes from `first` on, at most `count`, until power goes.
+    /// Opens the index and makes up to `count` changes, until power fails.
+    ///
+    /// The changes begin with number `first`.
     fn session<S: Placement>(
         &mut self,
         point: Option<CutPoint>,
@@ -167,12 +171,13 @@ impl<D: Device> Runner<D> {
             session.cut = Some(self.model.clone());
         }
         if point.is_none() {
-            // What a mount counts by walking the tree is what the changes have kept account of.
+            // The mount's count of valid pages, from a walk, must equal the count that the changes
+            // kept.
             let options = self.run.options::<S>();
             let mut device = self.device.clone();
-            // A chip too full to be closed is settled by its mount. One that collects what a cut
-            // wasted may put nodes together in fewer pages: then its account is held against the
-            // next mount.
+            // If a chip is too full for `close`, its mount settles it. A mount that collects what a
+            // cut wasted may gather nodes in fewer pages: then its count is compared with that of
+            // the next mount.
             for _ in 0..MOUNTS_MAX {
                 let bus: &mut dyn Bus = &mut device;
                 let index = Index::<_, S>::open(bus, &options, &mut self.ram)
@@ -195,7 +200,7 @@ impl<D: Device> Runner<D> {
         Ok(session)
     }
 
-    /// Holds what is on the chip against the two states that may be.
+    /// Compares the content of the chip with the two permitted states.
     fn recover<S: Placement>(&mut self, after: Model) -> Result<(), String> {
         let mut device = self.device.clone();
         let options = self.run.options::<S>();
@@ -216,7 +221,9 @@ impl<D: Device> Runner<D> {
     }
 }
 
-/// Answers whether an index that was just opened met damaged pages that no cut explains.
+/// Returns an error if the index met damaged pages that no cut explains.
+///
+/// The index must be just opened.
 fn account<F: Flash, S: Placement>(index: &Index<'_, F, S>) -> Result<(), String> {
     let statistics = index.statistics();
     if statistics.unexplained_pages > 0 {
@@ -225,7 +232,9 @@ fn account<F: Flash, S: Placement>(index: &Index<'_, F, S>) -> Result<(), String
     Ok(())
 }
 
-/// Does `run` on a new chip, cut at each of `cuts` in turn. Answers what is wrong, if anything is.
+/// Does `run` on a new chip, cut at each of `cuts` in turn.
+///
+/// Returns what is wrong, if anything is.
 pub fn cut_once<S: Placement, D: Device>(
     device: D,
     run: CutRun,
@@ -247,7 +256,7 @@ pub fn cut_once<S: Placement, D: Device>(
         runner.device.restore_power();
         runner.recover::<S>(after)?;
     }
-    // Where a further cut could come.
+    // Count the operations at which a further cut could come.
     let mut probe = Runner { device: runner.device.clone(), ..runner };
     probe.done.next_session = probe.session::<S>(None, first, CHANGES_BETWEEN)?.chip_operations;
     let session = probe.session::<S>(None, first + CHANGES_BETWEEN, CHANGES_AFTER)?;
@@ -269,7 +278,7 @@ pub fn cut_everywhere<S: Placement, D: Device>(
     cut_shares::<S, D>(device, run, mode, seed, Shares::WHOLE, progress)
 }
 
-/// The same at a share of the chip operations.
+/// Does the same at a share of the chip operations.
 pub(super) fn cut_shares<S: Placement, D: Device>(
     device: D,
     run: CutRun,
@@ -352,23 +361,27 @@ pub(super) fn cut_shares<S: Placement, D: Device>(
     })
 }
 
-/// Erases of the two blocks that tell where the checkpoints are. The first checkpoint erases both.
+/// Erases of the two anchor blocks. The first checkpoint erases both.
 fn anchor_erases(chip: &Chip) -> u32 {
     (0..2).map(|block| chip.erase_count(BlockNumber(block))).sum()
 }
 
-/// With so many, one anchor was full and the other was begun: each page stands for a block of
-/// checkpoints.
+/// The anchor erases that a run must reach.
+///
+/// With them one anchor was filled and the other begun: each page of an anchor stands for a block
+/// of checkpoints.
 const ANCHOR_ERASES_LEAST: u32 = 3;
 
-/// Does the whole run without a cut, checks that it has all that it should, and answers how many
-/// operations and chip operations it takes.
+/// Does the whole run without a cut, and checks that it is complete.
+///
+/// Returns the numbers of operations and of chip operations.
 pub(super) fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u64), String> {
     let mut runner = Runner::new::<S>(device, run)?;
     let whole = runner.changes.len();
     let session = runner.session::<S>(None, 0, whole)?;
     let Done { collected, height, idle_moves, .. } = runner.done;
-    // In place nothing is collected, and what is searched for is not collected when idle.
+    // A system that replaces in place collects no block, and searched blocks are not collected when
+    // idle.
     let searched = run.options::<S>().validity == Validity::Searched;
     let collects = (collected && (idle_moves > 0 || searched)) || S::DESCRIPTION.in_place;
     if !collects || height < 2 || !runner.model.is_empty() {

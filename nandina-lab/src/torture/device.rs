@@ -1,12 +1,14 @@
-//! What stands between an index and the simulated chip under torture: the chip itself, or a wrapper
-//! that is broken on purpose so that the torture can be seen to catch it.
+//! The device between an index and the simulated chip under torture.
+//!
+//! It is the chip itself, or a wrapper that is broken on purpose to show that the torture detects
+//! it.
 
 use nandina::flash::{Flash, Profile};
 use nandina::place::Placement;
 use nandina::{Options, Validity, Victims};
 use nandina_sim::{Chip, ChipError};
 
-/// `profile`, able to do what system `S` needs of a chip, whatever it could do before.
+/// Returns `profile` with the capabilities that system `S` needs added.
 pub fn suited<S: Placement>(mut profile: Profile) -> Profile {
     let needs = S::DESCRIPTION.needs;
     let capabilities = &mut profile.capabilities;
@@ -21,11 +23,13 @@ pub fn suited<S: Placement>(mut profile: Profile) -> Profile {
     profile
 }
 
-/// `options` without what system `S` lacks, and with as many page buffers as it needs.
+/// Returns `options` adapted to system `S`.
+///
+/// They lack what `S` does not have, and get as many page buffers as it needs.
 pub fn fitted<S: Placement>(options: Options) -> Options {
     let system = S::DESCRIPTION;
     let paths = system.writes_paths;
-    // What is counted or staged by page, or replaced in place, is not searched for.
+    // Pages that are counted or staged one by one, or replaced in place, are not searched for.
     let counted = matches!(options.victims, Victims::Tracked(_));
     let staged = options.write_cache > 0 || options.checkpoints.is_some() || counted;
     let searched = !(system.in_place || (paths && staged));
@@ -44,10 +48,11 @@ pub fn fitted<S: Placement>(options: Options) -> Options {
     }
 }
 
-/// Any device around a simulated chip, as one type: an index on `&mut dyn Bus` is compiled
-/// once for each system, not once more for each device.
+/// Any device around a simulated chip, as one type.
+///
+/// An index on `&mut dyn Bus` is compiled once for each system, not once more for each device.
 pub trait Bus: Flash<Error = ChipError> {
-    /// The chip behind it, to look at.
+    /// The chip behind it, for inspection.
     fn simulated(&self) -> &Chip;
 }
 
@@ -59,19 +64,19 @@ impl<D: Device> Bus for D {
 
 /// A device with a simulated chip in it.
 pub trait Device: Flash<Error = ChipError> + Clone + Send + Sync {
-    /// The chip, to look at.
+    /// The chip, for inspection.
     fn chip(&self) -> &Chip;
 
-    /// The chip, to tamper with.
+    /// The chip, for changing its state.
     fn chip_mut(&mut self) -> &mut Chip;
 
-    /// An index is about to be opened or formatted.
+    /// Called before an index is opened or formatted.
     fn opening(&self) {}
 
-    /// It was, and returned.
+    /// Called after the opening or format has returned.
     fn opened(&self) {}
 
-    /// Power comes back: what was in RAM is lost.
+    /// Restores power; the content of RAM is lost.
     fn restore_power(&mut self) {
         self.chip_mut().restore_power();
     }

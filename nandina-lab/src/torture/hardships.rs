@@ -1,20 +1,21 @@
-//! What is done to an index beside cuts and faults of its chip: which of it, and under which names.
-//! Nothing is run here.
+//! Hardships of an index beside cuts and faults of its chip, and their names.
 
-/// What makes a run or a swarm harder. All are off by default.
+/// Conditions that make a run or a swarm harder. All are off by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hardships {
     /// Torn pages are unstable: each read of one may find something else.
     pub unstable: bool,
-    /// Runs: changes wait in a write buffer of a page, and a flush acknowledges them. Swarms choose
-    /// themselves.
+    /// Runs buffer changes in a write buffer of a page, and a flush acknowledges them.
+    ///
+    /// Swarms choose a write buffer themselves.
     pub buffered: bool,
-    /// Every opening has other options, as far as they are not written on the medium.
+    /// Every opening has other options, as far as they are not stored on the medium.
     pub changed: bool,
     /// The chip is formatted over the index now and then.
     pub formats: bool,
-    /// The device gives operations up, and the same index is used on. In runs the first cut is such
-    /// an error.
+    /// The device gives operations up, and the same index continues.
+    ///
+    /// In runs the first cut is such an error.
     pub errors: bool,
 }
 
@@ -32,7 +33,7 @@ impl Hardships {
         self != Self::NONE
     }
 
-    /// The names of those that are on, each behind a blank, as a case's name has them.
+    /// The names of those that are on, each after a blank, as in a case's name.
     pub(super) fn words(self) -> String {
         let Self { unstable, buffered, changed, formats, errors } = self;
         [
@@ -48,8 +49,7 @@ impl Hardships {
         .collect()
     }
 
-    /// Those that `words` names, each once and in the order in which [`words`](Self::words) has
-    /// them.
+    /// The hardships in `words`, each once and in the order of [`words`](Self::words).
     pub(super) fn of_words(words: &str) -> Option<Self> {
         let mut all = Self::NONE;
         for word in words.split(' ').filter(|word| !word.is_empty()) {

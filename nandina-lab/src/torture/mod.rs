@@ -1,17 +1,18 @@
-//! Torture: power is cut at every point that there is, chips fail in every way that they can, and
-//! after each blow an index must hold what it acknowledged.
+//! Torture: power is cut at every point, and chips fail in every way that they can.
+//!
+//! After each such event an index must hold what it acknowledged.
 //!
 //! - `linear`: a run of changes is cut once, at each chip operation in turn, in every way, torn
-//!   ones included; RAM is lost, the index opened again.
-//! - `exhaustive`: after each such cut, the recovery and the changes behind it are cut a second
-//!   time, at each of their operations, in every way; then the run goes on.
-//! - `swarm`: random settings, random faults of random frequency, cuts at random times, for long;
-//!   then the chip is healed and progress is demanded.
+//!   ones included; RAM is lost, and the index is opened again.
+//! - `exhaustive`: after each such cut, the recovery and the changes after it are cut a second
+//!   time, at each of their operations, in every way; then the run continues.
+//! - `swarm`: random settings, random faults of random frequency, cuts at random times, in long
+//!   episodes; then the faults stop and the index must make progress.
 //!
 //! [`Hardships`] make a run or a swarm harder: unstable pages, other options at each opening, a
 //! format over the index, a write buffer, errors of the device.
 //!
-//! The rule after a cut: the old state or the new one, never a third. Everything is scanned and
+//! The rule after a cut: the old state or the new one, never a third. All records are scanned and
 //! compared. A failing case has one name ([`CaseId`]) that replays it.
 
 mod case;
@@ -44,11 +45,11 @@ use serde::Serialize;
 
 use crate::LabError;
 
-/// How hard, from one cut to faults of every kind.
+/// The mode, from no cut to faults of every kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// No cut at all: the run itself is right.
+    /// No cut: checks the run itself.
     None,
     /// One cut in each run.
     Linear,
@@ -82,7 +83,7 @@ pub struct Violation {
     pub what: String,
 }
 
-/// What was done to one system, and what came of it.
+/// The torture of one system and its result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Report {
     /// Key of the system.
@@ -93,7 +94,7 @@ pub struct Report {
     pub seed: u64,
     /// Runs or episodes.
     pub runs: u64,
-    /// Changes and lookups asked of the index.
+    /// Changes and lookups of the index.
     pub operations: u64,
     /// Reads, programs, erases and marks of the chips.
     pub chip_operations: u64,
@@ -101,17 +102,17 @@ pub struct Report {
     pub cuts: u64,
     /// Programs and erases that a cut tore.
     pub torn: u64,
-    /// Other faults done to the chips: failures, silence, flipped bits.
+    /// Other faults of the chips: reported failures, silent failures, flipped bits.
     pub faults: u64,
-    /// Weak pages that swarms saw written anew.
+    /// Weak pages that were refreshed in swarms.
     pub refreshed: u64,
-    /// Mounts after a cut that swarms saw begin with a checkpoint.
+    /// Mounts after a cut in swarms that began with a checkpoint.
     pub from_checkpoints: u64,
-    /// The first cases that an index did not survive, at most ten; none is the aim.
+    /// The first cases that an index did not survive, at most ten; empty is the aim.
     pub violations: Vec<Violation>,
 }
 
-/// The most violations that are told.
+/// The most violations that are reported.
 const VIOLATIONS_MAX: usize = 10;
 
 impl Report {
@@ -157,20 +158,22 @@ impl Report {
     }
 }
 
-/// What to do.
+/// The settings of a torture.
 #[derive(Clone, Copy, Debug)]
 pub struct Torture {
-    /// How hard.
+    /// The mode.
     pub mode: Mode,
     /// Seed of everything random.
     pub seed: u64,
-    /// The run that is cut, in the first three modes. Of it a swarm takes the hardships alone.
+    /// The run that is cut, in the first three modes. A swarm uses only its hardships.
     pub run: CutRun,
-    /// Operations asked of each system, in the last.
+    /// Operations of each system, in a swarm.
     pub operations: u64,
 }
 
-/// Tortures one system with `torture`. `progress` is told of parts of a thousand that are done.
+/// Tortures one system with `torture`.
+///
+/// `progress` is called with the number of thousandths done since its last call.
 pub fn torture(
     system: &str,
     torture: Torture,
@@ -179,7 +182,7 @@ pub fn torture(
     torture_shares(system, torture, Shares::WHOLE, progress)
 }
 
-/// The same at a share of the chip operations, or with a share of a swarm's episodes.
+/// Tortures one system with a share of the cuts or of a swarm's episodes.
 pub fn torture_shares(
     system: &str,
     torture: Torture,
@@ -216,12 +219,12 @@ fn demand_possible<S: Placement>(run: &CutRun) -> Result<(), LabError> {
     refusal.map_or(Ok(()), |why| Err(LabError(format!("{}: {why}", S::DESCRIPTION.key))))
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The index survived it.
     Survived,
-    /// The run ended before one of the cuts: nothing was shown.
+    /// The run ended before one of the cuts, so the case shows no result.
     NotReached,
     /// What is wrong.
     Violated(String),
@@ -271,7 +274,7 @@ impl Visitor for One<'_> {
     }
 }
 
-/// Shares `work`, numbered parts of a whole, between two threads, until one of them finds enough.
+/// Runs the numbered parts of `work` in two threads, until one finds enough.
 fn in_parallel(
     parts: u64,
     report: Report,

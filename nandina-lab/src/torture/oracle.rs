@@ -1,4 +1,6 @@
-//! What an index must hold, and the comparison of the two. Nothing here drives a chip.
+//! The model of an index's content, and its comparison with the index.
+//!
+//! This file does not drive a chip.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +9,13 @@ use nandina::place::Placement;
 use nandina::{Index, OpenError, ReadError};
 use nandina_sim::{Chip, ChipError};
 
-/// What an index must hold.
+/// The records that an index must hold.
 pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// One change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Puts the record of this number with the value of this version.
+    /// Inserts or replaces the record of this number with the value of this version.
     Put(u32, u32),
     /// Removes the record of this number.
     Remove(u32),
@@ -27,7 +29,7 @@ impl Change {
         }
     }
 
-    /// Does the change in the model, with values of `value_bytes`.
+    /// Makes the change in the model, with values of `value_bytes`.
     pub fn apply(self, model: &mut Model, value_bytes: usize) {
         match self {
             Self::Put(number, version) => {
@@ -43,14 +45,15 @@ impl Change {
 /// Lookups that the device may give up before the index is closed.
 const TRIES_MAX: u32 = 3;
 
-/// What each key may hold after a cut that was changed since the last flush: what it held then, or
-/// any change of it since. With a write buffer changes come to the chip in the order of keys, each
-/// for itself.
+/// The states that each changed key may have after a cut.
+///
+/// A key that was changed since the last flush may hold what it held at that flush, or any change
+/// since. With a write buffer changes reach the chip in the order of keys, each by itself.
 #[derive(Clone, Debug, Default)]
 pub struct Pending(BTreeMap<Vec<u8>, Vec<Option<Vec<u8>>>>);
 
 impl Pending {
-    /// Notes `change`, which is about to be asked of an index that holds what `model` does.
+    /// Records `change` before it is made in an index that holds what `model` does.
     pub fn note(&mut self, model: &Model, change: Change, value_bytes: usize) {
         let key = key(change.number());
         let states = self.0.entry(key.clone()).or_insert_with(|| vec![model.get(&key).cloned()]);
@@ -59,7 +62,7 @@ impl Pending {
         states.push(after.remove(&key));
     }
 
-    /// All changes so far are durable, or none of them is awaited any more.
+    /// Forgets all changes: they are durable, or no longer expected.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -69,8 +72,9 @@ impl Pending {
         self.0.is_empty()
     }
 
-    /// Whether `found`, all that an index holds, may be what it holds after a cut, where `model` is
-    /// what it held before.
+    /// Checks that `found`, the content of an index after a cut, is permitted.
+    ///
+    /// `model` is its content before.
     pub fn admits(&self, model: &Model, found: &Model) -> Result<(), String> {
         for key in found.keys().chain(model.keys()) {
             let (is, was) = (found.get(key), model.get(key));
@@ -92,8 +96,11 @@ impl Pending {
         Ok(())
     }
 
-    /// Has `model` hold what the index does, as far as that may be; else says what is wrong.
-    /// Answers whether power and the device's patience lasted.
+    /// Sets `model` to the content of the index, if that is permitted.
+    ///
+    /// Else it returns what is wrong.
+    ///
+    /// Returns `false` if power failed or the device gave up too often.
     pub fn settle<S: Placement>(
         &self,
         index: &mut Index<'_, &mut Chip, S>,
@@ -127,14 +134,15 @@ pub fn key(number: u32) -> Vec<u8> {
     nandina::key::from_u32(number).to_vec()
 }
 
-/// A value that tells the number and the version that it belongs to, in every eight of its bytes.
+/// A value that contains its number and version, in every eight of its bytes.
 pub fn value(number: u32, version: u32, value_bytes: usize) -> Vec<u8> {
     let word = [number.to_le_bytes(), version.to_le_bytes()].concat();
     word.into_iter().cycle().take(value_bytes).collect()
 }
 
-/// Answers what is wrong if the index does not hold just what the model does: every invariant, then
-/// all records upwards and downwards.
+/// Returns an error if the index differs from the model.
+///
+/// It checks every invariant, then all records upwards and downwards.
 pub fn compare<F: Flash, S: Placement>(
     index: &mut Index<'_, F, S>,
     model: &Model,
@@ -168,7 +176,7 @@ pub fn compare<F: Flash, S: Placement>(
     Ok(())
 }
 
-/// A value in a report, by its first bytes: they repeat.
+/// A value in a report: its first bytes, since they repeat.
 fn shown(value: Option<&[u8]>) -> String {
     value.map_or("absent".into(), |value| format!("{:02x?}", &value[..value.len().min(8)]))
 }
@@ -176,7 +184,7 @@ fn shown(value: Option<&[u8]>) -> String {
 /// Why the contents of an index are not known.
 #[derive(Debug)]
 pub enum Unknown {
-    /// Power went, or the device gave a read up.
+    /// Power failed, or the device gave a read up.
     Stopped(ChipError),
     /// The index is wrong.
     Wrong(String),
@@ -193,7 +201,7 @@ impl From<ReadError<ChipError>> for Unknown {
     }
 }
 
-/// All that an index holds, by a scan upwards.
+/// Reads all records of an index by a scan upwards.
 pub fn contents<F: Flash<Error = ChipError>, S: Placement>(
     index: &mut Index<'_, F, S>,
 ) -> Result<Model, Unknown> {
@@ -208,7 +216,9 @@ pub fn contents<F: Flash<Error = ChipError>, S: Placement>(
     Ok(found)
 }
 
-/// Whether `open` says that there is no index, or none of the settings that are asked for.
+/// Whether the error of `open` means that there is no index.
+///
+/// An index with other settings than the requested ones counts as none.
 pub const fn says_none<E>(error: &OpenError<E>) -> bool {
     matches!(
         error,

@@ -1,5 +1,6 @@
-//! One session of a swarm's episode: from an opening of the index until power goes, or enough is
-//! done.
+//! One session of a swarm's episode: from an opening until power fails.
+//!
+//! A session also ends when enough is done.
 
 use nandina::flash::Flash;
 use nandina::place::Placement;
@@ -12,7 +13,7 @@ use super::swarm::{Life, is_worn_out};
 
 /// Why a session ended.
 pub(super) enum End {
-    /// Power went.
+    /// Power failed.
     Cut,
     Done,
     /// The chip is to be formatted over the index.
@@ -20,7 +21,7 @@ pub(super) enum End {
 }
 
 impl Life {
-    /// Works until power goes or enough is done.
+    /// Works until power fails or enough is done.
     pub fn session<S: Placement>(&mut self) -> Result<End, String> {
         let options = self.choose_options::<S>();
         let Options { value_bytes, write_buffer, write_cache, .. } = options;
@@ -38,7 +39,7 @@ impl Life {
         for _ in 0..self.random.random_range(1..400) {
             self.operations += 1;
             let so_far = index.statistics().refreshed_pages;
-            // An index that opens anew by itself counts anew.
+            // An index that mounts again by itself restarts its counts.
             self.refreshed += so_far.saturating_sub(refreshed);
             refreshed = so_far;
             let within = self.settings.format_within;
@@ -64,7 +65,8 @@ impl Life {
                             | WriteError::WornOut { .. }
                             | WriteError::Device(ChipError::GaveUp),
                         ) => {
-                            // What a write cache held may be lost in what was given up half way.
+                            // The content of a write cache may be lost in an operation that was
+                            // given up half way.
                             if !self.pending.settle(&mut index, &mut self.model)? {
                                 return Ok(End::Cut);
                             }
@@ -133,7 +135,8 @@ impl Life {
                 }
                 Err(WriteError::Device(ChipError::PowerLost)) => return Ok(End::Cut),
                 Err(WriteError::Device(ChipError::GaveUp)) => {
-                    // As after a cut, but the same index says what is there, and goes on saying so.
+                    // As after a cut, but the same index shows what is there, and must not change
+                    // it later.
                     if !self.pending.settle(&mut index, &mut self.model)? {
                         return Ok(End::Cut);
                     }
@@ -146,7 +149,7 @@ impl Life {
                     | WriteError::TooHigh { .. }
                     | WriteError::WornOut { .. },
                 ) => {
-                    // Refused before or given up half way: as after a cut, it is there or not.
+                    // Refused, or given up half way: as after a cut, the change is there or not.
                     let found = match index.get(&key(number)) {
                         Ok(found) => found.map(<[u8]>::to_vec),
                         Err(nandina::ReadError::Device(
@@ -169,7 +172,8 @@ impl Life {
                 Err(error) => return Err(format!("{change:?}: {error:?}")),
             }
         }
-        // The chip says that nothing is torn, or it does not. Power may go in that as well.
+        // Sometimes close the index, which marks that no page is torn. Power may fail in that as
+        // well.
         if self.random.random() {
             index.close();
         }
@@ -177,7 +181,7 @@ impl Life {
     }
 }
 
-/// What was found for the number of a change that may or may not have been done decides the model.
+/// Updates the model by what was found for an uncertain change.
 fn settle_with(
     model: &mut Model,
     change: Change,

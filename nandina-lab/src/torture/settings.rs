@@ -1,5 +1,4 @@
-//! What is decided at the start of a swarm's episode: the chip, the settings of the index, which
-//! faults come and how often. Nothing is run here.
+//! The settings of a swarm's episode: chip, index, faults and their frequency.
 
 use nandina::blocks::TRACKED_MAX;
 use nandina::flash::profile::{Ecc, PROFILES};
@@ -14,10 +13,10 @@ use rand_chacha::ChaCha8Rng;
 use super::device::{fitted, suited};
 use super::hardships::Hardships;
 
-/// Blocks that an index with checkpoints takes for them.
+/// Blocks that an index takes for its checkpoints.
 const CHECKPOINT_BLOCKS: u32 = 4;
 
-/// Small chips of every class, as the profiles have them but for their sizes.
+/// Small chips of every class: the profiles with other sizes.
 pub fn chips() -> Vec<Profile> {
     let small = |profile: &Profile| {
         let Geometry { page_bytes, spare_bytes, pages_per_block, .. } = profile.geometry;
@@ -33,14 +32,17 @@ pub fn chips() -> Vec<Profile> {
     PROFILES.iter().map(small).collect()
 }
 
-/// Changes a seed into another, such that the episodes which tests and documents name have no write
-/// buffer.
+/// Derives a seed for the write buffer.
+///
+/// So the episodes that tests and documents name have no write buffer.
 const APART: u64 = 0x0077_7269_7465_721D;
 
-/// The same for hardships: an episode without any is the one that its seed has always named.
+/// Derives a seed for hardships.
+///
+/// So an episode without any stays the one that its seed named before.
 const HARD: u64 = 0x6861_7264_7368_6970;
 
-/// What is decided at the start of an episode.
+/// The settings of an episode, drawn at its start.
 pub(super) struct Settings {
     pub chip: Chip,
     pub options: Options,
@@ -72,7 +74,7 @@ impl Settings {
         let taken = if checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
         profile.geometry.blocks = random.random_range(12..40) + taken;
         profile.endurance = random.random_range(20..2_000);
-        // Some makers let more blocks go bad: what fails then wears no chip out.
+        // Some makers permit more bad blocks: then failures do not wear the chip out.
         if random.random_range(0..2) == 0 {
             profile.capabilities.bad_blocks_per_mille = random.random_range(1..250);
         }
@@ -88,7 +90,7 @@ impl Settings {
             device_errors: if errors { 32 << harder.random_range(0..9) } else { 0 },
             program_failures: frequency(random) * 16,
             erase_failures: frequency(random) * 4,
-            // Cells that were not erased, and read otherwise the next time, cannot be found out by
+            // Cells that were not erased and read differently the next time cannot be detected by
             // reading them back.
             silent_programs: if unstable { 0 } else { silent_programs * 16 },
             silent_erases: if unstable { 0 } else { silent_erases * 4 },
@@ -104,7 +106,8 @@ impl Settings {
         chip.spoil_blocks(random.random_range(0..=bad));
         chip.set_faults(faults);
         let least = S::DESCRIPTION.buffers_min;
-        // Drawn apart: an episode without a write buffer is the one that its seed has always named.
+        // Drawn separately: an episode without a write buffer stays the one that its seed named
+        // before.
         let mut apart = ChaCha8Rng::seed_from_u64(seed ^ APART);
         let write_buffer = apart.random_range(0..=2);
         let searched = apart.random_bool(0.3);

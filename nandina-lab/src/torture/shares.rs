@@ -1,4 +1,4 @@
-//! Which of the cuts and episodes of a torture are done, where not all of them are.
+//! The share of a torture's cuts and episodes that is done, where not all are.
 
 use crate::effort::Share;
 
@@ -13,9 +13,11 @@ impl Shares {
     /// Every cut, every episode.
     pub const WHOLE: Self = Self { first: Share::WHOLE, second: Share::WHOLE };
 
-    /// Cuts at one chip operation in `first`, or one episode in `first`; and after each such cut,
-    /// second cuts at one operation in `second`. The two numbers have no common divisor, so that
-    /// every pair of cuts has its day. With full effort all of them.
+    /// Cuts at one chip operation in `first`, or does one episode in `first`.
+    ///
+    /// After each such cut, second cuts are at one operation in `second`. The two numbers have no
+    /// common divisor, so that every pair of cuts has its day. With full effort all of them are
+    /// done.
     pub fn one_in(first: u64, second: u64) -> Self {
         Self { first: Share::one_in(first), second: Share::one_in(second) }
     }
@@ -25,14 +27,15 @@ impl Shares {
         self.first.takes(number)
     }
 
-    /// The chip operations of a session, of so many, at which a cut at `first` is followed by
-    /// another.
+    /// The operations of a session at which a cut at `first` is followed by another.
+    ///
+    /// The session has `operations` chip operations.
     pub(super) fn seconds(&self, first: u64, operations: u64) -> impl Iterator<Item = u64> + use<> {
         let second = self.second;
         (0..operations).filter(move |&operation| second.takes(first.wrapping_add(operation)))
     }
 
-    /// What must be seen at least where the whole must show `whole`.
+    /// The least count that the share must show where the whole must show `whole`.
     pub fn least(&self, whole: u64) -> u64 {
         self.second.least(self.first.least(whole))
     }

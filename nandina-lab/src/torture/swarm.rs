@@ -1,6 +1,8 @@
-//! Swarm: an episode takes a random chip, random settings and a random subset of the faults with
-//! random frequencies, works in sessions that are cut at random times, and after each blow compares
-//! everything. At its end the chip is healed, and progress is demanded.
+//! Swarm: episodes with a random chip, random settings and random faults.
+//!
+//! An episode draws a random subset of the faults with random frequencies, works in sessions that
+//! are cut at random times, and after each cut compares everything. At its end the faults stop, and
+//! the index must make progress.
 //!
 //! All faults of a swarm can be survived: no codeword loses more bits than the ECC corrects, and
 //! where programs or erases may silently do nothing, the index reads its programs back.
@@ -21,28 +23,31 @@ use super::{CaseId, Hardships, Mode, Report, Shares, in_parallel};
 /// Changes and lookups of one episode, about.
 const EPISODE_OPERATIONS: u32 = 2_000;
 
-/// More chip operations than the calls between two cuts can need. Without the bound a call without
-/// end would not be found.
+/// More chip operations than the calls between two cuts can need.
+///
+/// The bound detects a call that never ends.
 const OPERATIONS_MAX: u64 = 10_000_000;
 
-/// What an episode did.
+/// The events of an episode.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Episode {
-    /// Changes and lookups asked of the index.
+    /// Changes and lookups of the index.
     pub operations: u64,
     /// Operations of the chip.
     pub chip_operations: u64,
-    /// What was done to the chip.
+    /// The faults of the chip.
     pub faults: FaultCounters,
-    /// Weak pages that the index wrote anew.
+    /// Weak pages that the index refreshed.
     pub refreshed: u64,
     /// Mounts after a cut that began with a checkpoint.
     pub from_checkpoints: u64,
-    /// The chip was worn out at the end: everything could be read, not everything be changed.
+    /// Whether the chip was worn out at the end.
+    ///
+    /// Then all records could be read, but not all changed.
     pub worn_out: bool,
 }
 
-/// Episodes of system `S` until `operations` were done in all.
+/// Runs episodes of system `S` until `operations` were done in all.
 pub fn swarm<S: Placement>(
     seed: u64,
     hardships: Hardships,
@@ -78,7 +83,7 @@ pub fn swarm<S: Placement>(
     })
 }
 
-/// One episode, decided by `seed`. Answers what is wrong, if anything is.
+/// Runs the episode of `seed`. Returns what is wrong, if anything is.
 pub fn episode<S: Placement>(
     seed: u64,
     hardships: Hardships,
@@ -88,7 +93,7 @@ pub fn episode<S: Placement>(
     let settings = Settings::choose::<S>(&mut random, seed, hardships);
     let mut ram = vec![0xA5; ram_needed::<S>(&settings.chip.geometry(), &settings.options)];
     let mut chip = settings.chip.clone();
-    // Formatting for the first time, and comparing, the device gives nothing up.
+    // During the first format and the comparisons the device gives no operation up.
     chip.set_faults(Faults { device_errors: 0, ..chip.faults() });
     let opened = Index::<_, S>::format(&mut chip, &settings.options, &mut ram).map(drop);
     let outcome = match opened {
@@ -130,7 +135,7 @@ pub(super) struct Life {
     pub chip: Chip,
     pub ram: Vec<u8>,
     pub model: Model,
-    /// What may not be durable yet.
+    /// Changes that may not be durable yet.
     pub pending: Pending,
     pub random: ChaCha8Rng,
     pub version: u32,
@@ -139,7 +144,9 @@ pub(super) struct Life {
     from_checkpoints: u64,
     /// Chip operations of the last mount.
     mounting: u64,
-    /// A format was begun and did not end: there is the index of the model, an empty one, or none.
+    /// Whether a format was begun and did not end.
+    ///
+    /// Then the chip holds the index of the model, an empty one, or none.
     formatting: bool,
 }
 
@@ -151,7 +158,7 @@ impl Life {
     fn live<S: Placement>(&mut self) -> Result<(), String> {
         while self.operations < EPISODE_OPERATIONS.into() {
             if self.settings.cut_within > 0 {
-                // Into the mount, or behind it.
+                // Cut in the mount, or after it.
                 let behind = if self.random.random_range(0..4) == 0 { 0 } else { self.mounting };
                 let operation = behind + self.random.random_range(0..self.settings.cut_within);
                 let cut = Cut::ALL[self.random.random_range(0..Cut::ALL.len())];
@@ -165,7 +172,7 @@ impl Life {
             }
             self.chip.set_faults(Faults { device_errors: 0, ..self.chip.faults() });
             self.chip.restore_power();
-            // What waits in a write buffer is lost without a cut as well.
+            // Pending changes of a write buffer are lost without a cut as well.
             if matches!(end, End::Cut) || !self.pending.is_empty() {
                 self.settle::<S>()?;
             }
@@ -205,8 +212,7 @@ impl Life {
         compare(&mut index, &self.model)
     }
 
-    /// Decides by the records that were changed since the last flush which of the changes are
-    /// there.
+    /// Determines which of the changes since the last flush are there.
     fn settle<S: Placement>(&mut self) -> Result<(), String> {
         let start = self.chip.counters().operations();
         let options = self.choose_options::<S>();
@@ -253,12 +259,12 @@ impl Life {
         }
     }
 
-    /// After a format that was cut there was no index any more.
+    /// Formats again after a format that was cut left no index.
     fn format_again<S: Placement>(&mut self) -> Result<(), String> {
         let (options, worn_out) = (self.settings.options, self.is_worn_out());
         match Index::<_, S>::format(&mut self.chip, &options, &mut self.ram) {
             Ok(_) => {}
-            // Nothing can be kept on it.
+            // No index can be kept on it.
             Err(OpenError::WornOut { .. }) if worn_out => {
                 self.operations = EPISODE_OPERATIONS.into();
                 return Ok(());
@@ -271,10 +277,13 @@ impl Life {
         Ok(())
     }
 
-    /// On a chip that is not worn out everything can be removed, and put again.
+    /// Checks that all records can be removed and inserted again.
+    ///
+    /// The chip must not be worn out.
     fn demand_progress<S: Placement>(&mut self) -> Result<(), String> {
         let worn_out = self.is_worn_out();
-        // Then the index hands on the chip's own error: it blames the way to the blocks, not them.
+        // Then the index passes on the chip's own error: the way to the blocks failed, not the
+        // blocks.
         let most_fail = lost_blocks(&self.chip) > 8.max(self.chip.geometry().blocks / 4);
         let may_refuse = |error: &WriteError<ChipError>| match error {
             WriteError::Full { .. } | WriteError::WornOut { .. } => worn_out,
@@ -309,14 +318,14 @@ impl Life {
     }
 }
 
-/// Whether more blocks can be written no more, marked or not, than the chip promises.
+/// Whether more blocks are unwritable, marked or not, than the chip promises.
 pub(super) fn is_worn_out(chip: &Chip) -> bool {
     // A program or erase that silently did nothing makes the index give up a good block.
     let given_up = lost_blocks(chip) + chip.fault_counters().silent as u32;
     given_up > chip.capabilities().bad_blocks_max(chip.geometry().blocks)
 }
 
-/// Blocks that can be written no more, marked or not.
+/// The number of blocks that are no longer writable, marked or not.
 fn lost_blocks(chip: &Chip) -> u32 {
     let blocks = (0..chip.geometry().blocks).map(BlockNumber);
     blocks.filter(|&block| chip.is_lost(block)).count() as u32

@@ -1,5 +1,6 @@
-//! The options with which an index is opened once more: all that is not written on the medium may
-//! be another.
+//! Different options for opening an index again.
+//!
+//! Everything that is not stored on the medium may differ.
 
 use nandina::blocks::TRACKED_MAX;
 use nandina::place::Placement;
@@ -10,10 +11,11 @@ use rand_chacha::ChaCha8Rng;
 
 use super::device::fitted;
 
-/// Options for the next opening of an index that was opened with `options` before. A table of
-/// mappings only grows, what a chip cannot be trusted without (`verify`) stays; the pages of the
-/// write cache and the write buffer, which decide when a change is acknowledged, are left to the
-/// caller.
+/// Draws options for the next opening after one with `options`.
+///
+/// A table of mappings only grows, and `verify` stays where the chip cannot be trusted without it.
+/// The pages of the write cache and the write buffer, which decide when a change is acknowledged,
+/// are left to the caller.
 pub(super) fn changed<S: Placement>(options: &Options, random: &mut ChaCha8Rng) -> Options {
     let least = S::DESCRIPTION.buffers_min;
     let Options { key_bytes, value_bytes, .. } = *options;

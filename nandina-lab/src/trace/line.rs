@@ -1,8 +1,9 @@
-//! The lines of a text, one after the other, each with its number. A line that is too long or is no
-//! text is an error, found without reading the rest of it.
+//! The lines of a text, one after the other, each with its number.
 //!
-//! A reader of CSV in general takes lines of any length and numbers a row that stands behind empty
-//! lines by the first of them; a trace of gigabytes needs a bound, and its errors the line.
+//! A line that is too long or is no text is an error, reported without reading the rest of it.
+//!
+//! A general CSV reader accepts lines of any length and numbers a row after empty lines by the
+//! first of them. A trace of gigabytes needs a bound, and its errors the right line.
 
 use std::io::{BufRead, Read};
 
@@ -36,8 +37,7 @@ impl<R: BufRead> Lines<R> {
         Self { from, bytes: Vec::new(), number: 0 }
     }
 
-    /// The next line that says something, and its number from 1: no empty line, and none that
-    /// starts with `#`.
+    /// The next line that is neither empty nor a comment (`#`), and its number from 1.
     pub(super) fn next(&mut self) -> Result<Option<(u64, &str)>, Mistake> {
         loop {
             self.number += 1;

@@ -1,4 +1,6 @@
-//! From a trace to work. Each mistake is told with line, field and what was expected there.
+//! Reads work from a trace.
+//!
+//! Each mistake is reported with line, field and what was expected there.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,22 +20,25 @@ use crate::work::{Operation, Phase, Work};
 const OPERATIONS_MAX: usize = 100_000_000;
 /// Bytes of its different keys and values, at most.
 const RECORD_BYTES_MAX: usize = 1 << 32;
-/// Phases of a trace, at most: each is a part of the tables.
+/// Phases of a trace, at most: each takes rows of the tables.
 const PHASES_MAX: usize = 1000;
 
-/// Is told of how many more bytes were read.
+/// Called with the number of bytes read since the last call.
 pub type ReadProgress<'p> = &'p dyn Fn(u64);
 
-/// Says why keys and values of so many bytes are refused, if they are.
+/// Returns an error if keys and values of these sizes are refused.
 pub type Sizes<'s> = &'s dyn Fn(usize, usize) -> Result<(), LabError>;
 
-/// Reads the trace in a file, which may be compressed with zstd. `progress` is told of bytes of the
-/// file.
+/// Reads the trace in a file, which may be compressed with zstd.
+///
+/// `progress` is called with bytes of the file.
 pub fn read(path: &Path, progress: ReadProgress<'_>) -> Result<Work, LabError> {
     read_sized(path, progress, &|_, _| Ok(()))
 }
 
-/// The same if `sizes` allows the sizes that the first line names: each row takes that much memory.
+/// Reads a trace if `sizes` accepts the sizes in its first line.
+///
+/// The check comes early because each row takes that much memory.
 pub fn read_sized(
     path: &Path,
     progress: ReadProgress<'_>,
@@ -58,7 +63,7 @@ pub fn read_sized(
     let work = work.map_err(|Mistake { line, what }| fail(format!("line {line}: {what}")))?;
     if !file.fill_buf().map_err(unreadable)?.is_empty() {
         return Err(fail(
-            "more stands behind its compressed part: decompress it by hand and join the parts"
+            "more data follows its compressed part: decompress it by hand and join the parts"
                 .into(),
         ));
     }
@@ -133,9 +138,9 @@ fn kinds(header: &str) -> Result<[Kind; 2], String> {
 struct Reader {
     key: Kind,
     value: Kind,
-    /// The row that stands for a key: that of its last value.
+    /// The row of each key: that of its last value.
     rows: HashMap<Box<[u8]>, u32>,
-    /// For each row, whether its value was put. A key may be looked for before that.
+    /// For each row, whether its value was inserted. A key may be looked up before that.
     put: Vec<bool>,
     keys: Vec<u8>,
     values: Vec<u8>,
@@ -149,7 +154,7 @@ impl Reader {
         Self { key, value, rows, put, keys, values, phases: Vec::new(), operations: 0 }
     }
 
-    /// Takes a line, or says what is wrong with it.
+    /// Adds a line, or returns what is wrong with it.
     fn line(&mut self, line: &str) -> Result<(), String> {
         let fields: Vec<&str> = line.splitn(4, ',').collect();
         let operation = match fields[..] {
@@ -199,7 +204,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The row that stands for a key; a new one, with a value of zeros, if the key is new.
+    /// The row of a key; a new one, with a value of zeros, if the key is new.
     fn row(&mut self, key: &str) -> Result<u32, String> {
         let key = self.key.key(key).map_err(|what| format!("field 2, key: {what}"))?;
         if let Some(&row) = self.rows.get(&key[..]) {
@@ -222,7 +227,8 @@ impl Reader {
         Ok(row)
     }
 
-    /// Work knows a row's value and its complement; any other value takes another row.
+    /// Adds an insert. Work has a row's value and its complement; any other value takes another
+    /// row.
     fn insert(&mut self, key: &str, value: &str) -> Result<Operation, String> {
         let row = self.row(key)?;
         let value = self.value.value(value).map_err(|what| format!("field 3, value: {what}"))?;
@@ -245,7 +251,7 @@ impl Reader {
 
     fn finish(mut self) -> Result<Work, Mistake> {
         if self.operations == 0 {
-            return Err(Mistake::new(1, "no operation stands behind it: give at least one".into()));
+            return Err(Mistake::new(1, "no operation follows it: give at least one".into()));
         }
         self.phases.iter_mut().for_each(|phase| phase.operations.shrink_to_fit());
         let (key_bytes, value_bytes) = (self.key.bytes().into(), self.value.bytes().into());

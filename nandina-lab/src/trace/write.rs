@@ -1,5 +1,7 @@
-//! From work to a trace. Keys and values are written as hexadecimal digits, so that a trace is as
-//! large as its work whatever they mean.
+//! Writes work as a trace.
+//!
+//! Keys and values are written as hexadecimal digits, so the size of a trace does not depend on
+//! their meaning.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,8 +11,9 @@ use super::{DELETE, INSERT, LOOKUP, MAGIC, PHASE, SCAN, VERSION, is_name};
 use crate::LabError;
 use crate::work::{Operation, Work};
 
-/// Writes a trace to a new file. A file that is there already is left as it is, and what could not
-/// be written to its end is removed.
+/// Writes a trace to a new file.
+///
+/// An existing file is left unchanged, and an incomplete new one is removed.
 pub fn save(work: &Work, path: &Path) -> Result<(), LabError> {
     let failed = |error: io::Error| {
         let what = match error.kind() {
@@ -21,7 +24,7 @@ pub fn save(work: &Work, path: &Path) -> Result<(), LabError> {
     };
     let mut file = BufWriter::new(File::create_new(path).map_err(failed)?);
     write(work, &mut file).and_then(|()| file.flush()).map_err(|error| {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = std::fs::remove_file(path);
         failed(error)
     })

@@ -1,5 +1,6 @@
-//! A file system as its index sees it: which items each call of a program searches, inserts,
-//! extends and deletes.
+//! A file system as its index sees it.
+//!
+//! Each call of a program searches, inserts, extends and deletes items.
 //!
 //! The rules are ReiserFS 3's, as its sources of Linux 2.6 have them, as far as they reach the
 //! tree:
@@ -42,7 +43,9 @@ pub const DIRECT_BYTES_MAX: u64 = 3976;
 /// What a workload assumes of the file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Assumptions {
-    /// Of a thousand searches for names and stat data, those that the kernel's caches answer.
+    /// Cached searches for names and stat data, in a thousand.
+    ///
+    /// The kernel's caches serve them.
     pub cached_per_mille: u32,
     /// Pointers that one deletion takes off an indirect item, at most; at least 1.
     pub pointers_per_cut: u64,
@@ -105,9 +108,9 @@ impl File {
     }
 }
 
-/// A file system and what it asked of its tree.
+/// A file system and the operations on its tree.
 pub struct FileSystem {
-    /// What was asked.
+    /// The recorded operations.
     pub recorder: Recorder,
     assumptions: Assumptions,
     random: ChaCha8Rng,
@@ -142,7 +145,7 @@ impl FileSystem {
         })
     }
 
-    /// A search that the kernel's caches may answer.
+    /// Searches, unless the kernel's caches serve it.
     fn search_cached(&mut self, key: Key) {
         if self.random.random_range(0..1000) >= self.assumptions.cached_per_mille {
             self.recorder.search(key);
@@ -161,23 +164,23 @@ impl FileSystem {
         }
     }
 
-    /// Looks for a name that is not there.
+    /// Looks for an absent name.
     pub fn look_for_absent(&mut self, directory: &Directory, name: &str) {
         self.walk(directory);
         let key = self.free_name(directory, name);
         self.search_cached(key);
     }
 
-    /// The key under which an absent name would stand.
+    /// The key under which an absent name would be stored.
     fn free_name(&self, directory: &Directory, name: &str) -> Key {
         let hash = hash(name);
         let mut keys = (0..GENERATIONS).map(|generation| directory.name(hash + generation));
         let free = keys.find(|key| !self.recorder.has(key));
-        // So many names of one hash do not happen; ReiserFS would refuse the name.
+        // That many names of one hash do not occur; ReiserFS would refuse the name.
         free.unwrap_or_else(|| directory.name(hash + GENERATIONS))
     }
 
-    /// Makes a name: looks whether it is free, and puts it there.
+    /// Makes a name: checks that it is free, and inserts it.
     fn add_name(&mut self, directory: &Directory, name: &str) -> Key {
         let entry = self.free_name(directory, name);
         self.search_cached(entry);
@@ -238,8 +241,10 @@ impl FileSystem {
         self.search_cached(file.stat_data());
     }
 
-    /// Opens a file and reads all of it: a search for each block, as block by block it is mapped,
-    /// and one to note the time.
+    /// Opens a file and reads all of it.
+    ///
+    /// Each block takes a search, as blocks are mapped one by one, and noting the time takes one
+    /// more.
     pub fn read(&mut self, file: &File) {
         self.stat(file);
         for block in 0..file.bytes.div_ceil(BLOCK_BYTES) {

@@ -1,9 +1,10 @@
-//! `kernel-compile`: the source tree of a kernel is unpacked, compiled, cleaned and removed (Table
-//! 4 of the μ-Tree paper).
+//! `kernel-compile`: a kernel's sources are unpacked, compiled, cleaned and removed.
+//!
+//! This is a trace of Table 4 of the μ-Tree paper.
 //!
 //! - Unpacking makes each entry in the list's order, written in the archiver's records of 10,240
 //!   bytes.
-//! - Compiling a C source looks for what may stand already, reads the source, finds its headers
+//! - Compiling a C source looks for what may exist already, reads the source, finds its headers
 //!   (each first in a directory that does not have it), and makes, as the kernel's makefiles do:
 //!   the assembler's input, in a directory for temporary files, read once and deleted; a list of
 //!   dependencies, read and deleted; the object under a temporary name and renamed; the command
@@ -12,8 +13,8 @@
 //! - Cleaning looks at all names and deletes what compiling made. Removing deletes files, then
 //!   directories.
 //!
-//! The paper names neither version nor configuration. [`Parameters::FULL`] takes a tree of such a
-//! size, all of it compiled, that its insertions and deletions come out; headers and caches are
+//! The paper names neither version nor configuration. [`Parameters::FULL`] takes a tree whose size,
+//! if all of it is compiled, gives the paper's insertions and deletions; headers and caches are
 //! chosen for its retrievals.
 
 use std::collections::HashMap;
@@ -30,7 +31,7 @@ use crate::LabError;
 /// How the tree is compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Parameters {
-    /// Files of the tree: so many are made by rule, or taken from a list.
+    /// Files of the tree: made by rule, or taken from a list.
     pub files: u32,
     /// Of a thousand C sources, those that the configuration compiles.
     pub compiled_per_mille: u32,
@@ -61,7 +62,9 @@ impl Parameters {
     /// are C sources than of those made by rule, so that each includes more headers.
     pub const LISTED: Self = Self { files: 25_600, headers: 140, ..Self::FULL };
 
-    /// The defaults, for a tree made by rule or one from a list; all of the work or a twentieth.
+    /// The defaults, for a tree made by rule or from a list.
+    ///
+    /// They are for all of the work or for a twentieth.
     pub const fn of(listed: bool, quick: bool) -> Self {
         let whole = if listed { Self::LISTED } else { Self::FULL };
         if quick { Self { files: whole.files / 20, ..whole } } else { whole }
@@ -75,8 +78,9 @@ const COMMAND_BYTES: u64 = 3_500;
 const ASSEMBLER_BY_SOURCE: u64 = 4;
 const OBJECT_BY_SOURCE: u64 = 2;
 
-/// The work of unpacking, compiling, cleaning and removing a tree: that of a list, thinned to as
-/// many files as the parameters say, or one made by rule.
+/// The work of unpacking, compiling, cleaning and removing a tree.
+///
+/// The tree is that of a list, thinned to as many files as the parameters say, or one made by rule.
 pub fn workload(
     parameters: &Parameters,
     list: Option<&[Entry]>,
@@ -127,7 +131,7 @@ struct Run<'r> {
     /// Parent and directory, in the order made.
     made_directories: Vec<(Directory, Directory)>,
     files: Vec<(&'r Entry, File)>,
-    /// What compiling leaves.
+    /// The files that compiling leaves.
     products: Vec<File>,
 }
 

@@ -39,10 +39,12 @@ pub fn key(directory: u32, object: u32, offset: u64, kind: Kind) -> Key {
     key
 }
 
-/// Names with the same hash are told apart by these low bits of the offset.
+/// Names with the same hash are distinguished by these low bits of the offset.
 pub const GENERATIONS: u64 = 128;
 
-/// ReiserFS's default hash of a name (`r5`), with room for the generation in its low bits.
+/// ReiserFS's default hash of a name (`r5`).
+///
+/// Its low bits have room for the generation.
 pub fn hash(name: &str) -> u64 {
     let mut hash = 0u32;
     for byte in name.bytes() {

@@ -56,7 +56,7 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, LabError> {
 
 /// Reads a list. An error is a line, from 1, and what is wrong there.
 ///
-/// Every entry stands behind its directory, and none twice.
+/// Every entry follows its directory, and none appears twice.
 pub fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut directories = HashSet::from([String::new()]);
@@ -90,7 +90,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
         }
         if !directories.contains(directory) {
             return Err(fail(format!(
-                "'{path}' stands before its directory '{directory}': put directories first"
+                "'{path}' comes before its directory '{directory}': put directories first"
             )));
         }
         if !paths.insert(entry.path.clone()) {
@@ -107,19 +107,22 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
     Ok(entries)
 }
 
-/// Files that stand together in a list are taken together, as many as there are in a directory, so
-/// that a part of a tree has few directories as well.
+/// The number of neighbouring files that are taken together.
+///
+/// It is the number in a directory, so that a part of a tree has few directories as well.
 const RUN: usize = FILES_A_DIRECTORY as usize;
 
-/// `files` of a list's files with the directories that lead to them; all of a list that has no
-/// more. They are taken in runs of 16 that are spread evenly over the list. Links count as files.
+/// Takes `files` of a list's files with the directories that lead to them.
+///
+/// A shorter list is taken whole. The files are taken in runs of 16 that are spread evenly over the
+/// list. Links count as files.
 pub fn thin(list: &[Entry], files: u32) -> Vec<Entry> {
     let wanted = files as usize;
     let all: Vec<_> = list.iter().filter(|entry| entry.kind != EntryKind::Directory).collect();
     if wanted >= all.len() {
         return list.to_vec();
     }
-    // The last run has what is left over.
+    // The last run takes the remainder.
     let (runs, runs_wanted) = ((all.len() / RUN).max(1), wanted.div_ceil(RUN));
     let starts = |run: usize| (run + 1) * runs_wanted / runs > run * runs_wanted / runs;
     let taken = all.iter().enumerate().filter(|(index, _)| starts((index / RUN).min(runs - 1)));
@@ -140,18 +143,22 @@ pub fn thin(list: &[Entry], files: u32) -> Vec<Entry> {
 
 /// Files for each directory, as in source trees of kernels.
 const FILES_A_DIRECTORY: u32 = 16;
-/// Median bytes of a file, and the spread of their logarithms: nine tenths are below 30,000 bytes.
+/// Median bytes of a file, and the spread of their logarithms.
+///
+/// Nine tenths are below 30,000 bytes.
 const MEDIAN_BYTES: f64 = 4_000.0;
 const SPREAD: f64 = 1.56;
 const BYTES_MAX: u64 = 1 << 20;
 const DEPTH_MAX: usize = 7;
 
-/// A source tree of `files` files, made by rule: one directory for every 16 files, each put into
-/// one drawn from those before it, none deeper than 7; the files of a directory few or many
-/// (exponential); sizes log-normal; 45 % C sources, 40 % headers.
+/// Makes a source tree of `files` files by rule.
+///
+/// There is one directory for every 16 files, each inside one drawn from those before it, none
+/// deeper than 7; the files of a directory are few or many (exponential); sizes are log-normal; 45
+/// % are C sources, 40 % headers.
 pub fn by_rule(files: u32, seed: u64) -> Vec<Entry> {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x7EE);
-    // The parameters are constants that it accepts.
+    // The parameters are constants in the permitted range.
     let sizes = LogNormal::new(MEDIAN_BYTES.ln(), SPREAD);
     let size = |random: &mut ChaCha8Rng| {
         let drawn = sizes.map_or(MEDIAN_BYTES, |sizes| sizes.sample(random));

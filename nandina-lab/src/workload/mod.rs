@@ -1,8 +1,10 @@
-//! The μ-Tree paper's real workloads (section 6.1, Table 4), made anew by rule and seed.
+//! The μ-Tree paper's real workloads (section 6.1), made again by rule and seed.
 //!
-//! The paper replays what ReiserFS asked of its tree while programs ran; the traces are not
-//! published. So the programs are played here on a model of ReiserFS ([`filesystem`]), and what it
-//! asks of its tree is the work: keys of 16 bytes ([`key`]), values of 4 bytes (the address of the
+//! Table 4 has their counts.
+//!
+//! The paper replays the operations of ReiserFS on its tree while programs ran; the traces are not
+//! published. So the programs are played here on a model of ReiserFS ([`filesystem`]), and its tree
+//! operations are the work: keys of 16 bytes ([`key`]), values of 4 bytes (the address of the
 //! item's record).
 //!
 //! | tree operation | in the index | counted as |
@@ -13,8 +15,9 @@
 //! | part of an item cut off | the record moves: its value changes | deletion |
 //! | item deleted | `delete` | deletion |
 //!
-//! Each workload has parameters which give Table 4's counts, and those of a twentieth of the work.
-//! What the paper does not say and was chosen for the counts is said at the parameter.
+//! Each workload has parameters that give Table 4's counts, and those of a twentieth of the work.
+//! Each parameter's documentation says what the paper leaves open and what was chosen for the
+//! counts.
 
 pub mod filesystem;
 pub mod kernel_compile;
@@ -85,12 +88,13 @@ pub struct CountRow {
     pub paper: u64,
     /// Ours.
     pub ours: u64,
-    /// Ours by the paper's.
+    /// Ours divided by the paper's.
     pub ratio: f64,
 }
 
-/// The workload named `name`, at full scale or a twentieth of it, with all parameters at their
-/// defaults.
+/// Makes the workload named `name`, at full scale or a twentieth of it.
+///
+/// All parameters have their defaults.
 pub fn by_name(name: &str, quick: bool, seed: u64) -> Result<Workload, LabError> {
     match name {
         "postmark" => postmark::workload(&postmark::Parameters::of(quick), seed),

@@ -1,11 +1,13 @@
-//! `mp3`: a music player's storage of 8 GB is filled with MP3 files; then five times half of the
-//! files, drawn at random, are deleted and as much is copied again (Table 4 of the μ-Tree paper).
+//! `mp3`: a music player's storage of 8 GB is filled, then replaced in part.
 //!
-//! Few deletions stand against many insertions because of how the items work: a file is copied in
+//! Five times half of the files, drawn at random, are deleted and as much is copied again (Table 4
+//! of the μ-Tree paper).
+//!
+//! There are few deletions for many insertions because of how the items work: a file is copied in
 //! write calls of 128 KiB, each an insertion or an append to an indirect item; deleting it takes a
 //! few cuts for each item of 4 MB. So insertions count the bytes copied (28 GB by 128 KiB are
 //! 213,623) and deletions the files and their items. The paper does not say how large its files
-//! were nor how ReiserFS divides a deletion; the mean size and the pointers that a cut takes are
+//! were nor how ReiserFS splits a deletion; the mean size and the pointers that a cut takes are
 //! chosen so that both counts come out.
 
 use rand::seq::SliceRandom;
@@ -22,13 +24,17 @@ use crate::LabError;
 pub struct Parameters {
     /// Bytes of the storage.
     pub storage_bytes: u64,
-    /// Mean bytes of a file; sizes are drawn evenly from half to one and a half times it.
+    /// Mean bytes of a file.
+    ///
+    /// Sizes are drawn evenly from half to one and a half times it.
     pub mean_bytes: u64,
     /// How often half of the files are deleted and copied again.
     pub rounds: u32,
     /// Files in a directory: an album.
     pub album: u32,
-    /// Bytes of a write call of the copying program: the I/O size that ReiserFS recommends.
+    /// Bytes of a write call of the copying program.
+    ///
+    /// It is the I/O size that ReiserFS recommends.
     pub call_bytes: u64,
     /// Of the file system.
     pub assumptions: Assumptions,

@@ -1,5 +1,6 @@
-//! `postmark`: the benchmark PostMark 1.5 (Katcher, Network Appliance, 1997 to 2001), a mail
-//! server's small files.
+//! `postmark`: the benchmark PostMark 1.5, a mail server's small files.
+//!
+//! Katcher, Network Appliance, 1997 to 2001.
 //!
 //! Its rules: `files` files are made, each of a size drawn evenly from 500 to 10,000 bytes (9.77
 //! KiB). A transaction reads a file or appends to one, 5 to 5, then makes a file or deletes one, 5
@@ -12,8 +13,8 @@
 //! thousandths of the paper's operations. Those of [`Parameters::FULL`] give its insertions and
 //! deletions within 3 %: insertions are a little too few and deletions a little too many, since a
 //! file is deleted with three items whatever was appended to it, and PostMark's own proportions
-//! leave no freedom for more appends. How many searches the caches answer is chosen for the paper's
-//! retrievals.
+//! leave no freedom for more appends. The share of searches that the caches serve is chosen for the
+//! paper's retrievals.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -23,7 +24,7 @@ use super::Workload;
 use super::filesystem::{Assumptions, Directory, File, FileSystem};
 use crate::LabError;
 
-/// What PostMark is told, and what is assumed beside it.
+/// PostMark's parameters, and the assumptions beside them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Parameters {
     /// Files at the start, at least 1. PostMark's default: 500.
@@ -154,7 +155,7 @@ impl Run<'_> {
         }
     }
 
-    /// A slot with a file, drawn as PostMark does. There is one.
+    /// Draws a slot with a file as PostMark does. At least one must exist.
     fn used_slot(&mut self) -> usize {
         loop {
             let slot = self.random.random_range(0..self.table.len());
@@ -164,7 +165,7 @@ impl Run<'_> {
         }
     }
 
-    /// The next slot, or where that is taken the first free one.
+    /// The next slot, or the first free one if that is taken.
     fn free_slot(&mut self) -> Option<usize> {
         let next = self.next_slot;
         let slot = match self.table.get(next) {

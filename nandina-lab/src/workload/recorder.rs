@@ -1,5 +1,6 @@
-//! What a file system asks of its tree, written down as work for an index, and counted as Table 4
-//! counts it.
+//! Records the operations of a file system on its tree as work for an index.
+//!
+//! It counts them as Table 4 does.
 
 use std::collections::HashMap;
 
@@ -25,8 +26,9 @@ pub struct Counts {
     pub deletions: u64,
 }
 
-/// Operations of a workload, at most: four times those of the largest in the paper, and some
-/// gigabyte of memory.
+/// The most operations of a workload.
+///
+/// They are four times those of the largest in the paper, and take some gigabyte of memory.
 const OPERATIONS_MAX: u64 = 20_000_000;
 
 /// Work in the making.
@@ -34,7 +36,9 @@ pub struct Recorder {
     rows: HashMap<Key, u32>,
     keys: Vec<u8>,
     values: Vec<u8>,
-    /// For each row, whether its item is there, and whether its record stands at the other address.
+    /// For each row, whether its item exists, and whether its record moved.
+    ///
+    /// A moved record is at the other address.
     present: Vec<(bool, bool)>,
     random: ChaCha8Rng,
     phases: Vec<Phase>,
@@ -42,7 +46,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Nothing recorded yet; addresses are drawn from `seed`.
+    /// Makes an empty recorder; addresses are drawn from `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
             rows: HashMap::new(),
@@ -55,7 +59,7 @@ impl Recorder {
         }
     }
 
-    /// What follows is reported as `name`.
+    /// Starts the phase `name`.
     pub fn phase(&mut self, name: &'static str) {
         self.phases.push(Phase::new(name, Vec::new()));
     }
@@ -71,8 +75,9 @@ impl Recorder {
         row
     }
 
-    /// Whether there is no room for more: then what follows need not be asked, since
-    /// [`Self::finish`] refuses.
+    /// Whether there is no room for more.
+    ///
+    /// Then the caller may stop, since [`Self::finish`] refuses.
     pub fn is_full(&self) -> bool {
         let Counts { retrievals, insertions, deletions } = self.counts;
         retrievals + insertions + deletions > OPERATIONS_MAX
@@ -87,12 +92,12 @@ impl Recorder {
         }
     }
 
-    /// What was asked so far.
+    /// The operations so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Whether the item is there. Costs nothing: the file system remembers it.
+    /// Whether the item exists. It records no operation: the file system remembers it.
     pub fn has(&self, key: &Key) -> bool {
         self.rows.get(key).is_some_and(|&row| self.present[row as usize].0)
     }
@@ -124,7 +129,7 @@ impl Recorder {
         self.move_record(key);
     }
 
-    /// An index skips a value that is already there, so two addresses alternate.
+    /// Moves a record. An index skips an equal value, so two addresses alternate.
     fn move_record(&mut self, key: Key) {
         let row = self.row(key);
         let (_, other) = self.present[row as usize];
@@ -140,7 +145,9 @@ impl Recorder {
         self.push(Operation::Delete(row));
     }
 
-    /// The work, and its counts; an error if it has more than 20,000,000 operations.
+    /// Returns the work and its counts.
+    ///
+    /// More than 20,000,000 operations are an error.
     pub fn finish(mut self) -> Result<(Work, Counts), LabError> {
         if self.is_full() {
             return Err(LabError(format!(

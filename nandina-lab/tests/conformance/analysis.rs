@@ -1,10 +1,11 @@
-//! The μ-Tree paper's model (section 4) against real trees of both systems, grown by random
-//! insertion.
+//! The μ-Tree paper's model (section 4) against real trees of both systems.
 //!
-//! Where they differ: the model's nodes are full, real ones are between half and entirely full. So
+//! The trees grow by random insertion.
+//!
+//! The difference: the model's nodes are full, real ones are between half and entirely full. So
 //! with the real capacity of a page as *f*, a real tree has 1 to 2 times the model's leaves, about
-//! 1.44 times (1 / ln 2) over sizes that span a doubling; it is as high as the model says, or as
-//! the model says of twice the records a level.
+//! 1.44 times (1 / ln 2) over sizes that span a doubling. Its height is the model's for the same
+//! records, or for twice the records a level.
 
 use nandina::flash::profile::MLC;
 use nandina::node::{PageLayout, Shape};
@@ -49,8 +50,7 @@ fn sizes() -> Vec<u32> {
     [100, 1_000, 5_000, 20_000].into_iter().chain(spread).collect()
 }
 
-/// A level more entries than half of the nodes' for each level: the highest that a real tree can
-/// be.
+/// The greatest height of a real tree: every node but the root is half full.
 fn highest(tree: Tree, f: f64, records: f64) -> u32 {
     let half_full = |height: &u32| {
         let full = nandina_lab::analysis::records_at_height(tree, f, *height);
@@ -75,7 +75,9 @@ fn heights_agree(tree: Tree, sizes: &[u32], grown: &[Statistics]) {
     assert!(as_modelled * 2 > sizes.len(), "{tree:?}: {as_modelled} of {} heights", sizes.len());
 }
 
-/// Leaves by the model's, at each size and over the sizes behind the first four.
+/// Compares real leaves with the model's.
+///
+/// The comparison is at each size, and over all sizes after the first four.
 fn leaves_agree(tree: Tree, sizes: &[u32], leaves: &[u32], modelled: &[u64]) {
     let ratio: Vec<f64> =
         leaves.iter().zip(modelled).map(|(&real, &model)| f64::from(real) / model as f64).collect();

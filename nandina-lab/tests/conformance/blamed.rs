@@ -1,4 +1,4 @@
-//! Errors that name pages: whatever page is damaged, the error names that one.
+//! Errors that name pages: whichever page is damaged, the error names that page.
 
 use nandina::flash::PageNumber;
 use nandina::node::{HEADER_BYTES, PageLayout};
@@ -13,17 +13,17 @@ use crate::harness::*;
 enum Harm {
     /// Its checksum does not match.
     Checksum,
-    /// Its node claims more records than fit, and its checksum matches.
+    /// Its node claims more records than fit, with a matching checksum.
     Count,
 }
 
-/// Damages each page of an index in turn, and then asks for all that it holds.
+/// Damages each page of an index in turn, and then reads all its content.
 struct Blamed(Harm);
 
 const RECORDS: u32 = 900;
 
 impl Blamed {
-    /// Damages `page`. Returns whether it could be.
+    /// Damages `page`. Returns `false` if this harm does not apply to it.
     fn damage<S: Placement>(&self, chip: &mut Chip, page: PageNumber, height: u8) -> bool {
         let layout = PageLayout::new(512, 64);
         let mut damaged = false;
@@ -78,9 +78,11 @@ impl Blamed {
     }
 }
 
-/// Whether an error may name `page` if `damaged` is. Of a logical page that is kept twice, neither
-/// can be read. Where a mapped page is lost, an older copy of its node is found, and what that
-/// leads to may be something else by now.
+/// Whether an error may name `page` if `damaged` is damaged.
+///
+/// Of a logical page that is kept twice, both copies are unreadable. Where a mapped page is lost,
+/// an older copy of its node is found, and the pages that it leads to may hold something else by
+/// now.
 fn is_blamed<S: Placement>(page: PageNumber, damaged: PageNumber) -> Outcome {
     let is_twin = S::DESCRIPTION.in_place && page.0 / 2 == damaged.0 / 2;
     let is_led_to = S::DESCRIPTION.maps;
@@ -105,7 +107,7 @@ impl Check for Blamed {
             let mut chip = image.clone();
             let mut is_harmed = self.damage::<S>(&mut chip, damaged, height);
             if S::DESCRIPTION.in_place {
-                // Of a logical page one would be enough.
+                // Damage both copies of a logical page, as one of them would be enough to read it.
                 is_harmed |= self.damage::<S>(&mut chip, PageNumber(damaged.0 ^ 1), height);
             }
             if !is_harmed {
@@ -139,7 +141,7 @@ fn an_error_names_the_page_that_is_damaged_and_not_the_root() {
     }
 }
 
-/// The same for the pairs of a secondary index, and with all leaves damaged at once.
+/// Does the same for the pairs of a secondary index, and with all leaves damaged at once.
 struct BlamedPairs;
 
 impl Check for BlamedPairs {
@@ -161,7 +163,7 @@ impl Check for BlamedPairs {
         for page in (0..case.profile.geometry.pages()).map(PageNumber) {
             chip.corrupt_page(page, |main, spare| {
                 let frame = [&*main, &spare[..HEADER_BYTES]].concat();
-                // A page that holds the root as well is left to be opened by.
+                // A page that also holds the root stays intact, so that the index opens.
                 let is_leaf = |height| height == 0 || !S::DESCRIPTION.writes_paths;
                 if layout.open(&frame).is_ok_and(|it| it.lowest == 1 && is_leaf(it.height)) {
                     leaves.push(page);

@@ -1,6 +1,8 @@
-//! The write buffer: an index with one is what it is without, for lookups, ranges and after each
-//! flush; a full chip loses nothing that was taken in; and changes wait no longer than they may.
-//! What cuts and failing devices do to it is in `buffer_power`, what it costs in `buffer_costs`.
+//! The write buffer does not change the content of an index.
+//!
+//! This holds for lookups, ranges and after each flush. A full chip loses no accepted change, and
+//! changes wait no longer than their bounds. `buffer_power` covers cuts and failing devices,
+//! `buffer_costs` the cost.
 
 use core::ops::Bound;
 
@@ -34,7 +36,7 @@ fn case<S: Placement>(profile: nandina::flash::Profile, sizes: Sizes) -> Case {
     case.suited::<S>()
 }
 
-/// Compares ranges with random bounds, upwards and downwards, while changes wait.
+/// Compares ranges with random bounds, upwards and downwards, with changes pending.
 fn compare_ranges<S: Placement>(
     index: &mut Index<'_, &mut Chip, S>,
     model: &Model,
@@ -192,7 +194,7 @@ impl Check for FullChip {
                             if random.random_range(0..100)
                                 < [10, 60][turn as usize / 6_000 % 2] =>
                         {
-                            // What waits never keeps a record from being removed.
+                            // A full device must never block a removal, whatever is buffered.
                             index.remove(&near).map_err(|error| format!("remove: {error:?}"))?;
                             model.remove(&near);
                             continue;
@@ -228,7 +230,7 @@ impl Check for FullChip {
             })
             .map_err(|what| format!("{sizes:?}: {what}"))?;
             println!("{} {sizes:?}: {waited_when_full} waited", S::DESCRIPTION.key);
-            // Names and parents take pages too, and the promise counts them all.
+            // Logical addresses and parents take pages as well, and the promise counts them all.
             if waited_when_full == 0 && !S::DESCRIPTION.maps {
                 return Err("nothing waited any more once the chip had been full".into());
             }
@@ -269,7 +271,7 @@ impl Check for Bounds {
         }
         expect("waiting after five changes", waiting(&index), 0)?;
         expect("records", index.len(), 5)?;
-        // Three ticks, counted from the first change that waits.
+        // Three ticks, counted from the first pending change.
         index.tick().map_err(text)?;
         index.remove(&key(2)).map_err(text)?;
         for still in [1, 2] {
@@ -280,7 +282,7 @@ impl Check for Bounds {
         index.tick().map_err(text)?;
         expect("waiting after three ticks", waiting(&index), 0)?;
         index.insert(&key(11), &value(11, 0)).map_err(text)?;
-        // Dropped with a change waiting: only that is lost.
+        // Dropped with a change pending: only that change is lost.
         drop(index);
         let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
         let numbers = [(0, 0), (1, 1), (3, 3), (4, 4), (10, 10)];

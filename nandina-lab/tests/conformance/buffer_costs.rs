@@ -1,5 +1,7 @@
-//! What a write buffer saves: each leaf is written once for all of its changes that wait, and
-//! random inserts cost what the VMTree paper says.
+//! The savings of a write buffer.
+//!
+//! Each leaf is written once for all of its pending changes, and random inserts cost what the
+//! VMTree paper says.
 
 use nandina::Options;
 use nandina::flash::profile::SD;
@@ -10,13 +12,14 @@ use nandina_sim::Counters;
 
 use crate::harness::*;
 
-/// With `write_buffer` pages: programs to put every record of a full tree anew in the order of
-/// keys, then nodes.
+/// Programs that replace every record of a full tree in the order of keys, and its leaves.
+///
+/// The index has `write_buffer` pages of write buffer.
 fn refill<S: Placement>(write_buffer: usize, records: u32) -> Result<(u64, u64), String> {
     let mut case = Case::new(LONG);
     case.options.write_buffer = write_buffer;
-    // Pages that are large enough for no tree to be near its greatest height: else fewer changes
-    // may wait.
+    // Pages large enough that no tree is near its greatest height: else fewer changes may be
+    // buffered.
     (case.profile.geometry.blocks, case.profile.geometry.page_bytes) = (400, PAGE_BYTES);
     with_index::<S, _>(&case, |index| {
         for number in 0..records {
@@ -31,7 +34,7 @@ fn refill<S: Placement>(write_buffer: usize, records: u32) -> Result<(u64, u64),
         index.flush().map_err(text)?;
         let programs = written(index.flash().counters()) - before;
         let pages = u64::from(statistics.valid_pages);
-        // Where a path stands in one page, each page has a leaf; else each node has a page.
+        // Where a path lies in one page, each page has a leaf; else each node has a page.
         let shared = S::extent(PAGE_BYTES as usize, 1, 3) != S::extent(PAGE_BYTES as usize, 2, 3);
         let inner_nodes = u64::from(statistics.inner_nodes);
         Ok((programs, if shared { pages } else { pages - inner_nodes }))
@@ -54,7 +57,7 @@ impl Check for Clustered {
         // Room for all of them: each leaf is written once.
         let (with, leaves) = refill::<S>(40, records)?;
         println!("{}: {without} programs, {with} for {leaves} leaves", S::DESCRIPTION.key);
-        // Where a leaf always costs the same.
+        // Exact where a leaf always costs the same.
         if S::DESCRIPTION.writes_paths && with * u64::from(records) != without * leaves
             || with * 5 > without
         {
@@ -62,7 +65,7 @@ impl Check for Clustered {
                 "{with} programs for {leaves} leaves, {without} for {records} records"
             ));
         }
-        // A page of them: a leaf at each end of a batch more at most.
+        // With one page of buffer: at most one leaf more at each end of a batch.
         let (paged, leaves) = refill::<S>(1, records)?;
         let batches = u64::from(records).div_ceil(u64::from(PAGE_BYTES) / 17);
         let alike = S::DESCRIPTION.writes_paths;
@@ -79,10 +82,11 @@ fn clustered_changes_write_each_leaf_once() {
     for_every_system(&Clustered);
 }
 
-/// The random data of the VMTree paper, section 5.1: 10,000 records of 4 + 12 bytes, pages of 512
-/// bytes, three page buffers. Page writes of an in-place tree were 0.97 an insert with one page and
-/// 0.78 with four, where one without a buffer writes its leaf and, for one insert in about 20, the
-/// other half and their parent: 1.10.
+/// The random data of the VMTree paper, section 5.1.
+///
+/// 10,000 records of 4 + 12 bytes, pages of 512 bytes, three page buffers. Page writes of an
+/// in-place tree were 0.97 an insert with one page of buffer and 0.78 with four. A tree without a
+/// buffer writes its leaf and, for one insert in about 20, the other half and their parent: 1.10.
 #[test]
 fn random_inserts_cost_what_the_vmtree_paper_says() {
     let mut work = Work::standard(10_000, 4, 12, seed()).unwrap();

@@ -1,6 +1,8 @@
-//! The write buffer under cuts and failing devices: after a cut each change since the last flush is
-//! there wholly or not at all, each for itself, and no key holds anything older than what that
-//! flush held. A device that fails once in a flush costs nothing.
+//! The write buffer under cuts and failing devices.
+//!
+//! After a cut each change since the last flush is there wholly or not at all, independently of the
+//! others, and no key holds a value older than at that flush. A device that fails once during a
+//! flush loses no change.
 
 use core::cell::Cell;
 
@@ -23,7 +25,7 @@ fn case((write_buffer, write_cache, buffers): (usize, usize, usize)) -> Case {
     case
 }
 
-/// Changes of a few clusters, in which leaves are filled, divided and emptied.
+/// Changes in a few clusters, in which leaves are filled, split and emptied.
 fn changes(count: u32) -> Vec<Change> {
     let mut random = ChaCha8Rng::seed_from_u64(seed());
     (0..count)
@@ -58,7 +60,7 @@ struct Seen {
     mixed: u32,
 }
 
-/// Does `changes` until power goes. Answers whether it went.
+/// Makes `changes` until power fails. Returns whether it failed.
 fn work<S: Placement>(
     index: &mut Index<'_, &mut Chip, S>,
     changes: &[Change],
@@ -87,8 +89,9 @@ fn work<S: Placement>(
 struct CutEverywhere;
 
 impl CutEverywhere {
-    /// A run that is cut at chip operation `at`, mounted, and gone on with. Answers whether it was
-    /// cut.
+    /// A run that is cut at chip operation `at`, mounted and continued.
+    ///
+    /// Returns whether it was cut.
     fn run_cut<S: Placement>(
         case: &Case,
         formatted: &Chip,
@@ -143,7 +146,7 @@ impl Check for CutEverywhere {
             }
         }
         println!("{}: {} cuts, {} mixed", S::DESCRIPTION.key, seen.cuts, seen.mixed);
-        // What is replaced in place takes the fewest chip operations.
+        // Replacing in place takes the fewest chip operations.
         let least = if S::DESCRIPTION.in_place { 800 } else { 1_000 };
         if u64::from(seen.cuts) > share.least(least) && u64::from(seen.mixed) > share.least(100) {
             Ok(())
@@ -233,7 +236,7 @@ impl Check for FailingFlush {
             index.flush().map_err(text)?;
             compare(&mut index, &model)?;
         }
-        // Where an update is one program, fewer flushes have so many.
+        // Where an update is one program, fewer flushes have that many.
         let least = if S::DESCRIPTION.writes_paths { 15 } else { 10 };
         if failures > least { Ok(()) } else { Err(format!("only {failures} flushes failed")) }
     }
@@ -244,7 +247,7 @@ fn a_flush_that_fails_keeps_what_was_not_applied() {
     for_every_system(&FailingFlush);
 }
 
-/// A chip of which most blocks fail when they are erased, once it is worn.
+/// A chip on which most blocks fail at their erase once it is worn.
 struct Wears<'c> {
     chip: &'c mut Chip,
     worn: &'c Cell<bool>,
@@ -271,7 +274,7 @@ impl Flash for Wears<'_> {
     }
 }
 
-/// Changes of which every fourth is due to be flushed, until the device has worn out.
+/// Makes changes, every fourth with a due flush, until the device has worn out.
 struct RefusedWithItsFlush;
 
 impl Check for RefusedWithItsFlush {
@@ -308,7 +311,7 @@ impl Check for RefusedWithItsFlush {
                     Err(error) => return Err(format!("turn {turn}: {error:?}")),
                 }
             }
-            // What is told of now was taken in before.
+            // A change reported now was accepted before.
             let _ = index.flush();
             compare(&mut index, &model)?;
         }

@@ -1,5 +1,7 @@
-//! Page caches of every size: the index is what it is without them, and after a cut it is as it was
-//! after one of the changes since the last flush, never in between and never earlier.
+//! Page caches of every size do not change the content of an index.
+//!
+//! After a cut it has the state after one of the changes since the last flush, never one in between
+//! and never an earlier one.
 
 use nandina::place::{Description, Placement};
 use nandina::{Index, Moves, Options, ReadError, WriteError};
@@ -63,7 +65,7 @@ impl Check for Equal {
                         compare(index, &model).map_err(|what| format!("{sizes:?}: {what}"))?;
                     }
                 }
-                // Everything goes, level by level.
+                // Remove all records, level by level.
                 for number in 0..420 {
                     index.remove(&key(number)).map_err(text)?;
                 }
@@ -101,7 +103,7 @@ impl Check for CutAnywhere {
             for session in 0..250u32 {
                 let cut = Cut::ALL[random.random_range(0..Cut::ALL.len())];
                 chip.cut_at(random.random_range(0..120), cut);
-                // What may be there: the state at the last flush, and after each change since.
+                // The permitted states: that at the last flush, and after each change since.
                 let mut states = vec![model.clone()];
                 if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
                     for turn in 0..200 {

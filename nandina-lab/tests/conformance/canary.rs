@@ -1,5 +1,8 @@
-//! Systems that are broken on purpose, and devices that make a healthy system behave like a broken
-//! one. If the suite does not catch them, it catches nothing.
+//! Systems and devices that are broken on purpose.
+//!
+//! A broken device makes a healthy system behave like a broken one.
+//!
+//! A suite that does not detect them detects no fault at all.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +22,7 @@ use crate::model::{Step, replay};
 #[derive(Default)]
 struct EarlyAcknowledgement(Broken<0>);
 
-/// Loses the upper half of some divided nodes.
+/// Loses the upper half of some split nodes.
 #[derive(Default)]
 struct LostHalf(Broken<1>);
 
@@ -34,7 +37,7 @@ struct Broken<const FAULT: u8> {
     last_root: Option<Put>,
 }
 
-/// The fault of a canary: it gets what the healthy system answered and answers something else.
+/// The fault of a canary: it changes the results of a healthy system.
 trait Fault: Placement {
     fn state(&mut self) -> (&mut Wandering, &mut u32, &mut Option<Put>);
     const WHAT: What;
@@ -160,12 +163,13 @@ fn the_healthy_system_under_the_canaries_is_not() {
     assert!(!is_caught::<Wandering>());
 }
 
-/// Makes every checksum right, so that the index above cannot see what is torn, as if it forgot to
-/// look.
+/// Makes every checksum match, so that the index above cannot see what is torn.
+///
+/// It acts like an index that does not check.
 #[derive(Clone)]
 struct ForgottenChecksum(Chip);
 
-/// Programs a page only when the next operation comes, so that what is acknowledged is still in
+/// Programs a page only when the next operation comes, so that an acknowledged change is still in
 /// RAM.
 #[derive(Clone)]
 struct LateProgram {

@@ -1,5 +1,6 @@
-//! Checkpoints: a mount that begins with one finds what a mount finds that looks into every block,
-//! after any cut, with failing blocks and with damaged checkpoints; and it reads less.
+//! A mount from a checkpoint finds the same index as a mount without one.
+//!
+//! This holds after any cut, with failing blocks and with damaged checkpoints; and it reads less.
 
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::PageLayout;
@@ -21,7 +22,9 @@ pub fn case(blocks: u32, every: u32, moves: Moves, buffers: Option<usize>) -> Ca
     case
 }
 
-/// Changes until power goes, or `most` are done. `model` follows; answers the change that was cut.
+/// Makes changes until power fails or `most` are done.
+///
+/// `model` follows. Returns the change that was cut.
 fn change<S: Placement>(
     chip: &mut Chip,
     case: &Case,
@@ -61,7 +64,9 @@ fn change<S: Placement>(
     Ok(None)
 }
 
-/// Opens the index after a cut: it holds `model` or, if a change was cut, what that makes of it.
+/// Opens the index after a cut and compares it with the permitted states.
+///
+/// These are `model` and, if a change was cut, the model after that change.
 pub fn recover<S: Placement>(
     chip: &mut Chip,
     case: &Case,
@@ -239,7 +244,7 @@ impl Check for Damaged {
             } else {
                 without += 1
             }
-            // And life goes on from there, with a new checkpoint.
+            // The index continues from there, with a new checkpoint.
             change::<S>(&mut chip, &case, ram, &mut random, &mut model, 200)?;
             if !recover::<S>(&mut chip, &case, ram, &mut model, None)? {
                 return Err(format!("{damaged:?}: no checkpoint was written after it"));

@@ -1,4 +1,4 @@
-//! What the end of a session spares the next mount.
+//! The work that `close` saves the next mount.
 
 use nandina::Index;
 use nandina::place::{Description, Placement};
@@ -42,7 +42,7 @@ impl Check for Closed {
             if cost == 0 || cost > 2 {
                 return Err(format!("closing programs and erases {cost} times"));
             }
-            // Reading alone, and closing again, writes nothing.
+            // Reading alone, and closing again, makes no program.
             for _ in 0..2 {
                 let before = written(&chip);
                 let mut index =

@@ -1,6 +1,7 @@
-//! Devices that keep from the index what it must know: which pages share cells, which reads the ECC
-//! had to correct, which blocks are bad. The suites must catch an index under each, and not under
-//! the chip itself.
+//! Devices that hide from the index what it must know.
+//!
+//! That is: which pages share cells, which reads the ECC corrected, which blocks are bad. The
+//! suites must detect an index on each, and accept the chip itself.
 
 use nandina::flash::{
     BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Profile, Reading,
@@ -12,7 +13,7 @@ use nandina_sim::{Chip, ChipError, TINY};
 
 use crate::media::{DISTURBED, SPOILED, Under};
 
-/// What a device keeps to itself.
+/// What a device hides.
 #[derive(Clone, Copy, PartialEq)]
 enum Hides {
     Nothing,
@@ -73,9 +74,9 @@ impl Flash for Deaf {
     }
 }
 
-/// Whether one cut at every operation finds something on a chip whose pages share cells in pairs.
+/// Whether one cut at every operation finds a violation on a chip whose pages share cells in pairs.
 fn cuts_find<S: Placement>(hides: Hides) -> bool {
-    // As many pages for the index as the chip for exhaustive tests has: all, or every second one.
+    // As many usable pages as the chip for exhaustive tests has: all, or every second one.
     let pages_per_block = match hides {
         Hides::Pairing => TINY.geometry.pages_per_block,
         _ => 2 * TINY.geometry.pages_per_block,
@@ -96,7 +97,7 @@ fn cuts_catch_an_index_that_is_not_told_which_pages_share_cells() {
     assert!(!cuts_find::<Wandering>(Hides::Nothing) && !cuts_find::<Mu>(Hides::Nothing));
 }
 
-/// Whether the check of weak pages, or of factory-bad blocks, finds something.
+/// Whether the check of weak pages, or of factory-bad blocks, finds a violation.
 fn media_find<S: Placement + 'static>(hides: Hides) -> (bool, bool) {
     let finds = |under: &Under| under.on::<S, _>(Deaf::under(hides)).is_err();
     (finds(&DISTURBED), finds(&SPOILED))

@@ -1,5 +1,7 @@
-//! A device that fails once and goes on: the operation that met the fault may be refused, but the
-//! same index, not opened anew, holds the old or the new state and works on.
+//! A device that fails once and then works again.
+//!
+//! The operation that met the fault may be refused, but the same index, not opened again, holds the
+//! old or the new state and continues.
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
 use nandina::place::Placement;
@@ -87,7 +89,7 @@ impl Check for FaultAnywhere {
         let case = Case::new(SMALL);
         let mut met = 0u64;
         let share = Share::one_in(5);
-        // The first fault comes after the format, which takes as many operations as it takes.
+        // The first fault comes after the format, however many operations that takes.
         let formatting =
             with_index::<S, _>(&case, |index| Ok(index.flash().counters().operations()))?;
         for until_fault in share.of((formatting as u32..2_000).step_by(3)) {

@@ -1,5 +1,6 @@
-//! Whenever parents are written for the mappings of their children, the index is the same: nothing
-//! is lost at a cut, and the table never holds more than it may.
+//! The time at which mappings are flushed into parents does not change the index.
+//!
+//! A cut loses no record, and the table never holds more than its size.
 
 use nandina::place::{Description, Placement};
 use nandina::{Folds, Moves, Victims};
@@ -21,7 +22,7 @@ impl Check for CutAnywhere {
         for folds in Share::one_in(4).of(FOLDS) {
             let mut case = case(Victims::Fewest, 64, Moves::Together);
             case.options.folds = folds;
-            // Full before the chip is.
+            // The table is full before the chip is.
             case.options.mapping_bytes = 64;
             cut_anywhere::<S>(&case).map_err(|what| format!("{folds:?}: {what}"))?;
         }
@@ -41,7 +42,7 @@ impl Check for FewerParents {
         system.maps
     }
 
-    /// Programs of the same updates, by when mappings are folded.
+    /// Programs of the same updates, by when mappings are flushed.
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let programs = |folds, mapping_bytes| {
             let mut case = Case::new(LONG);

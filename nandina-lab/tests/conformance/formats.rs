@@ -1,4 +1,4 @@
-//! Torn pages that only some reads find, around a format and on a chip that takes nothing any more.
+//! Torn pages that only some reads find, around a format and on a chip that is unwritable.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -11,24 +11,25 @@ use nandina_sim::{Chip, ChipError};
 
 use crate::harness::*;
 
-/// What the reads of the hidden page find.
+/// The result of reads of the hidden page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     Erased,
     Written,
-    /// The one or the other.
+    /// One of the two at random.
     Both,
 }
 
-/// A chip that tears one program and loses power there. Whether the page is read as written or as
-/// erased is for the test to say.
+/// A chip that tears one program and loses power there.
+///
+/// The test decides whether the page reads as written or as erased.
 pub struct Torn {
     pub chip: Chip,
     /// Programs until one is torn.
     pub left: Cell<Option<u32>>,
     pub hidden: Option<PageNumber>,
     pub shown: Shown,
-    /// Blocks that can neither be erased nor marked as bad.
+    /// Blocks whose erase and bad-block mark fail.
     worn: Range<u32>,
     reads: u64,
 }
@@ -101,16 +102,16 @@ impl Flash for Torn {
     }
 }
 
-/// A chip with so many records, all of whose blocks were erased, and whose last session did not end
-/// by `close`.
+/// Makes a chip with `records` records, all of whose blocks were erased once.
+///
+/// Its last session did not end by `close`.
 pub fn filled<S: Placement>(case: &Case, records: u32, ram: &mut [u8]) -> Result<Torn, String> {
     let mut chip = Torn::new(Chip::new(case.profile));
     fill::<_, S>(&mut chip, case, records, ram)?;
     Ok(chip)
 }
 
-/// Formats a chip, puts so many records into it until all blocks were erased, and does not `close`
-/// it.
+/// Formats a chip and writes `records` records until all blocks were erased, without `close`.
 pub fn fill<F: Flash, S: Placement>(
     chip: &mut F,
     case: &Case,
@@ -187,7 +188,7 @@ impl Check for Anchored {
             let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
             from_checkpoint += u32::from(index.statistics().from_checkpoint);
             drop(index);
-            // Blocks 0 and 1 tell where the checkpoints are.
+            // Blocks 0 and 1 are the anchors of the checkpoints.
             chip.worn = 0..2;
             Index::<_, S>::format(&mut chip, &case.options, &mut ram).map(drop).map_err(text)?;
             let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;

@@ -1,5 +1,6 @@
-//! A device that is full refuses inserts, loses nothing, and still deletes. No operation takes more
-//! chip operations than a bound, so none can loop for ever.
+//! A full device refuses inserts, loses no record, and still deletes.
+//!
+//! No operation exceeds a bound of chip operations, so none can loop for ever.
 
 use nandina::flash::Flash;
 use nandina::place::Placement;
@@ -10,8 +11,10 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::harness::*;
 
-/// Chip operations that no single change may exceed: each page of the chip read, moved along a path
-/// of four pages, and read again, four times over.
+/// The most chip operations of a single change.
+///
+/// Each page of the chip is read, moved along a path of four pages, and read again, four times
+/// over.
 fn guard(index: &Index<'_, &mut Chip, impl Placement>) -> u64 {
     40 * u64::from(index.flash().geometry().pages())
 }

@@ -97,8 +97,7 @@ impl Flash for Shape {
     }
 }
 
-/// Chips that no index can be on, and some that are barely large enough: refused, or planned, and
-/// never a panic.
+/// Chips too small for any index, and some barely large enough: refused or planned, never a panic.
 struct Absurd(Pairing);
 
 impl Check for Absurd {

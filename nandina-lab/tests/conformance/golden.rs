@@ -1,6 +1,7 @@
-//! The exact chip operations of small fixed workloads. A change of cost shows here as a difference,
-//! and is reviewed. `UPDATE_EXPECT=1 cargo test -p nandina-lab --test conformance golden` writes
-//! the table anew.
+//! The exact chip operations of small fixed workloads.
+//!
+//! A change of cost shows as a difference here, and is reviewed. `UPDATE_EXPECT=1 cargo test -p
+//! nandina-lab --test conformance golden` rewrites the table.
 
 use expect_test::expect_file;
 use nandina::flash::profile::{DATAFLASH, MLC, NOR, SD, SLC};
@@ -8,6 +9,8 @@ use nandina::place::SYSTEMS;
 use nandina_lab::run::{Setup, run};
 use nandina_lab::work::Work;
 
+/// The table of exact chip operations.
+///
 /// Each line is `system device phase: reads programs erases`, for 20,000 random records of 4 + 4
 /// bytes, seed 7.
 #[test]

@@ -1,12 +1,14 @@
-//! Runs and swarms with hardships: unstable pages, a write buffer, other options at each opening, a
-//! format over the index, errors of the device.
+//! Runs and swarms with hardships.
+//!
+//! These are unstable pages, a write buffer, other options at each opening, a format over the
+//! index, and errors of the device.
 
 use nandina::place::SYSTEMS;
 use nandina_lab::torture::{CutRun, Hardships, Mode, Shares, Torture, torture_shares};
 
 use crate::harness::seed;
 
-/// Tortures every system and demands that none breaks its promise and that enough was done.
+/// Tortures every system; none may break its promise, and enough must have been done.
 fn survive(mode: Mode, run: CutRun, operations: u64, runs_least: u64) {
     let shares = match mode {
         Mode::Exhaustive => Shares::one_in(61, 17),

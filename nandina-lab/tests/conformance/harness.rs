@@ -1,4 +1,4 @@
-//! What all checks share: a model beside the index, and the comparison of the two.
+//! Shared by all checks: a model beside the index, and the comparison of the two.
 
 use nandina::flash::{Geometry, Profile};
 use nandina::place::{Description, Placement, SYSTEMS, Visitor, visit};
@@ -10,11 +10,11 @@ pub use nandina_lab::torture::oracle::{Model, compare, text};
 pub use nandina_lab::torture::{Bus, fitted, suited};
 pub type Outcome = Result<(), String>;
 
-/// Something that must hold for every system.
+/// A property that must hold for every system.
 pub trait Check {
     fn run<S: Placement + 'static>(&self) -> Outcome;
 
-    /// Whether a system has what is checked.
+    /// Whether the check applies to a system.
     fn concerns(&self, system: &Description) -> bool {
         let _ = system;
         true
@@ -57,7 +57,8 @@ impl Case {
         Self { profile, options: Options::new(KEY_BYTES, VALUE_BYTES) }
     }
 
-    /// The same on a chip that can do what `S` needs of one, without settings that it lacks.
+    /// Adapts the case to `S`: adds the chip's missing capabilities, removes settings that `S`
+    /// lacks.
     pub fn suited<S: Placement>(self) -> Self {
         Self { profile: suited::<S>(self.profile), options: fitted::<S>(self.options) }
     }
@@ -67,7 +68,7 @@ impl Case {
     }
 }
 
-/// A small chip whose records fill its leaves soon, so that trees grow high with few records.
+/// A small chip with few records a leaf, so that trees grow high with few records.
 pub const SMALL: Profile =
     Profile { geometry: Geometry { blocks: 24, pages_per_block: 8, ..TINY.geometry }, ..TINY };
 
@@ -79,13 +80,13 @@ pub fn key(number: u32) -> [u8; KEY_BYTES] {
     nandina::key::from_u32(number)
 }
 
-/// The seed of everything random: 1, or what the environment variable `NANDINA_SEED` says.
+/// The seed of everything random: the environment variable `NANDINA_SEED`, or 1.
 pub fn seed() -> u64 {
     let seed = std::env::var("NANDINA_SEED").ok();
     seed.map_or(1, |seed| seed.parse().expect("NANDINA_SEED is a whole number"))
 }
 
-/// A value that tells the number and the version it belongs to.
+/// A value that contains its number and version.
 pub fn value(number: u32, version: u32) -> [u8; VALUE_BYTES] {
     let mut value = [0; VALUE_BYTES];
     value[..4].copy_from_slice(&number.to_le_bytes());
@@ -93,7 +94,7 @@ pub fn value(number: u32, version: u32) -> [u8; VALUE_BYTES] {
     value
 }
 
-/// Formats a new chip and hands the index over.
+/// Formats a new chip and passes the index to `job`.
 pub fn with_index<S: Placement, R>(
     case: &Case,
     work: impl FnOnce(&mut Index<'_, &mut Chip, S>) -> Result<R, String>,

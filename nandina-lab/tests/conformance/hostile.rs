@@ -1,4 +1,4 @@
-//! Damaged media: whatever bytes stand on the chip, no call panics, loops for ever or reads past a
+//! Damaged media: whatever bytes are on the chip, no call panics, loops for ever or reads past a
 //! page.
 
 use nandina::flash::{Geometry, PageNumber, Profile};
@@ -13,8 +13,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::harness::*;
 
-/// Damages pages of a real image, some so that their checksums are right again, and uses what is
-/// left.
+/// Damages pages of a real image, some with matching checksums, and uses what is left.
 struct Damaged {
     checkpoints: Option<u32>,
 }
@@ -116,8 +115,7 @@ fn the_fuzz_corpus_and_mutations_of_it_never_panic() {
                 }
             }
         }
-        // The corpus is of media without checkpoints for the most part: a half of its mutations has
-        // them.
+        // The corpus mostly has media without checkpoints: half of its mutations get them.
         if turn % 2 == 1 && turn >= corpus.len() && data.len() > 1 {
             data[1] |= 0x40;
         }
@@ -137,8 +135,10 @@ fn damaged_media_never_panic() {
     }
 }
 
-/// A tree of four levels and more in which all children of an inner node are the same, behind a
-/// checkpoint that vouches for it: there are more ways to its only leaf than anyone has time to go.
+/// A tree of four or more levels in which all children of an inner node are the same.
+///
+/// A checkpoint makes it look valid. It has more ways to its only leaf than can be walked in any
+/// practical time.
 struct ManyWays;
 
 const PAGE: usize = 2048;
@@ -147,7 +147,7 @@ const VALUE: usize = 200;
 
 impl Check for ManyWays {
     fn concerns(&self, system: &Description) -> bool {
-        // The trees stand in a checkpoint.
+        // The trees lie in a checkpoint.
         system.writes_paths
     }
 
@@ -162,7 +162,7 @@ impl Check for ManyWays {
         profile.ecc.codeword_bytes = 512;
         let mut options = Options::new(KEY, VALUE);
         options.checkpoints = Some(4);
-        // So that the way is read from the chip each time.
+        // With the fewest buffers each way is read from the chip.
         options.page_buffers = Some(S::DESCRIPTION.buffers_min);
         let case = Case { profile, options }.suited::<S>();
         let options = case.options;
@@ -194,7 +194,7 @@ impl Check for ManyWays {
                     else {
                         continue;
                     };
-                    // As many as fit, all alike.
+                    // As many children as fit, all equal.
                     let first = node.as_node().pointer(0).to_le_bytes();
                     while node.count() > 0 {
                         node.remove(0);

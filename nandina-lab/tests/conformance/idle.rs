@@ -1,5 +1,4 @@
-//! Idle steps after cuts: where collection was cut and the next change has no room, idle steps make
-//! it.
+//! Idle steps after cuts: where collection was cut and the next change has no room, they make room.
 
 use nandina::flash::profile::Ecc;
 use nandina::place::{Description, Placement};
@@ -44,7 +43,7 @@ impl Check for RoomAfterCuts {
             changed.map_err(|error| {
                 format!("session {session}: {error:?}, {:?}, before {before:?}", index.statistics())
             })?;
-            // Where the easiest victim must be searched for, that is left to the change.
+            // Where the easiest victim requires a search, the change does it.
             if !idle.left_to_change {
                 done += 1;
                 if index.statistics().moved_pages > before.moved_pages {
@@ -52,7 +51,7 @@ impl Check for RoomAfterCuts {
                 }
             }
             drop(index);
-            // Power goes in the middle of a collection.
+            // Power fails in the middle of a collection.
             chip.cut_at(u64::from(20 + session * 13 % 90), Cut::Inside(Tear::Mixture));
             if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
                 for number in 0..records {
@@ -97,7 +96,7 @@ impl Check for Ends {
                         Err(error) => return Err(text(error)),
                     }
                 }
-                // However full the chip: there is an end to what an idle device does.
+                // However full the chip is, idle work comes to an end.
                 for turn in 0..60 {
                     let before = index.flash().counters().programs;
                     let mut steps = 0;
@@ -125,7 +124,7 @@ fn idle_work_ends_on_a_full_chip() {
     for_every_system(&Ends);
 }
 
-/// Inserts that wait for no erase: the block that is opened next was erased in an idle step before.
+/// Inserts that wait for no erase: an idle step has erased the next block.
 struct ErasedAhead;
 
 impl Check for ErasedAhead {
@@ -160,7 +159,7 @@ fn idle_steps_erase_the_block_that_is_opened_next() {
     for_every_system(&ErasedAhead);
 }
 
-/// Reads of idle steps that have nothing else to do, on a chip with an ECC and on one without.
+/// Reads of idle steps that have no other work, on a chip with an ECC and on one without.
 struct Patrols;
 
 impl Check for Patrols {

@@ -1,7 +1,7 @@
 //! The conformance suite: every check runs for every system of the registry, with no special case.
 //!
-//! A check takes a system and answers what is wrong. `canary` holds systems that are broken on
-//! purpose; the suite must catch each of them.
+//! A check takes a system and returns what is wrong. `canary` holds systems that are broken on
+//! purpose; the suite must detect each of them.
 
 mod analysis;
 mod blamed;

@@ -1,5 +1,7 @@
-//! Failing media: bad blocks from the factory and since, programs and erases that fail or silently
-//! do nothing, weak pages. Each fault alone, and frequent; swarms mix them.
+//! Failing media, each fault alone and frequent; swarms mix them.
+//!
+//! The faults are bad blocks from the factory and later ones, programs and erases that fail or
+//! silently do nothing, and weak pages.
 
 use nandina::flash::{BlockNumber, PageNumber};
 use nandina::place::{Description, Placement};
@@ -9,8 +11,7 @@ use nandina_sim::{Chip, Faults, TINY};
 
 use crate::harness::*;
 
-/// Puts, replaces and removes; then holds the index against the model, reopens it and does so
-/// again.
+/// Inserts, replaces and removes; compares the index with the model; reopens it and repeats.
 pub struct Under {
     faults: Faults,
     factory_bad: u32,
@@ -18,7 +19,7 @@ pub struct Under {
     changes: u32,
     /// Lookups after each change.
     lookups: u32,
-    /// What must have happened for the run to show anything.
+    /// The events without which the run shows no result.
     shown: fn(&Chip, u64) -> bool,
 }
 
@@ -41,7 +42,7 @@ impl Check for Under {
 }
 
 impl Under {
-    /// The check on a device that stands before the chip.
+    /// The check on a device that wraps the chip.
     pub fn on<S: Placement, D: Device>(&self, wrap: impl Fn(Chip) -> D) -> Outcome {
         let case = case(self.verify);
         let mut ram = case.ram::<S>();
@@ -93,7 +94,7 @@ impl Under {
     }
 }
 
-/// Blocks that are bad from the factory, and nothing else.
+/// Only blocks that are bad from the factory.
 pub const SPOILED: Under = Under {
     faults: Faults::NONE,
     factory_bad: 8,
@@ -150,7 +151,7 @@ fn programs_and_erases_that_do_nothing_are_found_when_read_back() {
     });
 }
 
-/// Reads that disturb. Nothing bounds the flips: only refreshing keeps every codeword within the
+/// Reads that disturb. The flips have no bound: only refreshing keeps every codeword within the
 /// ECC.
 pub const DISTURBED: Under = Under {
     faults: Faults { disturbing_reads: 200, ..Faults::NONE },
@@ -166,7 +167,7 @@ fn pages_that_reads_disturb_are_refreshed_in_time() {
     for_every_system(&DISTURBED);
 }
 
-/// Data that nobody reads rots, unless the idle index reads it.
+/// Data that is never read rots, unless idle steps read it.
 struct Resting {
     patrol: bool,
 }
@@ -201,7 +202,7 @@ impl Check for Resting {
                     match index.get(&key(number)) {
                         Ok(Some(found)) if found == value(number, 0) => {}
                         Err(ReadError::Corrupt { .. }) => lost += 1,
-                        // Rot is told, never answered.
+                        // Rot gives an error, never a wrong record.
                         other => return Err(format!("get of {number} answers {other:?}")),
                     }
                 }
@@ -221,7 +222,7 @@ fn an_idle_index_keeps_resting_data_alive() {
     for_every_system(&Resting { patrol: false });
 }
 
-/// A page that cannot be read costs its own records, and nothing else.
+/// An unreadable page loses its own records only.
 struct OneDeadPage;
 
 impl Check for OneDeadPage {
@@ -249,8 +250,8 @@ impl Check for OneDeadPage {
             };
             let told = index.statistics().unexplained_pages > 0;
             if index.len() < 600 && !(S::DESCRIPTION.appends && told) {
-                // The last page of all: a dead one looks like one that was torn before it was
-                // acknowledged, and the state before it is the right one to open.
+                // The very last page: a dead one looks like one that was torn before it was
+                // acknowledged, and the previous state is the right one to open.
                 last_pages += 1;
                 continue;
             }
@@ -262,14 +263,14 @@ impl Check for OneDeadPage {
                 match index.get(&key(number)) {
                     Ok(Some(found)) if found == value(number, 0) => readable.push(number),
                     Err(ReadError::Corrupt { .. }) => dead += 1,
-                    // What only the dead page told is not known: where a node stands that moved. If
-                    // others of its block were written after it, the damage is told; the last one
-                    // looks torn.
+                    // What only the dead page recorded is lost: the place of a node that moved. If
+                    // other pages of its block were written after it, the damage is reported; the
+                    // last one looks torn.
                     Ok(_) if S::DESCRIPTION.maps && (told || is_last) => dead += 1,
                     other => return Err(format!("{page}: get of {number} answers {other:?}")),
                 }
             }
-            // Changes of what can be read go on for longer than the room lasts.
+            // Changes of readable records continue for longer than the room lasts.
             for turn in 0..400u32 {
                 let Some(&number) = readable.get(turn as usize * 7 % readable.len().max(1)) else {
                     break;

@@ -1,4 +1,4 @@
-//! What went wrong once on chips that were written apart from the simulator, and must not again.
+//! Regression tests on chips written for one case, apart from the simulator.
 
 use nandina::flash::{Flash, PageNumber, Reading};
 use nandina::place::{Description, Placement};
@@ -9,7 +9,7 @@ use nandina_sim::{Chip, ChipError};
 
 use crate::harness::*;
 
-/// A chip of which one program fails, and the erase behind it gives an error of the device.
+/// A chip of which one program fails, and then one erase gives an error of the device.
 struct FailsTwice {
     chip: Chip,
     /// Programs before the one that fails; then the erase errs, once.
@@ -128,7 +128,7 @@ fn a_full_index_that_is_opened_with_other_moves_replaces_and_removes() {
     for_every_system(&OtherMoves);
 }
 
-/// A chip of which one page reads as weak and as nothing that was written there.
+/// A chip of which one page reads as weak, with content that was never written.
 struct Fades<'c> {
     chip: &'c mut Chip,
     page: Option<PageNumber>,
@@ -181,7 +181,7 @@ impl Check for Faded {
             let mut chip = image.clone();
             chip.limit_operations(Some(60_000));
             let device: &mut dyn Bus = &mut Fades { chip: &mut chip, page: Some(page) };
-            // A page that the mount needs is told of at once.
+            // A page that the mount needs is reported at once.
             let Ok(mut index) = Index::<_, S>::open(device, &case.options, &mut ram) else {
                 continue;
             };
@@ -218,8 +218,8 @@ impl Check for LostPage {
         let mut ram = case.ram::<S>();
         let mut image = Chip::new(case.profile);
         let mut index = Index::<_, S>::format(&mut image, &case.options, &mut ram).map_err(text)?;
-        // So many records that a leaf is divided, and then the newest ones again and again: what
-        // lies between is garbage.
+        // Enough records to split a leaf, then the newest ones again and again: the pages in
+        // between are garbage.
         for number in 0..60 {
             index.insert(&key(number), &value(number, 0)).map_err(text)?;
         }
@@ -248,8 +248,8 @@ impl Check for LostPage {
                 continue;
             };
             let newest = index.get(&key(3)).map(|found| found == Some(&value(3, version)[..]));
-            // What is lost itself may be missing, and an error says so, or it was the last page of
-            // all.
+            // The lost records themselves may be missing: an error reports it, or it was the very
+            // last page.
             let is_last = page.0 + 1 < case.profile.geometry.pages()
                 && image.page_is_erased(PageNumber(page.0 + 1));
             match newest {

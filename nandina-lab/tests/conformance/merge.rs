@@ -1,5 +1,7 @@
-//! Trees that were thinned out: what `plan` says of so many records holds for every work that never
-//! holds more, and a cut while two nodes become one leaves the state of before or the state after.
+//! Trees that were thinned out.
+//!
+//! The figures of `plan` hold for every work that never has more records, and a cut while two nodes
+//! are merged leaves the previous state or the new one.
 
 use nandina::place::Placement;
 use nandina::{Index, Plan, plan};
@@ -27,7 +29,7 @@ fn plan_of<S: Placement>(case: &Case, records: u32) -> Option<Plan> {
     plan::<S>(geometry, capabilities, &case.options, records).ok()
 }
 
-/// The most records, up to a bound, that the plan says fit.
+/// The most records, up to a bound, that fit by the plan.
 fn most<S: Placement>(case: &Case) -> Option<(u32, Plan)> {
     let fits = |records| plan_of::<S>(case, records).is_some_and(|plan| plan.fits);
     let (mut low, mut high) = (0, 1_600);
@@ -38,7 +40,7 @@ fn most<S: Placement>(case: &Case) -> Option<(u32, Plan)> {
     plan_of::<S>(case, low).filter(|plan| plan.fits).map(|plan| (low, plan))
 }
 
-/// Changes in some order, by the numbers of the keys; the second says whether the record is put.
+/// Changes in several orders: numbers of keys, and whether the record is inserted or removed.
 fn works(records: u32) -> Vec<(&'static str, Vec<(u32, bool)>)> {
     let mut random = ChaCha8Rng::seed_from_u64(seed());
     let all: Vec<u32> = (0..records).map(|number| 64 * number).collect();
@@ -56,7 +58,7 @@ fn works(records: u32) -> Vec<(&'static str, Vec<(u32, bool)>)> {
         shuffled[at] = random.random_range(0..64 * records);
         churn.push((shuffled[at], true));
     }
-    // Full stretches, one after the other, of each of which some records stay.
+    // Full stretches one after the other; some records of each stay.
     let mut sparse = Vec::new();
     let (mut kept, mut at, keep) = (Vec::new(), 0, random.random_range(2..9));
     while at < 40 * records && kept.len() < records as usize - 1 {
@@ -153,14 +155,14 @@ fn what_fits_fits_in_any_order_and_under_churn() {
     for_every_system(&WhatFits);
 }
 
-/// Inserts behind each other into a tree that was thinned out.
+/// Successive inserts into a tree that was thinned out.
 const INSERTS: u32 = 160;
 
-/// Cuts the power at each chip operation of the inserts that divide and merge nodes.
+/// Cuts power at each chip operation of the inserts that split and merge nodes.
 struct CutMerges;
 
 impl CutMerges {
-    /// One record of `keep` is left of a full tree; then keys are put in one place.
+    /// Leaves one record in `keep` of a full tree, then inserts keys in one place.
     fn life<S: Placement>(case: &Case, records: u32, keep: u32) -> Result<usize, String> {
         let case = case.suited::<S>();
         let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
@@ -194,7 +196,7 @@ impl CutMerges {
             index.insert(&key, &value).map_err(text)?;
             let taken = index.flash().counters() - before;
             drop(index);
-            // More than a path was written: nodes were divided, and perhaps merged before.
+            // More than a path was written: nodes were split, and perhaps merged before.
             let written = taken.programs + taken.rewrites + taken.overwrites;
             if written > u64::from(S::path_pages(found.height)) && cut_up < 16 {
                 cut_up += 1;
@@ -213,7 +215,7 @@ impl CutMerges {
             }
             (chip, model) = (whole, after);
         }
-        // So many records are some nodes more, but for those that were merged.
+        // Without merging, the tree would grow beyond the planned nodes.
         let planned = plan_of::<S>(&case, records).map_or(0, |plan| plan.valid_pages);
         if pages > planned.max(first_pages) + 2 {
             return Err(format!("{first_pages} pages became {pages}, {planned} planned"));
@@ -231,7 +233,7 @@ impl CutMerges {
         let mut ram = case.ram::<S>();
         let before = chip.counters().operations();
         drop(Index::<_, S>::open(&mut *chip, &case.options, &mut ram).map_err(text)?);
-        // To open an index writes nothing, and takes as much each time.
+        // Opening the index makes no program here, and costs the same each time.
         chip.cut_at(chip.counters().operations() - before + operation, cut);
         if let Ok(mut index) = Index::<_, S>::open(&mut *chip, &case.options, &mut ram) {
             let _ = index.insert(key, value);
@@ -242,7 +244,7 @@ impl CutMerges {
         let Some(state) = state else {
             return compare(&mut index, states[0]);
         };
-        // What was dropped does not come back.
+        // Dropped records do not come back.
         let mut state = state.clone();
         index.insert(key, value).map_err(text)?;
         state.insert(key.to_vec(), value.to_vec());

@@ -16,7 +16,7 @@ pub enum Step {
     Reopen,
 }
 
-/// Keys from a few narrow bands, so that nodes fill, split, empty and vanish.
+/// Keys from a few narrow bands, so that nodes fill, split, become empty and are removed.
 pub fn steps(length: usize) -> impl Strategy<Value = Vec<Step>> {
     let number = prop_oneof![0..40u32, 1_000..1_200u32, any::<u32>()];
     let step = prop_oneof![
@@ -44,7 +44,8 @@ pub fn replay<S: Placement>(case: &Case, steps: &[Step]) -> Outcome {
                             return Err(format!("insert of {number} answered new = {new:?}"));
                         }
                     }
-                    // Refused: the model does not have it either, and nothing may be lost by it.
+                    // Refused: the model does not have the record either, and no other record may
+                    // be lost.
                     Err(nandina::WriteError::Full { .. } | nandina::WriteError::TooHigh { .. }) => {
                     }
                     Err(error) => return Err(text(error)),

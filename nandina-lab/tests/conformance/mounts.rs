@@ -1,5 +1,7 @@
-//! What a mount from a checkpoint reads: little, however large the chip is; and where it compares
-//! the tree of the checkpoint with that of now, it finds just what changed.
+//! The reads of a mount from a checkpoint: few, however large the chip is.
+//!
+//! Where it compares the tree of the checkpoint with the current one, it finds exactly what
+//! changed.
 
 use nandina::flash::profile::MLC;
 use nandina::place::{Description, Placement};

@@ -1,4 +1,4 @@
-//! What is refused when a medium is formatted or opened, and with which evidence.
+//! Refusals of `format` and `open`, and their evidence.
 
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
 use nandina::place::{Description, Mu, Placement, SYSTEMS, Visitor, Wandering, visit};
@@ -157,8 +157,8 @@ impl Check for Ram {
         if struct_bytes > 1_008 {
             return Err(format!("the struct takes {struct_bytes} bytes"));
         }
-        // Three keys, page buffers and what they hold, one bit for each page, marks of each block
-        // and perhaps its erase count, a table of mappings, and nothing else.
+        // Three keys, page buffers and their content, one bit for each page, marks of each block
+        // and perhaps its erase count, a table of mappings, and no more.
         let geometry = nandina::flash::profile::MLC.geometry;
         let table = if S::DESCRIPTION.maps { 1024 } else { 0 };
         for (wear, blocks) in

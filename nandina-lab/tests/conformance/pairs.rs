@@ -1,5 +1,6 @@
-//! A secondary index: values with many records, kept right through updates and deletes, with a
-//! write buffer and without, and after a cut between the halves of an update.
+//! A secondary index: values with many records, kept correct through updates and deletes.
+//!
+//! The checks run with a write buffer and without, and after a cut between the halves of an update.
 
 use std::collections::BTreeSet;
 
@@ -96,17 +97,16 @@ fn every_record_of_a_value_is_found_and_no_other() {
     }
 }
 
-/// A record that gets another value is never without one.
+/// A record that moves to another value always has one of the two.
 struct CutUpdates;
 
 impl Check for CutUpdates {
     fn run<S: Placement + 'static>(&self) -> Outcome {
-        // With a write buffer, changes are applied in the order of keys, whichever of them came
-        // first.
+        // With a write buffer, changes are applied in the order of keys, not of the calls.
         for (write_buffer, from, to) in [(0, 1, 2), (0, 2, 1), (1, 1, 2), (1, 2, 1)] {
             let halves = cut_updates::<S>(write_buffer, from, to)
                 .map_err(|what| format!("{write_buffer} pages, {from} to {to}: {what}"))?;
-            // One write of a leaf makes both durable if both wait.
+            // One write of a leaf makes both durable if both are pending.
             if halves == 0 && write_buffer == 0 {
                 return Err("no cut fell between the halves".into());
             }
@@ -115,8 +115,9 @@ impl Check for CutUpdates {
     }
 }
 
-/// Moves a record from one value to the other, cut anywhere; answers how often it was left with
-/// both.
+/// Moves a record from one value to the other, cut anywhere.
+///
+/// Returns how often it was left with both.
 fn cut_updates<S: Placement>(write_buffer: usize, from: u8, to: u8) -> Result<u32, String> {
     let mut case = Case::new(SMALL).suited::<S>();
     case.options = Options { write_buffer, ..Options::new(VALUE + RECORD, 0) };

@@ -1,6 +1,8 @@
-//! What `plan` promises holds on the simulator: RAM, height, and the most chip operations that one
-//! call can cost, on full chips, after cuts, with garbage collection at its worst; and steps of
-//! idle collection keep to their budget and spare the changes behind them.
+//! The bounds of `plan` hold on the simulator.
+//!
+//! They are RAM, height, and the most chip operations that one call can cost, on full chips, after
+//! cuts, with garbage collection at its worst. Steps of idle collection keep to their budget and
+//! spare the changes after them.
 
 use nandina::place::{Description, Placement};
 use nandina::{Cost, Index, Moves, OpenError, Plan, WriteError, plan};
@@ -27,7 +29,7 @@ fn planned<S: Placement>(case: &Case, records: u32) -> Result<Plan, String> {
         .map_err(text)
 }
 
-/// The plan for the tree that an index really is: of its height and inner nodes at least.
+/// The plan for the actual tree of an index: of at least its height and inner nodes.
 fn plan_for<S: Placement>(case: &Case, index: &Index<'_, &mut Chip, S>) -> Result<Plan, String> {
     let statistics = index.statistics();
     let mut records = 1;
@@ -174,7 +176,8 @@ impl Check for RamAndHeight {
                         return Err(format!("{number} records are higher than planned: {plan:?}"));
                     }
                     height = height.max(index.statistics().height);
-                    // With as many inner nodes as planned, as many pages may be valid.
+                    // With no more inner nodes than planned, the limit of valid pages is the
+                    // planned one.
                     let found = index.statistics();
                     if found.height == plan.height && found.limit_pages < plan.limit_pages {
                         return Err(format!("more pages were planned: {plan:?}, {found:?}"));
@@ -185,7 +188,7 @@ impl Check for RamAndHeight {
         }
         let mut tiny = Case::new(TINY).suited::<S>();
         tiny.profile.geometry.blocks = 2;
-        // Where nothing is collected, nothing is kept free for it.
+        // A system that collects no blocks keeps none free for it.
         let formats = with_index::<S, _>(&tiny, |_| Ok(())).is_ok();
         match plan::<S>(&tiny.profile.geometry, &tiny.profile.capabilities, &tiny.options, 1) {
             Err(OpenError::ChipTooSmall { .. }) if !formats => Ok(()),
@@ -200,7 +203,7 @@ fn ram_and_height_are_as_planned() {
     for_every_system(&RamAndHeight);
 }
 
-/// The costliest insert of a long run, with idle steps behind each insert or without.
+/// The costliest insert of a long run, with an idle step after each insert or without.
 struct IdleStepsSpare;
 
 impl IdleStepsSpare {
@@ -248,7 +251,7 @@ fn idle_steps_spare_later_changes_the_garbage_collection() {
     for_every_system(&IdleStepsSpare);
 }
 
-/// Idle steps take no more chip operations than they may and say just how many they took.
+/// Idle steps stay within their budget and return exactly how many operations they took.
 struct IdleSteps;
 
 impl Check for IdleSteps {

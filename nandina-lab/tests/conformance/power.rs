@@ -1,5 +1,7 @@
-//! Power cuts: at every chip operation of a small run, before it, inside it and after it; and cuts
-//! without end. What was acknowledged survives; what was not is there wholly or not at all.
+//! Power cuts: at every chip operation of a small run, and without end.
+//!
+//! Cuts come before, inside and after the operation. Acknowledged changes survive; another is there
+//! wholly or not at all.
 
 use nandina::flash::{Geometry, Profile};
 use nandina::place::{Description, Placement, SYSTEMS};
@@ -24,8 +26,9 @@ fn apply(model: &mut Model, step: Step) {
     }
 }
 
-/// Does `steps` until power goes. Answers the model, and what the cut operation would have made of
-/// it.
+/// Makes `steps` until power fails.
+///
+/// Returns the model, and the model after the operation that was cut.
 fn run_until_cut<S: Placement>(
     index: &mut Index<'_, &mut Chip, S>,
     model: &mut Model,
@@ -51,7 +54,7 @@ fn run_until_cut<S: Placement>(
     Ok(None)
 }
 
-/// Opens the chip and holds it against the two states that may be; answers the one that is.
+/// Opens the chip and compares it with the two permitted states; returns the one found.
 fn recover<S: Placement>(
     case: &Case,
     chip: &mut Chip,
@@ -76,12 +79,12 @@ fn mounting<S: Placement>(case: &Case, chip: &Chip) -> Result<u64, String> {
     Ok(probe.counters().operations() - chip.counters().operations())
 }
 
-/// Tortures every system and demands that none loses anything and that enough was done.
+/// Tortures every system; none may lose a record, and enough must have been done.
 fn survive(torture: Torture, shares: Shares, cuts_least: u64, refreshed_least: u64) {
     survive_if(|_| true, torture, shares, cuts_least, refreshed_least);
 }
 
-/// The same for the systems that are `concerned`.
+/// Does the same for the systems that are `concerned`.
 fn survive_if(
     concerned: fn(&Description) -> bool,
     torture: Torture,
@@ -93,7 +96,7 @@ fn survive_if(
     for system in SYSTEMS.iter().filter(|system| concerned(system)) {
         let report = torture_shares(system.key, torture, shares, &|_| {}).unwrap();
         assert_eq!(report.violations, [], "{}", system.key);
-        // What is replaced in place takes the fewest chip operations, and nothing is collected.
+        // Replacing in place takes the fewest chip operations, and no block is collected.
         let cuts_least = if system.in_place { cuts_least / 3 } else { cuts_least };
         assert!(report.cuts >= cuts_least, "only {} cuts", report.cuts);
         // No device on which nodes are replaced in place has an ECC.
@@ -138,8 +141,9 @@ fn swarms_of_faults_lose_nothing_and_a_healed_chip_goes_on() {
     survive(torture, Shares::one_in(6, 1), 5_000, 1);
 }
 
-/// Each session is cut after a few operations, thousands of times in a row: the reserve must not
-/// run out, and what is acknowledged in between must add up.
+/// Each session is cut after a few operations, thousands of times in a row.
+///
+/// The reserve must not run out, and the changes acknowledged in between must add up.
 struct CutsWithoutEnd {
     case: Case,
     records: u32,
@@ -195,9 +199,10 @@ fn cuts_without_end_never_use_up_the_reserve() {
     }
 }
 
-/// What swarms found in checkpoints: one that a mount could not use looked right again once its
-/// last block was erased anew and cut; and an anchor of before named, by chance, the block of a
-/// newer checkpoint.
+/// Two faults that swarms found in checkpoints.
+///
+/// A checkpoint that a mount could not use looked valid again once its last block was erased again
+/// and cut. And an old anchor named, by chance, the block of a newer checkpoint.
 #[test]
 fn a_checkpoint_that_a_mount_did_not_use_never_comes_back() {
     for case in ["swarm/mu/seed 34", "swarm/mu/seed 1718"] {

@@ -1,6 +1,7 @@
-//! Promises of single calls that were broken: what the write buffer took is applied, replacing
-//! needs no page, a lookup reads no more pages than the tree is high, and what `format` refuses
-//! `plan` refuses.
+//! Promises of single calls that were broken once.
+//!
+//! Changes that the write buffer accepted are applied, replacing needs no page, a lookup reads no
+//! more pages than the tree is high, and `plan` refuses what `format` refuses.
 
 use nandina::place::Placement;
 use nandina::{Index, OpenError, Options, WriteError, plan, ram_needed};
@@ -17,7 +18,7 @@ fn long_key(number: u32, key_bytes: usize) -> Vec<u8> {
     bytes
 }
 
-/// A chip of so many pages for records of these sizes.
+/// A chip with this many pages for records of these sizes.
 fn case<S: Placement>(
     (page_bytes, pages_per_block, blocks): (u32, u32, u32),
     (key_bytes, value_bytes): (usize, usize),
@@ -31,8 +32,9 @@ fn case<S: Placement>(
     case.suited::<S>()
 }
 
-/// Fills an index with a write buffer, again and again after some of it was removed: only a new
-/// record may be refused.
+/// Fills an index with a write buffer, repeatedly, after removing some records.
+///
+/// Only a new record may be refused.
 struct TakenIsApplied;
 
 impl TakenIsApplied {
@@ -102,7 +104,9 @@ fn what_the_write_buffer_took_is_applied_and_replacing_is_not_refused() {
     for_every_system(&TakenIsApplied);
 }
 
-/// A high tree and few page buffers: the key before which a node ends is in one that was displaced.
+/// A high tree and few page buffers.
+///
+/// The bound key of a node lies in a parent that was evicted from its buffer.
 struct LookupsOfHighTrees;
 
 impl Check for LookupsOfHighTrees {
@@ -130,7 +134,7 @@ impl Check for LookupsOfHighTrees {
                 }
             }
             let height = index.statistics().height;
-            // Where a page holds a whole path, such records have no room in it.
+            // Where a page holds a whole path, it has no room for such records.
             if height >= 6 || (S::DESCRIPTION.writes_paths && S::path_pages(9) == 1) {
                 Ok(())
             } else {
@@ -178,7 +182,7 @@ impl Check for TooSmall {
                 }
             }
         }
-        // In place, the smallest of these is large enough.
+        // For a system that replaces in place, the smallest of these is large enough.
         if refused > 0 || S::DESCRIPTION.in_place { Ok(()) } else { Err("none too small".into()) }
     }
 }

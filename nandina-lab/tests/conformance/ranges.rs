@@ -8,7 +8,7 @@ use crate::harness::*;
 
 struct EveryRange;
 
-/// Records stand at even numbers from 100 up, so that odd numbers fall between them.
+/// Records have even numbers from 100 up, so that odd numbers fall between them.
 const RECORDS: u32 = 150;
 
 impl Check for EveryRange {

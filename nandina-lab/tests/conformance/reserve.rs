@@ -1,6 +1,7 @@
-//! The reserve for cuts is not for bad blocks: as long as no more blocks are bad than may become
-//! so, those that fail in the middle of a collection leave room for it, however much the cuts
-//! before have taken.
+//! The reserve for cuts is not used for bad blocks.
+//!
+//! As long as no more blocks are bad than the chip permits, blocks that fail in the middle of a
+//! collection leave room for it, however much of the reserve earlier cuts have taken.
 
 use nandina::flash::profile::DATAFLASH_264;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
@@ -13,18 +14,18 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::harness::*;
 
-/// What fails.
+/// The operation that fails.
 #[derive(Clone, Copy, Debug)]
 enum Failure {
     /// An erase, and the chip says so.
     Erase,
-    /// An erase that does nothing and says that it did.
+    /// An erase that silently does nothing.
     SilentErase,
     /// A program, and the chip says so.
     Program,
 }
 
-/// A chip of which some operations of a kind fail, one after another.
+/// A chip on which some operations of a kind fail, one after another.
 struct Failing {
     chip: Chip,
     failure: Failure,
@@ -59,7 +60,7 @@ impl Flash for Failing {
             return Err(ChipError::ProgramFailed(page));
         }
         match self.chip.program(page, main, spare) {
-            // What was not erased takes no program: the page does not hold what it should.
+            // A page that was not erased cannot be programmed: it does not hold what it should.
             Err(ChipError::Rule { .. }) if matches!(self.failure, Failure::SilentErase) => Ok(()),
             programmed => programmed,
         }
@@ -88,7 +89,7 @@ const SESSIONS: u32 = 400;
 /// Cuts touch the reserve of a full chip, then blocks fail in the next change.
 struct FailsAfterCuts {
     moves: Moves,
-    /// Blocks that fail in one change: all that still may.
+    /// Blocks that fail in one change: all that are still permitted to.
     blocks: u32,
 }
 
@@ -100,7 +101,7 @@ impl FailsAfterCuts {
         case
     }
 
-    /// Fills the chip with as many records as it takes, and answers how many these are.
+    /// Fills the chip with as many records as it takes. Returns their number.
     fn fill<S: Placement>(&self, chip: &mut Chip) -> Result<u32, String> {
         let case = self.case();
         let mut ram = case.ram::<S>();
@@ -115,7 +116,9 @@ impl FailsAfterCuts {
         Err("the chip is never full".into())
     }
 
-    /// Cuts power soon in a session of changes, and answers the room and the chip that it leaves.
+    /// Cuts power soon in a session of changes.
+    ///
+    /// Returns the room and the chip that it leaves.
     fn cut<S: Placement>(
         &self,
         chip: &Chip,
@@ -126,7 +129,7 @@ impl FailsAfterCuts {
         let case = self.case();
         let mut ram = case.ram::<S>();
         let mut chip = chip.clone();
-        // What the mount takes is measured on a copy: it writes.
+        // The cost of the mount is measured on a copy, since it writes.
         let mut copy = chip.clone();
         let start = copy.counters().operations();
         drop(Index::<_, S>::open(&mut copy, &case.options, &mut ram).map_err(text)?);
@@ -148,7 +151,7 @@ impl FailsAfterCuts {
         Ok((free_pages, chip))
     }
 
-    /// Replaces a record while blocks fail. Answers whether all of them did.
+    /// Replaces a record while blocks fail. Returns whether all of them did.
     fn change<S: Placement>(
         &self,
         chip: &Chip,

@@ -1,6 +1,7 @@
-//! The newest roots rot before the next mount. The state before them opens, but the medium has
-//! moved on meanwhile: what cannot be had any more is an error, never "absent", and the mount tells
-//! of the damage.
+//! The newest roots rot before the next mount.
+//!
+//! The previous state opens, but the medium has changed since: a record that can no longer be read
+//! is an error, never "absent", and the mount reports the damage.
 
 use nandina::flash::{Flash, PageNumber};
 use nandina::node::PageLayout;
@@ -66,8 +67,8 @@ impl Check for Rot {
                 Err(OpenError::Corrupt { .. }) => continue,
                 Err(error) => return Err(format!("{lost} roots lost: {error:?}")),
             };
-            // A cut damages one page of a block at most; a block of which nothing can be read tells
-            // nothing.
+            // A cut damages one page of a block at most; an entirely unreadable block is no
+            // evidence.
             let last = block_of(&pages[lost]);
             let behind = pages[..lost].iter().filter(|page| block_of(page) == last).count();
             let told = index.statistics().unexplained_pages;
@@ -81,7 +82,7 @@ impl Check for Rot {
                     }
                     Err(ReadError::Corrupt { .. }) => stale += 1,
                     // Where the root does not commit every change, pages newer than it are as good
-                    // as older ones, and what they lost is told at best, not seen.
+                    // as older ones, and their losses are at best reported, not seen.
                     Ok(_) if !S::DESCRIPTION.writes_paths && (told > 0 || behind <= 1) => {
                         stale += 1;
                     }

@@ -1,6 +1,7 @@
-//! Validity by search: with a count for each block instead of a bit for each page the index is the
-//! same, at every cut and on a full chip, takes less RAM and more reads, and no change costs more
-//! than planned.
+//! Validity by search: a count for each block instead of a bit for each page.
+//!
+//! The index is the same, at every cut and on a full chip, takes less RAM and more reads, and no
+//! change costs more than planned.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +47,7 @@ fn pages_that_are_searched_for_are_found_after_any_cut() {
 
 struct FullChip;
 
-/// Fills the chip and changes what is in it; answers chip operations and bytes of RAM.
+/// Fills the chip and changes its records. Returns chip operations and bytes of RAM.
 fn churn<S: Placement>(case: &Case) -> Result<(u64, u64, usize), String> {
     let Profile { geometry, capabilities, .. } = case.suited::<S>().profile;
     let ram_bytes = case.ram::<S>().len();
@@ -148,7 +149,7 @@ fn what_needs_marks_of_pages_is_refused_without_them() {
     for_every_system(&Refused);
 }
 
-/// Garbage that is read with errors is not read again for ever (found by this swarm).
+/// Garbage that is read with errors is not read again for ever (a swarm found this).
 #[test]
 fn weak_garbage_among_pages_that_are_searched_for_is_let_go() {
     use nandina_lab::torture::{CutRun, Mode, Torture, torture};

@@ -1,5 +1,7 @@
-//! Torn twins that the next mounts see otherwise: a page that is replaced in place, whose reads the
-//! test decides.
+//! Torn shadow pages that later mounts read differently: the test decides their reads.
+//!
+//! A *session page* is the page in which a mount of `btree` records which page versions do not
+//! count.
 
 use std::cell::Cell;
 
@@ -10,7 +12,7 @@ use nandina::{Index, Options, key, plan, ram_needed};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError};
 
-/// What the reads of torn pages find.
+/// The result of reads of torn pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Shown {
     Old,
@@ -19,8 +21,7 @@ enum Shown {
     Both,
 }
 
-/// A chip that tears a rewrite and loses power there, if told to; and shows torn pages as it is
-/// told.
+/// A chip that can tear a rewrite and lose power there, and shows torn pages as set.
 struct Torn {
     chip: Chip,
     /// Rewrites until one is torn.
@@ -89,7 +90,7 @@ fn ram() -> Vec<u8> {
     vec![0; ram_needed::<BTree>(&SD.with_blocks(2).geometry, &OPTIONS)]
 }
 
-/// A card with keys from 0 on, of value 0.
+/// Makes a card with keys from 0 on, of value 0.
 fn filled(keys: u32) -> Torn {
     let mut card = Torn::new();
     let mut ram = ram();
@@ -108,7 +109,7 @@ fn value(index: &mut Card<'_, '_>, number: u32) -> Option<u8> {
     index.get(&key::from_u32(number)).unwrap().map(|value| value[0])
 }
 
-/// Opens the index, whose torn pages are shown like this, and does something with it.
+/// Opens the index with its torn pages `shown` this way, and runs `job` on it.
 fn opened<T>(card: &mut Torn, shown: Shown, job: impl FnOnce(&mut Card<'_, '_>) -> T) -> T {
     card.shown = shown;
     let mut ram = ram();
@@ -120,7 +121,7 @@ fn opened<T>(card: &mut Torn, shown: Shown, job: impl FnOnce(&mut Card<'_, '_>) 
     done
 }
 
-/// Puts `value` for `number`, which is cut in the write after `left` others.
+/// Writes `value` for `number`, cut in the write after `left` others.
 fn tear(card: &mut Torn, number: u32, value: u8, left: u32) {
     card.shown = Shown::Old;
     let mut ram = ram();
@@ -186,7 +187,7 @@ fn a_torn_twin_does_not_come_back_after_more_sessions_than_a_page_lists() {
             put(index, 39, session + 1).unwrap();
         });
     }
-    // Each node was written anew once, and the session page.
+    // Each node was written again once, and the mount's session page.
     assert!(most > 5, "{most}");
     assert_eq!(card.torn.len(), 0);
 }
@@ -194,7 +195,7 @@ fn a_torn_twin_does_not_come_back_after_more_sessions_than_a_page_lists() {
 #[test]
 fn a_free_twin_that_was_torn_does_not_come_back_when_it_is_taken() {
     let mut card = filled(40);
-    // A division writes the upper half to a free logical page: that is torn.
+    // A split writes the upper half to a free logical page: that write is torn.
     let mut number = 40;
     loop {
         let before = opened(&mut card, Shown::Old, |index| index.statistics().valid_pages);
@@ -230,7 +231,7 @@ fn a_torn_session_page_does_not_hide_what_was_written_since() {
     for left in 0..3 {
         let mut card = filled(40);
         tear(&mut card, 7, 1, 0);
-        // The next mount is cut: in the page that it writes anew, in the session page, or not at
+        // The next mount is cut: in the page that it writes again, in its session page, or not at
         // all.
         card.shown = Shown::Both;
         card.left.set(Some(left));
@@ -276,6 +277,6 @@ fn a_mount_after_which_nothing_was_changed_writes_nothing() {
     }
     assert_eq!(card.rewrites, rewrites);
     opened(&mut card, Shown::Old, |index| put(index, 7, 1).unwrap());
-    // The session page, and the leaf.
+    // The mount's session page, and the leaf.
     assert_eq!(card.rewrites, rewrites + 2);
 }

@@ -1,6 +1,7 @@
-//! What a mount makes of torn pages is made good for ever: a page that it left out does not come
-//! back, a mount that was given up half way is no mount, and where room is short the torn page
-//! comes first.
+//! A mount's decision about torn pages is final.
+//!
+//! A page that it left out does not come back; a mount that was given up half way does not count;
+//! and where room is short the torn page is settled first.
 
 use std::cell::Cell;
 
@@ -63,7 +64,7 @@ fn a_torn_page_that_a_mount_left_out_is_left_out_by_all_later_ones() {
     for_every_system(&LeftOut);
 }
 
-/// A chip whose device gives up one read, tears one append, and erases only so many blocks.
+/// A chip whose device gives up one read, tears one append, and limits its erases.
 struct Flaky {
     chip: Chip,
     /// Programs until the device gives one up.
@@ -72,7 +73,7 @@ struct Flaky {
     reads: Cell<Option<u32>>,
     /// Appends until one is torn, and power lost.
     appends: Cell<Option<u32>>,
-    /// The page with the torn append, as it was before: half of the reads find that.
+    /// The page with the torn append, with its content before: half of the reads find that.
     torn: Option<(PageNumber, Vec<u8>)>,
     /// Erases until all others fail.
     erases: Cell<Option<u32>>,
@@ -95,7 +96,7 @@ impl Flaky {
     }
 }
 
-/// Whether it is the turn of what is counted down.
+/// Counts down; returns whether zero is reached.
 fn strikes(left: &Cell<Option<u32>>) -> bool {
     let is_due = left.get() == Some(0);
     left.set(if is_due { None } else { left.get().map(|left| left - 1) });
@@ -160,7 +161,7 @@ impl Flash for Flaky {
 struct GivenUp;
 
 impl Check for GivenUp {
-    /// Replaced in place, what is torn is settled before the first change.
+    /// Systems that replace in place settle torn pages before the first change.
     fn concerns(&self, system: &Description) -> bool {
         !system.in_place
     }

@@ -1,5 +1,6 @@
-//! A canary for unstable pages: a device on which an index trusts the last page of before. The
-//! torture must catch it.
+//! A canary for unstable pages: on this device an index trusts the previous last page.
+//!
+//! The torture must detect it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,12 +11,13 @@ use nandina_lab::hand_on;
 use nandina_lab::torture::{CutRun, Device, Hardships, Mode, cut_everywhere};
 use nandina_sim::{Chip, ChipError};
 
-/// Keeps in RAM what is programmed while the index is opened: an index on it trusts the last page
-/// of before, whatever it does about it.
+/// Keeps in RAM what is programmed while the index is opened.
+///
+/// So an index on it relies on the last page written before, whatever it does to settle it.
 struct Trusting {
     chip: Chip,
     opens: AtomicBool,
-    /// Main data and spare area of the pages that stand in RAM only.
+    /// Main data and spare area of the pages that are only in RAM.
     kept: BTreeMap<u32, (Vec<u8>, Vec<u8>)>,
 }
 
@@ -24,7 +26,7 @@ impl Trusting {
         Self { chip, opens: AtomicBool::new(false), kept: BTreeMap::new() }
     }
 
-    /// Keeps the page if an index is opened, and whether it does.
+    /// Keeps the page if an index is being opened. Returns whether it does.
     fn keeps(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> bool {
         let opens = self.opens.load(Ordering::Relaxed);
         if opens {

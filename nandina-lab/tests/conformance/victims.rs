@@ -1,5 +1,6 @@
-//! However the block to collect is chosen, the index is the same: nothing is lost at a cut, a full
-//! chip goes on, and no change costs more than planned.
+//! The index is the same however the block to collect is chosen.
+//!
+//! A cut loses no record, a full chip continues, and no change costs more than planned.
 
 use nandina::flash::{Geometry, Profile};
 use nandina::place::{Description, Placement};
@@ -10,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::harness::*;
 
-/// How to choose, and bytes of the spare area: with room for a hint, and without.
+/// Choices, and bytes of the spare area: with room for a hint, and without.
 const CHOICES: [(Victims, u32); 5] = [
     (Victims::Fewest, 64),
     (Victims::CostBenefit, 64),
@@ -19,7 +20,7 @@ const CHOICES: [(Victims, u32); 5] = [
     (Victims::Tracked(64), 0),
 ];
 
-/// The choices that `S` has: only systems that write paths keep count of blocks.
+/// The choices of `S`: only systems that write paths keep count of blocks.
 fn choices<S: Placement>() -> impl Iterator<Item = (Victims, u32)> {
     let paths = S::DESCRIPTION.writes_paths;
     CHOICES.into_iter().filter(move |(choice, _)| paths || !matches!(choice, Victims::Tracked(_)))
@@ -61,7 +62,7 @@ pub fn cut_anywhere<S: Placement>(case: &Case) -> Outcome {
     let share = Share::one_in(3);
     for session in 0..share.length(60) {
         let mut cut = None;
-        // Into the mount, or behind it.
+        // Cut in the mount, or after it.
         let behind = if session % 4 == 0 { 0 } else { mounting };
         let operation = behind + random.random_range(100..2500);
         chip.cut_at(operation, Cut::ALL[session as usize % Cut::ALL.len()]);
@@ -156,7 +157,7 @@ impl Check for FullChip {
             programs.push((victims, done));
         }
         println!("{}: {programs:?}", S::DESCRIPTION.key);
-        // The choices differ, and what looks pages up costs reads for it.
+        // The choices differ, and those that look pages up cost more reads.
         let (_, fewest) = programs[0];
         let differ = programs[1..].iter().all(|(_, done)| *done != fewest);
         let hinted = programs[2..].iter().all(|(_, done)| done.1 > fewest.1);

@@ -1,5 +1,6 @@
-//! Wear: under skewed updates no block is erased much more often than the others, and a chip that
-//! wears out does so without losing anything.
+//! Wear: under skewed updates no block is erased much more often than the others.
+//!
+//! A chip that wears out loses no record.
 
 use nandina::flash::{Geometry, Profile};
 use nandina::place::{Description, Placement};
@@ -82,9 +83,10 @@ fn without_erase_counts_two_hundred_device_fills_wear_blocks_evenly_too() {
     for_every_system(&DeviceFills(Wear::Circular));
 }
 
-/// Random updates on a chip with much room, each followed by an idle step. Blocks become free of
-/// themselves, so no change is ever short of room: only idle steps, or changes that look for it,
-/// put blocks into circulation whose data rests.
+/// Random updates on a chip with much room, each followed by an idle step.
+///
+/// Blocks become free by themselves, so no change is ever short of room: only idle steps, or
+/// changes that check for it, put blocks with resting data into circulation.
 struct RoomAndIdleSteps;
 
 impl Check for RoomAndIdleSteps {
@@ -129,7 +131,7 @@ fn updates_that_are_never_short_of_room_wear_blocks_evenly() {
     for_every_system(&RoomAndIdleSteps);
 }
 
-/// Blocks fail at their endurance, until the index refuses to go on.
+/// Blocks fail at their endurance, until the index refuses changes.
 struct EndOfLife(Wear);
 
 impl Check for EndOfLife {

@@ -1,5 +1,6 @@
-//! What the trial needs beside the model: a device that counts what is asked of it, a bad block,
-//! one line for each outcome. No system is known here.
+//! The trial's support: a counting device, a bad block, a line for each outcome.
+//!
+//! It knows no system.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -10,11 +11,11 @@ use nandina::flash::{
 };
 use nandina_mtd::{Mtd, MtdError};
 
-/// What was asked of a device, and how often it failed.
+/// Operations of a device, and how often they failed.
 #[derive(Default)]
 pub struct Counts {
     reads: u32,
-    /// Reads that told of flipped bits.
+    /// Reads that reported flipped bits.
     pub corrected: u32,
     programs: u32,
     erases: u32,
@@ -51,12 +52,12 @@ impl fmt::Display for Counts {
 pub struct Counted {
     /// The device.
     pub chip: Mtd,
-    /// What was asked of it.
+    /// Its counts.
     pub counts: Counts,
 }
 
 impl Counted {
-    /// Counts from nothing.
+    /// Starts counting from zero.
     pub fn new(chip: Mtd) -> Self {
         Self { chip, counts: Counts::default() }
     }
@@ -128,8 +129,9 @@ impl Flash for Counted {
     }
 }
 
-/// Marks the last block that is good and wholly erased: the kernel erases what it marks, so nothing
-/// of worth may be in it.
+/// Marks the last block that is good and wholly erased.
+///
+/// The kernel erases what it marks, so the block must hold no data.
 pub fn mark_an_erased_block(mtd: &mut Counted) -> Result<(), Box<dyn Error>> {
     let geometry = mtd.geometry();
     let mut main = vec![0; geometry.page_bytes as usize];
@@ -148,11 +150,11 @@ pub fn mark_an_erased_block(mtd: &mut Counted) -> Result<(), Box<dyn Error>> {
     Err("no block is erased: none can be marked".into())
 }
 
-/// What came of a trial that found nothing wrong.
+/// The outcome of a trial without a fault.
 pub enum Outcome {
-    /// It passed; what was seen.
+    /// It passed, with a summary.
     Passed(String),
-    /// The device lacks something that the system needs: what.
+    /// The device lacks what the system needs, with the reason.
     Skipped(String),
 }
 

@@ -1,5 +1,6 @@
-//! All of a chip but the bytes of its pages, as JSON: what a chip in a file needs to be the same
-//! chip again. Whatever is read is checked before a chip is made of it. No file is touched here.
+//! All of a chip but the bytes of its pages, as JSON.
+//!
+//! The description is validated before a chip is made of it. This file touches no file system.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use super::{ImageErrorKind, Labels};
 use crate::block::{Block, Damage};
 use crate::{Chip, Counters, FaultCounters, Faults, TimeSplit};
 
-/// Counts up to this can be added to for ever.
+/// The largest count that is accepted: below it, no counter can overflow later.
 const COUNT_MAX: u64 = 1 << 60;
 /// The same for the erase count of a block.
 const ERASES_MAX: u32 = 1 << 31;
@@ -42,28 +43,29 @@ struct BlockFields {
     next_in_order: u32,
     bad: bool,
     failing: bool,
-    /// Programs of each page since the erase, in runs of equal numbers; 255: it must be erased
-    /// first.
+    /// Programs of each page since the erase, in runs of equal numbers.
+    ///
+    /// 255: the page must be erased first.
     programs: Vec<Run<u8>>,
-    /// Whether each page stands in the file, in runs of equal answers.
+    /// Whether each page is stored in the file, in runs of equal values.
     written: Vec<Run<bool>>,
     damage: BTreeMap<u32, Damage>,
-    /// Left out where there is none: programs from before do not know it.
+    /// Left out if empty, because older programs do not know it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     unstable: BTreeMap<u32, UnstableFields>,
 }
 
-/// So many pages, and what holds for each of them.
+/// A run: a number of pages, and the value of each of them.
 type Run<T> = (u32, T);
 
-/// The pages of a block that stand in the file.
+/// A block, and which of its pages are stored in the file.
 type Written = (usize, Vec<bool>);
 
 fn runs<T: Copy + PartialEq>(values: &[T]) -> Vec<Run<T>> {
     values.chunk_by(PartialEq::eq).map(|run| (run.len() as u32, run[0])).collect()
 }
 
-/// The values of `runs`, if there are `pages` of them.
+/// The values of `runs`, or `None` if they do not cover exactly `pages` pages.
 fn expand<T: Copy>(runs: &[Run<T>], pages: u32) -> Option<Vec<T>> {
     let sum: u64 = runs.iter().map(|&(count, _)| u64::from(count)).sum();
     let values = || runs.iter().flat_map(|&(count, value)| (0..count).map(move |_| value));
@@ -99,7 +101,7 @@ impl Description {
         }
     }
 
-    /// The chip's sizes and counts, if there can be such a chip.
+    /// Returns the chip's sizes and counts, or an error if no such chip can exist.
     pub fn geometry(&self) -> Result<Geometry, ImageErrorKind> {
         match self.profile.fault() {
             Some(what) => Err(ImageErrorKind::Geometry(what)),
@@ -107,8 +109,9 @@ impl Description {
         }
     }
 
-    /// The chip without the bytes of its pages, and which pages have bytes. The geometry was found
-    /// good.
+    /// Returns the chip without the bytes of its pages, and which pages have bytes.
+    ///
+    /// The geometry must have been checked.
     pub fn into_chip(self) -> Result<(Chip, Labels, Vec<Written>), ImageErrorKind> {
         self.check_counts()?;
         let mut chip = Chip::with_seed(self.profile.into_profile(), self.seed);
@@ -179,8 +182,9 @@ impl Description {
 }
 
 impl BlockFields {
-    /// Puts the state into `block`, which is new. Answers which pages have bytes, or what cannot
-    /// be.
+    /// Writes the state into the new `block`.
+    ///
+    /// Returns which pages have bytes, or what is impossible.
     fn put_into(self, block: &mut Block, geometry: &Geometry) -> Result<Vec<bool>, String> {
         let pages = geometry.pages_per_block;
         if self.erase_count > ERASES_MAX {

@@ -1,5 +1,7 @@
-//! Why a chip could not be read from a file or written to one: which file, what is wrong with it,
-//! and what was expected. Nothing here reads or writes.
+//! Why a chip could not be read from a file or written to one.
+//!
+//! An error has the file, what is wrong with it, and what was expected. Nothing here reads or
+//! writes.
 
 use std::fmt;
 use std::io;
@@ -20,15 +22,15 @@ pub struct ImageError {
 pub enum ImageErrorKind {
     /// The operating system refuses.
     Io(io::Error),
-    /// An image is to be created where a file is already.
+    /// An image is to be created, but the file exists already.
     Exists,
-    /// There is no folder for the image.
+    /// The folder of the image does not exist.
     NoFolder(PathBuf),
     /// Another program has opened the image to change it.
     InUse,
-    /// The image was opened to be looked at, and is to be written.
+    /// The image was opened for reading only and cannot be written.
     LookedAt,
-    /// The file was removed, or another was put there, while the image was open.
+    /// The file was removed or replaced while the image was open.
     Replaced,
     /// The file does not begin as a chip image does.
     NotAnImage,
@@ -39,16 +41,16 @@ pub enum ImageErrorKind {
     },
     /// The file is not as long as its chip.
     Length {
-        /// Bytes that it must have; at least so many, if the chip cannot be read.
+        /// Bytes that it must have; a lower bound if the chip cannot be read.
         expected: u64,
         /// Bytes that it has.
         found: u64,
     },
     /// The checksum of the chip's description does not match.
     Checksum {
-        /// As it was computed.
+        /// The computed checksum.
         computed: u32,
-        /// As it stands in the file.
+        /// The checksum in the file.
         stored: u32,
     },
     /// The description has a right checksum, but it does not describe a chip.

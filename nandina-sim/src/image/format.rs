@@ -1,13 +1,13 @@
-//! The bytes of a chip image: a header, the chip's description as JSON, then each page at its
-//! place. Pages that were not written are neither read nor written, so a file system keeps them as
-//! holes.
+//! The bytes of a chip image: a header, the description as JSON, then each page.
+//!
+//! Pages that were not written are neither read nor written, so a file system keeps them as holes.
 //!
 //! ```text
 //!  0 magic "NdChip\r\n"
 //!  8 version u32
 //! 12 bytes of the description u32
 //! 16 CRC-32C of the description u32
-//! 20 the description; the first page stands at the next multiple of 4096
+//! 20 the description; the first page is at the next multiple of 4096
 //! ```
 
 use std::fs::File;
@@ -26,7 +26,7 @@ pub const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"NdChip\r\n";
 const HEADER_BYTES: usize = 20;
 
-/// Pages begin at a multiple of this: what file systems can leave out as a whole.
+/// Alignment of the first page in bytes: file systems leave out holes of this size.
 const ALIGN: u64 = 4096;
 
 /// The longest description that is read: a chip of a million worn blocks takes less.
@@ -125,12 +125,12 @@ struct Pages<'f> {
     file: &'f mut File,
     geometry: &'f Geometry,
     start: u64,
-    /// The page that the file stands before.
+    /// The page at the file's current position.
     position: Option<u64>,
 }
 
 impl Pages<'_> {
-    /// Goes to a page; whoever does so moves just its bytes then.
+    /// Seeks to a page. The caller then reads or writes exactly its bytes.
     fn seek(&mut self, block: usize, index: PageNumber) -> io::Result<()> {
         let page = block as u64 * u64::from(self.geometry.pages_per_block) + u64::from(index.0);
         if self.position != Some(page) {

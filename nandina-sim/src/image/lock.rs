@@ -1,7 +1,10 @@
-//! Who may change an image: one program at a time, from opening to closing. The lock stands on the
-//! file itself, so no other file is left behind, and the operating system drops it when a program
-//! dies. Programs that only look take none: a file is replaced as a whole, and who has opened the
-//! old one reads that.
+//! The lock of an image: only one program at a time may change it.
+//!
+//! It is held from opening to closing.
+//!
+//! The lock is on the file itself, so no other file is left behind, and the operating system drops
+//! it when a program dies. Programs that only read take no lock: a file is replaced as a whole, so
+//! a program that has opened the old one reads that one.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
@@ -18,11 +21,13 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock on the image at `path`, or refuses at once.
+    /// Takes the lock on the image at `path`.
+    ///
+    /// It fails at once if another program has the lock.
     pub fn take(path: &Path) -> Result<Self, ImageError> {
         let failed = |error| ImageErrorKind::Io(error).of(path);
         loop {
-            // Some file systems lock only what was opened to be written.
+            // Some file systems lock only files that are open for writing.
             let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
             match file.try_lock() {
                 Ok(()) => {}
@@ -31,15 +36,14 @@ impl Lock {
             }
             let handle = file.try_clone().and_then(Handle::from_file).map_err(failed)?;
             let lock = Self { file, handle };
-            // Whoever had the lock before may have put another file there since this one was
-            // opened.
+            // The previous owner of the lock may have replaced the file since this one was opened.
             if lock.is_of(path) {
                 return Ok(lock);
             }
         }
     }
 
-    /// Whether the locked file is the one that stands at `path`.
+    /// Whether the locked file is still the one at `path`.
     pub fn is_of(&self, path: &Path) -> bool {
         Handle::from_path(path).is_ok_and(|there| there == self.handle)
     }

@@ -1,7 +1,8 @@
-//! A chip in a file: looked at later, carried elsewhere, gone on with. A file is replaced as a
-//! whole or not at all, and no bytes of one make the reader panic or take more memory than the file
-//! is long and a little. What an index is never matters here. The bytes are described in
-//! docs/FORMAT.md.
+//! A chip in a file, to inspect it later, move it elsewhere or continue with it.
+//!
+//! A file is replaced as a whole or not at all. No content of a file makes the reader panic or take
+//! much more memory than the file is long. This module does not interpret an index. The bytes are
+//! described in docs/FORMAT.md.
 
 mod description;
 mod error;
@@ -23,15 +24,17 @@ use crate::Chip;
 use format::VERSION;
 use lock::Lock;
 
-/// What the owner of an image notes beside the chip: names and texts.
+/// Names and texts that the owner of an image keeps beside the chip.
 pub type Labels = BTreeMap<String, String>;
 
 impl Chip {
-    /// Writes the chip to `path`, whatever stood there. Erased pages take no room where the file
-    /// system knows holes. After a crash the file is the old one or the new one.
+    /// Writes the chip to `path`, replacing any file there.
     ///
-    /// A cut that is armed is not kept, and a chip comes out of its file with power on. An image
-    /// that is opened elsewhere is not replaced.
+    /// Erased pages take no room where the file system supports holes. After a crash the file is
+    /// the old one or the new one.
+    ///
+    /// A cut that is armed is not kept, and a loaded chip has power. An image that is open
+    /// elsewhere is not replaced.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), ImageError> {
         let path = path.as_ref();
         let stands = match Lock::take(path) {
@@ -46,7 +49,7 @@ impl Chip {
         replace(path, self, &Labels::new(), &stands)
     }
 
-    /// Reads a chip that was saved; the labels of an [`Image`] are passed over.
+    /// Reads a chip that was saved. The labels of an [`Image`] are ignored.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ImageError> {
         Ok(Image::look(path)?.chip)
     }
@@ -57,11 +60,12 @@ pub fn blocks_max(profile: &Profile) -> u32 {
     profile::blocks_max(profile.geometry.pages_per_block)
 }
 
-/// A chip and the file it lives in. It derefs to the chip; [`Image::close`] writes it. Dropped
-/// without that, the file stays as it was.
+/// A chip and its file. It derefs to the chip.
+///
+/// [`Image::close`] writes the file. If the image is dropped instead, the file stays unchanged.
 ///
 /// From opening to closing no other program can open the image to change it: it gets
-/// [`ImageErrorKind::InUse`]. Looking is always possible, and finds what was closed last.
+/// [`ImageErrorKind::InUse`]. Looking is always possible, and sees the state that was closed last.
 ///
 /// ```
 /// use nandina_sim::{Chip, Image, TINY};
@@ -76,19 +80,19 @@ pub fn blocks_max(profile: &Profile) -> u32 {
 /// ```
 #[derive(Debug)]
 pub struct Image {
-    /// What is noted beside the chip. It is written with it.
+    /// Labels beside the chip, written with it.
     pub labels: Labels,
     chip: Chip,
     path: PathBuf,
     stands: Stands,
 }
 
-/// What stands at the path of an image that will be written.
+/// The state of the path at which an image will be written.
 #[derive(Debug)]
 enum Stands {
-    /// Nothing, and nothing may until it is written.
+    /// No file, and there must be none until the image is written.
     Nothing,
-    /// Whatever stands there is replaced.
+    /// Any file there is replaced.
     Unknown,
     /// This file.
     Locked(Lock),
@@ -97,7 +101,9 @@ enum Stands {
 }
 
 impl Image {
-    /// A new image of `chip`. The file must not exist; it is made by [`Image::close`].
+    /// Makes a new image of `chip`.
+    ///
+    /// The file must not exist; [`Image::close`] writes it.
     pub fn create(path: impl AsRef<Path>, chip: Chip) -> Result<Self, ImageError> {
         let path = path.as_ref();
         if path.symlink_metadata().is_ok() {
@@ -108,7 +114,9 @@ impl Image {
         Ok(Self { labels: Labels::new(), chip, path, stands: Stands::Nothing })
     }
 
-    /// Opens the image at `path`, to change it: nobody else can until it is closed or dropped.
+    /// Opens the image at `path` for changing it.
+    ///
+    /// The image is locked until it is closed or dropped.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ImageError> {
         let path = path.as_ref();
         let mut lock = Lock::take(path)?;
@@ -116,8 +124,9 @@ impl Image {
         Ok(Self { labels, chip, path: path.to_path_buf(), stands: Stands::Locked(lock) })
     }
 
-    /// Opens the image at `path` to look at it, whoever else may have it open. It cannot be closed,
-    /// only dropped: [`Image::close`] refuses.
+    /// Opens the image at `path` for reading, even if another program has it open.
+    ///
+    /// It cannot be closed, only dropped: [`Image::close`] refuses.
     pub fn look(path: impl AsRef<Path>) -> Result<Self, ImageError> {
         let path = path.as_ref();
         let mut file = File::open(path).map_err(|error| ImageErrorKind::Io(error).of(path))?;
@@ -130,7 +139,9 @@ impl Image {
         &self.path
     }
 
-    /// Writes the chip and its labels. After a crash, or if this fails, the file is as it was.
+    /// Writes the chip and its labels.
+    ///
+    /// After a crash, or if this fails, the file is unchanged.
     pub fn close(self) -> Result<(), ImageError> {
         replace(&self.path, &self.chip, &self.labels, &self.stands)
     }
@@ -150,7 +161,7 @@ impl DerefMut for Image {
     }
 }
 
-/// The folder that a file at `path` stands in.
+/// The folder of the file at `path`.
 fn folder_of(path: &Path) -> Result<&Path, ImageErrorKind> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -162,7 +173,7 @@ fn folder_of(path: &Path) -> Result<&Path, ImageErrorKind> {
     }
 }
 
-/// Writes a temporary file beside `path` and renames it over what stands there.
+/// Writes a temporary file beside `path` and renames it over the file there.
 fn replace(path: &Path, chip: &Chip, labels: &Labels, stands: &Stands) -> Result<(), ImageError> {
     let failed = |error| ImageErrorKind::Io(error).of(path);
     if let Some(what) = profile::ProfileFields::from(chip.profile()).fault() {
@@ -172,15 +183,14 @@ fn replace(path: &Path, chip: &Chip, labels: &Labels, stands: &Stands) -> Result
         return Err(ImageErrorKind::LookedAt.of(path));
     }
     let is_new = matches!(stands, Stands::Nothing);
-    // A link to an image goes on being one.
+    // A link to an image stays a link.
     let target = if is_new { None } else { fs::canonicalize(path).ok() };
     let target = target.as_deref().unwrap_or(path);
     let folder = folder_of(target).map_err(|kind| kind.of(path))?;
     let mut temporary = temporary_in(folder, target).map_err(failed)?;
     format::write(temporary.as_file_mut(), chip, labels).map_err(failed)?;
     temporary.as_file().sync_all().map_err(failed)?;
-    // The lock keeps out whoever asks for it, but not whoever removes the file or puts another
-    // there.
+    // The lock keeps out programs that ask for it, but not one that removes or replaces the file.
     if matches!(stands, Stands::Locked(lock) if !lock.is_of(target)) {
         return Err(ImageErrorKind::Replaced.of(path));
     }
@@ -209,7 +219,7 @@ fn temporary_in(folder: &Path, target: &Path) -> std::io::Result<tempfile::Named
     };
     #[cfg(unix)]
     builder.permissions(new);
-    // The user's file is what cannot be made: the name of the temporary one would mislead.
+    // The error names the user's file: the name of the temporary one would mislead.
     let temporary =
         builder.tempfile_in(folder).map_err(|error| std::io::Error::from(error.kind()))?;
     if let Ok(old) = fs::metadata(target) {

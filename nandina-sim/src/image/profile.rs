@@ -1,6 +1,7 @@
-//! A datasheet in an image: its fields as JSON, and what makes one impossible. A chip whose sizes
-//! were changed, or that no list has, is described as well as one of the list; nothing here depends
-//! on a name.
+//! A datasheet in an image: its fields as JSON, and the checks on them.
+//!
+//! A chip with changed sizes, or one that is in no list, is described as fully as a listed one:
+//! nothing depends on its name.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -17,10 +18,10 @@ const PAGE_BYTES_MAX: u32 = 1 << 20;
 const BLOCK_BYTES_MAX: u64 = 256 << 20;
 /// The most pages of a chip.
 const PAGES_MAX: u64 = 1 << 24;
-/// The longest time of an operation's part: an hour.
+/// The longest time of one part of an operation: an hour.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
 
-/// The most blocks of so many pages each.
+/// The most blocks of a chip with `pages_per_block` pages in each.
 pub fn blocks_max(pages_per_block: u32) -> u32 {
     BLOCKS_MAX.min((PAGES_MAX / u64::from(pages_per_block.max(1))) as u32)
 }
@@ -109,7 +110,7 @@ impl From<&Profile> for ProfileFields {
 }
 
 impl ProfileFields {
-    /// What of the chip cannot be, if anything.
+    /// Returns what is impossible about the chip, or `None`.
     pub fn fault(&self) -> Option<String> {
         let Geometry { page_bytes, spare_bytes, pages_per_block, blocks } = self.geometry;
         let block_bytes =
@@ -147,7 +148,7 @@ impl ProfileFields {
         )
     }
 
-    /// The datasheet. There is no fault in it.
+    /// Returns the datasheet. The fields must have passed [`fault`](Self::fault).
     pub fn into_profile(self) -> Profile {
         Profile {
             key: kept(self.key),
@@ -162,8 +163,10 @@ impl ProfileFields {
     }
 }
 
-/// The same text for the life of the program. Texts of the listed profiles are there already; each
-/// other text is kept once, however many chips have it.
+/// Returns the same text with a static lifetime.
+///
+/// Texts of the listed profiles exist already; each other text is kept once, however many chips
+/// have it.
 fn kept(text: String) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let listed = PROFILES.iter().chain([&crate::TINY]);

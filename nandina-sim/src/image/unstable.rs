@@ -1,5 +1,4 @@
-//! An unstable page in an image: its two states, in hexadecimal digits. Nothing else of a chip is
-//! known here.
+//! An unstable page in an image: its two states, in hexadecimal digits.
 
 use nandina::flash::Geometry;
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,7 @@ use crate::unstable::Unstable;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnstableFields {
-    /// Main data and spare area, two digits a byte; nothing if all of it is ones.
+    /// Main data and spare area, two digits a byte; empty if all of it is ones.
     old: String,
     new: String,
     faint: bool,
@@ -24,7 +23,7 @@ impl From<&Unstable> for UnstableFields {
 }
 
 impl UnstableFields {
-    /// The page, if its states are as long as one of this chip.
+    /// Returns the page, or `None` if its states do not fit this chip's pages.
     pub fn into_unstable(self, geometry: &Geometry) -> Option<Unstable> {
         let length = geometry.page_bytes as usize + geometry.spare_bytes as usize;
         let (old, new) = (bytes(&self.old, length)?, bytes(&self.new, length)?);

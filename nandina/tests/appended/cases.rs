@@ -1,4 +1,4 @@
-//! Single cases: sizes, batches, removals, closed pages, divided nodes.
+//! Single cases: sizes, batches, removals, closed pages, split nodes.
 
 use nandina::node::appended::{
     Change, append_image, capacity, change, is_closed, make_whole, removal, unpack,
@@ -52,7 +52,7 @@ fn records_are_appended_one_by_one_and_in_batches_until_the_page_is_full() {
     put_numbers(&mut node, &shape, [(3, 1), (9, 1), (1, 1)]);
     assert_eq!(change(&node, &shape), Change::Append { records: 3 });
     page.put(&mut node, &shape);
-    // What stays the same is not told; what is replaced takes one more slot.
+    // An unchanged record is not appended; a replaced one takes one more slot.
     put_numbers(&mut node, &shape, [(9, 1)]);
     assert_eq!(change(&node, &shape), Change::Nothing);
     put_numbers(&mut node, &shape, [(9, 2), (9, 3)]);
@@ -64,7 +64,7 @@ fn records_are_appended_one_by_one_and_in_batches_until_the_page_is_full() {
     assert_eq!(change(&node, &shape), Change::Append { records: room - 5 });
     page.put(&mut node, &shape);
     assert!(is_closed(&node, &shape));
-    // One of the slots is of the old 9: a record more fits in a new page.
+    // One of the slots holds the old 9: one more record fits in a new page.
     put_numbers(&mut node, &shape, [(0, 7)]);
     assert_eq!(change(&node, &shape), Change::Whole);
     page.put(&mut node, &shape);
@@ -85,7 +85,7 @@ fn one_record_is_removed_in_place_unless_older_ones_would_come_back() {
     assert_eq!(remove(&mut node, 9), Change::Remove);
     page.put(&mut node, &shape);
     assert_eq!((page.removals, records(&node, &shape).len()), (1, 9));
-    // It comes again as a new record, and that can be removed in place too, before and after a
+    // The record returns as a new one, which can also be removed in place, before and after a
     // mount.
     put_numbers(&mut node, &shape, [(9, 2)]);
     assert_eq!(change(&node, &shape), Change::Append { records: 1 });
@@ -93,10 +93,10 @@ fn one_record_is_removed_in_place_unless_older_ones_would_come_back() {
     node = page.area.clone();
     unpack(&mut node, &shape).unwrap();
     assert_eq!(remove(&mut node.clone(), 9), Change::Remove);
-    // A record that was never told is just gone.
+    // A record that was never appended simply disappears.
     put_numbers(&mut node, &shape, [(70, 2)]);
     assert_eq!(remove(&mut node, 70), Change::Nothing);
-    // Not one that replaced another, told or not, before and after a mount.
+    // But not one that replaced another, appended or not, before and after a mount.
     put_numbers(&mut node, &shape, [(4, 2)]);
     assert_eq!(remove(&mut node.clone(), 4), Change::Whole);
     page.put(&mut node, &shape);
@@ -136,7 +136,7 @@ fn a_page_with_anything_behind_its_last_slot_is_closed() {
     assert!(closed(&|area| area[slot(3) - 1] = 1), "a tag without a record");
     assert!(closed(&|area| area.copy_within(slot(1)..slot(2), slot(3))), "a hole");
     assert!(closed(&|area| area[6] = 0xFB), "an empty slot that is removed");
-    // What is closed can still be removed from, and is else put as a whole.
+    // A closed page still permits removals; other changes write it as a whole.
     node = page.area.clone();
     node[slot(2)] = 0;
     unpack(&mut node, &shape).unwrap();

@@ -1,5 +1,7 @@
-//! Nodes whose records are appended to their page: whatever is put, replaced, removed, cut and read
-//! back, the node is what a map says, no bit of a page rises, and no bytes make it panic.
+//! Nodes whose records are appended to their page.
+//!
+//! After any upsert, removal, cut and read the node equals a map, no bit of a page rises, and no
+//! bytes make it panic.
 
 mod cases;
 mod page;
@@ -12,8 +14,9 @@ use page::{FORMS, Model, Page, Step, act, begin, key, payload, records, shape, s
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-/// The bits of `old` fall to those of `new`, some of them: all bytes up to one, all from one on, or
-/// any bits.
+/// Lets some bits of `old` fall to those of `new`.
+///
+/// These are all bytes up to one, all from one on, or any bits.
 fn mix(old: &mut [u8], new: &[u8], mut seed: u64) {
     let mut random = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -24,7 +27,7 @@ fn mix(old: &mut [u8], new: &[u8], mut seed: u64) {
         let mask = match kind {
             0 => 0xFF * u8::from(at < place),
             1 => 0xFF * u8::from(at >= place),
-            // All but a bit here and there.
+            // Nearly all bits.
             2 => (random() | random() | random() | random()) as u8,
             3 => (random() & random() & random()) as u8,
             _ => random() as u8,
@@ -33,8 +36,9 @@ fn mix(old: &mut [u8], new: &[u8], mut seed: u64) {
     }
 }
 
-/// Power goes while the page is told of what changed. What is then read is checked and becomes the
-/// model.
+/// Cuts power while changes are appended to the page.
+///
+/// What is then read is checked and becomes the model.
 fn tear(
     page: &mut Page,
     node: &mut Vec<u8>,
@@ -64,7 +68,7 @@ fn tear(
             let (at, byte) = removal(node, shape).unwrap();
             mix(&mut after[at..=at], &[byte], seed);
         }
-        // A new page is torn: the old one is as it was.
+        // A new page is torn: the old one is unchanged.
         Change::Nothing | Change::Whole => {}
     }
     prop_assert_eq!(sealed(&after, shape).unwrap(), sealed(&page.area, shape).unwrap());
@@ -76,7 +80,7 @@ fn tear(
     Ok(())
 }
 
-/// What is found in a page is what is found in the node that it becomes in RAM.
+/// A lookup in a page finds what a lookup in its node in RAM finds.
 fn found_as_in_ram(area: &[u8], shape: &Shape) -> Result<(), TestCaseError> {
     let mut unpacked = area.to_vec();
     unpack(&mut unpacked, shape).unwrap();
@@ -103,9 +107,10 @@ fn slot_at(shape: &Shape, slot: usize) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Through the page and back at any time, and with cuts at any time: the node is what the map
-    /// says. After a cut it is what the page was told before, and of what it was being told the
-    /// first records.
+    /// Round trips through the page, and cuts, at any time: the node equals the map.
+    ///
+    /// After a cut it has what was appended before, and of the batch that was cut the first
+    /// records.
     #[test]
     fn a_node_is_what_a_map_says(
         form in prop::sample::select(FORMS.to_vec()),
@@ -137,8 +142,9 @@ proptest! {
         }
     }
 
-    /// Any cut of any number of new records, and of a page as a whole: a first part of them, or no
-    /// node, and never a record that was not put.
+    /// Cuts of any batch of new records, and of a whole page.
+    ///
+    /// A first part of the records is found, or no node, and never a record that was not written.
     #[test]
     fn a_torn_page_is_no_node_or_has_the_first_records(
         form in prop::sample::select(FORMS.to_vec()),
@@ -162,8 +168,8 @@ proptest! {
         let sealed_whole = sealed(&torn, &shape) == sealed(&node, &shape);
         if unpack(&mut torn, &shape).is_ok() {
             let found = records(&torn, &shape);
-            // A count that is torn can only tell too many, and then slots are missing; valid bits
-            // do not fall.
+            // A torn count can only be too high, and then slots are missing; valid bits do not
+            // fall.
             prop_assert!(found == model && sealed_whole, "{:?} of {:?}", found, model);
         }
     }

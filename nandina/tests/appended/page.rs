@@ -1,5 +1,8 @@
-//! A page under a node in RAM, a map beside it, and the steps that a tree takes. No bit of the page
-//! rises unseen.
+//! A page under a node in RAM, a map beside it, and the steps of a tree.
+//!
+//! The page checks that none of its bits rises.
+//!
+//! The test sees every bit of the page that would rise.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +12,9 @@ use proptest::prelude::*;
 
 pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Areas and records that cover both sizes of a tag, whole and broken bytes of valid bits, and few
-/// slots.
+/// Areas and records that cover both sizes of a tag.
+///
+/// They also cover whole and broken bytes of valid bits, and few slots.
 pub const FORMS: [(usize, usize, usize); 7] =
     [(40, 2, 1), (64, 1, 0), (120, 4, 12), (216, 2, 4), (330, 8, 30), (472, 4, 4), (2200, 1, 2)];
 
@@ -38,7 +42,7 @@ pub fn records(node: &[u8], shape: &Shape) -> Model {
     all.into_iter().collect()
 }
 
-/// A page whose bits only fall until it is another page, and what was done to it.
+/// A page whose bits only fall until it is replaced, and the operations on it.
 pub struct Page {
     pub area: Vec<u8>,
     pub appends: u32,
@@ -54,7 +58,7 @@ impl Page {
         }
     }
 
-    /// Tells the page of a node in RAM what changed.
+    /// Writes the changes of a node in RAM to its page.
     pub fn put(&mut self, node: &mut [u8], shape: &Shape) {
         let mut image = [0; 4096];
         match change(node, shape) {
@@ -113,7 +117,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One change as the tree would make it.
+/// Makes one change as the tree would.
 pub fn act(node: &mut [u8], shape: &Shape, model: &mut Model, step: &Step) {
     let room = capacity(node.len(), shape);
     let mut node = NodeMut::parse(node, *shape).unwrap();

@@ -1,6 +1,8 @@
-//! Section 5.1: the paper's bounded bookkeeping for garbage collection, with hints in the spare
-//! area, beside the account of all blocks and beside a choice by cost and benefit. The work is
-//! Table 5's, without cache. The paper compares nothing here.
+//! Section 5.1: the paper's bounded bookkeeping for garbage collection.
+//!
+//! It uses hints in the spare area. The runs beside it use the table of all blocks, and a choice by
+//! cost and benefit. The work is Table 5's, without cache. The paper gives no figures to compare
+//! with.
 
 use nandina::{Moves, Victims};
 
@@ -11,7 +13,9 @@ use crate::reproduce::{Experiment, Row};
 use crate::run::{Setup, SystemCost, SystemRun};
 use crate::work::Work;
 
-/// Runs of both systems beside Table 5's own, which chooses the block with the fewest valid pages.
+/// Runs of both systems beside Table 5's own.
+///
+/// That one chooses the block with the fewest valid pages.
 pub const RUNS: u64 = OTHERS.len() as u64;
 
 const OTHERS: [(&str, Victims); 3] = [

@@ -1,5 +1,7 @@
-//! μ-Tree (Kang et al., EMSOFT 2007): Table 3, Figure 7, Tables 4 and 5, Figures 8 and 9, and what
-//! the paper does not show: the slowest operations, wear, and other chips.
+//! The experiments of the μ-Tree paper (Kang et al., EMSOFT 2007).
+//!
+//! These are Table 3, Figure 7, Tables 4 and 5, Figures 8 and 9; and what the paper does not show:
+//! the slowest operations, wear, and other chips.
 
 mod collection;
 mod model;
@@ -43,7 +45,7 @@ const CACHES: [Caches; 4] = [
 pub struct Scale {
     records: u32,
     operations: u32,
-    /// The chip of the microbenchmark has one block in so many.
+    /// The divisor of the blocks of the microbenchmark's chip.
     blocks_by: u32,
     quick: bool,
     words: &'static str,
@@ -53,8 +55,9 @@ impl Scale {
     /// As in the paper.
     pub const FULL: Self =
         Self { records: 1_000_000, operations: 10_000, blocks_by: 1, quick: false, words: "full" };
-    /// In seconds: a quarter of the records, a twentieth of the traces. The trees are as high as in
-    /// the paper, and the chip of the microbenchmark is as full.
+    /// Takes seconds: a quarter of the records, a twentieth of the traces.
+    ///
+    /// The trees are as high as in the paper, and the chip of the microbenchmark is as full.
     pub const QUICK: Self = Self {
         records: 250_000,
         operations: 5_000,
@@ -64,7 +67,7 @@ impl Scale {
     };
 }
 
-/// What there is to run.
+/// The experiments to run.
 pub struct Experiments {
     scale: Scale,
     seed: u64,
@@ -90,7 +93,8 @@ impl Experiments {
             + recovery::operations(self.scale.quick)
     }
 
-    /// Runs everything. `progress` is told of operations done.
+    /// Runs everything. `progress` is called with the number of operations done since its last
+    /// call.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Reproduction, LabError> {
         let mut experiments = vec![model::table_3(), model::figure_7()];
         experiments.push(traces::table_4(&self.workloads, self.scale.quick));
@@ -98,7 +102,7 @@ impl Experiments {
         experiments.push(recovery::experiment(self.scale.quick, progress)?);
         experiments.extend(traces::experiments(self.scale, &self.workloads, progress)?);
         if self.scale.quick {
-            // Smaller trees and traces than the paper's: only orders and trends say something.
+            // Trees and traces are smaller than the paper's: only orders and trends are meaningful.
             for row in experiments.iter_mut().flat_map(|experiment| &mut experiment.rows) {
                 (row.ratio, row.verdict) = (None, None);
             }
@@ -113,9 +117,10 @@ impl Experiments {
     }
 }
 
-/// The chips of the runs, as the paper's model takes them: no pages that share cells. The paper's
-/// has 64 MB, as has the SLC chip; of blocks as large as the TLC chip's, so few would leave no room
-/// for collection.
+/// The chips of the runs, without shared cells, as in the paper's model.
+///
+/// The paper's chip has 64 MB, and so has the SLC chip. A chip of 64 MB with blocks as large as the
+/// TLC chip's would have too few of them for collection.
 fn chips() -> [Profile; 3] {
     [MLC, SLC, TLC].map(Profile::without_pairing)
 }

@@ -1,4 +1,4 @@
-//! Table 3 and Figure 7: what the paper's model (section 4) says without any run.
+//! Table 3 and Figure 7: the paper's model (section 4), without a run.
 
 use nandina::flash::profile::MLC;
 
@@ -16,8 +16,9 @@ fn key(tree: Tree) -> &'static str {
     }
 }
 
-/// Table 3 for the heights of Table 5 and the latencies of Table 1. The paper's cells are formulas,
-/// so there is nothing to stand beside.
+/// Table 3 for the heights of Table 5 and the latencies of Table 1.
+///
+/// The paper's cells are formulas, so there are no figures to compare with.
 pub fn table_3() -> Experiment {
     let latencies = [MLC.page_read_ns(), MLC.page_program_ns()].map(|ns| ns as f64 / 1e6);
     let mut rows = Vec::new();

@@ -1,5 +1,7 @@
-//! Section 5.2: what a mount reads, by the size of the chip and by what was written since the last
-//! checkpoint. The paper describes checkpoints and gives no figures.
+//! Section 5.2: the reads of a mount.
+//!
+//! They depend on the size of the chip and on what was written since the last checkpoint. The paper
+//! describes checkpoints and gives no figures.
 
 use nandina::flash::profile::MLC;
 use nandina::place::{Placement, Visitor, visit};
@@ -11,7 +13,7 @@ use crate::LabError;
 use crate::reproduce::figure::{Content, Figure, Series};
 use crate::reproduce::{Experiment, Row};
 
-/// Bytes of a value: at most ten records in a page, so that a tree soon spans the chip.
+/// Bytes of a value: at most ten records fill a page, so a tree soon spans the chip.
 const VALUE_BYTES: usize = 400;
 
 /// Blocks opened from one checkpoint to the next.
@@ -39,9 +41,11 @@ fn records(blocks: u32) -> u64 {
     u64::from(blocks * FILLED)
 }
 
-/// What mounts of one index read.
+/// The reads of mounts of one index.
 struct Mounts {
-    /// Pages programmed since the last checkpoint or since the index was filled, and the reads.
+    /// Points of pages programmed and mount reads.
+    ///
+    /// The pages are those since the last checkpoint or since the index was filled.
     points: Vec<(f64, f64)>,
 }
 

@@ -1,6 +1,9 @@
-//! Table 5: one million random records of 4-byte key and 4-byte pointer on 64 MB of MLC NAND; then
-//! ten thousand retrievals, deletions and insertions each (section 6.1), with caches of four sizes.
-//! And the same on other chips.
+//! Table 5: one million random records on MLC NAND, with caches of four sizes.
+//!
+//! The chip has 64 MB.
+//!
+//! Records are 4-byte keys and 4-byte pointers. Then come ten thousand retrievals, deletions and
+//! insertions each (section 6.1). The same work also runs on other chips.
 
 use nandina::Moves;
 use nandina::flash::Profile;
@@ -15,8 +18,9 @@ use crate::work::{Operation, Phase, Work};
 /// Runs of both systems: caches, moves together, other chips.
 pub const RUNS: u64 = 4 + 1 + 2;
 
-/// For wandering, then μ-Tree: reads, programs and milliseconds of a retrieval, an insertion and a
-/// deletion.
+/// Cells for wandering, then μ-Tree.
+///
+/// Each has reads, programs and milliseconds of a retrieval, an insertion and a deletion.
 type Cells = [[[f64; 3]; 3]; 2];
 
 /// Table 5, by the size of the caches.
@@ -68,8 +72,10 @@ pub fn work(scale: Scale, seed: u64) -> Result<Work, LabError> {
     Ok(work)
 }
 
-/// The chip, as full as with all records: a scale that has a part of them has a part of the blocks,
-/// beyond those that an index keeps in reserve.
+/// The chip, as full as with all records.
+///
+/// A scale that has a part of the records has a part of the blocks, beyond those that an index
+/// keeps in reserve.
 fn chip(profile: Profile, scale: Scale) -> Profile {
     let blocks = profile.geometry.blocks;
     let reserve = profile.capabilities.bad_blocks_max(blocks) + 6;

@@ -11,7 +11,7 @@ use crate::reproduce::{Experiment, Row};
 use crate::run::{Refusal, SystemCost, SystemRun};
 use crate::workload::Workload;
 
-/// Runs of both systems for each workload, with and without caches, on so many chips.
+/// Runs of both systems for each workload and chip, with and without caches.
 pub const fn runs(scale: Scale) -> u64 {
     2 * chips_of(scale) as u64
 }
@@ -21,8 +21,9 @@ const fn chips_of(scale: Scale) -> usize {
     if scale.quick { 1 } else { 3 }
 }
 
-/// What μ-Tree saves of the wandering tree's time in Figure 8, in per cent (section 6.3): without
-/// cache, and with caches of one page each. In the order of Table 4.
+/// Figure 8: the share of the wandering tree's time that μ-Tree saves, in per cent.
+///
+/// From section 6.3: without cache, and with caches of one page each, in the order of Table 4.
 const SAVED: [[f64; 2]; 3] = [[18.0, 51.0], [28.0, 61.0], [20.0, 90.0]];
 
 /// A run of both systems.
@@ -43,14 +44,16 @@ impl Pair<'_> {
         100.0 * (1.0 - mu / wandering)
     }
 
-    /// By how much the wandering tree takes longer than μ-Tree, in per cent of μ-Tree's time.
+    /// The wandering tree's extra time, in per cent of μ-Tree's time.
     fn longer(&self) -> f64 {
         let [wandering, mu] = [0, 1].map(|system| self.costs[system].seconds.total());
         100.0 * (wandering / mu - 1.0)
     }
 }
 
-/// The counts of our workloads beside the paper's; those of a scaled-down run stand alone.
+/// The counts of our workloads beside the paper's.
+///
+/// Those of a scaled-down run stand alone.
 pub fn table_4(workloads: &[Workload], quick: bool) -> Experiment {
     let mut rows = Vec::new();
     for workload in workloads {

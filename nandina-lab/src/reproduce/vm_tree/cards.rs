@@ -8,12 +8,14 @@ use super::{Claims, board_32};
 use crate::reproduce::figure::{Content, Figure, Series};
 use crate::reproduce::{Experiment, Row};
 
-/// Sequential by random throughput of writes, in halves.
+/// Ratios of sequential to random write throughput, in halves.
 const RATIOS_HALF: [u64; 5] = [2, 3, 4, 6, 8];
 
 const SERIES: [Kind; 2] = [Kind::Random, Kind::Temperature];
 
-/// The SD card with random writes so many halves slower than sequential ones.
+/// The SD card with another ratio of random to sequential writes.
+///
+/// A random write takes `ratio_half / 2` times as long as a sequential one.
 fn card(ratio_half: u64) -> Profile {
     let [mut card, _] = board_32();
     card.timing.random_program_extra_ns = card.page_program_ns() * (ratio_half - 2) / 2;
@@ -24,14 +26,15 @@ fn pair(series: Kind, ratio_half: u64) -> [Case; 2] {
     ["btree", "vm"].map(|system| Case::new(system, card(ratio_half), series))
 }
 
-/// What the section needs.
+/// The cases of the section.
 pub fn cases() -> Vec<Case> {
     let of = |series| RATIOS_HALF.into_iter().flat_map(move |ratio| pair(series, ratio));
     SERIES.into_iter().flat_map(of).collect()
 }
 
-/// The time that a processor and a bus must add to each insertion until VMTree leads by no more
-/// than 5 %.
+/// The processor and bus time an insertion that would hide VMTree's lead.
+///
+/// With it VMTree leads by no more than 5 %.
 fn hidden_ms(vm_ms: f64, btree_ms: f64) -> f64 {
     ((btree_ms - 1.05 * vm_ms) / 0.05).max(0.0)
 }

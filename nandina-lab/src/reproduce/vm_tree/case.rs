@@ -1,5 +1,7 @@
-//! One run: a system on a chip with so much memory, and a series of records. Experiments name the
-//! cases that they need; each is run once, however many experiments name it, two at a time.
+//! One run: a system on a chip, with an amount of memory and a series of records.
+//!
+//! Experiments name the cases that they need; each is run once, however many experiments name it,
+//! two at a time.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,17 +14,17 @@ use super::series::{Kind, Series};
 use crate::LabError;
 use crate::run::{PhaseCost, Setup, SystemCost, SystemRun, run};
 
-/// What came of something that may not be possible here.
+/// The outcome of a run that may be impossible here.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome<T> {
     /// It ran.
     Ran(T),
-    /// It did not, and why.
+    /// It was not run, and why.
     Skipped(String),
 }
 
 impl<T> Outcome<T> {
-    /// A system that this build does not have.
+    /// The outcome for a system that this build does not have.
     pub fn not_there(system: &str) -> Self {
         Self::Skipped(format!("{system}: there is no such system yet"))
     }
@@ -43,7 +45,7 @@ impl Memory {
         Self { buffers: pages, cached: 0 }
     }
 
-    /// The paper's *M* as three page buffers, which is the least, and a read cache of the rest.
+    /// The paper's *M* as three page buffers, the least, and a read cache of the rest.
     pub const fn cached(pages: usize) -> Self {
         Self { buffers: 3, cached: pages - 3 }
     }
@@ -67,20 +69,21 @@ pub struct Case {
 }
 
 impl Case {
-    /// With three page buffers, no write buffer, and the table that the paper gives pages of this
-    /// size.
+    /// A case with three page buffers and no write buffer.
+    ///
+    /// The table has the size that the paper uses with pages of this size.
     pub const fn new(system: &'static str, chip: Profile, series: Kind) -> Self {
         let mapping_bytes = if chip.geometry.page_bytes >= 2048 { 2048 } else { 1024 };
         let memory = Memory::buffers(3);
         Self { system, chip, series, memory, write_buffer: 0, mapping_bytes }
     }
 
-    /// The same with so many pages of write buffer.
+    /// The same with `pages` pages of write buffer.
     pub const fn buffering(self, pages: usize) -> Self {
         Self { write_buffer: pages, ..self }
     }
 
-    /// The same with that memory.
+    /// The same with `memory`.
     pub const fn with(self, memory: Memory) -> Self {
         Self { memory, ..self }
     }
@@ -129,15 +132,15 @@ impl Case {
     }
 }
 
-/// What the cases cost.
+/// The costs of the cases.
 pub struct Costs(Vec<(Case, Outcome<SystemCost>)>);
 
-/// What the operations of a phase cost: the means.
+/// Mean costs of the operations of a phase.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Mean {
     /// Page reads.
     pub reads: f64,
-    /// Pages written, however: programs, overwrites among them, and pages replaced.
+    /// Pages written: programs, including overwrites, and pages replaced in place.
     pub writes: f64,
     /// Of these, overwrites of some bytes.
     pub overwrites: f64,
@@ -162,7 +165,7 @@ impl Mean {
         self.reads + self.writes
     }
 
-    /// Operations of the index in a second.
+    /// Operations of the index per second.
     pub fn a_second(&self) -> f64 {
         1000.0 / self.ms
     }
@@ -207,7 +210,7 @@ impl Costs {
         self.0.iter().find(|(done, _)| done == case).map(|(_, outcome)| outcome)
     }
 
-    /// What `case` cost, if it could be run.
+    /// The cost of `case`, if it could be run.
     pub fn cost(&self, case: &Case) -> Option<&SystemCost> {
         match self.outcome(case)? {
             Outcome::Ran(cost) => Some(cost),
@@ -221,7 +224,7 @@ impl Costs {
         cost.phases.iter().find(|known| known.phase == phase).map(Mean::of)
     }
 
-    /// Why those of `cases` that did not run did not, each reason once.
+    /// The reasons why some of `cases` did not run, each once.
     pub fn skipped(&self, cases: &[Case]) -> Vec<String> {
         let mut reasons: Vec<String> = Vec::new();
         for case in cases {

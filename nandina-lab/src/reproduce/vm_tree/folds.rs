@@ -1,6 +1,8 @@
-//! When parents are written for the mappings of their children: 100,000 records of 16 bytes in
-//! 20,000 pages of 512 bytes, three page buffers, a table of 1,024 bytes. The published C code,
-//! measured, writes 203,955 pages for that, 46 % of them parents.
+//! When mappings are flushed into their parents, measured for each policy.
+//!
+//! The run has 100,000 records of 16 bytes in 20,000 pages of 512 bytes, three page buffers, and a
+//! table of 1,024 bytes. The published C code, measured, writes 203,955 pages for that, 46 % of
+//! them parents.
 
 use nandina::flash::profile::SD;
 use nandina::flash::{Geometry, Profile};
@@ -22,7 +24,7 @@ const TABLE_BYTES: usize = 1_024;
 /// A metric: all writes.
 pub const ALL_WRITES: &str = "writes";
 
-/// The C code's.
+/// The C code's writes.
 const WRITES: f64 = 203_955.0;
 const PARENTS_PERCENT: f64 = 46.0;
 
@@ -40,8 +42,9 @@ pub fn operations(scale: Scale) -> u64 {
     2 * POLICIES.len() as u64 * u64::from(RECORDS / scale.by)
 }
 
-/// The SD card in blocks that make 20,000 pages, a tenth of it for a tenth of the records. How
-/// large the blocks are decides how much collection moves, and how many pages may be valid.
+/// The SD card with 20,000 pages; a tenth of them for a tenth of the records.
+///
+/// The size of its blocks decides how much collection moves, and how many pages may be valid.
 fn chip(scale: Scale) -> Profile {
     let blocks = PAGES / PAGES_PER_BLOCK / scale.by;
     Profile { geometry: Geometry { pages_per_block: PAGES_PER_BLOCK, blocks, ..SD.geometry }, ..SD }
@@ -61,7 +64,7 @@ fn steps(
     levels::run("vm", chip(scale), options, &work, records as usize / 10, progress)
 }
 
-/// The table.
+/// The table of this experiment.
 pub fn experiment(
     scale: Scale,
     seed: u64,

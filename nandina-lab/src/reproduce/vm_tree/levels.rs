@@ -1,6 +1,8 @@
-//! What is programmed, by the level of its nodes: a chip in between reads the headers of the pages
-//! that go past, so the index counts nothing for it. Every record is looked for at the end; a wrong
-//! index gives an error, no figure.
+//! Programmed pages by the level of their nodes.
+//!
+//! A wrapper of the chip reads the headers of the pages that pass, so the index itself counts
+//! nothing for it. Every record is looked up at the end; a wrong index gives an error instead of a
+//! figure.
 
 use std::cell::Cell;
 
@@ -16,7 +18,7 @@ use crate::hand_on;
 use crate::torture::Bus;
 use crate::work::Work;
 
-/// A chip, and how many pages of leaves and of inner nodes were written to it.
+/// A chip, and the numbers of leaf and inner pages that were written to it.
 struct Watched<'w> {
     chip: Chip,
     layout: PageLayout,
@@ -32,7 +34,7 @@ impl Watched<'_> {
     fn count(&mut self, main: &[u8], spare: &[u8]) {
         match self.layout.open(&[main, spare].concat()) {
             Ok(header) if header.lowest > 1 => add_one(self.parents),
-            // What is no page by itself, some bytes of a leaf, counts as one.
+            // Some bytes of a leaf, which are no page by themselves, count as one.
             _ => add_one(self.leaves),
         }
     }
@@ -65,7 +67,7 @@ impl Flash for Watched<'_> {
     }
 }
 
-/// What one step of the inserts cost, and how the index stands after it.
+/// The cost of one step of the inserts, and the state of the index after it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Step {
     /// Records in the index after the step.
@@ -80,9 +82,9 @@ pub struct Step {
     pub seconds: f64,
     /// Valid pages after it.
     pub valid_pages: u32,
-    /// Share of the places in the table of mappings that are taken after it, in per cent.
+    /// Share of the table of mappings in use after it, in per cent.
     pub table_percent: f64,
-    /// Valid pages that garbage collection has written anew since the first step.
+    /// Valid pages that garbage collection has moved since the first step.
     pub moved_pages: u64,
 }
 
@@ -112,8 +114,9 @@ impl Steps {
     }
 }
 
-/// Inserts the rows of `work` in steps of `step` rows into the system named `system`, then looks
-/// each up.
+/// Inserts the rows of `work` in steps of `step` rows, then looks each up.
+///
+/// `system` is the key of the system.
 pub fn run(
     system: &str,
     profile: Profile,

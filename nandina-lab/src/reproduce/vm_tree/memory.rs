@@ -1,9 +1,10 @@
-//! Section 5.3: more page buffers, three to ten, without and with a page of write buffer. Figure 10
-//! has the inserts, Figure 11 the queries, on the SD card.
+//! Section 5.3: three to ten page buffers, without and with a page of write buffer.
 //!
-//! The paper's *M* buffers are one LRU. Here they are as many page buffers, or three and a read
-//! cache, which is an LRU over what the three do not hold; both are measured, and the one with
-//! which inserts are faster is taken.
+//! Figure 10 has the inserts, Figure 11 the queries, on the SD card.
+//!
+//! The paper's *M* buffers form one LRU. Here they are that many page buffers, or three and a read
+//! cache, which is an LRU over the pages that the three do not hold. Both are measured, and the one
+//! with the faster inserts is used.
 
 use super::case::{Case, Costs, Mean, Memory};
 use super::series::Kind;
@@ -12,11 +13,11 @@ use crate::reproduce::figure::{Content, Figure, Series};
 use crate::reproduce::{Experiment, Row};
 
 const SYSTEMS: [&str; 2] = ["btree", "vm"];
-/// The last is not drawn: it is there to show what more clustering does.
+/// The last is not drawn: it shows the effect of more clustering.
 const SERIES: [Kind; 3] = [Kind::Random, Kind::Temperature, Kind::MinuteTemperature];
 const LOGS: [usize; 2] = [0, 1];
 
-/// The ways to have so many pages.
+/// The ways to divide `pages` pages.
 fn ways(pages: usize) -> Vec<Memory> {
     let mut ways = vec![Memory::buffers(pages)];
     ways.extend((pages > 3).then_some(Memory::cached(pages)));
@@ -28,7 +29,7 @@ fn at(system: &'static str, series: Kind, log: usize) -> Case {
     Case::new(system, card, series).buffering(log)
 }
 
-/// What both figures need.
+/// The cases of both figures.
 pub fn cases(scale: Scale) -> Vec<Case> {
     let mut cases = Vec::new();
     for system in SYSTEMS {
@@ -42,7 +43,9 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     cases
 }
 
-/// A line of both figures: by the paper's *M*, the better memory, an insertion and a query.
+/// A line of both figures.
+///
+/// Each point has the paper's *M*, the better memory, an insertion and a query.
 struct Line {
     system: &'static str,
     series: Kind,
@@ -69,7 +72,7 @@ impl Line {
         format!("{} {}{log}", self.system, self.series.name())
     }
 
-    /// By how many per cent the throughput of an operation rises from each *M* to the largest.
+    /// The gain in throughput from each *M* to the largest, in per cent.
     fn gain(&self, of: fn(&(usize, Memory, Mean, Mean)) -> f64) -> Option<f64> {
         let [first, .., last] = &self.points[..] else { return None };
         Some((of(last) / of(first) - 1.0) * 100.0)

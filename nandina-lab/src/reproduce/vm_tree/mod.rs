@@ -1,8 +1,10 @@
-//! VMTree (Ould-Khessal, Fazackerley and Lawrence): the RAM of section 5, Figures 6 to 11, sections
-//! 5.4 and 5.5; and beside the figures of the paper those of its authors' published C code.
+//! The experiments of the VMTree paper (Ould-Khessal, Fazackerley and Lawrence).
 //!
-//! All times are the chips': no processor time is in them. The paper's times were measured on
-//! boards and have both.
+//! These are the RAM of section 5, Figures 6 to 11, sections 5.4 and 5.5. Beside the figures of the
+//! paper are those of its authors' published C code.
+//!
+//! All times are the chips' latencies, without processor time. The paper's times were measured on
+//! boards and include both.
 
 mod cards;
 mod case;
@@ -38,8 +40,9 @@ const TOTALS: [&str; 2] = [size::WRITES, folds::ALL_WRITES];
 pub struct Scale {
     /// Records of Figures 6 to 11.
     records: u32,
-    /// Records of sections that look at many, by so many fewer; the storage and the table are
-    /// smaller by as much.
+    /// The divisor of the records in the large sections.
+    ///
+    /// The storage and the table shrink by the same divisor.
     by: u32,
     /// The paper's *M* in Figures 10 and 11.
     memories: &'static [usize],
@@ -56,7 +59,7 @@ impl Scale {
         quick: false,
         words: "full",
     };
-    /// Less work, in some seconds.
+    /// Less work, done in some seconds.
     pub const QUICK: Self = Self {
         records: 2_500,
         by: 10,
@@ -67,19 +70,21 @@ impl Scale {
     };
 }
 
-/// The paper's SD card and DataFlash of the 32-bit board, with as many pages as the bits of its 251
-/// bytes.
+/// The paper's SD card and DataFlash of the 32-bit board.
+///
+/// They have as many pages as there are bits in its 251 bytes.
 fn board_32() -> [Profile; 2] {
     [SD.with_blocks(32), DATAFLASH.with_blocks(251)]
 }
 
-/// The paper's SD card and NAND of the 16-bit board, with as many pages as the bits of its 127
-/// bytes, and the 8 more that make whole blocks.
+/// The paper's SD card and NAND of the 16-bit board.
+///
+/// They have as many pages as there are bits in its 127 bytes, and 8 more that make whole blocks.
 fn board_16() -> [Profile; 2] {
     [SD_2K.with_blocks(16), NAND_2K.with_blocks(16)]
 }
 
-/// What there is to run.
+/// The experiments to run.
 pub struct Experiments {
     scale: Scale,
     seed: u64,
@@ -89,7 +94,9 @@ pub struct Experiments {
 }
 
 impl Experiments {
-    /// Makes the work. `sensors` is the folder of the sensor series; without it what needs them is
+    /// Makes the work.
+    ///
+    /// `sensors` is the folder of the sensor series; without it, the parts that need them are
     /// skipped.
     pub fn new(scale: Scale, seed: u64, sensors: Option<PathBuf>) -> Self {
         let folder = sensors.as_deref();
@@ -113,7 +120,8 @@ impl Experiments {
         cases + size::operations(self.scale) + folds::operations(self.scale)
     }
 
-    /// Runs everything. `progress` is told of operations done.
+    /// Runs everything. `progress` is called with the number of operations done since its last
+    /// call.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Reproduction, LabError> {
         let costs = Costs::run(&self.cases, &self.series, progress)?;
         let mut experiments = vec![
@@ -135,10 +143,10 @@ impl Experiments {
         experiments.push(published::experiment(&costs));
         experiments.push(folds::experiment(self.scale, self.seed, progress)?);
         if self.scale.quick {
-            // Smaller trees than the paper's: only orders and trends say something.
+            // Trees are smaller than the paper's: only orders and trends are meaningful.
             for row in experiments.iter_mut().flat_map(|experiment| &mut experiment.rows) {
                 (row.ratio, row.verdict) = (None, None);
-                // A total of a tenth of the work says nothing beside one of all.
+                // A total of a tenth of the work cannot be compared with one of all of it.
                 if TOTALS.contains(&row.metric) {
                     row.paper = None;
                 }
@@ -154,8 +162,9 @@ impl Experiments {
     }
 }
 
-/// An experiment that is filled claim by claim. Claims about cases that did not run are left out;
-/// why they did not is said once.
+/// An experiment that is filled claim by claim.
+///
+/// Claims about cases that did not run are left out; the reason is given once.
 struct Claims<'c> {
     costs: &'c Costs,
     experiment: Experiment,
@@ -178,7 +187,7 @@ impl<'c> Claims<'c> {
         self.experiment.orderings.push((claim.into(), holds));
     }
 
-    /// Bars of something of a phase, in the order of `cases`.
+    /// Bars of a figure of a phase, in the order of `cases`.
     fn bars(
         &self,
         cases: &[Case],

@@ -1,5 +1,7 @@
-//! Chip operations beside those of the published C code of the paper's authors, measured by running
-//! it: 10,000 random records of 16 bytes, pages of 512 bytes, three page buffers.
+//! Chip operations beside those of the published C code of the paper's authors.
+//!
+//! That code was run and measured: 10,000 random records of 16 bytes, pages of 512 bytes, three
+//! page buffers.
 
 use nandina::flash::Profile;
 use nandina::flash::profile::{DATAFLASH, SD};
@@ -12,7 +14,7 @@ use crate::reproduce::{Experiment, Row};
 /// Pages of the write buffer.
 const LOGS: [usize; 3] = [0, 1, 4];
 
-/// Of a system: reads and writes of an insertion, by pages of write buffer.
+/// For each system: reads and writes of an insertion, by pages of write buffer.
 const INSERTS: [(&str, [(f64, f64); 3]); 3] = [
     ("btree", [(1.72, 1.09), (1.08, 0.97), (0.77, 0.78)]),
     ("vm", [(1.76, 1.12), (1.16, 0.99), (0.84, 0.79)]),
@@ -23,10 +25,10 @@ const INSERTS: [(&str, [(f64, f64); 3]); 3] = [
 const LOOKUP: f64 = 2.00;
 const SCAN: f64 = 11.2;
 
-/// Overwrites of an insertion without a write buffer, of those systems that overwrite.
+/// Overwrites of an insertion without a write buffer, of systems that overwrite.
 const OVERWRITES: f64 = 1.00;
 
-/// The chips, as large as they are: what collection costs is not in the figures of the code.
+/// The chips at full size: the code's figures include no cost of collection.
 const RUNS: [(&str, Profile); 4] =
     [("btree", SD), ("vm", SD), ("vm", DATAFLASH), ("vm-ow", DATAFLASH)];
 
@@ -34,13 +36,13 @@ fn case(system: &'static str, chip: Profile, pages: usize) -> Case {
     Case::new(system, chip, Kind::Random).buffering(pages)
 }
 
-/// What the table needs.
+/// The cases of the table.
 pub fn cases() -> Vec<Case> {
     let by_log = |(system, chip)| LOGS.map(|pages| case(system, chip, pages));
     RUNS.into_iter().flat_map(by_log).collect()
 }
 
-/// The table.
+/// The table of this experiment.
 pub fn experiment(costs: &Costs) -> Experiment {
     let title = "The published C code's chip operations: 10,000 random records of 16 bytes, pages of 512 bytes, M = 3";
     let mut claims = Claims::new(costs, "published", title, &cases());

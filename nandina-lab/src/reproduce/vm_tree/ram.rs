@@ -1,4 +1,4 @@
-//! Section 5: the RAM that VMTree takes on the paper's two boards, part by part, beside ours.
+//! Section 5: the RAM of VMTree on the paper's two boards, by part, beside ours.
 //!
 //! Parts of the buffer come from `ram_needed`. The struct is that of the machine this runs on; that
 //! of a 32-bit board is in `firmware/golden.txt`, which a run in an emulator wrote.
@@ -12,10 +12,12 @@ use super::series::Kind;
 use super::{Claims, board_16, board_32};
 use crate::reproduce::{Experiment, Row};
 
-/// What the emulated boards say: cargo xtask firmware.
+/// The figures of the emulated boards, from `cargo xtask firmware`.
 const GOLDEN: &str = include_str!("../../../../firmware/golden.txt");
 
-/// The paper's parts in bytes: page buffers, state variables, bit vector, table; and their sum.
+/// The paper's parts in bytes, and their sum.
+///
+/// They are page buffers, state variables, bit vector and table.
 struct Paper {
     buffers: f64,
     state: f64,
@@ -34,7 +36,7 @@ fn boards() -> [(Profile, Paper); 2] {
     [(card, BOARD_32), (nand, BOARD_16)]
 }
 
-/// What the budget needs: the runs whose struct is measured.
+/// The cases of the budget: the runs whose struct is measured.
 pub fn cases() -> Vec<Case> {
     boards().map(|(chip, _)| Case::new("vm", chip, Kind::Random)).into()
 }

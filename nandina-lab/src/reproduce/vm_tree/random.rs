@@ -1,5 +1,6 @@
-//! Section 5.1: ten thousand random records of 16 bytes are inserted, then looked for. Figure 6 on
-//! the 32-bit board, Figure 7 on the 16-bit board.
+//! Section 5.1: inserts and lookups of ten thousand random records of 16 bytes.
+//!
+//! Figure 6 is on the 32-bit board, Figure 7 on the 16-bit board.
 
 use nandina::flash::Profile;
 
@@ -32,8 +33,9 @@ fn figure_7_cases() -> Vec<Case> {
     [0, 1].into_iter().flat_map(case).collect()
 }
 
-/// The DataFlash, if it erased a block page by page, as slowly as in the erase-then-write of a
-/// page.
+/// The DataFlash, if it erased a block page by page.
+///
+/// Each page would take as long as in an erase-then-write.
 fn erased_by_page() -> Profile {
     let [_, mut chip] = board_32();
     chip.timing.erase_ns = u64::from(chip.geometry.pages_per_block) * chip.timing.rewrite_extra_ns;
@@ -93,12 +95,12 @@ fn suspect_cases() -> Vec<Case> {
     suspects().iter().flat_map(Suspect::cases).collect()
 }
 
-/// What the figures need.
+/// The cases of the figures.
 pub fn cases() -> Vec<Case> {
     [figure_6_cases(), figure_7_cases(), suspect_cases()].concat()
 }
 
-/// What differs from the paper, with the suspected causes changed.
+/// The differences from the paper, with the suspected causes changed.
 pub fn causes(costs: &Costs) -> Experiment {
     let title = "Figures 6 and 7 with the suspected causes of their differences changed";
     let mut claims = Claims::new(costs, "causes", title, &suspect_cases());

@@ -1,6 +1,7 @@
-//! Section 5.2: an index over the values of a sensor series, entries of 8 bytes. Figure 8 on the
-//! 32-bit board, Figure 9 on the 16-bit board. The paper's health data is not at hand; the series
-//! with the most duplicates stands there.
+//! Section 5.2: an index over the values of a sensor series, 8 bytes an entry.
+//!
+//! Figure 8 is on the 32-bit board, Figure 9 on the 16-bit board. The paper's health data is not
+//! available; the series with the most duplicates replaces it.
 
 use nandina::flash::profile::SD;
 
@@ -13,11 +14,14 @@ use crate::reproduce::{Experiment, Row};
 /// Pages of the write buffer.
 const LOGS: [usize; 2] = [0, 1];
 
-/// The series on the 32-bit board: the paper's figure is of temperature; it says that others behave
-/// alike.
+/// The series on the 32-bit board.
+///
+/// The paper's figure is of temperature; it says that others behave alike.
 const FIGURE_8: [Kind; 3] = [Kind::Temperature, Kind::MinuteTemperature, Kind::Wind];
 
-/// Temperature, and the series with the most duplicates in place of the paper's health data.
+/// Temperature, and a replacement of the paper's health data.
+///
+/// It is the series with the most duplicates.
 const FIGURE_9: [Kind; 3] = [Kind::Temperature, Kind::MinuteTemperature, Kind::Wind];
 
 fn figure_8_cases() -> Vec<Case> {
@@ -46,12 +50,12 @@ fn figure_9_cases() -> Vec<Case> {
     cases
 }
 
-/// Both systems on the whole card, where nothing is collected.
+/// Both systems on the whole card, where no block is collected.
 fn whole_card(series: Kind) -> [Case; 2] {
     ["btree", "vm"].map(|system| Case::new(system, SD, series))
 }
 
-/// What both figures need.
+/// The cases of both figures.
 pub fn cases() -> Vec<Case> {
     let whole: Vec<_> = FIGURE_8.into_iter().flat_map(whole_card).collect();
     [figure_8_cases(), figure_9_cases(), whole].concat()

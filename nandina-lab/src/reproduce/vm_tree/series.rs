@@ -1,6 +1,7 @@
-//! The data sets: random records, and sensor series as a secondary index over them sees them. The
-//! series are those of the folder `data` of EmbedDB (<https://github.com/ubco-db/EmbedDB>). Files
-//! that are not there give a reason, not an error.
+//! The data sets: random records, and sensor series as a secondary index.
+//!
+//! The series are those of the folder `data` of EmbedDB (<https://github.com/ubco-db/EmbedDB>). A
+//! missing file is a reason to skip, not an error.
 
 use std::path::Path;
 
@@ -60,10 +61,10 @@ impl Kind {
         all.iter().find(|series| series.kind == self).unwrap_or(&all[0])
     }
 
-    /// The rows of this kind, without any phase, or why there are none.
+    /// The rows of this kind, without any phase, or why they are missing.
     ///
-    /// A sensor's records are entries of a secondary index: the value, four bytes, and the row
-    /// number, four bytes, together are the key, and there is nothing else.
+    /// A sensor's records are entries of a secondary index: the key is the value, four bytes, and
+    /// the row number, four bytes; values are empty.
     pub fn rows(self, rows: u32, seed: u64, sensors: Option<&Path>) -> Result<Work, String> {
         let text = |error: LabError| error.0;
         let Some(Source { file, column }) = self.source() else {
@@ -74,7 +75,7 @@ impl Kind {
         let Some(sensors) = sensors else {
             return Err(format!("{name}: give --sensors DIR, a folder with {file}"));
         };
-        // As it was published, or compressed.
+        // The file as published, or compressed.
         let packed = sensors.join(format!("{file}.zst"));
         let path = if packed.exists() { packed } else { sensors.join(file) };
         if !path.exists() {
@@ -93,13 +94,15 @@ impl Kind {
 pub struct Series {
     /// Which it is.
     pub kind: Kind,
-    /// Inserts of all rows in their order, as many queries in that order, and scans of a hundred
-    /// records; or why not.
+    /// The work, or why there is none.
+    ///
+    /// It has inserts of all rows in order, as many queries in that order, and scans of a hundred
+    /// records.
     pub work: Result<Work, String>,
 }
 
 impl Series {
-    /// The data set with so many records.
+    /// Makes the data set with `rows` records.
     pub fn new(kind: Kind, rows: u32, seed: u64, sensors: Option<&Path>) -> Self {
         let work = kind.rows(rows, seed, sensors).map(|mut work| {
             let rows = work.rows() as u32;

@@ -1,5 +1,6 @@
-//! Section 5.4: 100,000 records on an SD card with room for 5,000 pages, four page buffers, a table
-//! of mappings of 4,096 bytes.
+//! Section 5.4: 100,000 records on an SD card with room for 5,000 pages.
+//!
+//! The runs have four page buffers and a table of mappings of 4,096 bytes.
 //!
 //! The section does not say how large its records are. Records of 16 bytes, as in section 5.1, need
 //! about 4,800 pages for their leaves alone, and a storage that is 96 % full cannot be passed
@@ -26,7 +27,7 @@ const TABLE_BYTES: usize = 4_096;
 /// A metric: all writes.
 pub const WRITES: &str = "writes, all inserts";
 
-/// Series, storages in units of the paper's, and when mappings are folded.
+/// Series, storages in units of the paper's, and when mappings are flushed.
 const RUNS: [(Kind, u32, Folds, &str); 8] = [
     (Kind::Random, 1, Folds::Share, "random 16 B, 5,000 pages"),
     (Kind::Random, 5, Folds::Share, "random 16 B, 25,000 pages"),
@@ -48,6 +49,8 @@ fn chip(storages: u32, scale: Scale) -> Profile {
     Profile { geometry: Geometry { pages_per_block: PAGES_PER_BLOCK, blocks, ..SD.geometry }, ..SD }
 }
 
+/// The chip of a run.
+///
 /// The B-tree updates pages of twice the storage in turn; no update of a page is a collection.
 fn chip_of(system: &str, storages: u32, scale: Scale) -> Profile {
     chip(if system == "btree" { 2 * storages } else { storages }, scale)
@@ -116,7 +119,7 @@ pub fn experiment(
     Ok(experiment)
 }
 
-/// What one system cost.
+/// The costs of one system.
 fn rows(system: &'static str, config: &str, steps: &Steps, storages: u32) -> Vec<Row> {
     let (leaves, parents) = steps.written();
     let writes = (leaves + parents) as f64;

@@ -1,5 +1,6 @@
-//! What is done with an opened index in a run with hardships, and what it must hold. Nothing is
-//! opened here, and no power is cut.
+//! The work on an opened index in a run with hardships, and what it must hold.
+//!
+//! Opening and cutting are not done here.
 
 use nandina::place::Placement;
 use nandina::{Index, Options, WriteError};
@@ -11,14 +12,17 @@ use crate::torture::cuts::Done;
 use crate::torture::oracle::{Change, Model, Pending, Unknown, contents, key, text, value};
 use crate::torture::{CutPoint, CutRun, Device};
 
-/// Changes after a first cut that the second one may hit, and after an error of the device in the
-/// same session.
+/// Changes after a first cut that the second one may hit.
+///
+/// The same number follows an error of the device in a session.
 pub const CHANGES_BETWEEN: usize = 2;
 
-/// So many changes are done without idle steps, and as many with one behind each, by turns.
+/// Changes in a row without idle steps.
+///
+/// As many follow with an idle step after each.
 const CHANGES_ALIKE: usize = 20;
 
-/// Changes from one checkpoint that is asked for to the next.
+/// Changes from one requested checkpoint to the next.
 const CHECKPOINT_TURNS: usize = 4;
 
 /// Changes from one flush of the write buffer to the next.
@@ -31,20 +35,20 @@ pub enum Act {
     Format,
 }
 
-/// What is on the chip, as far as it is known.
+/// The content of the chip, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// The index of the model.
     Whole,
-    /// That, or an empty one, or none: a format was begun.
+    /// That index, or an empty one, or none: a format was begun.
     Formatting,
 }
 
-/// Why a session ended, if not at its end.
+/// Why a session ended early.
 pub enum End {
-    /// Power went.
+    /// Power failed.
     Cut,
-    /// Wrong.
+    /// A violation.
     Wrong(String),
 }
 
@@ -54,15 +58,15 @@ impl From<String> for End {
     }
 }
 
-/// What came of an operation of the index.
+/// The outcome of an operation of the index.
 enum Outcome<T> {
     Done(T),
-    /// The device gave it up: the same index is used on.
+    /// The device gave it up: the same index continues.
     GaveUp,
     Refused(String),
 }
 
-/// All of a run but its device.
+/// The state of a run without its device.
 #[derive(Clone)]
 pub struct Life {
     pub run: CutRun,
@@ -72,19 +76,21 @@ pub struct Life {
     pub state: State,
     pub options: Options,
     pub random: ChaCha8Rng,
-    /// Options stay as the run has them until the first cut.
+    /// Whether a cut or an error has happened.
+    ///
+    /// Until then the options stay those of the run.
     pub was_stopped: bool,
-    /// Acts that are done.
+    /// Number of acts done so far.
     first: usize,
     pub done: Done,
 }
 
 impl Life {
-    /// At the begin of `run`. The cuts decide which options the openings after the first one have.
+    /// Starts `run`. The cuts decide the options of the openings after the first one.
     pub fn new(run: CutRun, options: Options, cuts: &[CutPoint]) -> Self {
         let mut acts: Vec<Act> = run.changes().into_iter().map(Act::Change).collect();
         if run.hardships.formats {
-            // One over the fullest index, and one over what has grown since.
+            // One format over the fullest index, and one over what has grown since.
             let puts = run.records as usize;
             acts.insert(puts + puts / 3, Act::Format);
             acts.insert(puts, Act::Format);
@@ -104,14 +110,14 @@ impl Life {
         }
     }
 
-    /// The chip was formatted.
+    /// Called when the chip was formatted.
     pub fn was_formatted(&mut self) {
         self.model.clear();
         self.pending.clear();
         self.state = State::Whole;
     }
 
-    /// Holds `found` against what may be there; from then on it is what must be there.
+    /// Compares `found` with the permitted states; from then on it is the only one.
     fn settle(&mut self, found: Model) -> Result<(), String> {
         let empty = self.state == State::Formatting && found.is_empty();
         if !empty {
@@ -123,8 +129,9 @@ impl Life {
         Ok(())
     }
 
-    /// Works on the opened index. Returns whether the chip is to be formatted next, else nothing is
-    /// left to do.
+    /// Works on the opened index.
+    ///
+    /// Returns `true` if the chip is to be formatted next, `false` if no work is left.
     pub fn work<D: Device, S: Placement>(
         &mut self,
         index: &mut Index<'_, &mut D, S>,
@@ -162,7 +169,7 @@ impl Life {
         Ok(false)
     }
 
-    /// Finds out what the index holds. If the device gives that up, it is done once more.
+    /// Reads the content of the index, a second time if the device gives up the first.
     fn see<D: Device, S: Placement>(
         &mut self,
         index: &mut Index<'_, &mut D, S>,
@@ -177,8 +184,9 @@ impl Life {
         }
     }
 
-    /// After an error of the device: the same index holds the old or the new state, and goes on
-    /// saying so.
+    /// After an error of the device, checks that the state is the old or the new one.
+    ///
+    /// The same index must hold the same state from then on.
     fn see_again<D: Device, S: Placement>(
         &mut self,
         index: &mut Index<'_, &mut D, S>,
@@ -190,7 +198,7 @@ impl Life {
         same.map_err(|end| at("after an error of the device, once more", end))
     }
 
-    /// Does `change`. Returns whether the device gave it up.
+    /// Makes `change`. Returns whether the device gave it up.
     fn change<D: Device, S: Placement>(
         &mut self,
         index: &mut Index<'_, &mut D, S>,
@@ -235,7 +243,7 @@ impl Life {
         }
     }
 
-    /// Flushes what waits. Returns whether the device gave it up.
+    /// Flushes the pending changes. Returns whether the device gave it up.
     fn flush<D: Device, S: Placement>(
         &mut self,
         index: &mut Index<'_, &mut D, S>,
@@ -252,7 +260,7 @@ impl Life {
         }
     }
 
-    /// An idle step or a checkpoint, if it is their turn. Returns whether the device gave it up.
+    /// Does an idle step or a checkpoint if it is due. Returns whether the device gave it up.
     fn idle<D: Device, S: Placement>(
         &mut self,
         index: &mut Index<'_, &mut D, S>,
@@ -298,7 +306,7 @@ fn outcome<T>(
     }
 }
 
-/// Holds the opened index against the model.
+/// Compares the opened index with the model.
 fn compare_in_parts<D: Device, S: Placement>(
     index: &mut Index<'_, &mut D, S>,
     model: &Model,

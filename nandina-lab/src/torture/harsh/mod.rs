@@ -1,11 +1,12 @@
-//! The run that is cut, with hardships: torn pages that read otherwise each time, other options at
-//! each opening, a format over the index, a write buffer, and errors of the device that leave power
-//! on.
+//! The run that is cut, with hardships.
 //!
-//! What was once seen stays. The first opening after a cut decides what of the change that was cut
-//! is there; a scan finds it out, and then every later opening, whatever it reads from torn pages
-//! and whatever is cut in it, must find the same. After a format that was cut there is the index
-//! from before, or an empty one, or none: then the chip can be formatted.
+//! These are torn pages that read differently each time, other options at each opening, a format
+//! over the index, a write buffer, and errors of the device that leave power on.
+//!
+//! What was once seen stays. The first opening after a cut decides whether the change that was cut
+//! is there; a scan reads that decision. Every later opening, whatever it reads from torn pages and
+//! whatever is cut in it, must find the same. After a format that was cut the chip holds the old
+//! index, or an empty one, or none: then the chip can be formatted.
 
 mod life;
 
@@ -19,14 +20,15 @@ use super::variants::changed;
 use super::{CutPoint, CutRun, Device};
 use life::{CHANGES_BETWEEN, End, Life, State};
 
-/// Changes after the last cut, to see that life goes on.
+/// Changes after the last cut, to show that the index still works.
 const CHANGES_AFTER: usize = 12;
 
-/// How often the torn pages after the last cut are read in another way.
+/// Different readings of the torn pages after the last cut.
 const READINGS: u32 = 3;
 
-/// More chip operations than a session can need. Without the bound a call without end would not be
-/// found.
+/// More chip operations than a session can need.
+///
+/// The bound detects a call that never ends.
 const OPERATIONS_MAX: u64 = 2_000_000;
 
 struct Runner<D> {
@@ -56,7 +58,9 @@ impl<D: Device> Runner<D> {
         life.options
     }
 
-    /// Opens the index, or formats the chip, and does at most `count` acts, until power goes.
+    /// Opens the index or formats the chip, and does up to `count` acts.
+    ///
+    /// It ends early when power fails.
     fn session<S: Placement>(&mut self, count: usize) -> Result<(), End> {
         self.device.chip_mut().limit_operations(Some(OPERATIONS_MAX));
         let mut left = count;
@@ -95,8 +99,9 @@ impl<D: Device> Runner<D> {
         }
     }
 
-    /// Holds the chip against what may be there, again and again, on clones whose torn pages read
-    /// otherwise.
+    /// Compares the chip with the permitted states.
+    ///
+    /// It uses clones whose torn pages read differently.
     fn examine<S: Placement>(&self) -> Result<(), String> {
         // Stable pages read the same each time.
         let readings = if self.life.run.hardships.unstable { READINGS } else { 1 };
@@ -112,7 +117,7 @@ impl<D: Device> Runner<D> {
     }
 
     fn examine_one<S: Placement>(mut self, reading: u32) -> Result<(), String> {
-        // Openings, the third of which is cut somewhere and done again.
+        // Open several times; the third opening is cut somewhere and repeated.
         let mut cost = 0;
         for opening in 0..4 {
             if opening == 2 {
@@ -134,7 +139,7 @@ impl<D: Device> Runner<D> {
         self.compare::<S>()
     }
 
-    /// Opens the index once more and holds it against the model in every way.
+    /// Opens the index once more and compares it with the model in every way.
     fn compare<S: Placement>(&mut self) -> Result<(), String> {
         let options = self.choose_options::<S>();
         let mut index = Index::<_, S>::open(&mut self.device, &options, &mut self.ram)
@@ -143,9 +148,10 @@ impl<D: Device> Runner<D> {
     }
 }
 
-/// Does `run` with its hardships on a new chip, stopped at each of `cuts` in turn: by a cut of
-/// power, or, where the run has errors, the first time by an error of the device. Answers what is
-/// wrong, if anything is.
+/// Does `run` with its hardships on a new chip, stopped at each of `cuts` in turn.
+///
+/// A stop is a power cut; where the run has errors, the first stop is an error of the device.
+/// Returns what is wrong, if anything is.
 pub fn cut_once<S: Placement, D: Device>(
     device: D,
     run: CutRun,
@@ -195,7 +201,9 @@ pub fn cut_once<S: Placement, D: Device>(
     Ok(runner.life.done)
 }
 
-/// Does the whole run without a cut and answers how many operations and chip operations it takes.
+/// Does the whole run without a cut.
+///
+/// Returns the numbers of operations and of chip operations.
 pub fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u64), String> {
     let mut runner = Runner::new::<S>(device, run, &[])?;
     let start = runner.device.chip().counters().operations();
@@ -207,7 +215,7 @@ pub fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u6
     }
     let chip_operations = runner.device.chip().counters().operations() - start;
     let Done { collected, height, .. } = runner.life.done;
-    // Where each opening has other options, some of them leave room enough.
+    // Where each opening has other options, some of them leave enough room.
     let roomy = run.hardships.formats || run.hardships.changed;
     let collects = collected || S::DESCRIPTION.in_place || roomy;
     if !collects || height < 2 || !runner.life.model.is_empty() {
