@@ -236,7 +236,6 @@ fn documents_name_files_and_systems_that_exist() {
     }
 }
 
-
 /// Phrases that comments of the library do not use, in lower case, each with a plain one.
 const AVOIDED: &[(&str, &str)] = &[
     ("answers ", "returns"),

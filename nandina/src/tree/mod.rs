@@ -219,7 +219,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// for one more page.
     pub fn close(mut self) -> F {
         // After a failure the next mount has more to do, and no data is lost.
-        let _ = self.mark_end();
+        let _ = S::Kind::end_session(&mut self);
         self.space.log.into_flash()
     }
 
