@@ -41,8 +41,8 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "store",
         &[
-            "checksum", "bytes", "flash", "node", "error", "blocks", "log", "gc", "space", "tree",
-            "store",
+            "checksum", "bytes", "flash", "node", "error", "blocks", "cache", "log", "gc", "space",
+            "tree", "store",
         ],
     ),
 ];
@@ -195,18 +195,18 @@ fn lines_of_code(text: &str) -> usize {
 }
 
 /// What a system is: its stores know, and nobody else asks.
-const FACTS: &[&str] =
-    &["writes_paths", "maps", "in_place", "PATHS", "MAPS", "IN_PLACE", "APPENDS"];
+const FACTS: &[&str] = &["writes_paths", "maps", "in_place", "PATHS", "MAPS", "IN_PLACE"];
 
 #[test]
 fn only_stores_ask_what_a_system_is() {
     let folder = root().join("nandina/src");
-    let mut files = sources(&folder.join("tree"));
+    let lower = ["blocks", "cache", "gc", "log", "node", "space", "tree"];
+    let mut files: Vec<_> = lower.iter().flat_map(|module| sources(&folder.join(module))).collect();
     files.push((folder.join("plan.rs"), fs::read_to_string(folder.join("plan.rs")).unwrap()));
     let mut checked = 0;
     for (path, text) in files {
         for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-            for of in ["DESCRIPTION.", "Kind::"] {
+            for of in ["DESCRIPTION.", "Kind::", "K::"] {
                 let Some((_, asked)) = line.split_once(of) else { continue };
                 checked += 1;
                 let fact = asked.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
@@ -214,7 +214,7 @@ fn only_stores_ask_what_a_system_is() {
             }
         }
     }
-    assert!(checked > 20, "only {checked} questions were seen");
+    assert!(checked > 60, "only {checked} questions were seen");
 }
 
 #[test]

@@ -1,39 +1,39 @@
-//! The kinds of systems, as far as they differ in what they need of their space.
+//! What the stores need of their space, as far as they differ.
 //!
-//! The kind is known when a program is compiled, so that a system takes neither code nor RAM for
-//! features that only others use. No system is named here.
+//! All of it is fixed at compile time: a system takes neither code nor RAM for a feature that only
+//! other systems have. This module names no system.
 
-use super::memory::{LastProgrammed, Memory};
-use super::session::Sessions;
-use super::{Checkpoints, Space};
+use super::Space;
+use super::checkpoint::{Checkpoints, Tree};
+use super::memory::Memory;
 use crate::blocks::Wear;
+use crate::cache::Cached;
 #[cfg(not(feature = "read-cache"))]
 use crate::cache::NoCache;
 #[cfg(feature = "read-cache")]
-use crate::cache::NoStaging;
-use crate::cache::{Cache, Cached, Staging};
-use crate::log::{Codec, GAP};
+use crate::cache::{Cache, NoStaging};
+use crate::error::Fault;
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::log::{Codec, GAP, Label};
+use crate::node::PageLayout;
 
-/// The needs of a system.
+/// What a store needs of the space that its nodes are written to.
+///
+/// The defaults are those of a log whose pages are programmed one after another, each at once.
 pub trait Kind: Sized {
-    /// A mapping table translates the logical addresses of nodes that have moved.
-    const MAPS: bool = false;
-
-    /// Logical pages are replaced in place.
-    const IN_PLACE: bool = false;
-
-    /// Records are appended to pages that were programmed before.
+    /// Pages hold records that are appended after the page was programmed.
     const APPENDS: bool = false;
 
-    /// Pages of appended records are read, of this system or another.
+    /// Pages of appended records are read, of this store or another.
     ///
     /// Checking them takes code.
     const READS_APPENDED: bool = Self::APPENDS || cfg!(feature = "other-systems");
 
-    /// Each change writes new pages up to the root.
-    ///
-    /// Write cache, checkpoints and hints exist only for these systems.
-    const PATHS: bool = false;
+    /// Each page commits the operation that wrote it; if `false`, only a root does.
+    const PAGES_COMMIT: bool = true;
+
+    /// Superseded pages become garbage, which is collected.
+    const COLLECTS: bool = true;
 
     /// Sequence numbers that a mount skips.
     const GAP: u64 = GAP;
@@ -50,29 +50,135 @@ pub trait Kind: Sized {
     /// Whether there can be a read cache.
     const CACHES: bool = cfg!(feature = "read-cache");
 
-    /// What such a system remembers of its writes.
+    /// What such a store remembers of its writes.
     type Memory: Memory;
 
-    /// The space, if its system writes paths.
-    fn paths<'s, 'b, F>(space: &'s Space<'b, F, Self>) -> Option<&'s Space<'b, F, Paths>> {
+    /// The current page of the node to which pointers of the tree refer as `page`.
+    fn resolve<F: Flash>(space: &Space<'_, F, Self>, page: u32) -> u32 {
         let _ = space;
-        None
+        page
     }
 
-    /// The space, mutable, if its system writes paths.
-    fn paths_mut<'s, 'b, F>(
-        space: &'s mut Space<'b, F, Self>,
-    ) -> Option<&'s mut Space<'b, F, Paths>> {
+    /// Pages that can be programmed before anything is collected.
+    fn room<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
+        space.log.room()
+    }
+
+    /// Brings the node of a page that was read into its form for searches and edits.
+    ///
+    /// Returns `false` if the page holds no node.
+    fn unpack(layout: &PageLayout, page: &mut [u8]) -> bool {
+        let _ = (layout, page);
+        true
+    }
+
+    /// Begins an operation. If `at_once`, its pages are not staged.
+    fn begin_operation<F: Flash>(space: &mut Space<'_, F, Self>, at_once: bool) {
+        let _ = (space, at_once);
+    }
+
+    /// Stages the page in `frame`, if this operation stages pages.
+    fn stage<F: Flash>(
+        space: &mut Space<'_, F, Self>,
+        frame: usize,
+        label: Label,
+    ) -> Result<Option<PageNumber>, Fault<F::Error>> {
+        let _ = (space, frame, label);
+        Ok(None)
+    }
+
+    /// The block that must be opened next, if it is prescribed.
+    fn listed_block<F: Flash>(
+        space: &mut Space<'_, F, Self>,
+    ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         let _ = space;
-        None
+        Ok(None)
+    }
+
+    /// Notes that the running operation supersedes `page`.
+    fn supersede<F: Flash>(space: &mut Space<'_, F, Self>, page: u32) {
+        space.forget_superseded(page);
+        space.log.supersede(PageNumber(page));
+    }
+
+    /// Notes that no parent refers to a node by `name` any more.
+    fn unname<F: Flash>(space: &mut Space<'_, F, Self>, name: u32) {
+        let _ = (space, name);
+    }
+
+    /// Ends the running operation with its root. Returns the root's page.
+    fn commit<F: Flash>(space: &mut Space<'_, F, Self>, root: u32) -> Result<u32, Fault<F::Error>> {
+        let _ = space;
+        Ok(root)
+    }
+
+    /// Writes out all staged pages. Returns the new page of the root `root`.
+    fn write_out<F: Flash>(
+        space: &mut Space<'_, F, Self>,
+        root: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        let _ = space;
+        Ok(root)
+    }
+
+    /// Staged pages of the tree, and pages on the chip that they supersede.
+    fn staged<F: Flash>(space: &Space<'_, F, Self>) -> (u32, u32) {
+        let _ = space;
+        (0, 0)
+    }
+
+    /// Whether an operation that stages at most `pages` can begin.
+    fn can_stage<F: Flash>(space: &Space<'_, F, Self>, pages: u32) -> bool {
+        let _ = (space, pages);
+        true
+    }
+
+    /// Forgets the checkpoints on the chip: one is due.
+    fn forget_checkpoints<F: Flash>(space: &mut Space<'_, F, Self>) {
+        let _ = space;
+    }
+
+    /// Notes that both anchors were erased: no page leads to a checkpoint.
+    fn leave_checkpoints<F: Flash>(space: &mut Space<'_, F, Self>) {
+        let _ = space;
+    }
+
+    /// Whether a checkpoint should be written before an operation of at most `pages`.
+    fn checkpoint_due<F: Flash>(space: &Space<'_, F, Self>, pages: u32) -> bool {
+        let _ = (space, pages);
+        false
+    }
+
+    /// The most chip operations that a checkpoint takes if no block fails.
+    fn checkpoint_cost<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
+        let _ = space;
+        0
+    }
+
+    /// Erases both anchors, so that a mount finds no checkpoint.
+    fn clear_anchors<F: Flash>(space: &mut Space<'_, F, Self>) -> Result<(), Fault<F::Error>> {
+        let _ = space;
+        Ok(())
+    }
+
+    /// Writes a checkpoint. Returns `false` if there is no block for it.
+    ///
+    /// It records where the tree and all valid pages are. Nothing may be staged, and no operation
+    /// may be running.
+    fn write_checkpoint<F: Flash>(
+        space: &mut Space<'_, F, Self>,
+        tree: &Tree,
+    ) -> Result<bool, Fault<F::Error>> {
+        let _ = (space, tree);
+        Ok(false)
     }
 }
 
 /// A cache of pages that were read.
 #[cfg(feature = "read-cache")]
-type ReadCache<'b> = Cache<'b, NoStaging>;
+pub(crate) type ReadCache<'b> = Cache<'b, NoStaging>;
 #[cfg(not(feature = "read-cache"))]
-type ReadCache<'b> = NoCache;
+pub(crate) type ReadCache<'b> = NoCache;
 
 /// A change writes new pages up to the root.
 pub struct Paths;
@@ -115,41 +221,6 @@ impl From<Checkpoints> for Nothing {
     }
 }
 
-impl Kind for Paths {
-    const PATHS: bool = true;
-    const WEAR: Wear = Wear::Counted;
-    type Checkpoints = Checkpoints;
-    type Cache<'b> = Cache<'b, Staging<'b>>;
-    const CACHES: bool = true;
-    type Memory = Nothing;
-
-    fn paths<'s, 'b, F>(space: &'s Space<'b, F, Self>) -> Option<&'s Space<'b, F, Paths>> {
-        Some(space)
-    }
-
-    fn paths_mut<'s, 'b, F>(
-        space: &'s mut Space<'b, F, Self>,
-    ) -> Option<&'s mut Space<'b, F, Paths>> {
-        Some(space)
-    }
-}
-
-impl Kind for Maps {
-    const MAPS: bool = true;
-    type Checkpoints = Nothing;
-    type Cache<'b> = ReadCache<'b>;
-    type Memory = Nothing;
-}
-
-impl Kind for InPlace {
-    const IN_PLACE: bool = true;
-    /// The session leaves the gap when it begins.
-    const GAP: u64 = 0;
-    type Checkpoints = Nothing;
-    type Cache<'b> = ReadCache<'b>;
-    type Memory = Sessions;
-}
-
 /// Nothing is written, and pages of any system are read.
 pub struct Any;
 
@@ -158,11 +229,4 @@ impl Kind for Any {
     type Checkpoints = Nothing;
     type Cache<'b> = ReadCache<'b>;
     type Memory = Nothing;
-}
-
-impl Kind for Appends {
-    const APPENDS: bool = true;
-    type Checkpoints = Nothing;
-    type Cache<'b> = ReadCache<'b>;
-    type Memory = LastProgrammed;
 }

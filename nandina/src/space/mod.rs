@@ -12,30 +12,25 @@ mod checkpoint;
 mod kind;
 mod mappings;
 mod memory;
-mod overwrite;
 mod read;
-mod session;
 mod stage;
-mod twins;
 mod write;
 
 pub use budget::{Budget, Extent, Moves};
 pub(crate) use budget::{RIDERS, room_to_fail};
 pub(crate) use buffers::{Buffers, ram_needed};
-use checkpoint::Checkpoints;
+pub(crate) use checkpoint::Checkpoints;
 pub use checkpoint::EVERY_MAX;
 pub(crate) use checkpoint::{
     AREA_BLOCKS, ERASES_MAX as CHECKPOINT_ERASES_MAX, Found, LIST_MAX as LISTED_MAX, Tree,
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
-pub(crate) use kind::Any;
+pub(crate) use kind::{Any, Nothing, ReadCache};
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 use mappings::Mappings;
 pub(crate) use mappings::mappings_in;
-pub(crate) use session::SESSION as SESSION_TWIN;
-pub(crate) use twins::{ROOT as ROOT_TWIN, twins};
 
-use memory::Memory;
+pub(crate) use memory::Memory;
 
 use crate::blocks::Blocks;
 pub(crate) use crate::cache::STAGED;
@@ -50,13 +45,13 @@ pub(crate) const RETIRED_MAX: usize = 48;
 /// The log, and the translation from the pointers of parents to its pages.
 pub struct Space<'b, F, K: Kind> {
     pub(crate) log: Log<'b, F>,
-    cache: K::Cache<'b>,
+    pub(crate) cache: K::Cache<'b>,
     pub(crate) mappings: Mappings<'b>,
-    checkpoints: K::Checkpoints,
+    pub(crate) checkpoints: K::Checkpoints,
     keeps_pages: bool,
-    memory: K::Memory,
+    pub(crate) memory: K::Memory,
     /// The running operation programs its pages at once instead of staging them.
-    at_once: bool,
+    pub(crate) at_once: bool,
     /// Sequence numbers that belong to no tree: the first, and how many.
     ///
     /// They lie above that of the root and were used, or skipped, before the index was opened.
@@ -139,20 +134,17 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
     pub(crate) fn valid_pages(&self) -> u32 {
         // After an operation that failed half way the counts are wrong until the next one has
         // mounted again.
-        self.taken_pages().saturating_sub(if K::MAPS { self.mappings.len() as u32 } else { 0 })
+        self.taken_pages().saturating_sub(self.mappings.len() as u32)
     }
 
     /// Valid pages, and pages kept because their numbers are logical addresses.
     pub(crate) fn taken_pages(&self) -> u32 {
-        let (staged, superseded) = self.staged();
+        let (staged, superseded) = K::staged(self);
         (self.log.blocks.valid_pages() + staged).saturating_sub(superseded)
     }
 
     /// Pages that can be programmed before anything is collected.
     pub(crate) fn room(&self) -> u32 {
-        if K::IN_PLACE {
-            return self.free_twins();
-        }
-        self.log.room().saturating_sub(self.staged().0)
+        K::room(self)
     }
 }

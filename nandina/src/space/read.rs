@@ -46,7 +46,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Returns the page buffer: the one that already holds the page, else `frame`.
     pub(crate) fn load(&mut self, page: u32, frame: usize) -> Result<usize, Fault<F::Error>> {
         let held = self.fetch(page, frame)?;
-        if K::APPENDS && !self.log.layout().unpack(self.log.frames.bytes_mut(held)) {
+        if !K::unpack(&self.log.layout(), self.log.frames.bytes_mut(held)) {
             let page = PageNumber(self.log.frames.held(held));
             self.log.frames.release(held);
             return Err(Fault::Corrupt { page, reason: Damage::NoNode });

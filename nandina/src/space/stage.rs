@@ -6,47 +6,14 @@
 //! never half of one.
 
 use super::write::Bytes;
-use super::{Kind, Paths, Space};
+use super::{Paths, Space};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
 
-impl<F: Flash, K: Kind> Space<'_, F, K> {
-    /// Begins an operation. If `at_once`, its pages are not staged.
-    ///
-    /// Garbage collection does so. Nothing may be staged at that time.
-    pub(crate) fn begin_operation(&mut self, at_once: bool) {
-        if let Some(space) = K::paths_mut(self) {
-            space.at_once = at_once || !space.cache.staging().stages();
-        }
-    }
-
-    /// Writes out all staged pages. Returns the new page of the root `root`.
-    pub(crate) fn write_out(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
-        K::paths_mut(self).map_or(Ok(root), |space| space.unstage(root))
-    }
-
-    /// Staged pages of the tree, and pages on the chip that they supersede.
-    pub(super) fn staged(&self) -> (u32, u32) {
-        K::paths(self).map_or((0, 0), |space| {
-            (space.cache.staging().staged(), space.cache.staging().superseded_pages())
-        })
-    }
-
-    /// Whether pages of the tree are not on the chip yet.
-    pub(crate) fn has_staged(&self) -> bool {
-        self.staged() != (0, 0)
-    }
-
-    /// Whether an operation that stages at most `pages` can begin.
-    pub(crate) fn can_stage(&self, pages: u32) -> bool {
-        K::paths(self).is_none_or(|space| space.cache.staging().has_room_for(pages as usize))
-    }
-}
-
 impl<F: Flash> Space<'_, F, Paths> {
     /// Stages the page in `frame` in the write cache.
-    pub(super) fn stage(
+    pub(crate) fn stage(
         &mut self,
         frame: usize,
         label: Label,
@@ -91,7 +58,8 @@ impl<F: Flash> Space<'_, F, Paths> {
         Ok(())
     }
 
-    fn unstage(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
+    /// Writes out all staged pages. Returns the new page of the root `root`.
+    pub(crate) fn unstage(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         self.write_staged()?;
         let root = self.cache.staging().resolve(root);
         let mut from = 0;
@@ -108,7 +76,7 @@ impl<F: Flash> Space<'_, F, Paths> {
     /// Ends an operation.
     ///
     /// If it had to program staged pages before its end, all of its pages are written out.
-    pub(super) fn end_staging(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
+    pub(crate) fn end_staging(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         if self.cache.staging().spilled() {
             self.cache.staging_mut().drop_superseded();
             return self.unstage(root);

@@ -3,7 +3,7 @@
 //! Pages are programmed at once, or staged (`space/stage.rs`).
 
 use super::memory::Memory;
-use super::{Kind, RETIRED_MAX, STAGED, Space};
+use super::{Kind, RETIRED_MAX, Space};
 use crate::cache::Cached;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -29,10 +29,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         records: u32,
     ) -> Result<PageNumber, Fault<F::Error>> {
         let label = Label { lowest, height, records };
-        if let Some(space) = K::paths_mut(self)
-            && !space.at_once
-        {
-            return space.stage(frame, label);
+        if let Some(page) = K::stage(self, frame, label)? {
+            return Ok(page);
         }
         // No read on the way may displace the bytes to be programmed.
         self.log.frames.forget(frame);
@@ -76,7 +74,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             // The first page after a mount commits nothing. Once it is programmed, its sequence
             // number is above those of all pages that were cut earlier, and every later mount sees
             // it, or something newer.
-            let first = !self.log.has_begun() && (label.height > 0 || !K::PATHS);
+            let first = !self.log.has_begun() && (label.height > 0 || K::PAGES_COMMIT);
             let label = if first { label.of_session() } else { label };
             self.memory.note_programmed(page.0);
             let source = match bytes {
@@ -113,9 +111,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         &mut self,
         filled: Option<BlockNumber>,
     ) -> Result<BlockNumber, Fault<F::Error>> {
-        if let Some(space) = K::paths_mut(self)
-            && let Some(block) = space.listed_block()?
-        {
+        if let Some(block) = K::listed_block(self)? {
             return Ok(block);
         }
         self.log.next_spared(filled)?.ok_or_else(|| self.log.no_room(0))
@@ -125,7 +121,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     ///
     /// See [`Log::prepare_block`](crate::log::Log::prepare_block).
     pub(crate) fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
-        Ok(!K::IN_PLACE && !self.log.medium.checkpoints && self.log.prepare_block()?)
+        Ok(K::COLLECTS && !self.log.medium.checkpoints && self.log.prepare_block()?)
     }
 
     /// Makes the first block the next one, to erase an old root in it.
@@ -139,21 +135,21 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Whether a new index begins in `block`, to erase a root replaced in place.
     pub(crate) fn begins_in(&self, block: BlockNumber) -> bool {
         let is_first = block == BlockNumber(0);
-        is_first && !K::IN_PLACE && self.log.capabilities().rewrite && !self.log.medium.checkpoints
+        is_first && K::COLLECTS && self.log.capabilities().rewrite && !self.log.medium.checkpoints
     }
 
     /// The block to collect next, of those that gain room.
     ///
     /// `gains` says whether a block with that number of valid pages gains room.
     pub(crate) fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
-        if K::IN_PLACE { None } else { self.log.victim(gains) }
+        if K::COLLECTS { self.log.victim(gains) } else { None }
     }
 
     /// Whether it is time to look for a block with cold data.
     ///
     /// `pages` is the number of pages that an operation programs.
     pub(crate) fn wear_due(&self, pages: u32) -> bool {
-        !K::IN_PLACE && self.log.wear_due(pages)
+        K::COLLECTS && self.log.wear_due(pages)
     }
 
     /// Pages kept free for the blocks that may still fail.
@@ -169,20 +165,13 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// committed.
     pub(crate) fn retire(&mut self, page: PageNumber) {
         let page = self.where_is(page.0);
-        if let Some(space) = K::paths_mut(self)
-            && page & STAGED != 0
-        {
-            space.cache.staging_mut().supersede(page);
-            return;
-        }
+        K::supersede(self, page);
+    }
+
+    /// Forgets the content of a page that the running operation supersedes.
+    pub(crate) fn forget_superseded(&mut self, page: u32) {
         self.retired = self.retired.saturating_add(1);
         self.cache.forget(page);
-        match K::paths_mut(self) {
-            Some(space) if !space.at_once => {
-                space.cache.staging_mut().note_superseded(PageNumber(page))
-            }
-            _ => self.log.supersede(PageNumber(page)),
-        }
     }
 
     /// How many more pages the running operation may supersede.
@@ -194,13 +183,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     ///
     /// `page` may be the number of a staged page, or a logical address.
     pub(crate) fn where_is(&self, page: u32) -> u32 {
-        if K::IN_PLACE {
-            return self.newer_twin(page);
-        }
-        if K::MAPS {
-            return self.mappings.get(page).unwrap_or(page);
-        }
-        K::paths(self).map_or(page, |space| space.cache.staging().resolve(page))
+        K::resolve(self, page)
     }
 
     /// Whether the node at address `name` can move without writing its parent.
@@ -222,9 +205,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// Notes that no parent refers to a node by `name` any more.
     pub(crate) fn unname(&mut self, name: u32) {
-        if K::MAPS && self.mappings.remove(name) {
-            self.log.blocks.supersede(PageNumber(name));
-        }
+        K::unname(self, name);
     }
 
     /// Commits the running operation with its root. Returns the root's page.
@@ -234,6 +215,6 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     pub(crate) fn commit(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         self.retired = 0;
         self.log.blocks.release();
-        K::paths_mut(self).map_or(Ok(root), |space| space.end_staging(root))
+        K::commit(self, root)
     }
 }

@@ -17,7 +17,7 @@ use crate::gc::{self, Collector, PageOwner};
 use crate::log::Log;
 use crate::node::SAME_PAGE;
 
-use crate::space::{Moves, RETIRED_MAX, RIDERS};
+use crate::space::{Kind, Moves, RETIRED_MAX, RIDERS};
 
 /// Chip operations to move one page that carries `riders` others along.
 pub(crate) fn move_cost(
@@ -80,7 +80,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
         let path = S::path_pages(self.height);
         let (verify, wear) = (self.space.log.verifies(), self.space.log.blocks.wear());
         move_cost(self.height, path, beside, verify, wear, self.space.log.block_pages())
-            + self.space.checkpoint_cost()
+            + S::Kind::checkpoint_cost(&self.space)
     }
 
     fn limit_pages(&self) -> u32 {
@@ -159,7 +159,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.keep_checkpoint()?;
         gc::make_room(self, first)?;
         let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
-        if !self.space.can_stage(operation) || !self.keeps_path() {
+        if !S::Kind::can_stage(&self.space, operation) || !self.keeps_path() {
             self.write_out()?;
         }
         Ok(())

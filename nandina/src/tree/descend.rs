@@ -8,7 +8,7 @@ use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::SAME_PAGE;
-use crate::space::STAGED;
+use crate::space::{Kind, STAGED};
 
 /// The nodes from the root down to some level, and where each was found.
 #[derive(Clone, Copy)]
@@ -117,7 +117,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if pointer == SAME_PAGE {
             return Ok(page);
         }
-        let is_staged = pointer & STAGED != 0 && self.space.has_staged();
+        let is_staged = pointer & STAGED != 0 && S::Kind::staged(&self.space) != (0, 0);
         if pointer >= self.space.log.geometry().pages() && !is_staged {
             return Err(self.corrupt_at(page, Damage::BeyondChip));
         }

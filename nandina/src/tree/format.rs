@@ -63,7 +63,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         index.place.begin(&mut index.space, 1);
         let root = index.level(1);
         index.empty_node(root);
-        index.space.begin_operation(true);
+        S::Kind::begin_operation(&mut index.space, true);
         if index.space.room() < 2 {
             index.free_held();
         }
@@ -82,7 +82,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             self.mark(SESSION_START)?;
         }
         if self.space.log.medium.checkpoints {
-            self.space.clear_anchors()?;
+            S::Kind::clear_anchors(&mut self.space)?;
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.space.log.blocks.release();
         self.space.log.blocks.forget_valid();
         self.space.log.blocks.set_valid(root, true);
-        self.space.leave_checkpoints();
+        S::Kind::leave_checkpoints(&mut self.space);
         (self.records, self.inner_nodes, self.unexplained_pages) = (0, 0, 0);
         self.from_checkpoint = false;
         self.settled = true;
@@ -129,7 +129,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         let highest = S::Kind::survey_to_replace(self, survey.newest)?;
         let sequence = survey.unread_sequence().max(highest);
         if survey.checkpoints {
-            self.space.clear_anchors()?;
+            S::Kind::clear_anchors(&mut self.space)?;
         }
         Ok(if survey.is_blank() { Replaced::Nothing } else { Replaced::Damaged(sequence) })
     }

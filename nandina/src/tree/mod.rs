@@ -69,7 +69,7 @@ use divide::Separator;
 use crate::error::{Damage, Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::Collector;
-use crate::space::{Budget, Moves, Space, Tree};
+use crate::space::{Budget, Kind, Moves, Space, Tree};
 
 /// The height of the highest tree that is built.
 pub const HEIGHT_MAX: u8 = 12;
@@ -263,7 +263,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn write_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
         let Self { root, height, records, inner_nodes, .. } = *self;
         self.in_doubt = true;
-        let written = self.space.write_checkpoint(&Tree { root, height, records, inner_nodes })?;
+        let tree = Tree { root, height, records, inner_nodes };
+        let written = S::Kind::write_checkpoint(&mut self.space, &tree)?;
         self.in_doubt = false;
         Ok(written)
     }
@@ -271,7 +272,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Writes a checkpoint if one is due before the longest operation or move.
     pub(crate) fn keep_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
         let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
-        if self.space.checkpoint_due(operation) {
+        if S::Kind::checkpoint_due(&self.space, operation) {
             self.write_out()?;
             self.write_checkpoint()?;
         }
@@ -280,9 +281,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Programs the content of the write cache.
     fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.space.has_staged() {
+        if S::Kind::staged(&self.space) != (0, 0) {
             self.in_doubt = true;
-            self.root = self.space.write_out(self.root)?;
+            self.root = S::Kind::write_out(&mut self.space, self.root)?;
             self.in_doubt = false;
         }
         Ok(())

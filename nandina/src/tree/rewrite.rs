@@ -13,6 +13,7 @@ use super::{Index, KEY_BYTES_MAX, batch};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::NodeMut;
+use crate::space::Kind;
 
 /// The change of the first node.
 #[derive(Clone, Copy)]
@@ -73,7 +74,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         emptying: Option<Emptying>,
     ) -> Result<(), Fault<F::Error>> {
         self.in_doubt = true;
-        self.space.begin_operation(matches!(edit, Edit::Move));
+        S::Kind::begin_operation(&mut self.space, matches!(edit, Edit::Move));
         let mut separator = core::mem::take(&mut self.separator);
         let written = self.write_path(path, start, edit, records, emptying, &mut separator);
         self.separator = separator;

@@ -92,7 +92,7 @@ pub fn survey<F: Flash, K: Kind>(
 ) -> Result<Survey, Fault<F::Error>> {
     let mut survey = Survey::default();
     space.log.blocks.clear();
-    space.forget_checkpoints();
+    K::forget_checkpoints(space);
     space.log.find_bad_blocks()?;
     for block in space.log.blocks.all() {
         // A damaged first page must not hide those behind it.

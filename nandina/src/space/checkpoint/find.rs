@@ -41,7 +41,7 @@ impl<F: Flash> Space<'_, F, Paths> {
     ///
     /// Cost: for each anchor and for the checkpoints' block the logarithm of its pages to the base
     /// 2, and a few; and the pages of the checkpoint.
-    pub(super) fn find_newest(&mut self) -> Result<Option<Found>, Fault<F::Error>> {
+    pub(crate) fn find_newest(&mut self) -> Result<Option<Found>, Fault<F::Error>> {
         self.forget_area();
         if self.checkpoints.every == 0 {
             return Ok(None);
@@ -89,7 +89,7 @@ impl<F: Flash> Space<'_, F, Paths> {
     ///
     /// `unopened` says, for a position in its list, whether that block is still unopened. An anchor
     /// may have been written since.
-    pub(super) fn go_on_from(&mut self, found: &Found, unopened: impl Fn(usize) -> bool) {
+    pub(crate) fn go_on_from(&mut self, found: &Found, unopened: impl Fn(usize) -> bool) {
         let listed = found.listed();
         for (at, &block) in listed.iter().enumerate() {
             if unopened(at) {

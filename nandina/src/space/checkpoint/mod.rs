@@ -16,7 +16,6 @@
 //! A checkpoint is written between operations only, and no mount depends on it: if anything is
 //! missing or damaged, the mount falls back to looking at every block.
 
-mod any;
 mod find;
 mod page;
 
@@ -106,13 +105,13 @@ impl Checkpoints {
 
 impl<F: Flash> Space<'_, F, Paths> {
     /// Forgets the checkpoints on the chip: one is due.
-    fn forget_area(&mut self) {
+    pub(crate) fn forget_area(&mut self) {
         self.checkpoints = Checkpoints::new(self.checkpoints.every);
         self.reserve_anchors();
     }
 
     /// Notes that both anchors were erased, and frees the block of checkpoints.
-    fn leave_area(&mut self) {
+    pub(crate) fn leave_area(&mut self) {
         let Checkpoints { last, anchor, .. } = self.checkpoints;
         if let Some((block, _)) = last {
             self.log.blocks.set_reserved(block, false);
@@ -132,7 +131,7 @@ impl<F: Flash> Space<'_, F, Paths> {
     }
 
     /// Whether a checkpoint should be written before an operation of at most `pages`.
-    pub(super) fn is_due(&self, pages: u32) -> bool {
+    pub(crate) fn is_due(&self, pages: u32) -> bool {
         let Checkpoints { every, last, list, opened, .. } = &self.checkpoints;
         if *every == 0 || *opened == 0 {
             return false;
@@ -142,7 +141,7 @@ impl<F: Flash> Space<'_, F, Paths> {
     }
 
     /// The most chip operations that a checkpoint takes if no block fails.
-    pub(super) fn area_cost(&self) -> u32 {
+    pub(crate) fn area_cost(&self) -> u32 {
         if self.checkpoints.every == 0 {
             return 0;
         }
@@ -156,7 +155,7 @@ impl<F: Flash> Space<'_, F, Paths> {
     /// The block that the checkpoint requires to be opened next.
     ///
     /// If its list is empty, the checkpoint is made unusable and `None` is returned.
-    pub(super) fn listed_block(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
+    pub(crate) fn listed_block(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         self.checkpoints.opened += 1;
         if let Some(block) = self.checkpoints.list.pop() {
             return Ok(Some(block));
@@ -182,7 +181,7 @@ impl<F: Flash> Space<'_, F, Paths> {
     }
 
     /// Erases both anchors, so that a mount finds no checkpoint.
-    fn erase_anchors(&mut self) -> Result<(), Fault<F::Error>> {
+    pub(crate) fn erase_anchors(&mut self) -> Result<(), Fault<F::Error>> {
         for block in ANCHORS {
             // An anchor that cannot be erased may still be readable: it has to be marked as bad, so
             // that no mount reads it.
@@ -200,7 +199,7 @@ impl<F: Flash> Space<'_, F, Paths> {
     ///
     /// It records where the tree and all valid pages are. Nothing may be staged, and no operation
     /// may be running.
-    fn write_area(&mut self, tree: &Tree) -> Result<bool, Fault<F::Error>> {
+    pub(crate) fn write_area(&mut self, tree: &Tree) -> Result<bool, Fault<F::Error>> {
         self.log.frames.forget_all();
         self.checkpoints.number += 1;
         let before = self.checkpoints.last;

@@ -2,20 +2,35 @@
 //!
 //! Each append commits an operation; so does a parent that takes the new page of a child.
 
+mod last_programmed;
 mod look_up;
+mod overwrite;
 mod recover;
 mod vm_ow;
 
 pub use vm_ow::VmOw;
 
+use last_programmed::LastProgrammed;
+
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, PageOwner};
-use crate::node::Shape;
-use crate::space::Appends;
+use crate::node::{PageLayout, Shape};
+use crate::space::{Appends, Kind, Nothing, ReadCache};
 use crate::tree::{
     Cost, Found, Index, LOOKS, Newest, Opening, Options, Placement, WritePolicy, path_options,
 };
+
+impl Kind for Appends {
+    const APPENDS: bool = true;
+    type Checkpoints = Nothing;
+    type Cache<'b> = ReadCache<'b>;
+    type Memory = LastProgrammed;
+
+    fn unpack(layout: &PageLayout, page: &mut [u8]) -> bool {
+        layout.unpack(page)
+    }
+}
 
 impl WritePolicy for Appends {
     fn recover<F: Flash, S: Placement<Kind = Self>>(

@@ -15,7 +15,7 @@ use crate::error::{Damage, Fault};
 use crate::flash::{Flash, Needs, PageNumber};
 use crate::log::Image;
 use crate::node::appended::{self, Change};
-use crate::space::{Appends, Kind, Space};
+use crate::space::{Appends, Space};
 use crate::tree::{Description, Halves, Level, Origin, Placement, Put};
 
 /// VMTree-OW: records appended in place.
@@ -101,10 +101,10 @@ impl Placement for VmOw {
         code: 5,
         buffers_min: 3,
         buffers_default: 3,
-        writes_paths: Appends::PATHS,
-        maps: Appends::MAPS,
-        in_place: Appends::IN_PLACE,
-        appends: Appends::APPENDS,
+        writes_paths: false,
+        maps: false,
+        in_place: false,
+        appends: true,
     };
 
     const TRIMS: bool = true;

@@ -10,9 +10,10 @@
 //! read. The price is half of the device. The root is always stored in the first logical page. The
 //! second one lists the sequence numbers of pages that do not count because they may be torn.
 
+use super::shadow_pages::ROOT as ROOT_TWIN;
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
-use crate::space::{InPlace, Kind, ROOT_TWIN, Space};
+use crate::space::{InPlace, Space};
 use crate::tree::{Description, Halves, Level, Origin, Placement, Put};
 
 /// The B-tree, updated in place.
@@ -31,10 +32,10 @@ impl Placement for BTree {
         code: 4,
         buffers_min: 3,
         buffers_default: 3,
-        writes_paths: InPlace::PATHS,
-        maps: InPlace::MAPS,
-        in_place: InPlace::IN_PLACE,
-        appends: InPlace::APPENDS,
+        writes_paths: false,
+        maps: false,
+        in_place: true,
+        appends: false,
     };
 
     const TRIMS: bool = true;

@@ -5,18 +5,39 @@
 mod btree;
 mod recover;
 mod session;
+mod session_page;
+mod shadow_pages;
 
 pub use btree::BTree;
 
+use session_page::Sessions;
+use shadow_pages::{ROOT as ROOT_TWIN, twins};
+
 use crate::blocks::Validity;
 use crate::error::{BadOption, Damage, Fault, OpenError};
-use crate::flash::Flash;
-use crate::flash::PageNumber;
-use crate::space::{Budget, InPlace, ROOT_TWIN, twins};
+use crate::flash::{Flash, PageNumber};
+use crate::space::{Budget, InPlace, Kind, Nothing, ReadCache, Space};
 use crate::tree::{
     Bounds, Cost, Index, Limits, Newest, Opening, Options, Placement, Replaced, WritePolicy,
     path_options,
 };
+
+impl Kind for InPlace {
+    const COLLECTS: bool = false;
+    /// The session leaves the gap when it begins.
+    const GAP: u64 = 0;
+    type Checkpoints = Nothing;
+    type Cache<'b> = ReadCache<'b>;
+    type Memory = Sessions;
+
+    fn resolve<F: Flash>(space: &Space<'_, F, Self>, page: u32) -> u32 {
+        space.newer_twin(page)
+    }
+
+    fn room<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
+        space.free_twins()
+    }
+}
 
 impl WritePolicy for InPlace {
     fn recover<F: Flash, S: Placement<Kind = Self>>(

@@ -7,10 +7,12 @@
 //! Cost: three reads for each node, and the same again for each page that is torn, of which there
 //! are at most two.
 
+use super::session_page::SESSION as SESSION_TWIN;
+use super::shadow_pages::ROOT as ROOT_TWIN;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
-use crate::space::{InPlace, ROOT_TWIN, SESSION_TWIN};
+use crate::space::InPlace;
 use crate::tree::{HEIGHT_MAX, Index, NONE, Placement, TORN_MAX};
 
 impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {

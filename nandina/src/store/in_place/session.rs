@@ -1,7 +1,7 @@
 //! Sessions of an index that is replaced in place.
 //!
 //! A mount decides about torn pages, and writes the decision down before anything else is written
-//! (`space/session.rs` has the pages).
+//! (`session_page.rs` beside this has the pages).
 //!
 //! Pages are written one after the other, and a write that was cut or failed ends in a mount. So of
 //! the pages that count and are newer than the last session page, only the newest may be torn. It

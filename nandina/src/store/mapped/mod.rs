@@ -10,12 +10,28 @@ mod vm;
 pub use vm::Vm;
 
 use crate::error::{BadOption, Fault};
-use crate::flash::{Flash, Geometry};
+use crate::flash::{Flash, Geometry, PageNumber};
 use crate::gc;
-use crate::space::{Maps, mappings_in};
+use crate::space::{Kind, Maps, Nothing, ReadCache, Space, mappings_in};
 use crate::tree::{
     Cost, Index, Limits, Newest, Opening, Options, Path, Placement, WritePolicy, path_options,
 };
+
+impl Kind for Maps {
+    type Checkpoints = Nothing;
+    type Cache<'b> = ReadCache<'b>;
+    type Memory = Nothing;
+
+    fn resolve<F: Flash>(space: &Space<'_, F, Self>, page: u32) -> u32 {
+        space.mappings.get(page).unwrap_or(page)
+    }
+
+    fn unname<F: Flash>(space: &mut Space<'_, F, Self>, name: u32) {
+        if space.mappings.remove(name) {
+            space.log.blocks.supersede(PageNumber(name));
+        }
+    }
+}
 
 impl WritePolicy for Maps {
     fn recover<F: Flash, S: Placement<Kind = Self>>(

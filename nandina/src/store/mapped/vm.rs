@@ -22,7 +22,7 @@ use core::ops::Range;
 use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
-use crate::space::{Kind, Maps, Space};
+use crate::space::{Maps, Space};
 use crate::tree::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in};
 
 /// VMTree: new pages, and virtual mappings instead of new parents.
@@ -76,10 +76,10 @@ impl Placement for Vm {
         code: 3,
         buffers_min: 3,
         buffers_default: 3,
-        writes_paths: Maps::PATHS,
-        maps: Maps::MAPS,
-        in_place: Maps::IN_PLACE,
-        appends: Maps::APPENDS,
+        writes_paths: false,
+        maps: true,
+        in_place: false,
+        appends: false,
     };
 
     const TRIMS: bool = true;

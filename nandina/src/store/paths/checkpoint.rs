@@ -33,7 +33,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
     ///
     /// Returns `false` if there is none that can be used: then every block has to be read.
     pub(super) fn mount_from_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
-        let Some(found) = self.space.find_checkpoint()? else {
+        let Some(found) = self.space.find_newest()? else {
             return Ok(false);
         };
         match self.go_on_from(&found) {
@@ -124,7 +124,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
             return Ok(false);
         }
         self.from_checkpoint = true;
-        self.space.go_on(found, |at| opened.since[at].is_none());
+        self.space.go_on_from(found, |at| opened.since[at].is_none());
         Ok(true)
     }
 

@@ -12,10 +12,107 @@ pub use mu::Mu;
 pub use wandering::Wandering;
 
 use crate::blocks::Wear;
+use crate::cache::{Cache, Staging};
 use crate::error::{BadOption, Fault, OpenError};
-use crate::flash::{Flash, PageNumber};
-use crate::space::{LISTED_MAX, Paths};
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::log::Label;
+use crate::space::{Checkpoints, Kind, LISTED_MAX, Nothing, Paths, STAGED, Space, Tree};
 use crate::tree::{Cost, END, Index, Newest, Opening, Options, Placement, WritePolicy};
+
+impl Kind for Paths {
+    const PAGES_COMMIT: bool = false;
+    const WEAR: Wear = Wear::Counted;
+    type Checkpoints = Checkpoints;
+    type Cache<'b> = Cache<'b, Staging<'b>>;
+    const CACHES: bool = true;
+    type Memory = Nothing;
+
+    fn resolve<F: Flash>(space: &Space<'_, F, Self>, page: u32) -> u32 {
+        space.cache.staging().resolve(page)
+    }
+
+    fn room<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
+        space.log.room().saturating_sub(space.cache.staging().staged())
+    }
+
+    fn begin_operation<F: Flash>(space: &mut Space<'_, F, Self>, at_once: bool) {
+        space.at_once = at_once || !space.cache.staging().stages();
+    }
+
+    fn stage<F: Flash>(
+        space: &mut Space<'_, F, Self>,
+        frame: usize,
+        label: Label,
+    ) -> Result<Option<PageNumber>, Fault<F::Error>> {
+        if space.at_once { Ok(None) } else { space.stage(frame, label).map(Some) }
+    }
+
+    fn listed_block<F: Flash>(
+        space: &mut Space<'_, F, Self>,
+    ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
+        space.listed_block()
+    }
+
+    fn supersede<F: Flash>(space: &mut Space<'_, F, Self>, page: u32) {
+        if page & STAGED != 0 {
+            space.cache.staging_mut().supersede(page);
+            return;
+        }
+        space.forget_superseded(page);
+        if space.at_once {
+            space.log.supersede(PageNumber(page));
+        } else {
+            space.cache.staging_mut().note_superseded(PageNumber(page));
+        }
+    }
+
+    fn commit<F: Flash>(space: &mut Space<'_, F, Self>, root: u32) -> Result<u32, Fault<F::Error>> {
+        space.end_staging(root)
+    }
+
+    fn write_out<F: Flash>(
+        space: &mut Space<'_, F, Self>,
+        root: u32,
+    ) -> Result<u32, Fault<F::Error>> {
+        space.unstage(root)
+    }
+
+    fn staged<F: Flash>(space: &Space<'_, F, Self>) -> (u32, u32) {
+        let staging = space.cache.staging();
+        (staging.staged(), staging.superseded_pages())
+    }
+
+    fn can_stage<F: Flash>(space: &Space<'_, F, Self>, pages: u32) -> bool {
+        space.cache.staging().has_room_for(pages as usize)
+    }
+
+    fn forget_checkpoints<F: Flash>(space: &mut Space<'_, F, Self>) {
+        space.forget_area();
+    }
+
+    fn leave_checkpoints<F: Flash>(space: &mut Space<'_, F, Self>) {
+        space.leave_area();
+    }
+
+    fn checkpoint_due<F: Flash>(space: &Space<'_, F, Self>, pages: u32) -> bool {
+        space.is_due(pages)
+    }
+
+    fn checkpoint_cost<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
+        space.area_cost()
+    }
+
+    fn clear_anchors<F: Flash>(space: &mut Space<'_, F, Self>) -> Result<(), Fault<F::Error>> {
+        space.erase_anchors()
+    }
+
+    fn write_checkpoint<F: Flash>(
+        space: &mut Space<'_, F, Self>,
+        tree: &Tree,
+    ) -> Result<bool, Fault<F::Error>> {
+        space.write_area(tree)
+    }
+}
 
 impl WritePolicy for Paths {
     const KEEPS_PAGES: bool = false;

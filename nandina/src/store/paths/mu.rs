@@ -27,7 +27,7 @@ use core::ops::Range;
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::node::SAME_PAGE;
-use crate::space::{Kind, Paths, Space};
+use crate::space::{Paths, Space};
 use crate::tree::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in};
 
 /// μ-Tree: one page for each updated path.
@@ -52,10 +52,10 @@ impl Placement for Mu {
         code: 2,
         buffers_min: 2,
         buffers_default: 2,
-        writes_paths: Paths::PATHS,
-        maps: Paths::MAPS,
-        in_place: Paths::IN_PLACE,
-        appends: Paths::APPENDS,
+        writes_paths: true,
+        maps: false,
+        in_place: false,
+        appends: false,
     };
 
     const SHARES_PAGES: bool = true;

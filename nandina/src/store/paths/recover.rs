@@ -6,7 +6,7 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, PageOwner};
 use crate::node::PageHeader;
-use crate::space::Paths;
+use crate::space::{Kind, Paths};
 use crate::tree::{Index, Newest, Placement};
 
 /// The highest sequence number and the last root of a block.
@@ -171,7 +171,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         }
         self.in_doubt = true;
         self.space.begin_walk();
-        self.space.begin_operation(true);
+        Paths::begin_operation(&mut self.space, true);
         let frame = self.working(self.height);
         self.space.load_into(root, frame)?;
         let lowest = self.space.log.lowest(frame);

@@ -5,7 +5,7 @@
 
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
-use crate::space::{Kind, Paths, Space};
+use crate::space::{Paths, Space};
 use crate::tree::{Description, Halves, Level, Origin, Placement, Put};
 
 /// A B+-tree whose whole path moves to new pages with each update.
@@ -24,10 +24,10 @@ impl Placement for Wandering {
         code: 1,
         buffers_min: 2,
         buffers_default: 4,
-        writes_paths: Paths::PATHS,
-        maps: Paths::MAPS,
-        in_place: Paths::IN_PLACE,
-        appends: Paths::APPENDS,
+        writes_paths: true,
+        maps: false,
+        in_place: false,
+        appends: false,
     };
 
     // The last buffer is kept for the upper half of a split. With too few buffers for a whole path,

@@ -5,16 +5,15 @@
 //!
 //! The even page of the two is the logical address; the valid one holds the current state. RAM: the
 //! bit for each page that every index keeps. Nothing is erased, and nothing is written elsewhere.
-//! `space/session.rs` describes which of the two counts after a cut.
+//! `session_page.rs` beside this describes which of the two counts after a cut.
 
-use super::memory::Memory;
-use super::session::SESSION;
-use super::{InPlace, Kind, Space};
+use super::session_page::SESSION;
 use crate::cache::Cached;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
 use crate::node::PageHeader;
+use crate::space::{InPlace, Memory, Space};
 
 /// The logical page of the root.
 pub(crate) const ROOT: u32 = 0;
@@ -26,14 +25,14 @@ pub(crate) const fn twins(pages: u32) -> u32 {
     (pages / 2).saturating_sub(1)
 }
 
-impl<F: Flash, K: Kind> Space<'_, F, K> {
+impl<F: Flash> Space<'_, F, InPlace> {
     /// The number of free logical pages.
     pub(crate) fn free_twins(&self) -> u32 {
         twins(self.log.geometry().pages()).saturating_sub(self.log.blocks.valid_pages())
     }
 
     /// The page that holds the current state of the logical page `name`.
-    pub(super) fn newer_twin(&self, name: u32) -> u32 {
+    pub(crate) fn newer_twin(&self, name: u32) -> u32 {
         if self.log.blocks.is_valid(PageNumber(name | 1)) { name | 1 } else { name }
     }
 }
@@ -86,7 +85,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
     }
 }
 
-impl<F: Flash, K: Kind> Space<'_, F, K> {
+impl<F: Flash> Space<'_, F, InPlace> {
     /// Finds the page that holds the logical page `name`, and counts it as valid.
     ///
     /// Returns it and its header, if one of the two shadow pages is readable, counts, and belongs

@@ -6,11 +6,11 @@
 //! these, records can be appended only to the page that was programmed last, and only while it is
 //! known how often it was programmed: a mount forgets that.
 
-use super::{Appends, Space};
 use crate::cache::Cached;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::log::Image;
+use crate::space::{Appends, Space};
 
 impl<F: Flash> Space<'_, F, Appends> {
     /// Whether `page`, whose node is in `frame`, can be programmed again.

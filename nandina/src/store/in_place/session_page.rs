@@ -19,12 +19,11 @@
 //! own, written in turn like any other; each mount reads the newer one often enough to know that it
 //! is whole.
 
-use super::memory::Memory;
-use super::{InPlace, Space};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::log::{GAP, Label};
 use crate::node::{Gaps, PageHeader, SESSION_START};
+use crate::space::{InPlace, Memory, Space};
 
 /// The logical page of the session pages.
 pub(crate) const SESSION: u32 = 2;
