@@ -28,6 +28,7 @@ mod mended;
 mod merge;
 mod model;
 mod mounts;
+mod newest;
 mod open;
 mod pairs;
 mod plan;

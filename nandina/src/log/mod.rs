@@ -131,6 +131,8 @@ pub struct Log<'b, F> {
     ready: BlockNumber,
     /// Whether the next page may commit: a page was programmed since the mount.
     begun: bool,
+    /// The block with the newest page that the mount saw, until a newer one exists.
+    newest: BlockNumber,
     /// Whether the mount is settling what may be torn.
     pub settling: bool,
     weak: Weak,
@@ -166,6 +168,7 @@ impl<'b, F: Flash> Log<'b, F> {
             active: (NO_BLOCK, 0),
             ready: NO_BLOCK,
             begun: true,
+            newest: NO_BLOCK,
             settling: false,
             weak: Weak::NONE,
             unmarked: false,
@@ -239,6 +242,9 @@ impl<'b, F: Flash> Log<'b, F> {
         self.identity = identity;
         self.sequence = sequence;
         self.begun = false;
+        if let Some(active) = self.active_block() {
+            self.newest = active;
+        }
         self.settling = false;
         self.active = (NO_BLOCK, 0);
         self.ready = NO_BLOCK;
@@ -270,6 +276,20 @@ impl<'b, F: Flash> Log<'b, F> {
     /// Whether a page was programmed since the mount.
     pub const fn has_begun(&self) -> bool {
         self.begun
+    }
+
+    /// Notes the block with the newest page that a mount saw.
+    ///
+    /// It is opened only after a newer page was programmed, if another block is free. An erase of
+    /// it that is cut could hide its numbers from one mount and show its torn pages to another: both
+    /// would be numbered alike.
+    pub const fn keep_newest(&mut self, block: BlockNumber) {
+        self.newest = block;
+    }
+
+    /// Whether `block` holds the newest page on the chip.
+    pub fn is_newest(&self, block: BlockNumber) -> bool {
+        block == self.newest
     }
 
     /// Allows the next page to commit, though none was programmed since the mount.
@@ -420,6 +440,7 @@ impl<'b, F: Flash> Log<'b, F> {
                 self.blocks.set_opened_at(block, self.sequence);
             }
             self.begun = true;
+            self.newest = NO_BLOCK;
             Ok(true)
         } else {
             self.active = (NO_BLOCK, 0);

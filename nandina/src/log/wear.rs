@@ -46,8 +46,20 @@ impl<F: Flash> Log<'_, F> {
     /// Where erases are not counted, this is the next block in turn that was erased less often than
     /// the most erased one. If the first few are all worn, it is the first of them. Without this
     /// rule, blocks that are often free would wear faster. Cost: one read for each block tried.
-    #[inline(never)]
+    ///
+    /// The block with the newest page comes last, until a newer one is programmed.
     pub fn next_spared(
+        &mut self,
+        filled: Option<BlockNumber>,
+    ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
+        let newest = Some(self.newest).filter(|&newest| newest != NO_BLOCK);
+        let next = self.next_beside(filled.or(newest))?;
+        if next.is_none() && newest.is_some() { self.next_beside(filled) } else { Ok(next) }
+    }
+
+    /// The free block to open next that is not `filled`.
+    #[inline(never)]
+    fn next_beside(
         &mut self,
         filled: Option<BlockNumber>,
     ) -> Result<Option<BlockNumber>, Fault<F::Error>> {

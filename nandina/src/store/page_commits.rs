@@ -259,6 +259,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let first = self.space.log.first_sequence(block)?;
             if self.torn.contains(&self.space.log.page_at(block, 0).0) || first.is_some_and(&clears)
             {
+                if self.space.log.is_newest(block) {
+                    self.mark(0)?;
+                }
                 self.space.log.clear_block(block)?;
             }
         }

@@ -214,6 +214,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         let Some(newest) = newest else {
             return Err(self.corrupt_at(self.root, Damage::NoPage));
         };
+        self.space.log.keep_newest(newest.block);
         S::Kind::recover(self, newest)
     }
 

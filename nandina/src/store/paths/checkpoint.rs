@@ -63,6 +63,9 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
                 .filter(|&(since, _)| since < before && since > 0)
                 .max_by_key(|&(since, _)| since)
         {
+            if before == u64::MAX {
+                self.space.log.keep_newest(block);
+            }
             let last = self.last_root(block, identity, 0, u64::MAX)?;
             sequence = sequence.max(last.sequence).max(first);
             (root, before) = (last.root, first);
@@ -70,6 +73,9 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         if root.is_none()
             && let Some((block, place)) = found.active
         {
+            if before == u64::MAX {
+                self.space.log.keep_newest(block);
+            }
             let last = self.last_root(block, identity, place, u64::MAX)?;
             sequence = sequence.max(last.sequence);
             root = last.root;

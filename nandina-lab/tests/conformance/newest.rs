@@ -1,0 +1,110 @@
+//! A mount does not erase the newest pages before a newer one is on the chip.
+//!
+//! Their sequence numbers are the highest. If an erase of their block is cut, one mount may see a
+//! torn page of it and another may not, and both would give the same numbers to what they write.
+
+use nandina::Index;
+use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
+use nandina::node::PageLayout;
+use nandina::place::{Description, Placement};
+use nandina_lab::hand_on;
+use nandina_sim::{Chip, ChipError};
+
+use crate::formats::{Torn, filled};
+use crate::harness::*;
+
+/// A chip that remembers which block was erased first.
+struct Watched {
+    chip: Torn,
+    first: Option<BlockNumber>,
+}
+
+impl Flash for Watched {
+    type Error = ChipError;
+
+    hand_on!(chip: geometry, capabilities, rewrite, overwrite, is_bad, mark_bad);
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        self.chip.read(page, main, spare)
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.chip.program(page, main, spare)
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.first.get_or_insert(block);
+        self.chip.erase(block)
+    }
+}
+
+/// The block with the page that has the highest sequence number.
+fn newest_block(chip: &mut Chip) -> Option<BlockNumber> {
+    let geometry = chip.geometry();
+    let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
+    let mut bytes = vec![0; layout.frame_bytes()];
+    let mut newest = None;
+    for page in (0..geometry.pages()).map(PageNumber) {
+        let (main, spare) = bytes.split_at_mut(layout.page_bytes());
+        if chip.read(page, main, spare).is_ok()
+            && let Ok(header) = layout.open(&bytes)
+        {
+            newest = newest.max(Some((header.sequence, geometry.block_of(page).0)));
+        }
+    }
+    newest.map(|(_, block)| BlockNumber(block))
+}
+
+struct ErasedFirst;
+
+impl Check for ErasedFirst {
+    /// Pages are programmed, not rewritten.
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(LONG).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut erased = 0;
+        for records in 10..60 {
+            for left in 0..4 {
+                let mut torn = filled::<S>(&case, records, &mut ram)?;
+                let mut index =
+                    Index::<_, S>::open(&mut torn, &case.options, &mut ram).map_err(text)?;
+                index.flash().left.set(Some(left));
+                let _ = index.insert(&key(records), &value(records, 0));
+                drop(index);
+                torn.left.set(None);
+                // Mounts that are cut at their first program leave blocks without a valid page.
+                for again in 0..3 {
+                    let newest = newest_block(&mut torn.chip);
+                    torn.left.set(Some(again % 2));
+                    let mut chip = Watched { chip: torn, first: None };
+                    let opened = Index::<_, S>::open(&mut chip, &case.options, &mut ram);
+                    drop(opened);
+                    torn = chip.chip;
+                    torn.left.set(None);
+                    torn.hidden = None;
+                    erased += u32::from(chip.first.is_some());
+                    if chip.first.is_some() && chip.first == newest {
+                        return Err(format!(
+                            "{records} records, program {left}, mount {again}: {newest:?} first"
+                        ));
+                    }
+                }
+            }
+        }
+        if erased < 50 { Err(format!("only {erased} mounts erased a block")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_mount_does_not_erase_the_newest_pages_first() {
+    for_every_system(&ErasedFirst);
+}
