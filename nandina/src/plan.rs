@@ -107,7 +107,7 @@ pub fn plan<S: Placement>(
     let most = |nodes: u32| if fits { nodes } else { geometry.pages() };
     let budget = budget_for(tree.height, if fits { tree.inner_nodes } else { 1 });
     let tree = Size { leaves: most(tree.leaves), inner_nodes: most(tree.inner_nodes), ..tree };
-    let wear = options.wear::<S>();
+    let wear = options.wear_of::<S>();
     let height = tree.height;
     let few_buffers = options.buffers::<S>() <= 2;
     // All nodes of a tree are searched for two to merge, anew for each merge.
@@ -162,7 +162,7 @@ pub fn plan<S: Placement>(
             path,
             0,
             options.verify,
-            options.wear::<S>(),
+            options.wear_of::<S>(),
             block_pages,
         ) + if parts > 0 { checkpoint_cost(parts, options.verify) } else { 0 },
     })

@@ -123,16 +123,28 @@ pub trait Flash {
 
     /// Replaces `page` as a whole (rule 14).
     ///
-    /// A driver of a chip without this capability returns an error.
-    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error>;
+    /// Default, for chips without [`Capabilities::rewrite`]: panics; it is never called there.
+    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error> {
+        let _ = (page, main, spare);
+        panic!("the driver's capabilities name rewrite, but it has none")
+    }
 
     /// Programs `bytes` into the main data of `page`, from byte `offset` on (rule 15).
     ///
     /// `bytes` has at least one byte, ends within the main data, and is the new content: none of
     /// its bits is 1 where the page has 0. Cost: one page program and the transfer of these bytes
-    /// alone. A driver of a chip without this capability returns an error.
-    fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8])
-    -> Result<(), Self::Error>;
+    /// alone.
+    ///
+    /// Default, for chips without [`Capabilities::overwrite`]: panics; it is never called there.
+    fn overwrite(
+        &mut self,
+        page: PageNumber,
+        offset: u32,
+        bytes: &[u8],
+    ) -> Result<(), Self::Error> {
+        let _ = (page, offset, bytes);
+        panic!("the driver's capabilities name overwrite, but it has none")
+    }
 
     /// Whether `block` is bad, from the factory or since. Default: no block is.
     ///

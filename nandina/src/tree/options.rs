@@ -34,6 +34,15 @@ pub enum Folds {
 ///
 /// The sizes of keys and values, and whether there are checkpoints, are written on the medium; the
 /// other settings are not.
+///
+/// They are constants where the chip is fixed:
+///
+/// ```
+/// use nandina::Options;
+///
+/// const OPTIONS: Options = Options::new(4, 8).write_buffer(2).verify();
+/// assert_eq!((OPTIONS.write_buffer, OPTIONS.verify), (2, true));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Bytes of a key, 1 to [`KEY_BYTES_MAX`].
@@ -156,11 +165,116 @@ impl Options {
         }
     }
 
+    /// Sets [`page_buffers`](Self#structfield.page_buffers).
+    #[must_use]
+    pub const fn page_buffers(mut self, buffers: usize) -> Self {
+        self.page_buffers = Some(buffers);
+        self
+    }
+
+    /// Sets [`moves`](Self#structfield.moves).
+    #[must_use]
+    pub const fn moves(mut self, moves: Moves) -> Self {
+        self.moves = moves;
+        self
+    }
+
+    /// Sets [`victims`](Self#structfield.victims).
+    #[must_use]
+    pub const fn victims(mut self, victims: Victims) -> Self {
+        self.victims = victims;
+        self
+    }
+
+    /// Sets [`validity`](Self#structfield.validity).
+    #[must_use]
+    pub const fn validity(mut self, validity: Validity) -> Self {
+        self.validity = validity;
+        self
+    }
+
+    /// Sets [`wear`](Self#structfield.wear).
+    #[must_use]
+    pub const fn wear(mut self, wear: Wear) -> Self {
+        self.wear = Some(wear);
+        self
+    }
+
+    /// Sets [`read_cache`](Self#structfield.read_cache).
+    #[must_use]
+    pub const fn read_cache(mut self, pages: usize) -> Self {
+        self.read_cache = pages;
+        self
+    }
+
+    /// Sets [`write_cache`](Self#structfield.write_cache).
+    #[must_use]
+    pub const fn write_cache(mut self, pages: usize) -> Self {
+        self.write_cache = pages;
+        self
+    }
+
+    /// Sets [`write_buffer`](Self#structfield.write_buffer).
+    #[must_use]
+    pub const fn write_buffer(mut self, pages: usize) -> Self {
+        self.write_buffer = pages;
+        self
+    }
+
+    /// Sets [`write_buffer_changes`](Self#structfield.write_buffer_changes).
+    #[must_use]
+    pub const fn write_buffer_changes(mut self, changes: u32) -> Self {
+        self.write_buffer_changes = Some(changes);
+        self
+    }
+
+    /// Sets [`write_buffer_ticks`](Self#structfield.write_buffer_ticks).
+    #[must_use]
+    pub const fn write_buffer_ticks(mut self, ticks: u32) -> Self {
+        self.write_buffer_ticks = Some(ticks);
+        self
+    }
+
+    /// Sets [`checkpoints`](Self#structfield.checkpoints).
+    #[must_use]
+    pub const fn checkpoints(mut self, blocks: u32) -> Self {
+        self.checkpoints = Some(blocks);
+        self
+    }
+
+    /// Sets [`mapping_bytes`](Self#structfield.mapping_bytes).
+    #[must_use]
+    pub const fn mapping_bytes(mut self, bytes: usize) -> Self {
+        self.mapping_bytes = bytes;
+        self
+    }
+
+    /// Sets [`folds`](Self#structfield.folds).
+    #[must_use]
+    pub const fn folds(mut self, folds: Folds) -> Self {
+        self.folds = folds;
+        self
+    }
+
+    /// Sets [`keep_pages`](Self#structfield.keep_pages).
+    #[must_use]
+    pub const fn keep_pages(mut self, keep: bool) -> Self {
+        self.keep_pages = Some(keep);
+        self
+    }
+
+    /// Sets [`verify`](Self#structfield.verify).
+    #[must_use]
+    pub const fn verify(mut self) -> Self {
+        self.verify = true;
+        self
+    }
+
     pub(crate) fn buffers<S: Placement>(&self) -> usize {
         self.page_buffers.unwrap_or(S::DESCRIPTION.buffers_default)
     }
 
-    pub(crate) fn wear<S: Placement>(&self) -> Wear {
+    pub(crate) fn wear_of<S: Placement>(&self) -> Wear {
         self.wear.unwrap_or(S::Kind::WEAR)
     }
 
@@ -169,12 +283,12 @@ impl Options {
         Buffers {
             frames: self.buffers::<S>(),
             verify: self.verify,
-            beside: self.verify || S::Kind::reads_beside(self.wear::<S>()),
+            beside: self.verify || S::Kind::reads_beside(self.wear_of::<S>()),
             reads: self.read_cache,
             writes: self.write_cache,
             validity: self.validity,
             victims: self.victims,
-            wear: self.wear::<S>(),
+            wear: self.wear_of::<S>(),
             keeps_pages: self.keep_pages.unwrap_or(S::Kind::KEEPS_PAGES),
             mapping_bytes: S::Kind::mapping_bytes(self),
         }
@@ -254,7 +368,7 @@ impl Options {
             return bad(BadOption::TrackedBlocks);
         }
         if self.checkpoints.is_some() {
-            if self.wear::<S>() == Wear::Circular {
+            if self.wear_of::<S>() == Wear::Circular {
                 return bad(BadOption::CheckpointsUncounted);
             }
             if !(1..=EVERY_MAX).contains(&self.checkpoints.unwrap_or(0)) {
