@@ -1,8 +1,8 @@
 //! Things that a user chooses by name. An unknown name is refused with the list of known ones.
 
 use nandina::flash::profile::{self, Profile};
-use nandina::place::SYSTEMS;
 use nandina_lab::LabError;
+use nandina_lab::systems::SYSTEMS;
 
 /// Returns the chip of this name.
 pub fn device(key: &str) -> Result<Profile, LabError> {

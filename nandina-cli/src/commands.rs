@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use nandina::flash::profile;
-use nandina::place::SYSTEMS;
 use nandina_lab::LabError;
+use nandina_lab::systems::SYSTEMS;
 use serde_json::json;
 
 use crate::arguments::{Arguments, Command};

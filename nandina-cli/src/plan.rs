@@ -4,10 +4,11 @@
 
 use clap::Args;
 use nandina::flash::Profile;
-use nandina::place::{Placement, Visitor, visit};
+use nandina::place::{Placement, Visitor};
 use nandina::{Cost, Options, Plan};
 use nandina_lab::LabError;
 use nandina_lab::fit::{Misfit, misfit};
+use nandina_lab::systems::visit;
 use serde_json::{Value, json};
 
 use crate::arguments::size;

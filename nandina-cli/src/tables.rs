@@ -4,9 +4,9 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
 use nandina::flash::Capabilities;
 use nandina::flash::profile::PROFILES;
-use nandina::place::SYSTEMS;
 use nandina_lab::compare::Comparison;
 use nandina_lab::run::SystemCost;
+use nandina_lab::systems::SYSTEMS;
 
 /// An empty table whose first columns are text and whose others are figures.
 pub fn table(header: &[&str], text_columns: usize) -> Table {

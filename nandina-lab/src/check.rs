@@ -3,7 +3,8 @@
 //! It combines the index's own check with a walk that shares no code with it. It works on a copy:
 //! the chip is neither written nor repaired.
 
-use nandina::place::{Placement, key_of};
+use crate::systems::key_of;
+use nandina::place::Placement;
 use nandina::{Index, Violation};
 use nandina_sim::Chip;
 use serde::Serialize;

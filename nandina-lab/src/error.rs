@@ -7,7 +7,7 @@ pub struct LabError(pub String);
 impl LabError {
     /// The error for a `key` that no system of the registry has.
     pub(crate) fn no_system(key: &str) -> Self {
-        let known: Vec<_> = nandina::place::SYSTEMS.iter().map(|system| system.key).collect();
+        let known: Vec<_> = crate::systems::SYSTEMS.iter().map(|system| system.key).collect();
         Self(format!("there is no system '{key}': choose from {}", known.join(", ")))
     }
 }

@@ -5,9 +5,10 @@
 
 use std::sync::OnceLock;
 
+use crate::systems::{SYSTEMS, visit};
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::{Medium, PageLayout};
-use nandina::place::{Placement, SYSTEMS, Visitor, visit};
+use nandina::place::{Placement, Visitor};
 use nandina::{Index, Options, ram_needed};
 use nandina_sim::{Chip, TINY};
 

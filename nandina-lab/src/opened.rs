@@ -2,8 +2,9 @@
 //!
 //! No settings are needed: the chip's own pages state them.
 
+use crate::systems::{key_of, visit};
 use nandina::node::Medium;
-use nandina::place::{Placement, Visitor, key_of, visit};
+use nandina::place::{Placement, Visitor};
 use nandina::{Index, OpenError, Options, identify, ram_needed, ram_to_identify};
 use nandina_sim::{Chip, ChipError, Faults};
 

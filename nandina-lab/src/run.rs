@@ -74,7 +74,7 @@ pub fn refusal(
     (key_bytes, value_bytes): (usize, usize),
     records: u32,
 ) -> Result<Option<String>, LabError> {
-    nandina::place::visit(system, Fits { setup, key_bytes, value_bytes, records })
+    crate::systems::visit(system, Fits { setup, key_bytes, value_bytes, records })
         .ok_or_else(|| LabError::no_system(system))
 }
 
@@ -135,7 +135,7 @@ pub fn run(
     work: &Work,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<SystemRun, LabError> {
-    nandina::place::visit(system, Run { setup, work, progress })
+    crate::systems::visit(system, Run { setup, work, progress })
         .unwrap_or_else(|| Err(LabError::no_system(system)))
 }
 

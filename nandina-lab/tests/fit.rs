@@ -2,10 +2,11 @@
 
 use nandina::flash::profile::PROFILES;
 use nandina::flash::{Flash, Profile};
-use nandina::place::{Placement, SYSTEMS, Visitor, visit};
+use nandina::place::{Placement, Visitor};
 use nandina::{Index, OpenError, Options, WriteError, key, ram_needed};
 use nandina_lab::fit::{Misfit, always_full, always_too_high};
 use nandina_lab::run::{Setup, SystemRun, run};
+use nandina_lab::systems::{SYSTEMS, visit};
 use nandina_lab::work::Work;
 use nandina_sim::Chip;
 

@@ -3,10 +3,11 @@
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Profile, profile::MLC, profile::SD};
 use nandina::node::{HEADER_BYTES, PageLayout};
-use nandina::place::{Placement, SYSTEMS, Visitor, key_of, visit};
+use nandina::place::{Placement, Visitor};
 use nandina::{Index, Options, Statistics, ram_needed};
 use nandina_lab::check::check;
 use nandina_lab::inspect::{Inspection, State, inspect};
+use nandina_lab::systems::{SYSTEMS, key_of, visit};
 use nandina_lab::torture::suited;
 use nandina_lab::wear::{Observed, wear};
 use nandina_sim::{Chip, Cut, Faults, TINY};

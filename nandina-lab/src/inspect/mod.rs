@@ -10,9 +10,10 @@ pub use walk::{LevelFacts, Loss, TreeFacts};
 
 use std::collections::BTreeMap;
 
+use crate::systems::key_of;
 use nandina::flash::PageNumber;
 use nandina::node::{PageFault, PageHeader};
-use nandina::place::{Placement, key_of};
+use nandina::place::Placement;
 use nandina::{Index, OpenError};
 use nandina_sim::{Chip, ChipError};
 use serde::Serialize;

@@ -12,9 +12,10 @@ pub use rows::Rows;
 use std::ops::Bound;
 use std::path::Path;
 
+use crate::systems::visit;
 use nandina::flash::Profile;
 use nandina::node::Medium;
-use nandina::place::{Placement, Visitor, visit};
+use nandina::place::{Placement, Visitor};
 use nandina::{Index, Options, ram_needed};
 use nandina_sim::{Chip, Image};
 

@@ -39,7 +39,8 @@ pub use swarm::{Episode, episode};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nandina::place::{Placement, Visitor, visit};
+use crate::systems::visit;
+use nandina::place::{Placement, Visitor};
 use nandina_sim::{Chip, FaultCounters};
 use serde::Serialize;
 

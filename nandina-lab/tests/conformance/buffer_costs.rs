@@ -5,8 +5,9 @@
 
 use nandina::Options;
 use nandina::flash::profile::SD;
-use nandina::place::{Placement, SYSTEMS};
+use nandina::place::Placement;
 use nandina_lab::run::{Setup, SystemRun, run};
+use nandina_lab::systems::SYSTEMS;
 use nandina_lab::work::Work;
 use nandina_sim::Counters;
 

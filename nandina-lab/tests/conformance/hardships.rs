@@ -3,7 +3,7 @@
 //! These are unstable pages, a write buffer, other options at each opening, a format over the
 //! index, and errors of the device.
 
-use nandina::place::SYSTEMS;
+use nandina_lab::systems::SYSTEMS;
 use nandina_lab::torture::{CutRun, Hardships, Mode, Shares, Torture, torture_shares};
 
 use crate::harness::seed;

@@ -4,8 +4,9 @@
 //! wholly or not at all.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::place::{Description, Placement, SYSTEMS};
+use nandina::place::{Description, Placement};
 use nandina::{Index, WriteError};
+use nandina_lab::systems::SYSTEMS;
 use nandina_lab::torture::{CutRun, Mode, Shares, Torture, replay, torture_shares};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};

@@ -105,6 +105,35 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
         }
     }
 
+    /// The number of page buffers.
+    pub const fn buffers(&self) -> usize {
+        self.log.frames.count()
+    }
+
+    /// Bytes for nodes in a page, from the start of its page buffer.
+    pub fn area_bytes(&self) -> usize {
+        self.log.layout().area_bytes()
+    }
+
+    /// The bytes for nodes in page buffer `frame`, to build a page there.
+    ///
+    /// The buffer holds no page of the chip from now on.
+    pub fn area_mut(&mut self, frame: usize) -> &mut [u8] {
+        let bytes = self.area_bytes();
+        self.log.frames.forget(frame);
+        &mut self.log.frames.bytes_mut(frame)[..bytes]
+    }
+
+    /// The bytes for nodes in two page buffers, to copy nodes between them.
+    ///
+    /// They hold the pages that they held: call [`area_mut`](Self::area_mut) before a buffer is
+    /// changed that holds one.
+    pub fn areas_mut(&mut self, first: usize, second: usize) -> (&mut [u8], &mut [u8]) {
+        let bytes = self.area_bytes();
+        let (first, second) = self.log.frames.pair(first, second);
+        (&mut first[..bytes], &mut second[..bytes])
+    }
+
     /// The part of the chip that the index can count on.
     pub(crate) fn extent(&self) -> Extent {
         let lost = self.log.reserve_blocks().max(self.log.blocks.bad_blocks());

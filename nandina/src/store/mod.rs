@@ -18,4 +18,7 @@ pub use mapped::Vm;
 pub use paths::{Mu, Wandering};
 pub use registry::{SYSTEMS, Visitor, key_of, visit};
 
-pub use crate::tree::{Description, Halves, Level, Origin, PlaceFault, Placement, Put};
+pub use crate::space::{Appends, InPlace, Maps, Paths, Space};
+pub use crate::tree::{
+    Description, Halves, Level, Origin, PlaceFault, Placement, Put, node_in, node_mut_in,
+};

@@ -1,6 +1,6 @@
 //! The registry of systems: every test, benchmark and report covers all of them.
 
-use super::{BTree, Description, Mu, Placement, Vm, VmOw, Wandering};
+use super::{BTree, Mu, Placement, Vm, VmOw, Wandering};
 
 /// An action that runs with a system selected by its key.
 pub trait Visitor {
@@ -11,26 +11,42 @@ pub trait Visitor {
     fn visit<S: Placement + 'static>(self) -> Self::Output;
 }
 
+/// Makes a registry of systems, the types that are listed.
+///
+/// Each is a type that implements [`Placement`]. The registry is the constant `SYSTEMS` and the
+/// functions `visit` and `key_of`, as those of [`nandina::store`](crate::store). A program that has
+/// stores of its own makes one that lists them beside those of the library.
+///
+/// ```
+/// use nandina::store::{Mu, VmOw};
+///
+/// nandina::registry![Mu, VmOw];
+///
+/// assert_eq!(SYSTEMS.len(), 2);
+/// assert_eq!(key_of(2), Some("mu"));
+/// ```
+#[macro_export]
 macro_rules! registry {
     ($($system:ty),+ $(,)?) => {
         /// Every system, in the order in which programs list them.
-        pub const SYSTEMS: &[Description] = &[$(<$system>::DESCRIPTION),+];
+        pub const SYSTEMS: &[$crate::store::Description] =
+            &[$(<$system as $crate::store::Placement>::DESCRIPTION),+];
 
         /// Runs `visitor` with the system whose key is `key`, if there is one.
-        pub fn visit<V: Visitor>(key: &str, visitor: V) -> Option<V::Output> {
-            $(if key == <$system>::DESCRIPTION.key {
+        pub fn visit<V: $crate::store::Visitor>(key: &str, visitor: V) -> Option<V::Output> {
+            $(if key == <$system as $crate::store::Placement>::DESCRIPTION.key {
                 return Some(visitor.visit::<$system>());
             })+
             None
         }
-    };
-}
 
-/// The key of the system with this number on the medium, if there is one.
-///
-/// The number is [`Description::code`].
-pub fn key_of(code: u8) -> Option<&'static str> {
-    SYSTEMS.iter().find(|system| system.code == code).map(|system| system.key)
+        /// The key of the system with this number on the medium, if there is one.
+        ///
+        /// The number is `Description::code`.
+        pub fn key_of(code: u8) -> Option<&'static str> {
+            SYSTEMS.iter().find(|system| system.code == code).map(|system| system.key)
+        }
+    };
 }
 
 registry![Wandering, Mu, BTree, Vm, VmOw];

@@ -246,7 +246,7 @@ pub trait Placement: Default {
 }
 
 /// The node of `level` in page buffer `frame`, or `None` if the bytes are no node.
-pub(crate) fn node_in<'s, S: Placement, F: Flash>(
+pub fn node_in<'s, S: Placement, F: Flash>(
     space: &'s Space<'_, F, S::Kind>,
     frame: usize,
     level: Level,
@@ -287,7 +287,7 @@ pub(crate) fn relink<S: Placement>(
 }
 
 /// The node of `level` in page buffer `frame`, for changes.
-pub(crate) fn node_mut_in<'s, S: Placement, F: Flash>(
+pub fn node_mut_in<'s, S: Placement, F: Flash>(
     space: &'s mut Space<'_, F, S::Kind>,
     frame: usize,
     level: Level,

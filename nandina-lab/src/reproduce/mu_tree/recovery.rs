@@ -3,8 +3,9 @@
 //! They depend on the size of the chip and on what was written since the last checkpoint. The paper
 //! describes checkpoints and gives no figures.
 
+use crate::systems::visit;
 use nandina::flash::profile::MLC;
-use nandina::place::{Placement, Visitor, visit};
+use nandina::place::{Placement, Visitor};
 use nandina::{Index, Options, key, ram_needed};
 use nandina_sim::Chip;
 

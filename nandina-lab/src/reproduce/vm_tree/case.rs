@@ -6,9 +6,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::systems::SYSTEMS;
 use nandina::Options;
 use nandina::flash::Profile;
-use nandina::place::SYSTEMS;
 
 use super::series::{Kind, Series};
 use crate::LabError;

@@ -125,7 +125,7 @@ pub fn run(
     step: usize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Outcome<Steps>, LabError> {
-    nandina::place::visit(system, Run { profile, options, work, step, progress })
+    crate::systems::visit(system, Run { profile, options, work, step, progress })
         .unwrap_or_else(|| Ok(Outcome::not_there(system)))
 }
 
