@@ -20,6 +20,11 @@ pub fn table(header: &[&str], text_columns: usize) -> Table {
     table
 }
 
+/// A count, or a dash where there is no such thing.
+fn or_dash(count: Option<impl ToString>) -> String {
+    count.map_or("-".into(), |count| count.to_string())
+}
+
 pub fn systems() -> String {
     let mut table = table(&["system", "name", "how a changed node reaches flash", "source"], 4);
     for system in SYSTEMS {
@@ -120,11 +125,11 @@ pub fn comparison(comparison: &Comparison) -> String {
         systems.add_row([
             system.system.to_string(),
             system.ram_bytes.to_string(),
-            system.height.to_string(),
-            system.records.to_string(),
-            system.valid_pages.to_string(),
-            system.collected_blocks.to_string(),
-            system.moved_pages.to_string(),
+            or_dash(system.height),
+            or_dash(system.records),
+            or_dash(system.valid_pages),
+            or_dash(system.collected_blocks),
+            or_dash(system.moved_pages),
             format!("{:.2}", system.wear_max_by_mean),
         ]);
     }

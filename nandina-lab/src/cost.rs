@@ -71,6 +71,8 @@ impl TimeSplit {
 }
 
 /// What a run of one system cost.
+///
+/// A count is `None` where the system has no such thing.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SystemCost {
     /// Key of the system.
@@ -78,21 +80,23 @@ pub struct SystemCost {
     /// Bytes of RAM: the buffer and the struct.
     pub ram_bytes: usize,
     /// Height of the tree at the end.
-    pub height: u8,
+    pub height: Option<u8>,
     /// The greatest height at the end of any stretch of 1,024 operations.
-    pub height_most: u8,
+    pub height_most: Option<u8>,
     /// Records at the end.
-    pub records: u32,
+    pub records: Option<u32>,
     /// Valid pages at the end.
-    pub valid_pages: u32,
+    pub valid_pages: Option<u32>,
     /// Largest erase count of a block by the mean, at the end.
     pub wear_max_by_mean: f64,
     /// Blocks from which garbage collection moved pages.
-    pub collected_blocks: u64,
+    pub collected_blocks: Option<u64>,
     /// Blocks that were erased again after their first use, with or without valid pages.
+    ///
+    /// The first erase of each block is not counted: systems erase a block before its first use.
     pub reclaimed_blocks: u64,
     /// Valid pages that garbage collection moved.
-    pub moved_pages: u64,
+    pub moved_pages: Option<u64>,
     /// Where the time went.
     pub seconds: TimeSplit,
     /// Each kind of operation that the work has.

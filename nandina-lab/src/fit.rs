@@ -3,13 +3,9 @@
 //! It puts the limits of a plan into words, and refuses work at once that would fail in the middle
 //! of a run.
 
-use std::collections::HashSet;
-
 use nandina::flash::{Geometry, Profile};
 use nandina::place::Placement;
 use nandina::{Options, Plan, plan};
-
-use crate::work::{Operation, Work};
 
 /// Why records do not fit on a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,29 +115,4 @@ pub fn refusal<S: Placement>(profile: &Profile, options: &Options, records: u32)
     let misfit = always_too_high::<S>(profile, options, records)
         .or_else(|| always_full::<S>(profile, options, records))?;
     Some(format!("{records} records do not fit on {}: {misfit}", profile.key))
-}
-
-/// Returns why `work` can never be done, if that is known.
-pub fn refusal_of_work<S: Placement>(
-    profile: &Profile,
-    options: &Options,
-    work: &Work,
-) -> Option<String> {
-    // There are never more records than rows; they are counted only if that matters.
-    refusal::<S>(profile, options, work.rows() as u32)?;
-    refusal::<S>(profile, options, most_at_once(work))
-}
-
-/// The most records that exist at once.
-fn most_at_once(work: &Work) -> u32 {
-    let (mut there, mut most) = (HashSet::new(), 0);
-    for operation in work.phases.iter().flat_map(|phase| &phase.operations) {
-        match *operation {
-            Operation::Insert(row) | Operation::Update(row) => there.insert(work.key(row)),
-            Operation::Delete(row) => there.remove(work.key(row)),
-            Operation::Lookup(_) | Operation::Scan { .. } => false,
-        };
-        most = most.max(there.len());
-    }
-    most as u32
 }

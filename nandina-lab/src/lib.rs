@@ -15,6 +15,7 @@ pub mod inspect;
 pub mod reproduce;
 pub mod run;
 pub mod store;
+pub mod subject;
 pub mod systems;
 pub mod torture;
 pub mod trace;

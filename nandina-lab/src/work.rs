@@ -73,9 +73,9 @@ pub struct Work {
     pub value_bytes: usize,
     /// Phases in order.
     pub phases: Vec<Phase>,
-    /// Whether the index does one idle step after each change.
+    /// Whether an idle step follows each change.
     ///
-    /// The step is a `gc_step` of the least budget.
+    /// For an index the step is a `gc_step` of the least budget.
     ///
     /// The chip operations of the step count in the phase, its time in no operation.
     pub idle_steps: bool,
@@ -102,6 +102,20 @@ impl Work {
     /// Operations in all phases.
     pub fn operations(&self) -> u64 {
         self.phases.iter().map(|phase| phase.operations.len() as u64).sum()
+    }
+
+    /// The most records that exist at once.
+    pub fn most_at_once(&self) -> u32 {
+        let (mut there, mut most) = (HashSet::new(), 0);
+        for operation in self.phases.iter().flat_map(|phase| &phase.operations) {
+            match *operation {
+                Operation::Insert(row) | Operation::Update(row) => there.insert(self.key(row)),
+                Operation::Delete(row) => there.remove(self.key(row)),
+                Operation::Lookup(_) | Operation::Scan { .. } => false,
+            };
+            most = most.max(there.len());
+        }
+        most as u32
     }
 
     /// Makes rows with the given keys and values, one after another, and no phase.

@@ -2,6 +2,8 @@
 //!
 //! Other crates can so run on this simulator, with its rules, its clock, its cuts and its faults.
 
+use std::borrow::BorrowMut;
+
 use embedded_storage::nor_flash::{
     ErrorType, MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
     check_erase, check_read, check_write,
@@ -17,31 +19,33 @@ use crate::{Chip, ChipError};
 ///
 /// A write is one program for each page that it touches and takes the time of the bytes written; a
 /// read is one read for each page.
+///
+/// It owns the chip, or borrows it (`NorChip<&mut Chip>`).
 #[derive(Clone, Debug)]
-pub struct NorChip {
-    chip: Chip,
+pub struct NorChip<C = Chip> {
+    inner: C,
 }
 
-impl NorChip {
+impl<C: BorrowMut<Chip>> NorChip<C> {
     /// Wraps `chip` as a `NorFlash`; `None` if it is not of that class.
-    pub fn new(chip: Chip) -> Option<Self> {
-        let profile = chip.profile();
+    pub fn new(chip: C) -> Option<Self> {
+        let profile = chip.borrow().profile();
         let geometry = profile.geometry;
         let sector = (geometry.page_bytes * geometry.pages_per_block) as usize;
         let is_nor =
             profile.capabilities.programs_per_page.is_none() && !profile.capabilities.in_order;
         let fits = sector == Self::ERASE_SIZE && geometry.spare_bytes == 0 && is_nor;
-        fits.then_some(Self { chip })
+        fits.then_some(Self { inner: chip })
     }
 
     /// The chip, for inspection.
-    pub const fn chip(&self) -> &Chip {
-        &self.chip
+    pub fn chip(&self) -> &Chip {
+        self.inner.borrow()
     }
 
     /// The chip, for changing its state.
-    pub const fn chip_mut(&mut self) -> &mut Chip {
-        &mut self.chip
+    pub fn chip_mut(&mut self) -> &mut Chip {
+        self.inner.borrow_mut()
     }
 
     /// The parts of `length` bytes from `offset` on.
@@ -52,7 +56,7 @@ impl NorChip {
         offset: u32,
         length: usize,
     ) -> Vec<(PageNumber, usize, std::ops::Range<usize>)> {
-        let page_bytes = self.chip.geometry().page_bytes as usize;
+        let page_bytes = self.chip().geometry().page_bytes as usize;
         let mut parts = Vec::new();
         let (mut at, mut done) = (offset as usize, 0);
         while done < length {
@@ -95,31 +99,33 @@ impl NorFlashError for NorChipError {
     }
 }
 
-impl ErrorType for NorChip {
+impl<C: BorrowMut<Chip>> ErrorType for NorChip<C> {
     type Error = NorChipError;
 }
 
-impl ReadNorFlash for NorChip {
+impl<C: BorrowMut<Chip>> ReadNorFlash for NorChip<C> {
     const READ_SIZE: usize = 1;
 
     fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), NorChipError> {
         check_read(self, offset, bytes.len()).map_err(NorChipError::Call)?;
-        let mut main = vec![0; self.chip.geometry().page_bytes as usize];
-        for (page, within, part) in self.parts(offset, bytes.len()) {
+        let parts = self.parts(offset, bytes.len());
+        let chip = self.chip_mut();
+        let mut main = vec![0; chip.geometry().page_bytes as usize];
+        for (page, within, part) in parts {
             let count = part.len();
-            Flash::read(&mut self.chip, page, &mut main, &mut []).map_err(NorChipError::Chip)?;
-            self.chip.take_back_read(main.len() - count);
+            Flash::read(chip, page, &mut main, &mut []).map_err(NorChipError::Chip)?;
+            chip.take_back_read(main.len() - count);
             bytes[part].copy_from_slice(&main[within..within + count]);
         }
         Ok(())
     }
 
     fn capacity(&self) -> usize {
-        self.chip.geometry().bytes() as usize
+        self.chip().geometry().bytes() as usize
     }
 }
 
-impl NorFlash for NorChip {
+impl<C: BorrowMut<Chip>> NorFlash for NorChip<C> {
     const WRITE_SIZE: usize = 1;
     const ERASE_SIZE: usize = 4096;
 
@@ -127,31 +133,33 @@ impl NorFlash for NorChip {
         check_erase(self, from, to).map_err(NorChipError::Call)?;
         let sectors = from / Self::ERASE_SIZE as u32..to / Self::ERASE_SIZE as u32;
         for sector in sectors {
-            Flash::erase(&mut self.chip, BlockNumber(sector)).map_err(NorChipError::Chip)?;
+            Flash::erase(self.chip_mut(), BlockNumber(sector)).map_err(NorChipError::Chip)?;
         }
         Ok(())
     }
 
     fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), NorChipError> {
         check_write(self, offset, bytes.len()).map_err(NorChipError::Call)?;
-        for (page, within, part) in self.parts(offset, bytes.len()) {
+        let parts = self.parts(offset, bytes.len());
+        let chip = self.chip_mut();
+        for (page, within, part) in parts {
             // The bytes around the part keep their values, and bits only fall.
-            let mut main = self.chip.cells(page);
+            let mut main = chip.cells(page);
             let cells = &mut main[within..within + part.len()];
             for (old, new) in cells.iter_mut().zip(&bytes[part.clone()]) {
                 *old &= new;
             }
-            if self.chip.capabilities().overwrite && !self.chip.page_is_erased(page) {
-                let overwritten = self.chip.overwrite(page, within as u32, cells);
+            if chip.capabilities().overwrite && !chip.page_is_erased(page) {
+                let overwritten = chip.overwrite(page, within as u32, cells);
                 overwritten.map_err(NorChipError::Chip)?;
                 continue;
             }
-            let result = self.chip.program(page, &main, &[]);
-            self.chip.take_back_program(main.len() - part.len());
+            let result = chip.program(page, &main, &[]);
+            chip.take_back_program(main.len() - part.len());
             result.map_err(NorChipError::Chip)?;
         }
         Ok(())
     }
 }
 
-impl MultiwriteNorFlash for NorChip {}
+impl<C: BorrowMut<Chip>> MultiwriteNorFlash for NorChip<C> {}

@@ -71,7 +71,8 @@ fn rows_of(name: &str, costs: &[SystemCost]) -> Result<Vec<Row>, LabError> {
             rows.push(Row::alone(system, name, reads, cost.reads_per_op, "pages"));
             rows.push(Row::alone(system, name, programs, cost.programs_per_op, "pages"));
         }
-        rows.push(Row::alone(system, name, "moved", cost.moved_pages as f64, "pages"));
+        let moved = cost.moved_pages.map(|pages| pages as f64);
+        rows.extend(moved.map(|pages| Row::alone(system, name, "moved", pages, "pages")));
         let wear = cost.wear_max_by_mean;
         rows.push(Row::alone(system, name, "erases_most_by_mean", wear, "ratio"));
     }

@@ -194,7 +194,8 @@ fn means(config: &str, costs: &[SystemCost]) -> Result<Vec<Row>, LabError> {
                 rows.push(Row::alone(system, config, metric, measured, unit));
             }
         }
-        rows.push(Row::alone(system, config, "height", cost.height.into(), "levels"));
+        let height = cost.height.map(f64::from);
+        rows.extend(height.map(|height| Row::alone(system, config, "height", height, "levels")));
     }
     Ok(rows)
 }

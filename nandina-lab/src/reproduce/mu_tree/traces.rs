@@ -126,7 +126,8 @@ fn figure_8(pairs: &[Pair<'_>]) -> Experiment {
             for (metric, part) in ["reads", "programs", "erases"].into_iter().zip(parts) {
                 rows.push(Row::alone(system, &config, metric, part, "s"));
             }
-            rows.push(Row::alone(system, &config, "height", cost.height_most.into(), "levels"));
+            let height = cost.height_most.map(f64::from);
+            rows.extend(height.map(|most| Row::alone(system, &config, "height", most, "levels")));
             bars.push(Bar { label: format!("{config} {system}"), parts: parts.into() });
         }
         rows.push(Row::beside("mu", &config, "time saved", *paper, pair.saved(), "%"));
@@ -159,8 +160,9 @@ fn figure_9(pairs: &[Pair<'_>]) -> Experiment {
         let runs = [0, 1].map(|system| pair.costs[system].reclaimed_blocks as f64);
         for ((system, runs), cost) in SYSTEMS.into_iter().zip(runs).zip(&pair.costs) {
             rows.push(Row::alone(system, pair.workload, "reclaimed", runs, "blocks"));
-            let moved = cost.moved_pages as f64;
-            rows.push(Row::alone(system, pair.workload, "moved for it", moved, "pages"));
+            let moved = cost.moved_pages.map(|pages| pages as f64);
+            let row = |pages| Row::alone(system, pair.workload, "moved for it", pages, "pages");
+            rows.extend(moved.map(row));
             bars.push(Bar { label: format!("{} {system}", pair.workload), parts: vec![runs] });
         }
         let claim = format!("{}: the wandering tree collects more often", pair.workload);

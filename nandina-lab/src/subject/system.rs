@@ -1,0 +1,164 @@
+//! The systems of the registry as subjects.
+
+use std::marker::PhantomData;
+
+use nandina::store::{Placement, Visitor};
+use nandina::{Index, OpenError, Options, ReadError, WriteError, ram_needed};
+use nandina_sim::{Chip, ChipError};
+
+use super::{Counts, Maker, Setup, Subject, SubjectError};
+use crate::systems::visit;
+use crate::{LabError, fit};
+
+/// The system of the registry whose key is `key`.
+pub fn system(key: &str) -> Result<&'static dyn Maker, LabError> {
+    visit(key, Find).ok_or_else(|| LabError::no_system(key))
+}
+
+struct Find;
+
+impl Visitor for Find {
+    type Output = &'static dyn Maker;
+
+    fn visit<S: Placement + 'static>(self) -> Self::Output {
+        &System::<S>(PhantomData)
+    }
+}
+
+/// Makes indexes of system `S`.
+struct System<S>(PhantomData<fn() -> S>);
+
+impl<S: Placement> System<S> {
+    /// Returns the settings of an index.
+    ///
+    /// With a bound on RAM it uses as many page buffers as fit. An error is the reason why the
+    /// system cannot run on the chip.
+    fn options(setup: &Setup) -> Result<Options, String> {
+        if let Some(missing) = S::DESCRIPTION.needs.missing(&setup.profile.capabilities) {
+            return Err(missing.to_string());
+        }
+        let Some(ram_bytes) = setup.ram_bytes else {
+            return Ok(setup.options);
+        };
+        let with_buffers = |buffers| Options { page_buffers: Some(buffers), ..setup.options };
+        let needed = |buffers| ram_needed::<S>(&setup.profile.geometry, &with_buffers(buffers));
+        let least = S::DESCRIPTION.buffers_min;
+        let buffers = (least..=16).rev().find(|&buffers| needed(buffers) <= ram_bytes);
+        buffers.map(with_buffers).ok_or_else(|| {
+            format!(
+                "{ram_bytes} bytes of RAM are too few, it needs {} on {}: raise --ram or choose a chip \
+                 with smaller pages",
+                needed(least),
+                setup.profile.key,
+            )
+        })
+    }
+}
+
+impl<S: Placement + 'static> Maker for System<S> {
+    fn key(&self) -> &'static str {
+        S::DESCRIPTION.key
+    }
+
+    fn ram_bytes(&self, setup: &Setup) -> Result<usize, String> {
+        Ok(ram_needed::<S>(&setup.profile.geometry, &Self::options(setup)?))
+    }
+
+    fn refusal(&self, setup: &Setup, records: u32) -> Option<String> {
+        match Self::options(setup) {
+            Ok(options) => fit::refusal::<S>(&setup.profile, &options, records),
+            Err(reason) => Some(reason),
+        }
+    }
+
+    fn buffers_changes(&self, setup: &Setup) -> bool {
+        setup.options.write_buffer > 0
+    }
+
+    fn format<'c>(
+        &self,
+        setup: &Setup,
+        chip: &'c mut Chip,
+        ram: &'c mut [u8],
+    ) -> Result<Box<dyn Subject + 'c>, SubjectError> {
+        let options = Self::options(setup).map_err(SubjectError::Unsuited)?;
+        Ok(Box::new(Index::<_, S>::format(chip, &options, ram)?))
+    }
+}
+
+impl<S: Placement> Subject for Index<'_, &mut Chip, S> {
+    fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<Option<bool>, SubjectError> {
+        Ok(Index::insert(self, key, value)?)
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<Option<bool>, SubjectError> {
+        Ok(Index::remove(self, key)?)
+    }
+
+    fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, SubjectError> {
+        Ok(Index::get(self, key)?)
+    }
+
+    fn scan(
+        &mut self,
+        from: &[u8],
+        records: usize,
+        each: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<(), SubjectError> {
+        let mut range = self.range(from..)?;
+        for _ in 0..records {
+            let Some((key, value)) = range.next()? else { break };
+            each(key, value);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SubjectError> {
+        Ok(Index::flush(self)?)
+    }
+
+    fn idle_step(&mut self) -> Result<(), SubjectError> {
+        self.gc_step(self.gc_step_least())?;
+        Ok(())
+    }
+
+    fn counts(&self) -> Counts {
+        let statistics = self.statistics();
+        Counts {
+            height: Some(statistics.height),
+            records: Some(statistics.records),
+            valid_pages: Some(statistics.valid_pages),
+            collected_blocks: Some(statistics.collected_blocks),
+            moved_pages: Some(statistics.moved_pages),
+        }
+    }
+
+    fn chip(&mut self) -> &Chip {
+        self.flash()
+    }
+}
+
+impl From<OpenError<ChipError>> for SubjectError {
+    fn from(error: OpenError<ChipError>) -> Self {
+        match error {
+            OpenError::Device(_) => Self::Failed(error.to_string()),
+            _ => Self::Unsuited(error.to_string()),
+        }
+    }
+}
+
+impl From<ReadError<ChipError>> for SubjectError {
+    fn from(error: ReadError<ChipError>) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<WriteError<ChipError>> for SubjectError {
+    fn from(error: WriteError<ChipError>) -> Self {
+        match error {
+            WriteError::Full { .. } => Self::Full(error.to_string()),
+            WriteError::TooHigh { .. } => Self::TooHigh(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
