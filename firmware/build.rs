@@ -3,7 +3,7 @@
 
 use std::{any::type_name, env, fs, path::Path};
 
-use nandina::place::{Placement, Visitor, visit};
+use nandina::store::{Placement, Visitor, visit};
 
 struct TypeName;
 
@@ -30,10 +30,10 @@ fn main() {
     let out = env::var("OUT_DIR").unwrap();
     let key = env::var("NANDINA_SYSTEM").unwrap_or_else(|_| "mu".to_owned());
     let Some(path) = visit(&key, TypeName) else { panic!("no system is named {key}") };
-    // `nandina::place::file::Type` is public as `nandina::place::Type`; a parameter is kept.
+    // `nandina::store::file::Type` is public as `nandina::store::Type`; a parameter is kept.
     let name_at = path.split('<').next().unwrap().rfind("::").unwrap() + 2;
     let system = format!(
-        "/// The system of this image.\npub type System = nandina::place::{};\n",
+        "/// The system of this image.\npub type System = nandina::store::{};\n",
         &path[name_at..]
     );
     fs::write(Path::new(&out).join("system.rs"), system).unwrap();

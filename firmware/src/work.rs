@@ -4,7 +4,7 @@
 //!
 //! The numbers are the same on every system of a board, and change only with the golden figures.
 
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Options, WriteError, key};
 
 use crate::chip::{Chip, Counts, GEOMETRY};

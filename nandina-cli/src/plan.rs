@@ -4,7 +4,7 @@
 
 use clap::Args;
 use nandina::flash::Profile;
-use nandina::place::{Placement, Visitor};
+use nandina::store::{Placement, Visitor};
 use nandina::{Cost, Options, Plan};
 use nandina_lab::LabError;
 use nandina_lab::fit::{Misfit, misfit};

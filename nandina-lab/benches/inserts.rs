@@ -10,7 +10,7 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use nandina::flash::profile::MLC;
 use nandina::node::{Medium, PageHeader, PageLayout};
-use nandina::place::{Mu, Placement, Wandering};
+use nandina::store::{Mu, Placement, Wandering};
 use nandina::{Index, Options, key, ram_needed};
 use nandina_sim::Chip;
 

@@ -4,7 +4,7 @@
 //! the chip is neither written nor repaired.
 
 use crate::systems::key_of;
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, Violation};
 use nandina_sim::Chip;
 use serde::Serialize;

@@ -4,7 +4,7 @@
 //! of a run.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Options, Plan, plan};
 
 /// Why records do not fit on a chip.

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use crate::systems::{SYSTEMS, visit};
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::{Medium, PageLayout};
-use nandina::place::{Placement, Visitor};
+use nandina::store::{Placement, Visitor};
 use nandina::{Index, Options, ram_needed};
 use nandina_sim::{Chip, TINY};
 

@@ -4,7 +4,7 @@
 
 use crate::systems::{key_of, visit};
 use nandina::node::Medium;
-use nandina::place::{Placement, Visitor};
+use nandina::store::{Placement, Visitor};
 use nandina::{Index, OpenError, Options, identify, ram_needed, ram_to_identify};
 use nandina_sim::{Chip, ChipError, Faults};
 

@@ -2,7 +2,7 @@
 
 use nandina::flash::profile::PROFILES;
 use nandina::flash::{Flash, Profile};
-use nandina::place::{Placement, Visitor};
+use nandina::store::{Placement, Visitor};
 use nandina::{Index, OpenError, Options, WriteError, key, ram_needed};
 use nandina_lab::fit::{Misfit, always_full, always_too_high};
 use nandina_lab::run::{Setup, SystemRun, run};

@@ -3,7 +3,7 @@
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Profile, profile::MLC, profile::SD};
 use nandina::node::{HEADER_BYTES, PageLayout};
-use nandina::place::{Placement, Visitor};
+use nandina::store::{Placement, Visitor};
 use nandina::{Index, Options, Statistics, ram_needed};
 use nandina_lab::check::check;
 use nandina_lab::inspect::{Inspection, State, inspect};

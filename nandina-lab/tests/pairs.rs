@@ -2,7 +2,7 @@
 //! fixed.
 
 use nandina::flash::profile::DATAFLASH;
-use nandina::place::{Mu, Placement, VmOw};
+use nandina::store::{Mu, Placement, VmOw};
 use nandina::{Index, Options, PairError, ram_needed};
 use nandina_sim::Chip;
 

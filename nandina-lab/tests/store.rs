@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use nandina::flash::profile::SLC;
-use nandina::place::{Mu, Vm};
+use nandina::store::{Mu, Vm};
 use nandina::{Index, OpenError, Options, key, ram_needed};
 use nandina_lab::store::{Kind, Rows, ScanRange, Store, look};
 use nandina_sim::{Chip, ChipError, Faults, Image, TINY};

@@ -18,7 +18,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use nandina::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
-use nandina::place::{Placement, SYSTEMS, Visitor, visit};
+use nandina::store::{Placement, SYSTEMS, Visitor, visit};
 use nandina::{Index, Options, ram_needed};
 use nandina_mtd::Mtd;
 

@@ -300,10 +300,10 @@ mod tests {
         let nor = Info { kind: kernel::NOR, flags, write_bytes: 1, erase_bytes: 4096, ..nand };
         let lacking = |info| {
             let capabilities = shape(&info, 1 << 28, 512).unwrap().1;
-            let lacks = |system: &&nandina::place::Description| {
+            let lacks = |system: &&nandina::store::Description| {
                 system.needs.missing(&capabilities).is_some()
             };
-            nandina::place::SYSTEMS.iter().filter(lacks).map(|system| system.key).collect()
+            nandina::store::SYSTEMS.iter().filter(lacks).map(|system| system.key).collect()
         };
         let (on_nand, on_nor): (Vec<_>, Vec<_>) = (lacking(nand), lacking(nor));
         assert_eq!(on_nand, ["btree", "vm-ow"]);

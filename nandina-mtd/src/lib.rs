@@ -5,7 +5,7 @@
 //! touches another device. Only Linux has such devices; elsewhere this crate is empty.
 //!
 //! ```no_run
-//! use nandina::{Index, Options, place::Mu, ram_needed};
+//! use nandina::{Index, Options, ram_needed, store::Mu};
 //! use nandina::flash::Flash;
 //! use nandina_mtd::Mtd;
 //!

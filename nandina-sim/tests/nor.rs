@@ -5,7 +5,7 @@
 use embedded_storage::nor_flash::{NorFlash, NorFlashErrorKind, ReadNorFlash};
 use nandina::flash::NorPages;
 use nandina::flash::profile::{MLC, NOR};
-use nandina::place::{Mu, Placement, Wandering};
+use nandina::store::{Mu, Placement, Wandering};
 use nandina::{Index, OpenError, Options, WriteError, key, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, Faults, NorChip, NorChipError, Tear};
 

@@ -2,10 +2,10 @@
 //!
 //! Keys and values have fixed sizes, chosen when the medium is formatted. Keys order as bytes, and
 //! [`key`] turns integers into such bytes. The *system* decides how a changed node reaches the
-//! chip. It is a type parameter, one of those in [`place`]; [`place::SYSTEMS`] lists them all.
+//! chip. It is a type parameter, one of those in [`store`]; [`store::SYSTEMS`] lists them all.
 //!
 //! ```
-//! use nandina::place::Mu;
+//! use nandina::store::Mu;
 //! use nandina::{Index, Options, key, ram_needed};
 //! use nandina_sim::{Chip, TINY};
 //!

@@ -149,7 +149,7 @@ fn firmware_is_unsafe_only_where_it_talks_to_the_machine_and_names_no_system() {
         let name = path.strip_prefix(&folder).unwrap().display().to_string();
         let may = ["host.rs", "measure.rs", "bin/code.rs"].contains(&name.as_str());
         assert!(may || !text.contains("unsafe "), "{name} has unsafe code");
-        for system in nandina::place::SYSTEMS {
+        for system in nandina::store::SYSTEMS {
             assert!(!text.contains(&format!("\"{}\"", system.key)), "{name} names a system");
         }
     }
@@ -230,7 +230,7 @@ fn documents_name_files_and_systems_that_exist() {
     for (document, text) in
         [("README.md", read("README.md")), ("docs/FORMAT.md", read("docs/FORMAT.md"))]
     {
-        for system in nandina::place::SYSTEMS {
+        for system in nandina::store::SYSTEMS {
             assert!(text.contains(&format!("`{}`", system.key)), "{document} lacks {}", system.key);
         }
     }

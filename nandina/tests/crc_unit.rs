@@ -3,7 +3,7 @@
 
 use nandina::flash::profile::{DATAFLASH, SD};
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
-use nandina::place::{BTree, Mu, Placement, Vm, VmOw, Wandering};
+use nandina::store::{BTree, Mu, Placement, Vm, VmOw, Wandering};
 use nandina::{Index, Options, key, ram_needed};
 use nandina_sim::{Chip, ChipError, TINY};
 

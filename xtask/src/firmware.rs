@@ -2,7 +2,7 @@
 //!
 //! It compares the figures with the golden ones and knows no system by name.
 
-use nandina::place::SYSTEMS;
+use nandina::store::SYSTEMS;
 
 use crate::figures::Row;
 use crate::golden::{Golden, compare};

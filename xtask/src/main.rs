@@ -51,7 +51,7 @@ struct Firmware {
 }
 
 fn keys() -> Vec<&'static str> {
-    nandina::place::SYSTEMS.iter().map(|system| system.key).collect()
+    nandina::store::SYSTEMS.iter().map(|system| system.key).collect()
 }
 
 /// The root of the repository.

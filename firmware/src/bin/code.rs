@@ -11,7 +11,7 @@ use cortex_m_rt::entry;
 use nandina::flash::{
     BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber, Pairing, Reading,
 };
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, OpenError};
 use nandina_firmware::chip::GEOMETRY;
 use nandina_firmware::records::{KEY_BYTES, VALUE_BYTES};

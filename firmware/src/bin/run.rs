@@ -6,14 +6,14 @@ use core::panic::PanicInfo;
 
 use cortex_m_rt::entry;
 use cortex_m_semihosting::debug;
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina_firmware::chip::{Chip, ChipRam, GEOMETRY};
 use nandina_firmware::host::{File, Report};
 use nandina_firmware::measure::{Meter, window_is_free};
 use nandina_firmware::smoke::Failure;
 use nandina_firmware::{BOARD, System, rules, smoke, work};
 
-const DESCRIPTION: nandina::place::Description = System::DESCRIPTION;
+const DESCRIPTION: nandina::store::Description = System::DESCRIPTION;
 
 /// Enough for every system; the actual need is computed and printed.
 const RAM_BYTES: usize = 4 << 10;

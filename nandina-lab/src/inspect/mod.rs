@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use crate::systems::key_of;
 use nandina::flash::PageNumber;
 use nandina::node::{PageFault, PageHeader};
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, OpenError};
 use nandina_sim::{Chip, ChipError};
 use serde::Serialize;

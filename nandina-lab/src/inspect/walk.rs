@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::systems::{key_of, visit};
 use nandina::flash::PageNumber;
 use nandina::node::{Node, PageFault, PageHeader, SAME_PAGE, Shape};
-use nandina::place::{Description, Placement, Visitor};
+use nandina::store::{Description, Placement, Visitor};
 use nandina::tree::{HEIGHT_MAX, KEY_BYTES_MAX};
 use serde::Serialize;
 

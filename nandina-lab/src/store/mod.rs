@@ -15,7 +15,7 @@ use std::path::Path;
 use crate::systems::visit;
 use nandina::flash::Profile;
 use nandina::node::Medium;
-use nandina::place::{Placement, Visitor};
+use nandina::store::{Placement, Visitor};
 use nandina::{Index, Options, ram_needed};
 use nandina_sim::{Chip, Image};
 

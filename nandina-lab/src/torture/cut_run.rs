@@ -3,7 +3,7 @@
 //! This file only describes the run.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, Moves, OpenError, Options, Validity, ram_needed};
 use nandina_sim::{Chip, Faults, TINY};
 

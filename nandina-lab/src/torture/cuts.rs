@@ -1,7 +1,7 @@
 //! Cuts at every point of a small run, once or twice.
 
 use nandina::flash::{BlockNumber, Flash};
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, Validity, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Tear};
 

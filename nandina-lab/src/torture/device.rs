@@ -4,7 +4,7 @@
 //! it.
 
 use nandina::flash::{Flash, Profile};
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Options, Validity, Victims};
 use nandina_sim::{Chip, ChipError};
 

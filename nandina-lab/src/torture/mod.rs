@@ -40,7 +40,7 @@ pub use swarm::{Episode, episode};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::systems::visit;
-use nandina::place::{Placement, Visitor};
+use nandina::store::{Placement, Visitor};
 use nandina_sim::{Chip, FaultCounters};
 use serde::Serialize;
 

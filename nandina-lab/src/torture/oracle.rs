@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use nandina::flash::Flash;
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, OpenError, ReadError};
 use nandina_sim::{Chip, ChipError};
 

@@ -3,7 +3,7 @@
 //! A session also ends when enough is done.
 
 use nandina::flash::Flash;
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, OpenError, Options, WriteError};
 use nandina_sim::ChipError;
 use rand::Rng;

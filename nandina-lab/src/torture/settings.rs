@@ -3,8 +3,8 @@
 use nandina::blocks::TRACKED_MAX;
 use nandina::flash::profile::{Ecc, PROFILES};
 use nandina::flash::{Geometry, Profile};
-use nandina::place::Placement;
 use nandina::space::EVERY_MAX;
+use nandina::store::Placement;
 use nandina::{Moves, Options, Validity, Victims, Wear};
 use nandina_sim::{Chip, Faults};
 use rand::{Rng, SeedableRng};

@@ -8,7 +8,7 @@
 //! where programs or erases may silently do nothing, the index reads its programs back.
 
 use nandina::flash::{BlockNumber, Flash};
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, OpenError, Options, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Faults};
 use rand::{Rng, SeedableRng};

@@ -3,8 +3,8 @@
 //! Everything that is not stored on the medium may differ.
 
 use nandina::blocks::TRACKED_MAX;
-use nandina::place::Placement;
 use nandina::space::EVERY_MAX;
+use nandina::store::Placement;
 use nandina::{Folds, Moves, Options, Validity, Victims, Wear};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;

@@ -9,7 +9,7 @@
 
 use nandina::flash::profile::MLC;
 use nandina::node::{PageLayout, Shape};
-use nandina::place::{Mu, Placement, Wandering};
+use nandina::store::{Mu, Placement, Wandering};
 use nandina::{Index, Options, Statistics, ram_needed};
 use nandina_lab::analysis::{Tree, levels, mu_pages, wandering_pages};
 use nandina_lab::work::Work;

@@ -2,7 +2,7 @@
 
 use nandina::flash::PageNumber;
 use nandina::node::{HEADER_BYTES, PageLayout};
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, OpenError, ReadError};
 use nandina_sim::Chip;
 

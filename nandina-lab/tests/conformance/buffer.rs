@@ -6,7 +6,7 @@
 
 use core::ops::Bound;
 
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, Moves, OpenError, Options, WriteError, ram_needed};
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};

@@ -5,7 +5,7 @@
 
 use nandina::Options;
 use nandina::flash::profile::SD;
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina_lab::run::{Setup, SystemRun, run};
 use nandina_lab::systems::SYSTEMS;
 use nandina_lab::work::Work;

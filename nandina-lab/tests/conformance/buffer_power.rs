@@ -7,7 +7,7 @@
 use core::cell::Cell;
 
 use nandina::flash::{BlockNumber, Flash, PageNumber};
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, Options, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torture::oracle::{Change, Pending, value as value_of};

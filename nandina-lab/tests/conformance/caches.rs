@@ -3,7 +3,7 @@
 //! After a cut it has the state after one of the changes since the last flush, never one in between
 //! and never an earlier one.
 
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, Moves, Options, ReadError, WriteError};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};

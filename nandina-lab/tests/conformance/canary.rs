@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
 use nandina::node::{HEADER_BYTES, PageFault, PageLayout};
-use nandina::place::{Description, Halves, Level, Mu, Origin, Placement, Put, Wandering};
 use nandina::space::Space;
+use nandina::store::{Description, Halves, Level, Mu, Origin, Placement, Put, Wandering};
 use nandina_lab::hand_on;
 use nandina_lab::torture::{CutRun, Device, Mode, cut_everywhere};
 use nandina_sim::{Chip, ChipError};
@@ -109,7 +109,7 @@ macro_rules! canary {
                 level: Level,
                 origin: Origin,
                 records: u32,
-            ) -> Result<Put, nandina::place::PlaceFault<F>> {
+            ) -> Result<Put, nandina::store::PlaceFault<F>> {
                 let (wandering, puts, last_root) = self.state();
                 *puts += 1;
                 let strikes = level.level == level.height && *puts % 7 == 0;
@@ -133,7 +133,7 @@ macro_rules! canary {
                 level: Level,
                 halves: Halves,
                 records: u32,
-            ) -> Result<(u32, u32), nandina::place::PlaceFault<F>> {
+            ) -> Result<(u32, u32), nandina::store::PlaceFault<F>> {
                 let (left, right) = self.state().0.put_halves(space, level, halves, records)?;
                 Ok(if Self::WHAT == What::LosesHalves { (left, left) } else { (left, right) })
             }

@@ -4,7 +4,7 @@
 
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::PageLayout;
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Cost, Index, Moves, OpenError, WriteError, plan};
 use nandina_sim::{Chip, ChipError, Counters, Cut, Faults, TINY};
 use rand::{Rng, SeedableRng};

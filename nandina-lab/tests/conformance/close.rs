@@ -1,7 +1,7 @@
 //! The work that `close` saves the next mount.
 
 use nandina::Index;
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina_sim::Chip;
 
 use crate::harness::*;

@@ -6,7 +6,7 @@
 use nandina::flash::{
     BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Profile, Reading,
 };
-use nandina::place::{Mu, Placement, Wandering};
+use nandina::store::{Mu, Placement, Wandering};
 use nandina_lab::hand_on;
 use nandina_lab::torture::{CutRun, Device, Mode, cut_everywhere};
 use nandina_sim::{Chip, ChipError, TINY};

@@ -4,7 +4,7 @@
 //! old or the new state and continues.
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, WriteError};
 use nandina_sim::{Chip, ChipError};
 

@@ -2,7 +2,7 @@
 //!
 //! A cut loses no record, and the table never holds more than its size.
 
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Folds, Moves, Victims};
 
 use crate::harness::*;

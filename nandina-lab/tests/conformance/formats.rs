@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, OpenError};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError};

@@ -3,7 +3,7 @@
 //! No operation exceeds a bound of chip operations, so none can loop for ever.
 
 use nandina::flash::Flash;
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, Moves, WriteError};
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};

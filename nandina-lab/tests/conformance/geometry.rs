@@ -7,7 +7,7 @@ use nandina::flash::profile::PROFILES;
 use nandina::flash::{
     BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Profile, Reading,
 };
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, OpenError, Options, identify, plan, ram_needed, ram_to_identify};
 use nandina_sim::TINY;
 

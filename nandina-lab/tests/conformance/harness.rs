@@ -1,7 +1,7 @@
 //! Shared by all checks: a model beside the index, and the comparison of the two.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::place::{Description, Placement, Visitor};
+use nandina::store::{Description, Placement, Visitor};
 use nandina::{Index, Options, ram_needed};
 use nandina_lab::systems::{SYSTEMS, visit};
 use nandina_sim::{Chip, TINY};

@@ -3,7 +3,7 @@
 
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::{HEADER_BYTES, NodeMut, PageLayout, Shape};
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::tree::Statistics;
 use nandina::{Index, OpenError, Options, ReadError};
 use nandina_lab::hostile::mount_then_use;

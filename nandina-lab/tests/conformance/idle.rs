@@ -1,7 +1,7 @@
 //! Idle steps after cuts: where collection was cut and the next change has no room, they make room.
 
 use nandina::flash::profile::Ecc;
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, Moves, WriteError};
 use nandina_sim::{Chip, Cut, Tear};
 
@@ -194,7 +194,7 @@ fn idle_steps_read_no_page_to_see_what_only_an_ecc_can_tell() {
 #[test]
 fn inserts_into_spi_nor_take_half_a_millisecond_if_erases_are_done_when_idle() {
     use nandina::flash::profile::NOR;
-    use nandina::place::VmOw;
+    use nandina::store::VmOw;
     let case = Case::new(NOR);
     let (mut chip, mut ram) = (Chip::new(NOR), case.ram::<VmOw>());
     let struct_bytes = size_of::<Index<'_, &mut Chip, VmOw>>();

@@ -4,7 +4,7 @@
 //! silently do nothing, and weak pages.
 
 use nandina::flash::{BlockNumber, PageNumber};
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, Options, ReadError};
 use nandina_lab::torture::Device;
 use nandina_sim::{Chip, Faults, TINY};

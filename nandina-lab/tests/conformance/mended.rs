@@ -1,7 +1,7 @@
 //! Regression tests on chips written for one case, apart from the simulator.
 
 use nandina::flash::{Flash, PageNumber, Reading};
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, Moves, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torture::Bus;

@@ -3,7 +3,7 @@
 //! The figures of `plan` hold for every work that never has more records, and a cut while two nodes
 //! are merged leaves the previous state or the new one.
 
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, Plan, plan};
 use nandina_sim::{Chip, Counters, Cut};
 use rand::seq::SliceRandom;

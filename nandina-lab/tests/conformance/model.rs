@@ -1,7 +1,7 @@
 //! Random operations beside a `BTreeMap`, shrunk when they fail. A failure prints the seed.
 
 use nandina::Index;
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina_sim::{Chip, TINY};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestRng, TestRunner};

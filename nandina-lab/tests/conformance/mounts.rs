@@ -4,7 +4,7 @@
 //! changed.
 
 use nandina::flash::profile::MLC;
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, Moves, WriteError};
 use nandina_sim::{Chip, ChipError, Cut};
 use rand::{Rng, SeedableRng};

@@ -6,7 +6,7 @@
 use nandina::Index;
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
 use nandina::node::PageLayout;
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError};
 

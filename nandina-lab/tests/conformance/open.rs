@@ -1,7 +1,7 @@
 //! Refusals of `format` and `open`, and their evidence.
 
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
-use nandina::place::{Description, Mu, Placement, Visitor, Wandering};
+use nandina::store::{Description, Mu, Placement, Visitor, Wandering};
 use nandina::{BadOption, Index, OpenError, Options, Wear, ram_needed};
 use nandina_lab::systems::{SYSTEMS, visit};
 use nandina_sim::{Chip, ChipError, TINY};

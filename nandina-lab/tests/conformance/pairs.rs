@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, Options, ReadError, WriteError};
 use nandina_sim::{Chip, Cut};
 use rand::{Rng, SeedableRng};

@@ -4,7 +4,7 @@
 //! cuts, with garbage collection at its worst. Steps of idle collection keep to their budget and
 //! spare the changes after them.
 
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Cost, Index, Moves, OpenError, Plan, WriteError, plan};
 use nandina_sim::{Chip, Counters, Cut, TINY};
 use rand::{Rng, SeedableRng};

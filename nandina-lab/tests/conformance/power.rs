@@ -4,7 +4,7 @@
 //! wholly or not at all.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, WriteError};
 use nandina_lab::systems::SYSTEMS;
 use nandina_lab::torture::{CutRun, Mode, Shares, Torture, replay, torture_shares};

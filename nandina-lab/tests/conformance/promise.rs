@@ -3,7 +3,7 @@
 //! Changes that the write buffer accepted are applied, replacing needs no page, a lookup reads no
 //! more pages than the tree is high, and `plan` refuses what `format` refuses.
 
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, OpenError, Options, WriteError, plan, ram_needed};
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use nandina::place::Placement;
+use nandina::store::Placement;
 
 use crate::harness::*;
 

@@ -5,7 +5,7 @@
 
 use nandina::flash::profile::DATAFLASH_264;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, Moves, Statistics, WriteError};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError, Cut};

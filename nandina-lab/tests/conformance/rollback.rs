@@ -5,7 +5,7 @@
 
 use nandina::flash::{Flash, PageNumber};
 use nandina::node::PageLayout;
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, OpenError, ReadError};
 use nandina_sim::Chip;
 use rand::{Rng, SeedableRng};

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use nandina::flash::{Geometry, Profile};
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, Moves, OpenError, Options, Validity, Victims, WriteError, plan};
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};

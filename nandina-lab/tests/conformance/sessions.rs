@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use nandina::flash::profile::SD;
 use nandina::flash::{Flash, PageNumber, Reading};
-use nandina::place::BTree;
+use nandina::store::BTree;
 use nandina::{Index, Options, key, plan, ram_needed};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError};

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torture::{Outcome as Replayed, replay};

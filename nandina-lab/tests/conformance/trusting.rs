@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
-use nandina::place::{BTree, Mu, Placement, Wandering};
+use nandina::store::{BTree, Mu, Placement, Wandering};
 use nandina_lab::hand_on;
 use nandina_lab::torture::{CutRun, Device, Hardships, Mode, cut_everywhere};
 use nandina_sim::{Chip, ChipError};

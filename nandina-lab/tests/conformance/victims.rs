@@ -3,7 +3,7 @@
 //! A cut loses no record, a full chip continues, and no change costs more than planned.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{BadOption, Index, Moves, OpenError, Victims, WriteError, plan};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};

@@ -3,7 +3,7 @@
 //! A chip that wears out loses no record.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::place::{Description, Placement};
+use nandina::store::{Description, Placement};
 use nandina::{Index, Wear, WriteError};
 use nandina_sim::{Chip, Faults, TINY};
 use rand::{Rng, SeedableRng};

@@ -22,7 +22,7 @@ use crate::space::{self, Any, Buffers, Space};
 /// first that is not. `ram` has at least [`ram_to_identify`] bytes.
 ///
 /// ```
-/// use nandina::place::{Mu, key_of};
+/// use nandina::store::{Mu, key_of};
 /// use nandina::{Index, Options, identify, ram_needed, ram_to_identify};
 /// use nandina_sim::{Chip, TINY};
 ///

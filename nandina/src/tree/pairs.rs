@@ -36,7 +36,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Cost: none; nothing is read.
     ///
     /// ```
-    /// use nandina::place::VmOw;
+    /// use nandina::store::VmOw;
     /// use nandina::{Index, Options, PairError, ram_needed};
     /// use nandina_sim::Chip;
     ///

@@ -5,7 +5,7 @@
 
 use crate::systems::visit;
 use nandina::flash::profile::MLC;
-use nandina::place::{Placement, Visitor};
+use nandina::store::{Placement, Visitor};
 use nandina::{Index, Options, key, ram_needed};
 use nandina_sim::Chip;
 

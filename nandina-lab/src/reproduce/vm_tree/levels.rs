@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use nandina::flash::{Flash, PageNumber, Profile};
 use nandina::node::PageLayout;
-use nandina::place::{Placement, Visitor};
+use nandina::store::{Placement, Visitor};
 use nandina::{Index, Options, ram_needed};
 use nandina_sim::{Chip, ChipError, Counters};
 

@@ -4,7 +4,7 @@
 //! of a 32-bit board is in `firmware/golden.txt`, which a run in an emulator wrote.
 
 use nandina::flash::Profile;
-use nandina::place::Vm;
+use nandina::store::Vm;
 use nandina::{Options, ram_needed};
 
 use super::case::{Case, Costs};

@@ -2,7 +2,7 @@
 //!
 //! Opening and cutting are not done here.
 
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, Options, WriteError};
 use nandina_sim::ChipError;
 use rand::SeedableRng;

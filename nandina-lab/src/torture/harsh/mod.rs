@@ -10,7 +10,7 @@
 
 mod life;
 
-use nandina::place::Placement;
+use nandina::store::Placement;
 use nandina::{Index, OpenError, Options, ram_needed};
 use nandina_sim::{ChipError, Cut};
 
