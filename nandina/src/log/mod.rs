@@ -281,8 +281,8 @@ impl<'b, F: Flash> Log<'b, F> {
     /// Notes the block with the newest page that a mount saw.
     ///
     /// It is opened only after a newer page was programmed, if another block is free. An erase of
-    /// it that is cut could hide its numbers from one mount and show its torn pages to another: both
-    /// would be numbered alike.
+    /// it that is cut could hide its numbers from one mount and show its torn pages to another, and
+    /// both would give the same numbers.
     pub const fn keep_newest(&mut self, block: BlockNumber) {
         self.newest = block;
     }

@@ -1,9 +1,9 @@
 //! The stores: each folder is one way to write a tree, with its systems.
 //!
-//! A store writes nodes ([`Placement`](crate::tree::Placement)), and says what follows from its way
-//! of writing ([`WritePolicy`](crate::tree::WritePolicy)): how the tree is found again after a cut,
-//! what a mount writes anew, how many pages may be valid, which options exist, and what the worst
-//! call costs. Nothing of one store is known in another one or in the tree.
+//! A store writes nodes ([`Placement`]), and says what follows from its way of writing
+//! ([`WritePolicy`](crate::tree::WritePolicy)): how the tree is found again after a cut, what a
+//! mount writes anew, how many pages may be valid, which options exist, and what the worst call
+//! costs. Nothing of one store is known in another one or in the tree.
 
 mod appended;
 mod in_place;

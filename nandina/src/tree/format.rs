@@ -126,6 +126,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     fn survey_to_replace(&mut self) -> Result<Replaced, OpenError<F::Error>> {
         self.torn_from = u64::MAX;
         let survey = survey(&mut self.space, END)?;
+        if let Some(newest) = survey.newest {
+            self.space.log.keep_newest(newest.block);
+        }
         let highest = S::Kind::survey_to_replace(self, survey.newest)?;
         let sequence = survey.unread_sequence().max(highest);
         if survey.checkpoints {
