@@ -88,7 +88,7 @@ pub fn plan<S: Placement>(
         S::Kind::budget::<S>(&Limits {
             extent: &extent,
             pages: geometry.pages(),
-            moves: options.moves,
+            moves: options.moves.built(),
             mappings: capacity,
             height,
             inner_nodes,

@@ -132,7 +132,10 @@ pub enum BadOption {
     ///
     /// Open it with as many as before.
     TableTooSmall,
-    /// Validity by search and tracked victims need the feature `paper-modes`.
+    /// A mode that only reproduces a paper needs the feature `paper-modes`.
+    ///
+    /// These are validity by search, tracked victims, moves alone, other folds than by share, and
+    /// other page buffers kept than by default.
     PaperModesNotBuilt,
     /// Validity by search does not suit the other options or the system.
     ///
@@ -179,7 +182,8 @@ impl fmt::Display for BadOption {
                 "mapping_bytes have no room for the mappings of this index: open it with as many as before"
             }
             Self::PaperModesNotBuilt => {
-                "validity by search and counted victims need the feature paper-modes of this library"
+                "validity by search, tracked victims, moves alone, other folds, and other pages kept need the \
+                 feature paper-modes of this library"
             }
             Self::NotSearched => {
                 "validity by search is not for logical pages, a write cache, checkpoints or victims kept count of"

@@ -59,6 +59,11 @@ pub enum Moves {
 }
 
 impl Moves {
+    /// The one that is built: without the feature `paper-modes` there is one.
+    pub(crate) const fn built(self) -> Self {
+        if cfg!(feature = "paper-modes") { self } else { Self::Together }
+    }
+
     /// The most pages written to empty a victim with `valid` valid pages.
     pub(crate) fn pages(self, valid: u32, path_pages: u32, inner_nodes: u32) -> u32 {
         let paths = match self {

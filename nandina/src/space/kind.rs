@@ -35,6 +35,9 @@ pub trait Kind: Sized {
     /// Superseded pages become garbage, which is collected.
     const COLLECTS: bool = true;
 
+    /// Page buffers keep their pages between operations, if the options do not say.
+    const KEEPS_PAGES: bool = true;
+
     /// Sequence numbers that a mount skips.
     const GAP: u64 = GAP;
 

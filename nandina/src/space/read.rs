@@ -14,14 +14,14 @@ use crate::node::PageFault;
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Whether page buffers keep their pages from one operation to the next.
     pub(crate) const fn keeps_pages(&self) -> bool {
-        self.keeps_pages
+        if cfg!(feature = "paper-modes") { self.keeps_pages } else { K::KEEPS_PAGES }
     }
 
     /// Begins an operation: frees the page buffers.
     ///
     /// If page buffers keep their pages, only those with changed content are freed.
     pub(crate) fn begin_walk(&mut self) {
-        if self.keeps_pages {
+        if self.keeps_pages() {
             self.log.frames.release_changed();
         } else {
             self.log.frames.forget_all();

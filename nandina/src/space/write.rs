@@ -40,7 +40,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         self.log.frames.forget(frame);
         let page = self.write(Bytes::Frame(frame), label)?;
         self.cache.remember_written(page, self.log.frames.bytes(frame));
-        if self.keeps_pages {
+        if self.keeps_pages() {
             self.log.frames.hold(frame, page);
         } else {
             self.log.frames.release(frame);

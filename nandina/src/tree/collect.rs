@@ -96,7 +96,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
     }
 
     fn pages_beside(&self) -> u32 {
-        if self.moves == Moves::Together { RIDERS } else { 0 }
+        if self.moves() == Moves::Together { RIDERS } else { 0 }
     }
 
     fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
@@ -187,7 +187,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 break;
             }
             if hint.has(index) {
-                let together = (self.moves == Moves::Together).then_some(victim);
+                let together = (self.moves() == Moves::Together).then_some(victim);
                 match self.move_page(page, together) {
                     // A page that is garbage may be damaged.
                     Err(Fault::Corrupt { .. }) if !self.in_doubt => {}

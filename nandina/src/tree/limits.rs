@@ -16,7 +16,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let worn_out = bad_blocks > 0 && bad_blocks > self.space.log.reserve_blocks();
         let is_same =
             (self.budget_height, self.budget_inner_nodes) == (self.height, self.inner_nodes);
-        if !is_same || worn_out || self.moves_asked == Moves::Alone {
+        if !is_same || worn_out || self.moves_asked.built() == Moves::Alone {
             self.set_budget();
         }
         debug_assert!(
@@ -31,13 +31,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// moves pages together until it is not: otherwise no record could be removed.
     #[inline(never)]
     pub(super) fn set_budget(&mut self) {
-        self.moves = self.moves_asked;
+        self.moves = self.moves_asked.built();
         (self.budget_height, self.budget_inner_nodes) = (self.height, self.inner_nodes);
         self.budget = self.budget_for(self.height, self.inner_nodes);
-        if self.moves == Moves::Alone && self.space.taken_pages() > self.budget.limit_pages {
+        if self.moves() == Moves::Alone && self.space.taken_pages() > self.budget.limit_pages {
             self.moves = Moves::Together;
             self.budget = self.budget_for(self.height, self.inner_nodes);
         }
+    }
+
+    /// How garbage collection moves pages of the tree as it is.
+    pub(super) const fn moves(&self) -> Moves {
+        self.moves.built()
     }
 
     pub(super) fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {
@@ -55,7 +60,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Limits {
             extent,
             pages: self.space.log.geometry().pages(),
-            moves: self.moves,
+            moves: self.moves(),
             mappings: self.space.mappings.capacity(),
             height,
             inner_nodes,

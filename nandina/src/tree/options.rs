@@ -30,6 +30,13 @@ pub enum Folds {
     Children(u8),
 }
 
+impl Folds {
+    /// The one that is built: without the feature `paper-modes` there is one.
+    pub(crate) const fn built(self) -> Self {
+        if cfg!(feature = "paper-modes") { self } else { Self::Share }
+    }
+}
+
 /// Settings of an index.
 ///
 /// The sizes of keys and values, and whether there are checkpoints, are written on the medium; the
@@ -55,6 +62,8 @@ pub struct Options {
     /// system `wandering` reads nodes twice.
     pub page_buffers: Option<usize>,
     /// How garbage collection moves pages. Default: [`Moves::Together`].
+    ///
+    /// Others need the feature `paper-modes` of this library.
     pub moves: Moves,
     /// How garbage collection chooses a block. Default: [`Victims::Fewest`].
     pub victims: Victims,
@@ -124,12 +133,14 @@ pub struct Options {
     pub mapping_bytes: usize,
     /// When a parent is written only to flush its children's mappings.
     ///
-    /// For systems that have a table of mappings. Default: [`Folds::Share`].
+    /// For systems that have a table of mappings. Default: [`Folds::Share`]; others need the
+    /// feature `paper-modes` of this library.
     pub folds: Folds,
     /// Page buffers keep their pages from one operation to the next.
     ///
     /// This helps the root above all. `None` for the system's default: systems that write every
-    /// change up to the root read it anew each time, the others keep it.
+    /// change up to the root read it anew each time, the others keep it. Other settings need the
+    /// feature `paper-modes` of this library.
     pub keep_pages: Option<bool>,
     /// Reads each page back after its program. Default: off.
     ///
@@ -289,7 +300,7 @@ impl Options {
             validity: self.validity,
             victims: self.victims,
             wear: self.wear_of::<S>(),
-            keeps_pages: self.keep_pages.unwrap_or(S::Kind::KEEPS_PAGES),
+            keeps_pages: self.keep_pages.unwrap_or(<S::Kind as Kind>::KEEPS_PAGES),
             mapping_bytes: S::Kind::mapping_bytes(self),
         }
     }
@@ -329,7 +340,11 @@ impl Options {
         if let Some(reason) = S::Kind::refuses(self) {
             return bad(reason);
         }
-        if !cfg!(feature = "paper-modes") && matches!(self.victims, Victims::Tracked(_)) {
+        let paper_modes = matches!(self.victims, Victims::Tracked(_))
+            || self.moves != Moves::Together
+            || self.folds != Folds::Share
+            || self.keep_pages.is_some();
+        if !cfg!(feature = "paper-modes") && paper_modes {
             return bad(BadOption::PaperModesNotBuilt);
         }
         if self.mapping_bytes > MAPPING_BYTES_MAX {

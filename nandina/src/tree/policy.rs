@@ -43,9 +43,6 @@ pub type Found = (usize, Range<usize>);
 /// Each function is called for an index of a system of this policy. The defaults are those of a
 /// log: pages are programmed one after another, and superseded ones are collected.
 pub trait WritePolicy: Kind {
-    /// Page buffers keep their pages between operations, if the options do not say.
-    const KEEPS_PAGES: bool = true;
-
     /// Finds the tree on the chip and makes it the current one.
     ///
     /// `newest` is the newest block of the index. Nothing is written. Pages that may be

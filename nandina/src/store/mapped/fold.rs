@@ -100,7 +100,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
             return Ok(true);
         }
         let parents = self.inner_nodes.max(1) as usize;
-        let enough = match self.folding {
+        let enough = match self.folding.built() {
             Folds::Full => return Ok(false),
             Folds::Children(children) => children.into(),
             Folds::Share if mappings.len() * 8 < mappings.capacity() * FULL_EIGHTHS => {

@@ -21,6 +21,7 @@ use crate::tree::{Cost, END, Index, Newest, Opening, Options, Placement, WritePo
 
 impl Kind for Paths {
     const PAGES_COMMIT: bool = false;
+    const KEEPS_PAGES: bool = false;
     const WEAR: Wear = Wear::Counted;
     type Checkpoints = Checkpoints;
     type Cache<'b> = Cache<'b, Staging<'b>>;
@@ -115,8 +116,6 @@ impl Kind for Paths {
 }
 
 impl WritePolicy for Paths {
-    const KEEPS_PAGES: bool = false;
-
     fn find<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
     ) -> Result<(), OpenError<F::Error>> {
