@@ -10,7 +10,7 @@ use nandina::store::{Description, Placement};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError};
 
-use crate::formats::{Torn, filled};
+use crate::formats::{Shown, Torn, filled};
 use crate::harness::*;
 
 /// A chip that remembers which block was erased first.
@@ -107,4 +107,88 @@ impl Check for ErasedFirst {
 #[test]
 fn a_mount_does_not_erase_the_newest_pages_first() {
     for_every_system(&ErasedFirst);
+}
+
+/// A chip that loses power after some programs.
+struct Cut {
+    chip: Torn,
+    programs: u32,
+}
+
+impl Flash for Cut {
+    type Error = ChipError;
+
+    hand_on!(chip: geometry, capabilities, rewrite, overwrite, is_bad, mark_bad);
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        self.chip.read(page, main, spare)
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        if self.programs == 0 {
+            return Err(ChipError::PowerLost);
+        }
+        self.programs -= 1;
+        self.chip.program(page, main, spare)
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.chip.erase(block)
+    }
+}
+
+struct CutMounts;
+
+impl Check for CutMounts {
+    /// Pages are programmed, not rewritten.
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    /// Some mounts are cut after their first page. Then the commit of another one is torn: a mount
+    /// sees it and is cut while it settles, and the next one does not see it.
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(LONG).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut torn = 0;
+        for records in [1, 3, 20, 40] {
+            for mounts in 0..4 {
+                for left in 1..4 {
+                    let mut chip = filled::<S>(&case, records, &mut ram)?;
+                    for _ in 0..mounts {
+                        let mut cut = Cut { chip, programs: 1 };
+                        drop(Index::<_, S>::open(&mut cut, &case.options, &mut ram));
+                        chip = cut.chip;
+                    }
+                    chip.left.set(Some(left));
+                    drop(Index::<_, S>::open(&mut chip, &case.options, &mut ram));
+                    chip.left.set(None);
+                    torn += u32::from(chip.hidden.is_some());
+                    chip.shown = Shown::Written;
+                    let hidden = chip.hidden;
+                    let mut cut = Cut { chip, programs: 0 };
+                    drop(Index::<_, S>::open(&mut cut, &case.options, &mut ram));
+                    chip = cut.chip;
+                    (chip.hidden, chip.shown) = (hidden, Shown::Erased);
+                    let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(
+                        |error| format!("{records} records, {mounts} mounts, {left}: {error}"),
+                    )?;
+                    if index.len() != records {
+                        return Err(format!("{records} records, {mounts} mounts: {}", index.len()));
+                    }
+                }
+            }
+        }
+        if torn < 5 { Err(format!("only {torn} pages were torn")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn mounts_that_were_cut_do_not_hide_the_tree_before_a_torn_commit() {
+    for_every_system(&CutMounts);
 }

@@ -31,6 +31,8 @@ pub struct Newest {
     pub block: BlockNumber,
     pub identity: u32,
     pub sequence: u64,
+    /// The page is the first one that was programmed after a mount.
+    pub begins_session: bool,
     medium: Medium,
 }
 
@@ -147,7 +149,8 @@ fn note_first<F: Flash, K: Kind>(
         lowest > 0 && age < before && survey.newest.is_none_or(|newest| age > newest.age());
     if is_newest {
         let (identity, medium) = (layout.identity(bytes), layout.medium(bytes));
-        survey.newest = Some(Newest { block, identity, sequence, medium });
+        let begins_session = layout.header(bytes).begins_session();
+        survey.newest = Some(Newest { block, identity, sequence, begins_session, medium });
     }
     space.log.blocks.set_erase_count(block, erase_count);
     space.log.blocks.set_opened_at(block, sequence);

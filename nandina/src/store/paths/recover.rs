@@ -43,7 +43,8 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
     /// The newest root whose sequence number is below `below`, and its block.
     ///
     /// It is searched for in `block` and in up to the given number of blocks that were opened
-    /// before. `highest` is raised to the highest sequence number seen.
+    /// before. Blocks with which a mount began, and which have no root, do not count: that mount
+    /// was cut before it committed. `highest` is raised to the highest sequence number seen.
     pub(super) fn root_from(
         &mut self,
         block: Newest,
@@ -60,10 +61,12 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
             if let Some((page, root)) = last.root {
                 return Ok(Some((page, root, newest)));
             }
-            if others == 0 {
-                break;
+            if !newest.begins_session {
+                if others == 0 {
+                    break;
+                }
+                others -= 1;
             }
-            others -= 1;
             candidate = self.survey_newest(newest.age())?;
         }
         Ok(None)
