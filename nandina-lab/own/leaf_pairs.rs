@@ -17,7 +17,7 @@ use core::ops::Range;
 use nandina::flash::{Flash, Needs};
 use nandina::node::SAME_PAGE;
 use nandina::store::{
-    Description, Halves, Level, Origin, Paths, PlaceFault, Placement, Put, Space, node_in,
+    Description, Halves, Level, Origin, Paths, PlaceFault, Placement, Space, Written, node_in,
     node_mut_in,
 };
 
@@ -95,7 +95,7 @@ impl Placement for LeafPairs {
         space.area_mut(PAIR).fill(0xFF);
     }
 
-    fn take<F: Flash>(&mut self, space: &mut Space<'_, F, Paths>, level: Level, page: u32) {
+    fn pass<F: Flash>(&mut self, space: &mut Space<'_, F, Paths>, level: Level, page: u32) {
         if level.level > 2 {
             return;
         }
@@ -113,7 +113,7 @@ impl Placement for LeafPairs {
         }
     }
 
-    fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F, Paths>, level: u8) {
+    fn remove_empty<F: Flash>(&mut self, space: &mut Space<'_, F, Paths>, level: u8) {
         if level == 1 {
             let half = space.area_bytes() / 2;
             space.area_mut(PAIR)[half..].fill(0xFF);
@@ -121,23 +121,23 @@ impl Placement for LeafPairs {
         self.lowest = level + 1;
     }
 
-    fn put<F: Flash>(
+    fn write<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Paths>,
         Level { level, height, .. }: Level,
         _origin: Origin,
         records: u32,
-    ) -> Result<Put, PlaceFault<F>> {
+    ) -> Result<Written, PlaceFault<F>> {
         if level == 1 && height > 1 {
-            return Ok(Put::At(SAME_PAGE));
+            return Ok(Written::At(SAME_PAGE));
         }
         let frame = Self::working(level, height, space.buffers());
         let lowest = if level <= 2 { self.lowest } else { level };
         let root_height = if level == height { height } else { 0 };
-        Ok(Put::At(space.program(frame, lowest, root_height, records)?.0))
+        Ok(Written::At(space.program(frame, lowest, root_height, records)?.0))
     }
 
-    fn put_halves<F: Flash>(
+    fn write_halves<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Paths>,
         level: Level,

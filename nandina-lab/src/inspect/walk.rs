@@ -75,8 +75,8 @@ pub struct Walk {
 pub(super) struct Reader {
     /// [`Placement::extent`].
     extent: fn(usize, u8, u8) -> Range<usize>,
-    /// [`Placement::name_in`].
-    name_in: fn(&[u8]) -> Option<u32>,
+    /// [`Placement::address_in`].
+    address_in: fn(&[u8]) -> Option<u32>,
     /// Whether a node may hold stale records beyond its own.
     trims: bool,
     pub system: Description,
@@ -89,7 +89,7 @@ impl Visitor for ReaderOf {
 
     fn visit<S: Placement + 'static>(self) -> Reader {
         let system = S::DESCRIPTION;
-        Reader { extent: S::extent, name_in: S::name_in, trims: S::TRIMS, system }
+        Reader { extent: S::extent, address_in: S::address_in, trims: S::TRIMS, system }
     }
 }
 
@@ -239,7 +239,7 @@ impl Walker<'_> {
             if header.identity != self.root.identity || header.height == 0 || header.lowest == 0 {
                 continue;
             }
-            let Some(name) = (reader.name_in)(&self.pages.bytes(page)?[..area_bytes]) else {
+            let Some(name) = (reader.address_in)(&self.pages.bytes(page)?[..area_bytes]) else {
                 continue;
             };
             let rival = self.names.get(&name).copied().unwrap_or(name);

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
 use nandina::node::{HEADER_BYTES, PageFault, PageLayout};
 use nandina::space::Space;
-use nandina::store::{Description, Halves, Level, Mu, Origin, Placement, Put, Wandering};
+use nandina::store::{Description, Halves, Level, Mu, Origin, Placement, Wandering, Written};
 use nandina_lab::hand_on;
 use nandina_lab::torture::{CutRun, Device, Mode, cut_everywhere};
 use nandina_sim::{Chip, ChipError};
@@ -34,12 +34,12 @@ struct Leak(Broken<2>);
 struct Broken<const FAULT: u8> {
     wandering: Wandering,
     puts: u32,
-    last_root: Option<Put>,
+    last_root: Option<Written>,
 }
 
 /// The fault of a canary: it changes the results of a healthy system.
 trait Fault: Placement {
-    fn state(&mut self) -> (&mut Wandering, &mut u32, &mut Option<Put>);
+    fn state(&mut self) -> (&mut Wandering, &mut u32, &mut Option<Written>);
     const WHAT: What;
 }
 
@@ -54,7 +54,7 @@ enum What {
 macro_rules! canary {
     ($name:ident, $key:literal, $what:expr) => {
         impl Fault for $name {
-            fn state(&mut self) -> (&mut Wandering, &mut u32, &mut Option<Put>) {
+            fn state(&mut self) -> (&mut Wandering, &mut u32, &mut Option<Written>) {
                 (&mut self.0.wandering, &mut self.0.puts, &mut self.0.last_root)
             }
             const WHAT: What = $what;
@@ -90,51 +90,51 @@ macro_rules! canary {
                 self.state().0.begin(space, lowest);
             }
 
-            fn take<F: Flash>(
+            fn pass<F: Flash>(
                 &mut self,
                 space: &mut Space<'_, F, Self::Kind>,
                 level: Level,
                 page: u32,
             ) {
-                self.state().0.take(space, level, page);
+                self.state().0.pass(space, level, page);
             }
 
-            fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
-                self.state().0.vanish(space, level);
+            fn remove_empty<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
+                self.state().0.remove_empty(space, level);
             }
 
-            fn put<F: Flash>(
+            fn write<F: Flash>(
                 &mut self,
                 space: &mut Space<'_, F, Self::Kind>,
                 level: Level,
                 origin: Origin,
                 records: u32,
-            ) -> Result<Put, nandina::store::PlaceFault<F>> {
+            ) -> Result<Written, nandina::store::PlaceFault<F>> {
                 let (wandering, puts, last_root) = self.state();
                 *puts += 1;
                 let strikes = level.level == level.height && *puts % 7 == 0;
                 match (Self::WHAT, *last_root) {
                     (What::SkipsRoots, Some(root)) if strikes => return Ok(root),
                     (What::Leaks, _) if strikes => {
-                        wandering.put(space, level, origin, records)?;
+                        wandering.write(space, level, origin, records)?;
                     }
                     _ => {}
                 }
-                let put = wandering.put(space, level, origin, records)?;
+                let written = wandering.write(space, level, origin, records)?;
                 if level.level == level.height {
-                    *last_root = Some(put);
+                    *last_root = Some(written);
                 }
-                Ok(put)
+                Ok(written)
             }
 
-            fn put_halves<F: Flash>(
+            fn write_halves<F: Flash>(
                 &mut self,
                 space: &mut Space<'_, F, Self::Kind>,
                 level: Level,
                 halves: Halves,
                 records: u32,
             ) -> Result<(u32, u32), nandina::store::PlaceFault<F>> {
-                let (left, right) = self.state().0.put_halves(space, level, halves, records)?;
+                let (left, right) = self.state().0.write_halves(space, level, halves, records)?;
                 Ok(if Self::WHAT == What::LosesHalves { (left, left) } else { (left, right) })
             }
         }

@@ -295,7 +295,7 @@ impl<'a> NodeMut<'a> {
     /// Splits a full node and inserts a record at `index`.
     ///
     /// The first `left` of all records stay; the others move to `right`, which is overwritten.
-    pub fn divide(
+    pub fn split(
         &mut self,
         right: &mut NodeMut<'_>,
         left: usize,
@@ -344,7 +344,7 @@ mod tests {
                     low.insert(index as usize, &(index * 2 + 1).to_be_bytes(), &[0]);
                 }
                 let mut high = NodeMut::empty(&mut b, SHAPE);
-                low.divide(&mut high, left, position as usize, &(position * 2).to_be_bytes(), &[9]);
+                low.split(&mut high, left, position as usize, &(position * 2).to_be_bytes(), &[9]);
                 assert_eq!((low.count(), high.count()), (left, 5 - left));
                 let (low, high) = (low.as_node(), high.as_node());
                 assert!(keys(&low).chain(keys(&high)).is_sorted());

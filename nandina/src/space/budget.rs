@@ -67,7 +67,7 @@ impl Moves {
     /// The most pages written to empty a victim with `valid` valid pages.
     pub(crate) fn pages(self, valid: u32, path_pages: u32, inner_nodes: u32) -> u32 {
         let paths = match self {
-            Self::Together => valid.min(inner_nodes + valid / RIDERS),
+            Self::Together => valid.min(inner_nodes + valid / MOVED_ALONG_MAX),
             Self::Alone => valid,
         };
         valid + paths * (path_pages - 1)
@@ -86,7 +86,7 @@ pub struct Budget {
 }
 
 /// The most children that one path takes along when a victim is collected.
-pub(crate) const RIDERS: u32 = RETIRED_MAX as u32 / 2;
+pub(crate) const MOVED_ALONG_MAX: u32 = RETIRED_MAX as u32 / 2;
 
 /// Pages kept free for blocks that fail in the middle of an operation.
 ///

@@ -105,7 +105,7 @@ pub trait Kind: Sized {
     }
 
     /// Notes that no parent refers to a node by `name` any more.
-    fn unname<F: Flash>(space: &mut Space<'_, F, Self>, name: u32) {
+    fn forget_address<F: Flash>(space: &mut Space<'_, F, Self>, name: u32) {
         let _ = (space, name);
     }
 

@@ -17,7 +17,7 @@ mod stage;
 mod write;
 
 pub use budget::{Budget, Extent, Moves};
-pub(crate) use budget::{RIDERS, room_to_fail};
+pub(crate) use budget::{MOVED_ALONG_MAX, room_to_fail};
 pub(crate) use buffers::{Buffers, ram_needed};
 pub(crate) use checkpoint::Checkpoints;
 pub use checkpoint::EVERY_MAX;

@@ -36,7 +36,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             let (to, from) = self.log.frames.pair(frame, held);
             to.copy_from_slice(from);
             self.log.frames.forget(held);
-            self.log.frames.hold(frame, PageNumber(self.where_is(page)));
+            self.log.frames.hold(frame, PageNumber(self.current_page(page)));
         }
         Ok(())
     }
@@ -56,7 +56,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
 
     /// The same, but a node of appended records may be left packed.
     pub(crate) fn fetch(&mut self, page: u32, frame: usize) -> Result<usize, Fault<F::Error>> {
-        let page = PageNumber(self.where_is(page));
+        let page = PageNumber(self.current_page(page));
         if let Some(held) = self.log.frames.holding(page) {
             return Ok(held);
         }

@@ -168,7 +168,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// `page` is the pointer in its parent. The node's block can be erased once the operation has
     /// committed.
     pub(crate) fn retire(&mut self, page: PageNumber) {
-        let page = self.where_is(page.0);
+        let page = self.current_page(page.0);
         K::supersede(self, page);
     }
 
@@ -186,7 +186,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// The current page of the node to which pointers of the tree refer as `page`.
     ///
     /// `page` may be the number of a staged page, or a logical address.
-    pub(crate) fn where_is(&self, page: u32) -> u32 {
+    pub(crate) fn current_page(&self, page: u32) -> u32 {
         K::resolve(self, page)
     }
 
@@ -208,8 +208,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     }
 
     /// Notes that no parent refers to a node by `name` any more.
-    pub(crate) fn unname(&mut self, name: u32) {
-        K::unname(self, name);
+    pub(crate) fn forget_address(&mut self, name: u32) {
+        K::forget_address(self, name);
     }
 
     /// Commits the running operation with its root. Returns the root's page.

@@ -20,5 +20,5 @@ pub use registry::{SYSTEMS, Visitor, key_of, visit};
 
 pub use crate::space::{Appends, InPlace, Maps, Paths, Space};
 pub use crate::tree::{
-    Description, Halves, Level, Origin, PlaceFault, Placement, Put, node_in, node_mut_in,
+    Description, Halves, Level, Origin, PlaceFault, Placement, Written, node_in, node_mut_in,
 };

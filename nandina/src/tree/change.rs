@@ -6,9 +6,9 @@ use super::Index;
 use super::Placement;
 use super::WritePolicy;
 use super::descend::Path;
-use super::divide::left_count;
 use super::merge::{Merges, Sparse};
 use super::rewrite::Edit;
+use super::split::left_count;
 use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
 
@@ -21,7 +21,7 @@ enum Look<E> {
     /// The record is inserted at this slot.
     Insert(usize),
     /// The node of this level is split first.
-    Divide(u8),
+    Split(u8),
     /// Nodes are merged first.
     Merge(Sparse),
     /// There is no room for it.
@@ -106,7 +106,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             Look::Refused(refusal) => return Ok(Step::Refused(refusal)),
             Look::Replace(index) => (1, Edit::Replace { index, value }, Some(false)),
             Look::Insert(index) => (1, Edit::Insert { index, key, value }, Some(true)),
-            Look::Divide(level) => (level, Edit::Divide, None),
+            Look::Split(level) => (level, Edit::Split, None),
         };
         let records = self.records + u32::from(new == Some(true));
         self.rewrite(&mut path, level, &edit, records, None)?;
@@ -132,7 +132,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ///
     /// The record goes to slot `index`. Where the parent alone commits a split, the parent needs
     /// room first.
-    pub(super) fn to_divide(&self, path: &Path, index: usize) -> Option<u8> {
+    pub(super) fn to_split(&self, path: &Path, index: usize) -> Option<u8> {
         if !S::TRIMS {
             return None;
         }
@@ -166,7 +166,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         Ok(match admitted {
             Err(refusal) => Look::Refused(refusal),
-            Ok(()) => self.to_divide(path, index).map_or(Look::Insert(index), Look::Divide),
+            Ok(()) => self.to_split(path, index).map_or(Look::Insert(index), Look::Split),
         })
     }
 
@@ -176,17 +176,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// was searched. Cost: as a replacing insert.
     pub fn remove(&mut self, key: &[u8]) -> Result<Option<bool>, WriteError<F::Error>> {
         self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
-        Ok(self.take_out(key)?)
+        Ok(self.remove_now(key)?)
     }
 
-    fn take_out(&mut self, key: &[u8]) -> Result<Option<bool>, Fault<F::Error>> {
+    fn remove_now(&mut self, key: &[u8]) -> Result<Option<bool>, Fault<F::Error>> {
         if self.defer(key, None)? {
             return Ok(None);
         }
         let mut first = true;
         loop {
             self.make_room(core::mem::take(&mut first))?;
-            if let Step::Done(found) = self.try_take_out(key)? {
+            if let Step::Done(found) = self.try_remove_now(key)? {
                 return Ok(Some(found));
             }
         }
@@ -194,7 +194,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Removes a record, unless something else must be written first.
     #[inline(never)]
-    fn try_take_out(&mut self, key: &[u8]) -> Result<Step<F::Error>, Fault<F::Error>> {
+    fn try_remove_now(&mut self, key: &[u8]) -> Result<Step<F::Error>, Fault<F::Error>> {
         let mut path = Path::new();
         self.descend_to_change(&mut path, key, 1)?;
         let height = self.height;

@@ -47,7 +47,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         while !walk.is_over() {
             let (level, page) = (walk.level(), walk.page());
             let frame = self.read_on(&mut walk)?;
-            let place = PageNumber(self.space.where_is(page));
+            let place = PageNumber(self.space.current_page(page));
             let mut violated = |what| report(Violation { page: place, what });
             let node = self.node(frame, level)?;
             let count = node.count();
@@ -91,7 +91,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 walk.enter(child);
             }
         }
-        let page = PageNumber(self.space.where_is(self.root));
+        let page = PageNumber(self.space.current_page(self.root));
         if walk.is_endless() {
             report(Violation { page, what: "more nodes are reached than the valid pages hold" });
             return Ok(());
@@ -126,7 +126,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let frame = if page == leaf_page {
             Some(leaf_frame)
         } else {
-            self.space.log.frames.holding(PageNumber(self.space.where_is(page)))
+            self.space.log.frames.holding(PageNumber(self.space.current_page(page)))
         };
         match frame {
             Some(frame) => Ok(Some(self.node(frame, 2)?.key(path.slot(2)))),

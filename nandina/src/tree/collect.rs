@@ -17,7 +17,7 @@ use crate::gc::{self, Collector, PageOwner};
 use crate::log::Log;
 use crate::node::SAME_PAGE;
 
-use crate::space::{Kind, Moves, RETIRED_MAX, RIDERS};
+use crate::space::{Kind, MOVED_ALONG_MAX, Moves, RETIRED_MAX};
 
 /// Chip operations to move one page that carries `riders` others along.
 pub(crate) fn move_cost(
@@ -96,7 +96,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
     }
 
     fn pages_beside(&self) -> u32 {
-        if self.moves() == Moves::Together { RIDERS } else { 0 }
+        if self.moves() == Moves::Together { MOVED_ALONG_MAX } else { 0 }
     }
 
     fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
@@ -208,13 +208,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.write_out()?;
         self.keep_checkpoint()?;
         // A page whose number is a logical address is garbage: the node is where the mapping leads.
-        let level = self.keep_first_key(PageNumber(self.space.where_is(page.0)))?;
+        let level = self.keep_first_key(PageNumber(self.space.current_page(page.0)))?;
         let mut path = Path::new();
         let keys = core::mem::take(&mut self.separator);
         let descended = self.descend_to_change(&mut path, keys.high(), level);
         self.separator = keys;
         descended?;
-        let (name, place) = (path.page(level), self.space.where_is(path.page(level)));
+        let (name, place) = (path.page(level), self.space.current_page(path.page(level)));
         let emptying = Some(Emptying {
             block: self.space.log.geometry().block_of(page),
             together: victim.is_some(),
@@ -258,7 +258,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Copies the children in `victim` to which the working node of `level` points.
     #[inline(never)]
-    pub(super) fn carry_along(
+    pub(super) fn move_siblings(
         &mut self,
         victim: BlockNumber,
         level: u8,
@@ -271,8 +271,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         for slot in 0..self.node(working, level)?.count() {
             let pointer = self.node(working, level)?.pointer(slot);
             let rides = pointer != SAME_PAGE
-                && self.block_of(self.space.where_is(pointer)) == victim
-                && self.space.retirable() > RETIRED_MAX - RIDERS as usize + above
+                && self.block_of(self.space.current_page(pointer)) == victim
+                && self.space.retirable() > RETIRED_MAX - MOVED_ALONG_MAX as usize + above
                 && self.space.room() > S::path_pages(self.height);
             if !rides {
                 continue;
@@ -290,7 +290,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let at = self.level(lowest);
             let moved = self.place.copy(&mut self.space, frame, at, records)?;
             self.space.retire(PageNumber(pointer));
-            self.space.unname(pointer);
+            self.space.forget_address(pointer);
             self.moved_pages = self.moved_pages.saturating_add(1);
             let at = self.level(level);
             if let Some(mut node) = node_mut_in::<S, F>(&mut self.space, working, at) {

@@ -3,7 +3,7 @@
 //! Nothing is written here.
 
 use super::Placement;
-use super::placement::seat;
+use super::placement::default_buffer;
 use super::{HEIGHT_MAX, Index};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
@@ -86,14 +86,14 @@ pub enum Toward<'k> {
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Reads the node of `level` on `path` into a page buffer.
     pub(super) fn visit(&mut self, path: &mut Path, level: u8) -> Result<usize, Fault<F::Error>> {
-        self.enter(path, level, None)
+        self.load_trimmed(path, level, None)
     }
 
     /// The page buffer into which a node of `level` is read if no buffer holds it.
     pub(crate) fn visiting(&self, level: u8) -> usize {
         let buffers = self.space.log.frames.count();
         if self.space.keeps_pages() {
-            seat(level, self.height, buffers)
+            default_buffer(level, self.height, buffers)
         } else {
             (usize::from(level) - 1) % buffers
         }
@@ -164,11 +164,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut bounded = S::TRIMS && self.find_bound(path, level)?;
         loop {
             let reading = S::reading(level, self.height, self.space.log.frames.count());
-            let frame = self.enter_bounded(path, level, change.then_some(reading), bounded)?;
+            let frame = self.load_bounded(path, level, change.then_some(reading), bounded)?;
             let child = self.choose_child(path, level, frame, toward, change && level > stop)?;
             if change {
                 let (level, page) = (self.level(level), path.page(level));
-                self.place.take(&mut self.space, level, page);
+                self.place.pass(&mut self.space, level, page);
             }
             if level == stop {
                 path.frame = frame;

@@ -127,8 +127,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     return S::Kind::reclaim(self, error).map(|()| None);
                 }
                 end = at;
-            } else if let Some(level) = self.to_divide(&path, 0).filter(|&level| level > 1) {
-                self.rewrite(&mut path, level, &Edit::Divide, self.records, None)?;
+            } else if let Some(level) = self.to_split(&path, 0).filter(|&level| level > 1) {
+                self.rewrite(&mut path, level, &Edit::Split, self.records, None)?;
                 return Ok(None);
             } else if S::LEFT_STAYS {
                 // The upper half is new and takes its changes now; the lower half is written when

@@ -106,7 +106,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     /// Makes the index own only its root, which was just written.
     fn own_root_alone(&mut self) {
-        let root = PageNumber(self.space.where_is(self.root));
+        let root = PageNumber(self.space.current_page(self.root));
         self.space.mappings.clear();
         self.space.log.blocks.release();
         self.space.log.blocks.forget_valid();

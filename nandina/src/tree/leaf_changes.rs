@@ -7,7 +7,7 @@ use core::cell::Cell;
 use super::Index;
 use super::Placement;
 use super::batch::Batch;
-use super::divide::{Record, Separator};
+use super::split::{Record, Separator};
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::node::NodeMut;
@@ -62,7 +62,7 @@ impl<'k> Changes<'k> {
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Applies `changes` to the leaf in its working buffer.
     ///
-    /// Returns whether it was split, as [`insert_or_divide`](Self::insert_or_divide) does.
+    /// Returns whether it was split, as [`insert_or_split`](Self::insert_or_split) does.
     pub(super) fn edit_leaf(
         &mut self,
         changes: &Changes<'_>,
@@ -72,8 +72,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let batch = changes.batch;
         let mut records = self.records;
         if changes.divides {
-            let count = self.count_to_divide(1)?;
-            self.divide(1, count, None, false, separator)?;
+            let count = self.count_to_split(1)?;
+            self.split(1, count, None, false, separator)?;
             let applied = self.edit_halves(changes, changes.from, separator.high(), &mut records);
             changes.applied.set(applied);
             changes.records.set(records);
@@ -104,7 +104,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                         changes.lowest.set(Some(at));
                     }
                     let record = Record { index, key: Some(key), payload: value };
-                    if self.insert_or_divide(1, &record, right_edge, separator)? {
+                    if self.insert_or_split(1, &record, right_edge, separator)? {
                         let from = at + 1;
                         let applied =
                             self.edit_halves(changes, from, separator.high(), &mut records);

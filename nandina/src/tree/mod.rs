@@ -15,7 +15,6 @@ mod check;
 mod collect;
 mod cost;
 mod descend;
-mod divide;
 mod flush;
 mod form;
 mod format;
@@ -35,6 +34,7 @@ mod rewrite;
 mod search;
 mod settle;
 mod shrink;
+mod split;
 mod survey;
 mod torn;
 mod trim;
@@ -55,7 +55,7 @@ pub(crate) use options::path_options;
 pub use options::{Folds, Options, ram_needed};
 pub use pairs::{Pairs, Records};
 pub(crate) use placement::relink;
-pub use placement::{Description, Halves, Level, Origin, PlaceFault, Placement, Put};
+pub use placement::{Description, Halves, Level, Origin, PlaceFault, Placement, Written};
 pub use placement::{node_in, node_mut_in};
 pub use policy::WritePolicy;
 pub(crate) use policy::{Found, Limits};
@@ -65,7 +65,7 @@ pub(crate) use survey::{END, Newest};
 pub(crate) use walk::Walk;
 
 use batch::Batch;
-use divide::Separator;
+use split::Separator;
 
 use crate::error::{Damage, Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -125,7 +125,7 @@ pub struct Index<'b, F, S: Placement> {
     /// As after a cut, only the medium shows what is true.
     pub(crate) in_doubt: bool,
     /// No mapping may be added, because each keeps one more page in use.
-    pub(crate) tight: bool,
+    pub(crate) maps_nothing: bool,
     collector: Collector,
     moved_pages: u32,
     /// Damaged pages behind the root that the mount found and that no cut explains.
@@ -404,7 +404,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// The fault for the damaged page with the logical address `name`.
     pub(crate) fn corrupt_at(&self, name: u32, reason: Damage) -> Fault<F::Error> {
-        Fault::Corrupt { page: PageNumber(self.space.where_is(name)), reason }
+        Fault::Corrupt { page: PageNumber(self.space.current_page(name)), reason }
     }
 
     pub(crate) fn block_of(&self, page: u32) -> BlockNumber {

@@ -19,8 +19,8 @@
 //! beside this).
 
 use super::batch::{self, Batch};
-use super::divide::Separator;
 use super::settle::{NONE, TORN_MAX, TRIES};
+use super::split::Separator;
 use super::survey::{Age, END, Newest, survey};
 use super::{HEIGHT_MAX, Index, Options, Placement, WritePolicy, relink};
 use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
@@ -137,7 +137,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             moves: options.moves,
             folding: options.folds,
             in_doubt: true,
-            tight: false,
+            maps_nothing: false,
             collector: Collector::default(),
             moved_pages: 0,
             unexplained_pages: 0,

@@ -1,6 +1,6 @@
 //! The settings of an index, each with its range, and the RAM that they take.
 
-use super::divide::Separator;
+use super::split::Separator;
 use super::{Form, HEIGHT_MAX, KEY_BYTES_MAX, Placement, WritePolicy, batch};
 use crate::blocks::{PAGES_MAX, TRACKED_MAX, Validity, Victims, Wear};
 use crate::error::{BadOption, OpenError};
@@ -260,7 +260,7 @@ impl Options {
         self
     }
 
-    /// Sets [`folds`](Self#structfield.folds).
+    /// Sets [`flushes_mappings`](Self#structfield.folds).
     #[must_use]
     pub const fn folds(mut self, folds: Folds) -> Self {
         self.folds = folds;

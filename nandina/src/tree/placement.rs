@@ -90,7 +90,7 @@ pub struct Halves {
 
 /// Where a written node is found from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Put {
+pub enum Written {
     /// By the pointer that its parent already has.
     ///
     /// No parent changes, so the update is committed.
@@ -102,12 +102,12 @@ pub enum Put {
 /// The default page buffer for a node of `level`.
 ///
 /// The root has the last one to itself; the other levels share the rest in turn.
-pub(crate) const fn seat(level: u8, height: u8, buffers: usize) -> usize {
+pub(crate) const fn default_buffer(level: u8, height: u8, buffers: usize) -> usize {
     if level == height { buffers - 1 } else { (level as usize - 1) % (buffers - 1) }
 }
 
-/// The page buffer beside the [`seat`] of a node of `level`.
-const fn spare_seat(level: u8, height: u8, buffers: usize) -> usize {
+/// The page buffer beside the [`default_buffer`] of a node of `level`.
+const fn default_spare(level: u8, height: u8, buffers: usize) -> usize {
     if level == height { 0 } else { level as usize % (buffers - 1) }
 }
 
@@ -169,14 +169,14 @@ pub trait Placement: Default {
     ///
     /// Default: the root has the last one to itself, the other levels share the rest in turn.
     fn working(level: u8, height: u8, buffers: usize) -> usize {
-        seat(level, height, buffers)
+        default_buffer(level, height, buffers)
     }
 
     /// The page buffer for the upper half of a node of `level`, or a child's copy.
     ///
     /// Default: the one beside the [`working`](Self::working) buffer.
     fn spare(level: u8, height: u8, buffers: usize) -> usize {
-        spare_seat(level, height, buffers)
+        default_spare(level, height, buffers)
     }
 
     /// Called when an update begins whose lowest changed node is at level `lowest`.
@@ -189,33 +189,33 @@ pub trait Placement: Default {
     /// Called after an update's descent has read the node of `level` on `page`.
     ///
     /// Default: does nothing.
-    fn take<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: Level, page: u32) {
+    fn pass<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: Level, page: u32) {
         let _ = (space, level, page);
     }
 
     /// Called when the path has lost its nodes at `level` and below, which are empty.
     ///
     /// Default: does nothing.
-    fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
+    fn remove_empty<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
         let _ = (space, level);
     }
 
     /// Writes the finished node of `level` and returns how its parent finds it.
     ///
     /// A root is programmed with the number of `records` in the index and commits the update. A
-    /// node that [`Stays`](Put::Stays) commits it as well.
-    fn put<F: Flash>(
+    /// node that [`Stays`](Written::Stays) commits it as well.
+    fn write<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         level: Level,
         origin: Origin,
         records: u32,
-    ) -> Result<Put, PlaceFault<F>>;
+    ) -> Result<Written, PlaceFault<F>>;
 
     /// Writes both halves of a split node of `level` and returns their pointers.
     ///
     /// The node is not a root, or no longer one.
-    fn put_halves<F: Flash>(
+    fn write_halves<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         level: Level,
@@ -226,7 +226,7 @@ pub trait Placement: Default {
     /// The logical address in the node area of a page, if it has one.
     ///
     /// It is the pointer by which the parent refers to the page, where that is not the page number.
-    fn name_in(area: &[u8]) -> Option<u32> {
+    fn address_in(area: &[u8]) -> Option<u32> {
         let _ = area;
         None
     }

@@ -5,10 +5,10 @@
 //! and passes the new pointer to the parent. The root is written last and commits.
 
 use super::descend::Path;
-use super::divide::{Record, Separator};
 use super::leaf_changes::Changes;
 use super::merge::Upper;
-use super::{Halves, Level, Origin, Placement, Put, WritePolicy, node_mut_in};
+use super::split::{Record, Separator};
+use super::{Halves, Level, Origin, Placement, WritePolicy, Written, node_mut_in};
 use super::{Index, KEY_BYTES_MAX, batch};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -33,7 +33,7 @@ pub enum Edit<'k> {
         index: usize,
     },
     /// The full node is split to make room for a later change.
-    Divide,
+    Split,
     /// The node takes in its upper neighbour.
     Merge(Upper),
     /// All pending changes of a leaf.
@@ -52,7 +52,7 @@ pub struct Emptying {
 #[derive(Clone, Copy)]
 enum Child {
     Moved(u32),
-    Divided {
+    Split {
         left: u32,
         right: u32,
     },
@@ -104,16 +104,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             if let Some(Emptying { block, together: true }) = emptying
                 && level > 1
             {
-                self.carry_along(block, level, records)?;
+                self.move_siblings(block, level, records)?;
             }
             if divided {
                 let is_root = level == self.height;
-                let (left, right) = self.put_halves(path.page(level), level, is_root, records)?;
+                let (left, right) = self.write_halves(path.page(level), level, is_root, records)?;
                 if is_root {
                     self.put_new_root(left, right, separator, records)?;
                     break;
                 }
-                child = Some(Child::Divided { left, right });
+                child = Some(Child::Split { left, right });
             } else {
                 let upper = match edit {
                     Edit::Merge(upper) if level == start => Some(upper),
@@ -148,7 +148,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         child: Option<Child>,
         separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
-        self.bring(path, level)?;
+        self.load_working(path, level)?;
         match child {
             None => self.edit_first(level, edit, path.right_edge, separator),
             Some(child) => {
@@ -176,8 +176,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.shrink()?;
         } else if self.node(self.working(level), level)?.count() == 0 {
             self.inner_nodes -= u32::from(level > 1);
-            self.place.vanish(&mut self.space, level);
-            self.space.unname(name);
+            self.place.remove_empty(&mut self.space, level);
+            self.space.forget_address(name);
             if !S::RETIRES {
                 self.space.retire(PageNumber(name));
             }
@@ -188,13 +188,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         // A root that has shrunk is at another level than before.
         let node = self.level(if is_root { self.height } else { level });
         let origin = Origin { name: Some(name), leave };
-        Ok(match self.place.put(&mut self.space, node, origin, records)? {
-            Put::Stays => None,
-            Put::At(page) if is_root => {
+        Ok(match self.place.write(&mut self.space, node, origin, records)? {
+            Written::Stays => None,
+            Written::At(page) if is_root => {
                 self.root = page;
                 None
             }
-            Put::At(pointer) => Some(Child::Moved(pointer)),
+            Written::At(pointer) => Some(Child::Moved(pointer)),
         })
     }
 
@@ -209,7 +209,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if is_lowest {
             self.space.retire(PageNumber(page));
         }
-        self.space.unname(page);
+        self.space.forget_address(page);
         Child::Merged(match put {
             Some(Child::Moved(pointer)) => pointer,
             _ => name,
@@ -217,13 +217,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Makes sure that the working buffer of `level` holds its node.
-    fn bring(&mut self, path: &mut Path, level: u8) -> Result<(), Fault<F::Error>> {
+    fn load_working(&mut self, path: &mut Path, level: u8) -> Result<(), Fault<F::Error>> {
         let (working, buffers) = (self.working(level), self.space.log.frames.count());
         // A store that reads into another buffer than it works in has copied the node during the
         // descent. Otherwise the node is entered again even if the buffer holds its page, which may
         // have been read untrimmed, for the bound of a node below it.
         if working == S::reading(level, self.height, buffers) {
-            self.enter(path, level, Some(working))?;
+            self.load_trimmed(path, level, Some(working))?;
         }
         Ok(())
     }
@@ -245,13 +245,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             Edit::Move => {}
             Edit::Insert { index, key, value } => {
                 let record = Record { index, key: Some(key), payload: value };
-                return self.insert_or_divide(level, &record, right_edge, separator);
+                return self.insert_or_split(level, &record, right_edge, separator);
             }
             Edit::Replace { index, value } => self.working_node(level)?.set_payload(index, value),
             Edit::Remove { index } => self.working_node(level)?.remove(index),
-            Edit::Divide => {
-                let count = self.count_to_divide(level)?;
-                return self.divide(level, count, None, false, separator);
+            Edit::Split => {
+                let count = self.count_to_split(level)?;
+                return self.split(level, count, None, false, separator);
             }
             Edit::Merge(upper) => self.take_in(level, upper, separator.high())?,
             Edit::Batch(changes) if batch::IS_BUILT => {
@@ -308,21 +308,21 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 // Both changes go into one program.
                 node.make_whole();
             }
-            Child::Divided { left, right } => {
+            Child::Split { left, right } => {
                 node.set_payload(slot, &left.to_le_bytes());
                 if S::TRIMS && separator.high() <= node.as_node().key(0) {
                     node.set_key(0, separator.low());
                 }
                 let right = right.to_le_bytes();
                 let record = Record { index: slot + 1, key: None, payload: &right };
-                return self.insert_or_divide(level, &record, right_edge, separator);
+                return self.insert_or_split(level, &record, right_edge, separator);
             }
         }
         Ok(false)
     }
 
     #[inline(never)]
-    fn put_halves(
+    fn write_halves(
         &mut self,
         name: u32,
         level: u8,
@@ -333,11 +333,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.height += u8::from(is_root);
         self.inner_nodes += u32::from(level > 1);
         let node = self.level(level);
-        let pointers = self.place.put_halves(&mut self.space, node, halves, records)?;
+        let pointers = self.place.write_halves(&mut self.space, node, halves, records)?;
         if S::LEFT_STAYS && pointers.0 == name {
             // The buffer still counts as the page on the chip, trimmed to the records that belong
             // to it.
-            self.space.log.frames.hold(halves.left, PageNumber(self.space.where_is(name)));
+            self.space.log.frames.hold(halves.left, PageNumber(self.space.current_page(name)));
         }
         Ok(pointers)
     }
@@ -345,9 +345,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Writes the root, which commits.
     pub(super) fn put_root(&mut self, origin: Origin, records: u32) -> Result<(), Fault<F::Error>> {
         let root = self.level(self.height);
-        match self.place.put(&mut self.space, root, origin, records)? {
-            Put::At(page) => self.root = page,
-            Put::Stays => {}
+        match self.place.write(&mut self.space, root, origin, records)? {
+            Written::At(page) => self.root = page,
+            Written::Stays => {}
         }
         Ok(())
     }

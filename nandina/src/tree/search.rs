@@ -16,7 +16,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     pub(super) fn is_reached(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
         // Garbage may be anything, even an erased or a torn page.
         match self.find_by_first_key(page) {
-            Ok(name) => Ok(name == page.0 || self.space.where_is(name) == page.0),
+            Ok(name) => Ok(name == page.0 || self.space.current_page(name) == page.0),
             Err(Fault::Corrupt { .. }) => Ok(false),
             Err(fault) => Err(fault),
         }

@@ -130,7 +130,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Cost: one read and one program.
     pub(crate) fn mark(&mut self, records: u32) -> Result<(), Fault<F::Error>> {
         self.space.begin_walk();
-        let root = PageNumber(self.space.where_is(self.root));
+        let root = PageNumber(self.space.current_page(self.root));
         if self.space.log.read_raw(root, 0)?.is_ok() {
             self.in_doubt = true;
             self.space.program_mark(0, records)?;

@@ -42,7 +42,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let lowest = self.space.log.lowest(frame);
             if lowest == self.height - 1 {
                 self.space.retire(PageNumber(page));
-                self.space.unname(page);
+                self.space.forget_address(page);
             }
             let area_bytes = self.space.log.layout().area_bytes();
             let from = S::extent(area_bytes, self.height - 1, self.height);

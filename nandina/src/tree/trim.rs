@@ -20,20 +20,20 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Reads the node of `level` on `path` into a page buffer and trims it.
     ///
     /// The buffer is `into`, or any if that is `None`.
-    pub(super) fn enter(
+    pub(super) fn load_trimmed(
         &mut self,
         path: &mut Path,
         level: u8,
         into: Option<usize>,
     ) -> Result<usize, Fault<F::Error>> {
         let bounded = S::TRIMS && self.find_bound(path, level)?;
-        self.enter_bounded(path, level, into, bounded)
+        self.load_bounded(path, level, into, bounded)
     }
 
     /// Like [`enter`](Self::enter), with the bound of the node already kept.
     ///
     /// `bounded` states whether there is one.
-    pub(super) fn enter_bounded(
+    pub(super) fn load_bounded(
         &mut self,
         path: &mut Path,
         level: u8,
@@ -167,7 +167,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             let child = self.child(path.page(level + 1), above, level + 1, path.slot(level + 1))?;
             path.set_page(level, child);
             // The node is needed as it is stored on the chip, not as it was trimmed before.
-            self.space.log.frames.forget_page(self.space.where_is(child));
+            self.space.log.frames.forget_page(self.space.current_page(child));
             let frame = self.space.load(child, self.visiting(level))?;
             let all =
                 node_in::<S, F>(&self.space, frame, self.level(level)).map_or(0, |n| n.count());

@@ -15,7 +15,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Fails if two nodes refer to a page: the number of paths, and so the length of a walk, would
     /// have no useful bound.
     fn claim(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
-        let place = self.space.where_is(page);
+        let place = self.space.current_page(page);
         if place != page {
             // Its number is a logical address, so the page is kept.
             self.claim_page(PageNumber(page))?;

@@ -159,7 +159,7 @@ fn a_node_that_is_divided_or_whose_page_failed_is_put_as_a_whole() {
     let mut high = vec![0; form.0];
     let mut low = NodeMut::parse(&mut node, shape).unwrap();
     let mut right = NodeMut::empty(&mut high, shape);
-    low.divide(&mut right, room / 2, 1, &key(1, &shape), &payload(9, &shape));
+    low.split(&mut right, room / 2, 1, &key(1, &shape), &payload(9, &shape));
     for node in [&mut node, &mut high] {
         assert_eq!(change(node, &shape), Change::Whole);
         let before = records(node, &shape);

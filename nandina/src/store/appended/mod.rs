@@ -43,7 +43,7 @@ impl WritePolicy for Appends {
             return Ok(());
         }
         index.space.log.blocks.set_reserved(newest.block, true);
-        index.hold_told_before()
+        index.reserve_children()
     }
 
     fn settle<F: Flash, S: Placement<Kind = Self>>(

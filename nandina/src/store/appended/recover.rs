@@ -55,7 +55,7 @@ impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
     ///
     /// The parent may or may not have received the pointer to its child's new page. Until the mount
     /// has settled, no block is opened that holds a page to which that parent ever pointed.
-    pub(super) fn hold_told_before(&mut self) -> Result<(), Fault<F::Error>> {
+    pub(super) fn reserve_children(&mut self) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(self.newest.0);
         let level = match self.keep_first_key(page) {
             Ok(level) if level < self.height => level,

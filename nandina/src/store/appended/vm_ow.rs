@@ -16,7 +16,7 @@ use crate::flash::{Flash, Needs, PageNumber};
 use crate::log::Image;
 use crate::node::appended::{self, Change};
 use crate::space::{Appends, Space};
-use crate::tree::{Description, Halves, Level, Origin, Placement, Put};
+use crate::tree::{Description, Halves, Level, Origin, Placement, Written};
 
 /// VMTree-OW: records appended in place.
 #[derive(Default)]
@@ -110,13 +110,13 @@ impl Placement for VmOw {
     const TRIMS: bool = true;
     const RETIRES: bool = false;
 
-    fn put<F: Flash>(
+    fn write<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         level: Level,
         origin: Origin,
         records: u32,
-    ) -> Result<Put, Fault<F::Error>> {
+    ) -> Result<Written, Fault<F::Error>> {
         let frame = Self::working(level.level, level.height, space.log.frames.count());
         if let Some(page) = origin.name
             && !origin.leave
@@ -124,16 +124,16 @@ impl Placement for VmOw {
             && Self::tell(space, frame, level, page)?
         {
             space.settle_frame(frame, page);
-            return Ok(Put::Stays);
+            return Ok(Written::Stays);
         }
         if let Some(page) = origin.name {
             space.retire(PageNumber(page));
         }
         let root_height = if level.level == level.height { level.height } else { 0 };
-        Ok(Put::At(Self::put_whole(space, frame, level, root_height, records)?))
+        Ok(Written::At(Self::put_whole(space, frame, level, root_height, records)?))
     }
 
-    fn put_halves<F: Flash>(
+    fn write_halves<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         level: Level,

@@ -10,11 +10,11 @@
 //! read. The price is half of the device. The root is always stored in the first logical page. The
 //! second one lists the sequence numbers of pages that do not count because they may be torn.
 
-use super::shadow_pages::ROOT as ROOT_TWIN;
+use super::shadow_pages::ROOT as ROOT_PAGE;
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::space::{InPlace, Space};
-use crate::tree::{Description, Halves, Level, Origin, Placement, Put};
+use crate::tree::{Description, Halves, Level, Origin, Placement, Written};
 
 /// The B-tree, updated in place.
 #[derive(Default)]
@@ -50,28 +50,28 @@ impl Placement for BTree {
         (to - from).into()
     }
 
-    fn put<F: Flash>(
+    fn write<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         Level { level, height, .. }: Level,
         origin: Origin,
         records: u32,
-    ) -> Result<Put, Fault<F::Error>> {
+    ) -> Result<Written, Fault<F::Error>> {
         let frame = Self::working(level, height, space.log.frames.count());
         if level == height {
-            space.replace(frame, ROOT_TWIN, level, height, records)?;
-            return Ok(Put::At(ROOT_TWIN));
+            space.replace(frame, ROOT_PAGE, level, height, records)?;
+            return Ok(Written::At(ROOT_PAGE));
         }
         match origin.name {
             Some(name) => {
                 space.replace(frame, name, level, 0, records)?;
-                Ok(Put::Stays)
+                Ok(Written::Stays)
             }
-            None => Ok(Put::At(space.replace_free(frame, level, records)?)),
+            None => Ok(Written::At(space.replace_free(frame, level, records)?)),
         }
     }
 
-    fn put_halves<F: Flash>(
+    fn write_halves<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         Level { level, .. }: Level,
@@ -81,7 +81,7 @@ impl Placement for BTree {
         let upper = space.replace_free(right, level, records)?;
         // The new root takes the logical page of the old one.
         let lower =
-            if name == ROOT_TWIN { space.replace_free(left, level, records)? } else { name };
+            if name == ROOT_PAGE { space.replace_free(left, level, records)? } else { name };
         Ok((lower, upper))
     }
 

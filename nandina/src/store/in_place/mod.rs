@@ -11,7 +11,7 @@ mod shadow_pages;
 pub use btree::BTree;
 
 use session_page::Sessions;
-use shadow_pages::{ROOT as ROOT_TWIN, twins};
+use shadow_pages::{ROOT as ROOT_PAGE, logical_pages};
 
 use crate::blocks::Validity;
 use crate::error::{BadOption, Damage, Fault, OpenError};
@@ -31,11 +31,11 @@ impl Kind for InPlace {
     type Memory = Sessions;
 
     fn resolve<F: Flash>(space: &Space<'_, F, Self>, page: u32) -> u32 {
-        space.newer_twin(page)
+        space.newer_shadow_page(page)
     }
 
     fn room<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
-        space.free_twins()
+        space.free_logical_pages()
     }
 }
 
@@ -56,11 +56,11 @@ impl WritePolicy for InPlace {
                 if root.medium == index.space.log.medium {
                     return Ok(());
                 }
-                Err(index.corrupt_at(ROOT_TWIN, Damage::OtherRoot).into())
+                Err(index.corrupt_at(ROOT_PAGE, Damage::OtherRoot).into())
             }
             None => {
                 index.newest_page()?;
-                Err(index.corrupt_at(ROOT_TWIN, Damage::NoRoot).into())
+                Err(index.corrupt_at(ROOT_PAGE, Damage::NoRoot).into())
             }
         }
     }
@@ -71,7 +71,7 @@ impl WritePolicy for InPlace {
         let root = index.recover_in_place()?;
         let medium = index.space.log.medium;
         if root.is_none_or(|root| root.medium != medium) {
-            return Err(index.corrupt_at(ROOT_TWIN, Damage::NoRoot));
+            return Err(index.corrupt_at(ROOT_PAGE, Damage::NoRoot));
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ impl WritePolicy for InPlace {
     }
 
     fn budget<S: Placement<Kind = Self>>(of: &Limits<'_>) -> Budget {
-        Budget::in_place(twins(of.pages))
+        Budget::in_place(logical_pages(of.pages))
     }
 
     fn refuses(options: &Options) -> Option<BadOption> {

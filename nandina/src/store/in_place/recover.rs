@@ -7,8 +7,8 @@
 //! Cost: three reads for each node, and the same again for each page that is torn, of which there
 //! are at most two.
 
-use super::session_page::SESSION as SESSION_TWIN;
-use super::shadow_pages::ROOT as ROOT_TWIN;
+use super::session_page::SESSION as SESSION_PAGE;
+use super::shadow_pages::ROOT as ROOT_PAGE;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
@@ -52,12 +52,14 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
             return Ok(Some(root));
         }
         if root.lowest == 0 || root.lowest != root.height || root.height > HEIGHT_MAX {
-            return Err(self.corrupt_at(ROOT_TWIN, Damage::NoRoot));
+            return Err(self.corrupt_at(ROOT_PAGE, Damage::NoRoot));
         }
         self.space.log.set_identity(root.identity);
-        self.take_root(PageNumber(ROOT_TWIN), &PageHeader { records: 0, ..root })?;
+        self.take_root(PageNumber(ROOT_PAGE), &PageHeader { records: 0, ..root })?;
         let identity = root.identity;
-        self.find_every_node(|index, child, level| index.claim_twin(child, identity, level))?;
+        self.find_every_node(|index, child, level| {
+            index.claim_logical_page(child, identity, level)
+        })?;
         Ok(Some(root))
     }
 
@@ -66,16 +68,21 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
         &mut self,
     ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
         self.space.log.blocks.forget_valid();
-        self.space.find_twin(ROOT_TWIN, None, &self.torn)
+        self.space.find_logical_page(ROOT_PAGE, None, &self.torn)
     }
 
     /// Finds the page of the logical page `child` and marks it as valid.
     ///
     /// It must hold a node of `level`.
-    fn claim_twin(&mut self, child: u32, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
+    fn claim_logical_page(
+        &mut self,
+        child: u32,
+        identity: u32,
+        level: u8,
+    ) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(child);
         let corrupt = |reason| Err(Fault::Corrupt { page, reason });
-        if child % 2 == 1 || child == SESSION_TWIN || child + 1 >= self.space.log.geometry().pages()
+        if child % 2 == 1 || child == SESSION_PAGE || child + 1 >= self.space.log.geometry().pages()
         {
             return corrupt(Damage::NoLogicalPage);
         }
@@ -84,7 +91,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
         {
             return corrupt(Damage::ReferredTwice);
         }
-        let found = self.space.find_twin(child, Some(identity), &self.torn)?;
+        let found = self.space.find_logical_page(child, Some(identity), &self.torn)?;
         if let Some((page, header)) = found {
             self.note_newest(page, header.sequence);
         }

@@ -119,11 +119,11 @@ impl<F: Flash> Space<'_, F, InPlace> {
         self.log.settling = true;
         if !self.memory.gaps.add(highest + 1, self.log.sequence() + 1, most) {
             for name in (0..self.log.geometry().pages() / 2).map(|pair| 2 * pair) {
-                self.copy_twin(PageNumber(self.newer_twin(name)), highest)?;
+                self.copy_logical_page(PageNumber(self.newer_shadow_page(name)), highest)?;
             }
             self.memory.gaps = Gaps::default();
         } else if let Some(page) = newest {
-            self.copy_twin(page, highest)?;
+            self.copy_logical_page(page, highest)?;
         }
         self.log.settling = false;
         let page = self.memory.page.map_or(SESSION, |page| page.0 ^ 1);
@@ -141,7 +141,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
     /// Copies the page over its shadow page.
     ///
     /// Only if it is valid, readable, and numbered `highest` at most.
-    fn copy_twin(&mut self, page: PageNumber, highest: u64) -> Result<(), Fault<F::Error>> {
+    fn copy_logical_page(&mut self, page: PageNumber, highest: u64) -> Result<(), Fault<F::Error>> {
         if self.log.blocks.is_valid(page)
             && let Ok(header) = self.log.read_raw(page, 0)?
             && header.sequence <= highest

@@ -21,18 +21,18 @@ pub(crate) const ROOT: u32 = 0;
 /// Logical pages for nodes on a chip of `pages`.
 ///
 /// One logical page is that of the sessions.
-pub(crate) const fn twins(pages: u32) -> u32 {
+pub(crate) const fn logical_pages(pages: u32) -> u32 {
     (pages / 2).saturating_sub(1)
 }
 
 impl<F: Flash> Space<'_, F, InPlace> {
     /// The number of free logical pages.
-    pub(crate) fn free_twins(&self) -> u32 {
-        twins(self.log.geometry().pages()).saturating_sub(self.log.blocks.valid_pages())
+    pub(crate) fn free_logical_pages(&self) -> u32 {
+        logical_pages(self.log.geometry().pages()).saturating_sub(self.log.blocks.valid_pages())
     }
 
     /// The page that holds the current state of the logical page `name`.
-    pub(crate) fn newer_twin(&self, name: u32) -> u32 {
+    pub(crate) fn newer_shadow_page(&self, name: u32) -> u32 {
         if self.log.blocks.is_valid(PageNumber(name | 1)) { name | 1 } else { name }
     }
 }
@@ -47,7 +47,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
         height: u8,
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
-        let before = PageNumber(self.newer_twin(name));
+        let before = PageNumber(self.newer_shadow_page(name));
         let is_new = !self.log.blocks.is_valid(before);
         let page = if is_new { before } else { PageNumber(before.0 ^ 1) };
         self.log.frames.forget_page(page.0);
@@ -90,7 +90,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
     ///
     /// Returns it and its header, if one of the two shadow pages is readable, counts, and belongs
     /// to the index `identity`. Pages listed in `torn` do not count. Cost: two reads.
-    pub(crate) fn find_twin(
+    pub(crate) fn find_logical_page(
         &mut self,
         name: u32,
         identity: Option<u32>,

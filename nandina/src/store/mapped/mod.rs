@@ -3,7 +3,7 @@
 //! The parent keeps the logical address of the node. Each page that is written under its logical
 //! address commits an operation, as a root does.
 
-mod fold;
+mod flush_mappings;
 mod recover;
 mod vm;
 
@@ -26,7 +26,7 @@ impl Kind for Maps {
         space.mappings.get(page).unwrap_or(page)
     }
 
-    fn unname<F: Flash>(space: &mut Space<'_, F, Self>, name: u32) {
+    fn forget_address<F: Flash>(space: &mut Space<'_, F, Self>, name: u32) {
         if space.mappings.remove(name) {
             space.log.blocks.supersede(PageNumber(name));
         }
@@ -59,7 +59,7 @@ impl WritePolicy for Maps {
     }
 
     fn moved_path<S: Placement<Kind = Self>>(of: &Limits<'_>) -> u32 {
-        fold::moved_path(S::path_pages(of.height), of)
+        flush_mappings::moved_path(S::path_pages(of.height), of)
     }
 
     fn pages_beside<F: Flash, S: Placement<Kind = Self>>(
@@ -79,14 +79,14 @@ impl WritePolicy for Maps {
         path: &Path,
         level: u8,
     ) -> Result<bool, Fault<F::Error>> {
-        index.folds(path, level)
+        index.flushes_mappings(path, level)
     }
 
     fn reclaim<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
         refusal: Fault<F::Error>,
     ) -> Result<(), Fault<F::Error>> {
-        index.reclaim_name(refusal)
+        index.reclaim_address(refusal)
     }
 
     fn refuses(options: &Options) -> Option<BadOption> {

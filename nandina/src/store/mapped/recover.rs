@@ -68,7 +68,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
                     continue;
                 }
                 let area = &self.space.log.frames.bytes(0)[..self.space.log.layout().area_bytes()];
-                let Some(name) = S::name_in(area).filter(|&name| {
+                let Some(name) = S::address_in(area).filter(|&name| {
                     name < self.space.log.geometry().pages()
                         && name != page.0
                         && (self.space.log.blocks.searches()
@@ -81,7 +81,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
                 }
                 // The page whose number is the logical address is not programmed again while it is
                 // one, so pages with that address that are older than it are stale.
-                let rival = PageNumber(self.space.where_is(name));
+                let rival = PageNumber(self.space.current_page(name));
                 let rival = self.space.log.read_raw(rival, 0)?;
                 if rival.is_ok_and(|rival| {
                     rival.identity == identity && rival.sequence > header.sequence
@@ -144,7 +144,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
     ) -> Result<Option<PageNumber>, Fault<F::Error>> {
         let Ok(newest) = self.space.log.read_raw(commit, 0)? else { return Ok(None) };
         let area_bytes = self.space.log.layout().area_bytes();
-        let Some(name) = S::name_in(&self.space.log.frames.bytes(0)[..area_bytes]) else {
+        let Some(name) = S::address_in(&self.space.log.frames.bytes(0)[..area_bytes]) else {
             return Ok(None);
         };
         let mut before: Option<(PageNumber, u64)> = None;
@@ -154,7 +154,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
             if header.identity == identity
                 && header.lowest == newest.lowest
                 && header.sequence < newest.sequence
-                && (page.0 == name || S::name_in(area) == Some(name))
+                && (page.0 == name || S::address_in(area) == Some(name))
                 && before.is_none_or(|(_, sequence)| sequence < header.sequence)
             {
                 before = Some((page, header.sequence));

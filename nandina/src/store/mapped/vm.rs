@@ -23,27 +23,27 @@ use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::space::{Maps, Space};
-use crate::tree::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in};
+use crate::tree::{Description, Halves, Level, Origin, Placement, Written, node_in, node_mut_in};
 
 /// VMTree: new pages, and virtual mappings instead of new parents.
 #[derive(Default)]
 pub struct Vm;
 
-const NAME_BYTES: usize = 4;
+const ADDRESS_BYTES: usize = 4;
 
 /// In place of a logical address: the parent points to the node's page.
-const NO_NAME: u32 = u32::MAX;
+const NO_ADDRESS: u32 = u32::MAX;
 
 impl Vm {
-    fn set_name<F: Flash>(space: &mut Space<'_, F, Maps>, frame: usize, name: Option<u32>) {
+    fn set_address<F: Flash>(space: &mut Space<'_, F, Maps>, frame: usize, name: Option<u32>) {
         let area_bytes = space.log.layout().area_bytes();
-        let name = name.unwrap_or(NO_NAME).to_le_bytes();
-        space.log.frames.bytes_mut(frame)[area_bytes - NAME_BYTES..area_bytes]
+        let name = name.unwrap_or(NO_ADDRESS).to_le_bytes();
+        space.log.frames.bytes_mut(frame)[area_bytes - ADDRESS_BYTES..area_bytes]
             .copy_from_slice(&name);
     }
 
     /// Flushes mappings: the node in `frame` takes the current pages of its children.
-    fn fold<F: Flash>(space: &mut Space<'_, F, Maps>, frame: usize, level: Level) {
+    fn flush_mappings<F: Flash>(space: &mut Space<'_, F, Maps>, frame: usize, level: Level) {
         if level.level == 1 || space.mappings.len() == 0 {
             return;
         }
@@ -52,12 +52,12 @@ impl Vm {
             && slot < node.count()
         {
             let name = node.pointer(slot);
-            let page = space.where_is(name);
+            let page = space.current_page(name);
             if page != name
                 && let Some(mut node) = node_mut_in::<Self, F>(space, frame, level)
             {
                 node.set_payload(slot, &page.to_le_bytes());
-                space.unname(name);
+                space.forget_address(name);
             }
             slot += 1;
         }
@@ -86,48 +86,48 @@ impl Placement for Vm {
     const LEFT_STAYS: bool = true;
 
     fn extent(area_bytes: usize, _level: u8, _height: u8) -> Range<usize> {
-        0..area_bytes.saturating_sub(NAME_BYTES)
+        0..area_bytes.saturating_sub(ADDRESS_BYTES)
     }
 
-    fn put<F: Flash>(
+    fn write<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         level: Level,
         origin: Origin,
         records: u32,
-    ) -> Result<Put, Fault<F::Error>> {
+    ) -> Result<Written, Fault<F::Error>> {
         let frame = Self::working(level.level, level.height, space.log.frames.count());
-        Self::fold(space, frame, level);
+        Self::flush_mappings(space, frame, level);
         let is_root = level.level == level.height;
         let stays = origin.name.filter(|&name| !is_root && !origin.leave && space.can_map(name));
-        Self::set_name(space, frame, stays);
+        Self::set_address(space, frame, stays);
         let commits = if is_root || stays.is_some() { level.height } else { 0 };
         let page = space.program(frame, level.level, commits, records)?;
         match (stays, origin.name) {
             (Some(name), _) => {
                 space.map(name, page);
-                return Ok(Put::Stays);
+                return Ok(Written::Stays);
             }
-            (None, Some(name)) => space.unname(name),
+            (None, Some(name)) => space.forget_address(name),
             (None, None) => {}
         }
-        Ok(Put::At(page.0))
+        Ok(Written::At(page.0))
     }
 
-    fn put_halves<F: Flash>(
+    fn write_halves<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         level: Level,
         Halves { name, right, .. }: Halves,
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
-        Self::fold(space, right, level);
+        Self::flush_mappings(space, right, level);
         Ok((name, self.copy(space, right, level, records)?))
     }
 
-    fn name_in(area: &[u8]) -> Option<u32> {
-        let name = u32_at(area, area.len() - NAME_BYTES);
-        (name != NO_NAME).then_some(name)
+    fn address_in(area: &[u8]) -> Option<u32> {
+        let name = u32_at(area, area.len() - ADDRESS_BYTES);
+        (name != NO_ADDRESS).then_some(name)
     }
 
     fn copy<F: Flash>(
@@ -137,7 +137,7 @@ impl Placement for Vm {
         level: Level,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
-        Self::set_name(space, frame, None);
+        Self::set_address(space, frame, None);
         Ok(space.program(frame, level.level, 0, records)?.0)
     }
 }

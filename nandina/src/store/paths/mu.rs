@@ -28,7 +28,7 @@ use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::node::SAME_PAGE;
 use crate::space::{Paths, Space};
-use crate::tree::{Description, Halves, Level, Origin, Placement, Put, node_in, node_mut_in};
+use crate::tree::{Description, Halves, Level, Origin, Placement, Written, node_in, node_mut_in};
 
 /// μ-Tree: one page for each updated path.
 #[derive(Default)]
@@ -87,7 +87,7 @@ impl Placement for Mu {
         space.log.frames.bytes_mut(STAGE).fill(0xFF);
     }
 
-    fn take<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: Level, page: u32) {
+    fn pass<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: Level, page: u32) {
         let reading = Self::reading(level.level, level.height, space.log.frames.count());
         let extent = Self::extent(space.log.layout().area_bytes(), level.level, level.height);
         let used = node_in::<Self, F>(space, reading, level).map_or(0, |node| node.used().len());
@@ -101,26 +101,26 @@ impl Placement for Mu {
         }
     }
 
-    fn vanish<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
+    fn remove_empty<F: Flash>(&mut self, space: &mut Space<'_, F, Self::Kind>, level: u8) {
         let area = space.log.layout().area_bytes();
         space.log.frames.bytes_mut(STAGE)[area >> level..area].fill(0xFF);
         self.lowest = level + 1;
     }
 
-    fn put<F: Flash>(
+    fn write<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         Level { level, height, .. }: Level,
         _origin: Origin,
         records: u32,
-    ) -> Result<Put, Fault<F::Error>> {
+    ) -> Result<Written, Fault<F::Error>> {
         if level < height {
-            return Ok(Put::At(SAME_PAGE));
+            return Ok(Written::At(SAME_PAGE));
         }
-        Ok(Put::At(space.program(STAGE, self.lowest, height, records)?.0))
+        Ok(Written::At(space.program(STAGE, self.lowest, height, records)?.0))
     }
 
-    fn put_halves<F: Flash>(
+    fn write_halves<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         level: Level,

@@ -6,7 +6,7 @@
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::space::{Paths, Space};
-use crate::tree::{Description, Halves, Level, Origin, Placement, Put};
+use crate::tree::{Description, Halves, Level, Origin, Placement, Written};
 
 /// A B+-tree whose whole path moves to new pages with each update.
 #[derive(Default)]
@@ -40,19 +40,19 @@ impl Placement for Wandering {
         buffers - 1
     }
 
-    fn put<F: Flash>(
+    fn write<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         Level { level, height, .. }: Level,
         _origin: Origin,
         records: u32,
-    ) -> Result<Put, Fault<F::Error>> {
+    ) -> Result<Written, Fault<F::Error>> {
         let frame = Self::working(level, height, space.log.frames.count());
         let root_height = if level == height { height } else { 0 };
-        Ok(Put::At(space.program(frame, level, root_height, records)?.0))
+        Ok(Written::At(space.program(frame, level, root_height, records)?.0))
     }
 
-    fn put_halves<F: Flash>(
+    fn write_halves<F: Flash>(
         &mut self,
         space: &mut Space<'_, F, Self::Kind>,
         Level { level, .. }: Level,

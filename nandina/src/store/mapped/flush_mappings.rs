@@ -68,21 +68,28 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
     ///
     /// A parent takes the current page of a child that has moved. Returns the refusal as the error
     /// if no logical address is left.
-    pub(super) fn reclaim_name(&mut self, refusal: Fault<F::Error>) -> Result<(), Fault<F::Error>> {
+    pub(super) fn reclaim_address(
+        &mut self,
+        refusal: Fault<F::Error>,
+    ) -> Result<(), Fault<F::Error>> {
         let (Fault::NoRoom { .. }, Some(name)) = (&refusal, self.space.mappings.any()) else {
             return Err(refusal);
         };
-        self.tight = true;
+        self.maps_nothing = true;
         let saved = crate::gc::save(self, crate::flash::PageNumber(name), None);
-        self.tight = false;
+        self.maps_nothing = false;
         // A parent that cannot be read keeps the logical addresses of its children.
         if saved? { Ok(()) } else { Err(refusal) }
     }
 
     /// Whether a changed child makes the node of `level` on `path` be written.
     #[inline(never)]
-    pub(super) fn folds(&mut self, path: &Path, level: u8) -> Result<bool, Fault<F::Error>> {
-        if self.tight {
+    pub(super) fn flushes_mappings(
+        &mut self,
+        path: &Path,
+        level: u8,
+    ) -> Result<bool, Fault<F::Error>> {
+        if self.maps_nothing {
             return Ok(true);
         }
         let mappings = &self.space.mappings;
@@ -109,7 +116,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
             Folds::Share => (2 * mappings.capacity() / parents).max(2),
         };
         // A parent that was displaced from its page buffer is not worth a read.
-        let page = crate::flash::PageNumber(self.space.where_is(path.page(level)));
+        let page = crate::flash::PageNumber(self.space.current_page(path.page(level)));
         let Some(frame) = self.space.log.frames.holding(page) else {
             return Ok(false);
         };

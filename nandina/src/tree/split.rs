@@ -56,7 +56,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// After a split the lower half is in the working buffer and the upper half in the spare one,
     /// and `separator` holds their first keys. Returns whether the node was split.
     #[inline(always)]
-    pub(super) fn insert_or_divide(
+    pub(super) fn insert_or_split(
         &mut self,
         level: u8,
         record: &Record<'_>,
@@ -66,8 +66,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if self.insert_if_room(level, record, separator)? {
             return Ok(false);
         }
-        let count = self.count_to_divide(level)?;
-        self.divide(level, count, Some(record), right_edge, separator)
+        let count = self.count_to_split(level)?;
+        self.split(level, count, Some(record), right_edge, separator)
     }
 
     /// Inserts a record into the node of `level`.
@@ -91,7 +91,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Records in the node of `level`, which is to be split.
     #[inline(never)]
-    pub(super) fn count_to_divide(&self, level: u8) -> Result<usize, Fault<F::Error>> {
+    pub(super) fn count_to_split(&self, level: u8) -> Result<usize, Fault<F::Error>> {
         let count = self.node(self.working(level), level)?.count();
         // The halves of a larger node would not fit into their new ranges.
         if count > self.capacity(level) || count < 2 {
@@ -104,7 +104,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ///
     /// Always returns `true`: the node is split.
     #[inline(never)]
-    pub(super) fn divide(
+    pub(super) fn split(
         &mut self,
         level: u8,
         count: usize,
@@ -127,7 +127,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 Some(record) => {
                     let key = record.key.unwrap_or(separator.high());
                     let left_count = left_count(count, record.index, right_edge && !is_root);
-                    left.divide(&mut right, left_count, record.index, key, record.payload);
+                    left.split(&mut right, left_count, record.index, key, record.payload);
                 }
                 None => left.split_off(&mut right, count.div_ceil(2)),
             }
