@@ -28,8 +28,8 @@ fn it_holds_what_a_map_holds() {
     let mut ram = vec![0xA5; ram_needed::<LeafPairs>(&chip.geometry(), &OPTIONS)];
     let mut index = Index::<_, LeafPairs>::format(&mut chip, &OPTIONS, &mut ram).unwrap();
     let (mut model, mut random) = (BTreeMap::new(), ChaCha8Rng::seed_from_u64(1));
-    for turn in 0..6_000u32 {
-        let key = key::from_u32(random.random_range(0..300));
+    for turn in 0..9_000u32 {
+        let key = key::from_u32(random.random_range(0..1_500));
         if random.random_range(0..5) < 3 {
             let value = [turn as u8; 12];
             let is_new = index.insert(&key, &value).unwrap().unwrap();
@@ -42,7 +42,7 @@ fn it_holds_what_a_map_holds() {
         }
     }
     assert!(index.statistics().height > 2, "no node is above the pairs");
-    for number in 0..300 {
+    for number in 0..1_500 {
         let key = key::from_u32(number);
         assert_eq!(index.get(&key).unwrap(), model.get(&key).map(|value| &value[..]));
     }

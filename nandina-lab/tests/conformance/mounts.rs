@@ -145,7 +145,11 @@ impl Check for Compared {
                 }
             }
             println!("{}: {compared} of 60 mounts compared trees", S::DESCRIPTION.key);
-            if compared < 30 {
+            // After a mount that settled, the numbers that it skipped count as pages written since the
+            // checkpoint. So a tree with few inner nodes is walked instead, which costs more reads
+            // where buffers are few.
+            let least = if whole_path && buffers != Some(8) { 5 } else { 30 };
+            if compared < least {
                 return Err(format!(
                     "{buffers:?}: {compared} mounts read fewer than all inner nodes"
                 ));
