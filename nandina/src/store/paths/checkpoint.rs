@@ -5,6 +5,7 @@
 
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
+use crate::log::GAP;
 use crate::node::{PageFault, PageHeader};
 use crate::space::{Found, LISTED_MAX, Paths};
 use crate::tree::{HEIGHT_MAX, Index, Placement};
@@ -23,9 +24,28 @@ struct Opened {
     /// For each listed block, the number of its first page.
     /// `None` if that is not newer than the checkpoint.
     since: [Option<u64>; LISTED_MAX],
+    /// The numbers of the first pages with which mounts began to write, else 0.
+    sessions: [u64; LISTED_MAX],
     /// The index of the checkpoint is gone.
     /// One of the blocks holds newer pages of another formatting.
     outdated: bool,
+}
+
+impl Opened {
+    /// Most pages that were numbered from `checkpoint` to `last`, in blocks of `block_pages`.
+    ///
+    /// Numbers that a mount skipped before it wrote its first page are no pages.
+    fn pages_since(&self, checkpoint: u64, last: u64, block_pages: u32) -> u64 {
+        let firsts = || self.since.iter().flatten().copied().filter(|&first| first > 0);
+        core::iter::once(checkpoint + 1)
+            .chain(firsts())
+            .map(|first| {
+                let next = firsts().filter(|&next| next > first).min().unwrap_or(last + 1);
+                let skipped = if self.sessions.contains(&next) { GAP } else { 0 };
+                next.saturating_sub(first + skipped).min(block_pages.into())
+            })
+            .sum()
+    }
 }
 
 impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
@@ -108,7 +128,8 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         self.inner_nodes = tree.inner_nodes;
         if self.root == tree.root {
             // No change was made since.
-        } else if (from - found.header.sequence).saturating_mul(COMPARING)
+        } else if COMPARING
+            * opened.pages_since(found.header.sequence, from, self.space.log.block_pages())
             >= tree.inner_nodes.into()
         {
             self.space.log.blocks.forget_valid();
@@ -136,8 +157,10 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
 
     /// Reads the first readable page of each block that the checkpoint lists.
     fn look_into(&mut self, found: &Found) -> Result<Opened, Fault<F::Error>> {
-        let mut opened = Opened { since: [None; LISTED_MAX], outdated: false };
-        for (since, &block) in opened.since.iter_mut().zip(found.listed()) {
+        let mut opened =
+            Opened { since: [None; LISTED_MAX], sessions: [0; LISTED_MAX], outdated: false };
+        let Opened { since, sessions, outdated } = &mut opened;
+        for ((since, session), &block) in since.iter_mut().zip(sessions).zip(found.listed()) {
             // A block that was given up is not opened again, but the newest root may be in it.
             if self.space.log.blocks.is_bad(block) {
                 *since = Some(0);
@@ -150,10 +173,13 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
                             break;
                         }
                         if header.identity != found.header.identity {
-                            opened.outdated = true;
+                            *outdated = true;
                         } else {
                             // Its pages of checkpoints do not lead to a root.
                             *since = Some(if header.lowest > 0 { header.sequence } else { 0 });
+                            if header.begins_session() {
+                                *session = header.sequence;
+                            }
                             self.space.log.blocks.set_erase_count(block, header.erase_count);
                             self.space.log.blocks.set_opened_at(block, header.sequence);
                         }
