@@ -14,7 +14,7 @@
 
 use core::ops::Range;
 
-use nandina::flash::{Flash, Needs};
+use nandina::flash::Flash;
 use nandina::node::SAME_PAGE;
 use nandina::store::{
     Description, Halves, Level, Origin, Paths, PlaceFault, Placement, Space, Written, node_in,
@@ -56,14 +56,10 @@ impl Placement for LeafPairs {
         name: "leaf pairs",
         summary: "a changed leaf and its parent are written into one page, each node above into one",
         source: "an example of a store of one's own",
-        needs: Needs::NOTHING,
         code: 250,
-        buffers_min: 3,
         buffers_default: 4,
         writes_paths: true,
-        maps: false,
-        in_place: false,
-        appends: false,
+        ..Description::EMPTY
     };
 
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {

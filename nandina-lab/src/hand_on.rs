@@ -2,7 +2,8 @@
 
 /// Forwards methods of [`Flash`](nandina::flash::Flash) to a field.
 ///
-/// The inner device has the same error type. Use it in the wrapper's `impl Flash`.
+/// `capabilities` also forwards what else the driver says of itself, and its checksums. The inner
+/// device has the same error type. Use it in the wrapper's `impl Flash`.
 ///
 /// ```
 /// use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
@@ -43,6 +44,10 @@ macro_rules! hand_on {
 
         fn reports_corrections(&self) -> bool {
             self.$inner.reports_corrections()
+        }
+
+        fn checksum(&mut self, pieces: &[&[u8]]) -> u32 {
+            self.$inner.checksum(pieces)
         }
     };
     (@read $inner:tt) => {

@@ -1,7 +1,7 @@
 //! The systems that the lab runs: those of the library, and stores of one's own.
 //!
-//! Everything in the lab and the program that lists or chooses a system does it here. To add a store
-//! of one's own, name its file and its type below (docs/OWN-STORE.md).
+//! Everything in the lab and the program that lists or chooses a system does it here. To add a
+//! store of one's own, name its file and its type below (docs/OWN-STORE.md).
 
 #[cfg(feature = "example-store")]
 #[path = "../own/leaf_pairs.rs"]

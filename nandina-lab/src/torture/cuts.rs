@@ -368,7 +368,7 @@ fn anchor_erases(chip: &Chip) -> u32 {
 
 /// The anchor erases that a run must reach.
 ///
-/// With them one anchor was filled and the other begun: each page of an anchor stands for a block
+/// With them one anchor was filled and the other begun: each page of an anchor names a block
 /// of checkpoints.
 const ANCHOR_ERASES_LEAST: u32 = 3;
 

@@ -27,9 +27,9 @@ impl Shares {
         self.first.takes(number)
     }
 
-    /// The operations of a session at which a cut at `first` is followed by another.
+    /// The operations at which a session is cut again after a cut at `first`.
     ///
-    /// The session has `operations` chip operations.
+    /// `operations` counts the chip operations of the session.
     pub(super) fn seconds(&self, first: u64, operations: u64) -> impl Iterator<Item = u64> + use<> {
         let second = self.second;
         (0..operations).filter(move |&operation| second.takes(first.wrapping_add(operation)))

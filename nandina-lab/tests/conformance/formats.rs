@@ -131,9 +131,8 @@ pub fn fill<F: Flash, S: Placement>(
 struct Outdated;
 
 impl Check for Outdated {
-    /// Pages are programmed, not rewritten.
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        is_log(system)
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {

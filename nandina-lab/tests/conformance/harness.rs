@@ -22,6 +22,11 @@ pub trait Check {
     }
 }
 
+/// Whether pages are programmed, not rewritten.
+pub const fn is_log(system: &Description) -> bool {
+    !system.in_place
+}
+
 /// Runs `check` for every system of the registry.
 pub fn for_every_system(check: &impl Check) {
     struct Run<'c, C>(&'c C);

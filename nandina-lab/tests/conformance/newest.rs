@@ -4,7 +4,7 @@
 //! torn page of it and another may not, and both would give the same numbers to what they write.
 
 use nandina::Index;
-use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
+use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::node::PageLayout;
 use nandina::store::{Description, Placement};
 use nandina_lab::hand_on;
@@ -22,20 +22,7 @@ struct Watched {
 impl Flash for Watched {
     type Error = ChipError;
 
-    hand_on!(chip: geometry, capabilities, rewrite, overwrite, is_bad, mark_bad);
-
-    fn read(
-        &mut self,
-        page: PageNumber,
-        main: &mut [u8],
-        spare: &mut [u8],
-    ) -> Result<Reading, ChipError> {
-        self.chip.read(page, main, spare)
-    }
-
-    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
-        self.chip.program(page, main, spare)
-    }
+    hand_on!(chip: geometry, capabilities, read, program, rewrite, overwrite, is_bad, mark_bad);
 
     fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
         self.first.get_or_insert(block);
@@ -63,9 +50,8 @@ fn newest_block(chip: &mut Chip) -> Option<BlockNumber> {
 struct ErasedFirst;
 
 impl Check for ErasedFirst {
-    /// Pages are programmed, not rewritten.
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        is_log(system)
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
@@ -118,16 +104,7 @@ struct Cut {
 impl Flash for Cut {
     type Error = ChipError;
 
-    hand_on!(chip: geometry, capabilities, rewrite, overwrite, is_bad, mark_bad);
-
-    fn read(
-        &mut self,
-        page: PageNumber,
-        main: &mut [u8],
-        spare: &mut [u8],
-    ) -> Result<Reading, ChipError> {
-        self.chip.read(page, main, spare)
-    }
+    hand_on!(chip: geometry, capabilities, read, erase, rewrite, overwrite, is_bad, mark_bad);
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
         if self.programs == 0 {
@@ -136,18 +113,13 @@ impl Flash for Cut {
         self.programs -= 1;
         self.chip.program(page, main, spare)
     }
-
-    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        self.chip.erase(block)
-    }
 }
 
 struct CutMounts;
 
 impl Check for CutMounts {
-    /// Pages are programmed, not rewritten.
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        is_log(system)
     }
 
     /// Some mounts are cut after their first page. Then the commit of another one is torn: a mount

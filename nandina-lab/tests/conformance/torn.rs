@@ -26,9 +26,8 @@ fn open<'r, S: Placement>(
 struct LeftOut;
 
 impl Check for LeftOut {
-    /// Pages are programmed, not rewritten.
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        is_log(system)
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {

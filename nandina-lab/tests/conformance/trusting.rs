@@ -13,7 +13,7 @@ use nandina_sim::{Chip, ChipError};
 
 /// Keeps in RAM what is programmed while the index is opened.
 ///
-/// So an index on it relies on the last page written before, whatever it does to settle it.
+/// So an index on it relies on the last page written before: settling it changes nothing.
 struct Trusting {
     chip: Chip,
     opens: AtomicBool,

@@ -27,7 +27,7 @@ use tracked::TRACKED_BYTES;
 use crate::bytes::{Bits, count_bits, has_bits, u32_at};
 use crate::flash::{BlockNumber, Geometry, PageNumber};
 
-/// Stands for "no block": no chip has this many blocks.
+/// Means "no block": no chip has this many blocks.
 pub(crate) const NO_BLOCK: BlockNumber = BlockNumber(u32::MAX);
 
 /// Bytes for each block whose erases are counted, and for each whose age is known.

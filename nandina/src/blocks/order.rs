@@ -15,7 +15,7 @@ use crate::flash::BlockNumber;
 /// The fewest blocks that are kept in order.
 pub const ORDERED_MIN: u32 = 4096;
 
-/// Stands for "no block": no block has this number.
+/// Means "no block": no block has this number.
 const NONE: u32 = u32::MAX;
 
 /// What a block is chosen for.

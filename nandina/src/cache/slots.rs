@@ -12,10 +12,10 @@ use crate::bytes::{u16_at, u32_at};
 /// Bytes of the entry of a slot.
 const ACCOUNT_BYTES: usize = 8;
 
-/// Stands for "no slot": no slot has this number.
+/// Means "no slot": no slot has this number.
 const NONE: u16 = u16::MAX;
 
-/// Stands for "no page": no page has this number.
+/// Means "no page": no page has this number.
 const NO_PAGE: u32 = u32::MAX;
 
 /// The lists. Each slot is in one of them.

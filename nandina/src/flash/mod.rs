@@ -53,7 +53,7 @@ pub use profile::{Profile, Timing};
 ///     too: a driver whose ECC does not cover them has a [`Geometry::spare_bytes`] of 0.
 /// 13. **Shared cells.** A cut during a program may also damage the pages that
 ///     [`Pairing::endangers`] lists.
-/// 14. **Rewrite.** Where [`Capabilities::rewrite`] is set, a page may be replaced whatever it
+/// 14. **Rewrite.** Where [`Capabilities::rewrite`] is set, a page may be replaced, whatever it
 ///     holds. A cut leaves that page undefined and unstable (rule 6), and so does a failure,
 ///     reported as [`ErrorKind::ProgramFailed`]; no other page changes. Elsewhere `rewrite` is
 ///     never called.

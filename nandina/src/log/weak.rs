@@ -8,7 +8,7 @@ use crate::flash::{Flash, PageNumber};
 /// The most weak pages that are remembered.
 pub const WEAK_MAX: usize = 4;
 
-/// Stands for "no page": no page has this number.
+/// Means "no page": no page has this number.
 const NONE: u32 = u32::MAX;
 
 /// The weak pages.

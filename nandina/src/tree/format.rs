@@ -1,4 +1,4 @@
-//! Formatting a chip, whatever it holds.
+//! Formatting a chip, which may hold an index or anything else.
 //!
 //! An existing index stays whole until the new root takes its place in one program: no page that it
 //! needs is erased before.

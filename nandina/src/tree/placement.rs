@@ -52,6 +52,24 @@ pub struct Description {
     pub appends: bool,
 }
 
+impl Description {
+    /// What a description leaves out: no needs, three page buffers, and none of the ways to write.
+    pub const EMPTY: Self = Self {
+        key: "",
+        name: "",
+        summary: "",
+        source: "",
+        needs: Needs::NOTHING,
+        code: 0,
+        buffers_min: 3,
+        buffers_default: 3,
+        writes_paths: false,
+        maps: false,
+        in_place: false,
+        appends: false,
+    };
+}
+
 /// A level of nodes in a tree of a given height.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Level {

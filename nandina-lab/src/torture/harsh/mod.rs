@@ -4,9 +4,9 @@
 //! over the index, a write buffer, and errors of the device that leave power on.
 //!
 //! What was once seen stays. The first opening after a cut decides whether the change that was cut
-//! is there; a scan reads that decision. Every later opening, whatever it reads from torn pages and
-//! whatever is cut in it, must find the same. After a format that was cut the chip holds the old
-//! index, or an empty one, or none: then the chip can be formatted.
+//! is there; a scan reads that decision. Every later opening must find the same: torn pages may read
+//! otherwise, and it may itself be cut. After a format that was cut the chip holds the old index, or
+//! an empty one, or none: then the chip can be formatted.
 
 mod life;
 

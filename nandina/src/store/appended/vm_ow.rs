@@ -99,12 +99,8 @@ impl Placement for VmOw {
         source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), section 4.3",
         needs: Needs { programs_per_page: 2, overwrite: true, ..Needs::NOTHING },
         code: 5,
-        buffers_min: 3,
-        buffers_default: 3,
-        writes_paths: false,
-        maps: false,
-        in_place: false,
         appends: true,
+        ..Description::EMPTY
     };
 
     const TRIMS: bool = true;

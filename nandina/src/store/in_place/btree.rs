@@ -30,12 +30,8 @@ impl Placement for BTree {
         source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), section 4.6",
         needs: Needs { rewrite: true, no_bad_blocks: true, ..Needs::NOTHING },
         code: 4,
-        buffers_min: 3,
-        buffers_default: 3,
-        writes_paths: false,
-        maps: false,
         in_place: true,
-        appends: false,
+        ..Description::EMPTY
     };
 
     const TRIMS: bool = true;

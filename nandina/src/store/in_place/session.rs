@@ -15,7 +15,7 @@
 //! reads were misleading. A page that does not count, or was not seen, has a number in the gap that
 //! the session page lists, so it cannot come back. (The gap also covers pages of a split whose
 //! parent was not written.) Pages written later have higher numbers, so a free logical page can be
-//! used whatever it holds: a torn page in it is in a gap, or older than what is written.
+//! used, even if it is torn: that page is in a gap, or older than what is written.
 //!
 //! If no page that counts is newer than the session page, there is nothing to keep, and a mount
 //! writes nothing: until the first change, which begins the session, each mount finds the same.

@@ -21,7 +21,7 @@ use core::ops::Range;
 
 use crate::bytes::u32_at;
 use crate::error::Fault;
-use crate::flash::{Flash, Needs};
+use crate::flash::Flash;
 use crate::space::{Maps, Space};
 use crate::tree::{Description, Halves, Level, Origin, Placement, Written, node_in, node_mut_in};
 
@@ -72,14 +72,9 @@ impl Placement for Vm {
         name: "VMTree",
         summary: "a changed node is written to the next page, and a table in RAM leads to it",
         source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), sections 4.2 to 4.5",
-        needs: Needs::NOTHING,
         code: 3,
-        buffers_min: 3,
-        buffers_default: 3,
-        writes_paths: false,
         maps: true,
-        in_place: false,
-        appends: false,
+        ..Description::EMPTY
     };
 
     const TRIMS: bool = true;

@@ -25,7 +25,7 @@
 use core::ops::Range;
 
 use crate::error::Fault;
-use crate::flash::{Flash, Needs};
+use crate::flash::Flash;
 use crate::node::SAME_PAGE;
 use crate::space::{Paths, Space};
 use crate::tree::{Description, Halves, Level, Origin, Placement, Written, node_in, node_mut_in};
@@ -48,14 +48,11 @@ impl Placement for Mu {
         name: "μ-Tree",
         summary: "all nodes of the changed path are written into one new page",
         source: "μ-Tree paper (Kang et al., EMSOFT 2007), section 3",
-        needs: Needs::NOTHING,
         code: 2,
         buffers_min: 2,
         buffers_default: 2,
         writes_paths: true,
-        maps: false,
-        in_place: false,
-        appends: false,
+        ..Description::EMPTY
     };
 
     const SHARES_PAGES: bool = true;

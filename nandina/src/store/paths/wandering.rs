@@ -4,7 +4,7 @@
 //! ancestor up to the root (the B+-tree of JFFS3; μ-Tree paper, section 2.3).
 
 use crate::error::Fault;
-use crate::flash::{Flash, Needs};
+use crate::flash::Flash;
 use crate::space::{Paths, Space};
 use crate::tree::{Description, Halves, Level, Origin, Placement, Written};
 
@@ -20,14 +20,11 @@ impl Placement for Wandering {
         name: "wandering B+-tree",
         summary: "a changed leaf is written to a new page, and its whole path with it",
         source: "μ-Tree paper (Kang et al., EMSOFT 2007), section 2.3",
-        needs: Needs::NOTHING,
         code: 1,
         buffers_min: 2,
         buffers_default: 4,
         writes_paths: true,
-        maps: false,
-        in_place: false,
-        appends: false,
+        ..Description::EMPTY
     };
 
     // The last buffer is kept for the upper half of a split. With too few buffers for a whole path,
