@@ -194,6 +194,21 @@ fn lines_of_code(text: &str) -> usize {
     code.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
+#[test]
+fn each_coverage_mark_is_at_one_place() {
+    let library = sources(&root().join("nandina/src"));
+    let (_, list) = library.iter().find(|(path, _)| path.ends_with("marks.rs")).unwrap();
+    let (_, list) = list.split_once("NAMES: &[&str] = &[").unwrap();
+    let (list, _) = list.split_once("];").unwrap();
+    let names: Vec<_> = list.split('"').skip(1).step_by(2).collect();
+    assert!(names.len() >= 20, "only {} marks were seen", names.len());
+    for name in names {
+        let mark = format!("covered!(\"{name}\")");
+        let places: usize = library.iter().map(|(_, text)| text.matches(&mark).count()).sum();
+        assert_eq!(places, 1, "{mark}");
+    }
+}
+
 /// What a system is: its stores know, and nobody else asks.
 const FACTS: &[&str] = &["writes_paths", "maps", "in_place", "PATHS", "MAPS", "IN_PLACE"];
 

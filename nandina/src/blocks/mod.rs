@@ -8,6 +8,8 @@
 //! where its erases are counted. A mount rebuilds all of it. Some victim policies need more: the
 //! time when a block was opened, or counts of the superseded pages of some blocks.
 
+#[cfg(debug_assertions)]
+mod audit;
 mod choose;
 mod order;
 mod tracked;
@@ -387,9 +389,12 @@ impl<'b> Blocks<'b> {
     }
 
     /// The number of blocks that become free when the next operation commits.
-    pub fn held_blocks(&self) -> u32 {
+    ///
+    /// If `reserved`, it includes those that become free when no block is reserved.
+    pub fn held_blocks(&self, reserved: bool) -> u32 {
         let held = self.all().filter(|&block| {
-            let is_held = self.has(block, Mark::Held) || self.has(block, Mark::Reserved);
+            let is_held =
+                self.has(block, Mark::Held) || reserved && self.has(block, Mark::Reserved);
             is_held && !self.has(block, Mark::Bad) && self.valid_in(block) == 0
         });
         held.count() as u32

@@ -127,6 +127,22 @@ impl Blocks<'_> {
         }
     }
 
+    /// The number of matches that would have another winner if they were played again.
+    #[cfg(debug_assertions)]
+    pub(super) fn wrong_matches(&self) -> u32 {
+        if !is_ordered(self.count(), self.counts_erases()) {
+            return 0;
+        }
+        let is_wrong = |choice, node| {
+            let (left, right) = (self.winner(choice, 2 * node), self.winner(choice, 2 * node + 1));
+            self.winner(choice, node) != self.better(choice, left, right)
+        };
+        let matches = CHOICES
+            .into_iter()
+            .flat_map(|choice| (1..leaves(self.count())).map(move |node| (choice, node)));
+        matches.filter(|&(choice, node)| is_wrong(choice, node)).count() as u32
+    }
+
     /// The best block that is not `excluded`, if blocks are kept in order.
     pub(super) fn best(
         &self,

@@ -88,6 +88,11 @@ pub fn step<'b, F: Flash>(
         if cause == Cause::Weak {
             note_refreshed(owner);
         }
+        // Nothing else may use the reserve for cuts.
+        debug_assert!(
+            cause == Cause::Gain || owner.room() >= floor(owner),
+            "an idle step uses the reserve"
+        );
         save(owner, page, together.then_some(block))?;
         review_reserve(owner);
         owner.log_mut().mark_bad_blocks()?;

@@ -297,6 +297,7 @@ fn easiest_victim<'b, F: Flash>(
     if move_pages == 1 {
         return Ok(Some(fewest));
     }
+    covered!("the victim is the block that the fewest moves empty");
     let mut best = (owner.log().blocks.valid_in(fewest), fewest);
     for block in owner.log().blocks.all() {
         // A move empties at most as many pages as it writes, so a block with more valid pages than

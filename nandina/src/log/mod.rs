@@ -21,6 +21,8 @@
 mod frames;
 mod read;
 mod victim;
+#[cfg(debug_assertions)]
+mod watch;
 mod weak;
 mod wear;
 
@@ -139,6 +141,8 @@ pub struct Log<'b, F> {
     /// Whether blocks were given up that the chip has not yet marked as bad.
     unmarked: bool,
     operations: Wrapping<u32>,
+    #[cfg(debug_assertions)]
+    watch: watch::Watch,
 }
 
 impl<'b, F: Flash> Log<'b, F> {
@@ -173,6 +177,8 @@ impl<'b, F: Flash> Log<'b, F> {
             weak: Weak::NONE,
             unmarked: false,
             operations: Wrapping(0),
+            #[cfg(debug_assertions)]
+            watch: watch::Watch::default(),
         }
     }
 
@@ -251,6 +257,8 @@ impl<'b, F: Flash> Log<'b, F> {
         self.weak = Weak::NONE;
         self.failures = 0;
         self.frames.forget_all();
+        #[cfg(debug_assertions)]
+        self.watch.forget_begun();
     }
 
     /// Sets the identity, which distinguishes formattings of the medium.
@@ -341,6 +349,8 @@ impl<'b, F: Flash> Log<'b, F> {
 
     /// Erases a free block and opens it. Returns `false` if the erase failed.
     pub fn open(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        #[cfg(debug_assertions)]
+        self.check_open(block);
         let is_erased = self.erase(block)?;
         if is_erased {
             self.blocks.note_open(block);
@@ -352,6 +362,8 @@ impl<'b, F: Flash> Log<'b, F> {
     /// Erases a block. If the erase fails, gives the block up and returns `false`.
     #[inline(always)]
     pub fn erase(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        #[cfg(debug_assertions)]
+        self.check_erase(block);
         let count = self.next_erase_count(block)?;
         self.blocks.note_erase(block, count);
         if self.follows_hints() {
@@ -360,7 +372,11 @@ impl<'b, F: Flash> Log<'b, F> {
         self.frames.forget_block(block, self.geometry().pages_per_block);
         self.operations += 1;
         match self.flash.erase(block) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                #[cfg(debug_assertions)]
+                self.watch.expect(block, 0);
+                Ok(true)
+            }
             Err(error) if error.kind() == ErrorKind::EraseFailed && self.may_fail() => {
                 self.give_up(block);
                 Ok(false)
@@ -377,6 +393,8 @@ impl<'b, F: Flash> Log<'b, F> {
         if self.blocks.is_empty(block) && Some(block) != self.active_block() && block != self.ready
         {
             self.erase(block)?;
+            #[cfg(debug_assertions)]
+            self.watch.forget(block);
         }
         Ok(())
     }
@@ -434,6 +452,8 @@ impl<'b, F: Flash> Log<'b, F> {
     /// If the program fails, gives the block up and returns `false`: the caller opens another one.
     pub fn append(&mut self, source: Source<'_>, label: Label) -> Result<bool, Fault<F::Error>> {
         let (block, place) = self.active;
+        #[cfg(debug_assertions)]
+        self.check_append(label);
         self.active.1 += 1;
         if self.program_at(block, place, source, label)? {
             if place == 0 {
@@ -472,6 +492,8 @@ impl<'b, F: Flash> Log<'b, F> {
         label: Label,
     ) -> Result<bool, Fault<F::Error>> {
         let page = self.page_at(block, place);
+        #[cfg(debug_assertions)]
+        self.check_program(block, place);
         self.sequence += 1;
         let hint = if label.lowest > 0 { self.hint_for(block, place) } else { None };
         let erase_count = self.blocks.erase_count(block);
@@ -493,6 +515,8 @@ impl<'b, F: Flash> Log<'b, F> {
             Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => false,
             Err(error) => return Err(Fault::Device(error)),
         };
+        #[cfg(debug_assertions)]
+        self.watch_program(programmed, block, place, label);
         self.note_programmed(programmed, block);
         Ok(programmed)
     }

@@ -43,22 +43,35 @@ impl<F: Flash> Log<'_, F> {
                 }
             }
             match last {
-                Some(last) => written = last,
+                Some(last) => {
+                    covered!("a page that reads as erased hides others");
+                    written = last;
+                }
                 None => return Ok(written),
             }
         }
     }
 
-    /// The sequence number of the first readable page of `block`.
+    /// The header of the first readable page of `block`.
     ///
     /// Looks at the first `1 + LOST_MAX` pages. Cost: one read, or a few.
-    pub fn first_sequence(&mut self, block: BlockNumber) -> Result<Option<u64>, Fault<F::Error>> {
+    pub fn first_header(
+        &mut self,
+        block: BlockNumber,
+    ) -> Result<Option<PageHeader>, Fault<F::Error>> {
         for place in 0..(1 + LOST_MAX).min(self.block_pages()) {
             if let Ok(header) = self.read_raw(self.page_at(block, place), 0)? {
-                return Ok(Some(header.sequence));
+                return Ok(Some(header));
             }
         }
         Ok(None)
+    }
+
+    /// The sequence number of the first readable page of `block`.
+    ///
+    /// Cost: one read, or a few.
+    pub fn first_sequence(&mut self, block: BlockNumber) -> Result<Option<u64>, Fault<F::Error>> {
+        Ok(self.first_header(block)?.map(|header| header.sequence))
     }
 
     /// Whether the page at `place` of `block` reads as erased. Cost: one read.

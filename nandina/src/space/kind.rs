@@ -152,10 +152,22 @@ pub trait Kind: Sized {
         false
     }
 
+    /// Pages that the next checkpoint takes from the free blocks and does not give back.
+    fn checkpoint_takes<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
+        let _ = space;
+        0
+    }
+
     /// The most chip operations that a checkpoint takes if no block fails.
     fn checkpoint_cost<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
         let _ = space;
         0
+    }
+
+    /// Panics unless only blocks of checkpoints and bad ones are reserved.
+    #[cfg(debug_assertions)]
+    fn check_reserved<F: Flash>(space: &Space<'_, F, Self>) {
+        let _ = space;
     }
 
     /// Erases both anchors, so that a mount finds no checkpoint.

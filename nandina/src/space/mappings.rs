@@ -83,6 +83,12 @@ impl<'b> Mappings<'b> {
         (name != empty).then_some((name, page))
     }
 
+    /// All mappings: the logical address and the page of each.
+    #[cfg(debug_assertions)]
+    pub fn entries(&self) -> impl Iterator<Item = (u32, u32)> {
+        (0..self.places()).filter_map(|place| self.entry(place))
+    }
+
     fn set_entry(&mut self, place: usize, (name, page): (u32, u32)) {
         let size = self.size();
         let entry = &mut self.bytes[place * size..][..size];

@@ -6,6 +6,8 @@
 //! A superseded page stays protected until the operation commits: a cut finds the old tree intact.
 //! This module does not know nodes.
 
+#[cfg(debug_assertions)]
+mod audit;
 mod budget;
 mod buffers;
 mod checkpoint;
@@ -58,6 +60,8 @@ pub struct Space<'b, F, K: Kind> {
     foreign: (u64, u32),
     /// The number of pages that the running operation superseded.
     retired: u8,
+    #[cfg(debug_assertions)]
+    operation: audit::Operation,
 }
 
 /// Pages of a block of this chip that are programmed: its safe pages.
@@ -102,6 +106,8 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             at_once: true,
             foreign: (0, 0),
             retired: 0,
+            #[cfg(debug_assertions)]
+            operation: audit::Operation::default(),
         }
     }
 

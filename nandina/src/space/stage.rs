@@ -61,6 +61,9 @@ impl<F: Flash> Space<'_, F, Paths> {
     /// Writes out all staged pages. Returns the new page of the root `root`.
     pub(crate) fn unstage(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         self.write_staged()?;
+        // The newest root is the last of the staged pages.
+        #[cfg(debug_assertions)]
+        self.operation.check_root();
         let root = self.cache.staging().resolve(root);
         let mut from = 0;
         while let Some(page) = self.cache.staging_mut().take_superseded(from) {

@@ -86,6 +86,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
                 Bytes::Slot(slot) => Source::Bytes(self.cache.bytes_mut(slot)),
             };
             if self.log.append(source, label)? {
+                #[cfg(debug_assertions)]
+                self.operation.note(label.height > 0);
                 self.cache.forget(page.0);
                 if !first {
                     self.log.blocks.set_valid(page, true);
@@ -100,6 +102,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     fn open_block(&mut self) -> Result<(), Fault<F::Error>> {
         let filled = self.log.close_block();
         if self.log.open_ready() {
+            // A checkpoint lists the blocks that may be opened after it.
+            debug_assert!(!self.log.medium.checkpoints, "a block is opened that is not listed");
             return Ok(());
         }
         loop {
@@ -205,11 +209,25 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         if is_new {
             self.log.blocks.set_valid(PageNumber(name), true);
         }
+        // A page whose number is a logical address is not programmed: it counts as valid, and the
+        // log programs no valid page. (What a mount of a damaged medium mapped is not checked.)
+        debug_assert!(!is_new || self.log.blocks.is_valid(PageNumber(name)), "{name} is not taken");
     }
 
     /// Notes that no parent refers to a node by `name` any more.
     pub(crate) fn forget_address(&mut self, name: u32) {
         K::forget_address(self, name);
+    }
+
+    /// Begins an operation. If `at_once`, its pages are not staged.
+    ///
+    /// Garbage collection does so. Nothing may be staged at that time.
+    pub(crate) fn begin_operation(&mut self, at_once: bool) {
+        #[cfg(debug_assertions)]
+        {
+            self.operation = super::audit::Operation::begin(self.log.sequence());
+        }
+        K::begin_operation(self, at_once);
     }
 
     /// Commits the running operation with its root. Returns the root's page.
@@ -219,6 +237,8 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     pub(crate) fn commit(&mut self, root: u32) -> Result<u32, Fault<F::Error>> {
         self.retired = 0;
         self.log.blocks.release();
+        #[cfg(debug_assertions)]
+        self.check_commit();
         K::commit(self, root)
     }
 }

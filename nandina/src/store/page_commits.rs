@@ -133,6 +133,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         // At the next read, its block may look as if it had never been written.
         let newest = self.newest.0;
         if newest != NONE.0 && !self.is_steady(newest)? {
+            covered!("the newest page is torn");
             self.torn[torn] = newest;
             torn += 1;
         }
@@ -144,6 +145,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     // This block may have been the last to be opened.
                     let page = self.space.log.page_at(block, 0);
                     if torn < TORN_MAX && page.0 != newest && !self.reads_alike(page)? {
+                        covered!("the first page of a block is torn");
                         self.torn[torn] = page.0;
                         torn += 1;
                     }
@@ -163,6 +165,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     self.is_steadily_blank(page)?
                 };
                 if torn < TORN_MAX && !is_steady {
+                    covered!("the end of a block is torn");
                     self.torn[torn] = page.0;
                     torn += 1;
                 }
@@ -219,9 +222,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Returns the sequence numbers with which such a block begins.
     pub(super) fn begin_settling(&mut self) -> Result<Range<u64>, Fault<F::Error>> {
         let torn = self.settle_from..self.space.log.sequence();
-        if self.space.room() < 2 + S::path_pages(self.height)
-            && self.space.log.blocks.held_blocks() > 0
-        {
+        if self.space.room() < 2 + S::path_pages(self.height) && self.held_pages() > 0 {
+            covered!("settling begins with no room but what is held");
             self.expect_steady(self.newest.0)?;
             self.free_held();
         }
@@ -297,6 +299,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
             match self.move_page(page, None) {
                 Err(Fault::Corrupt { page, .. }) if page.0 != self.newest.0 && !self.in_doubt => {
+                    covered!("settling meets damage that no cut explains");
                     // Damage that no cut explains.
                     self.space.log.blocks.set_stuck(block);
                     return Ok(());
@@ -320,6 +323,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 gained => gained?,
             }
             if self.space.room() < least {
+                covered!("settling needs what was held");
                 self.free_held();
             }
         }

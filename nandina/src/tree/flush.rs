@@ -159,6 +159,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             written?;
             self.note_change(&path, before);
         }
+        // A change leaves the buffer after the commit of its leaf, never before.
+        debug_assert!(!self.in_doubt, "changes leave the write buffer before their leaf commits");
         self.batch.drop_between(from, applied);
         Ok(None)
     }

@@ -63,10 +63,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         index.place.begin(&mut index.space, 1);
         let root = index.level(1);
         index.empty_node(root);
-        S::Kind::begin_operation(&mut index.space, true);
+        index.space.begin_operation(true);
         if index.space.room() < 2 {
             index.free_held();
         }
+        // The root of a format is the first page of a block.
+        debug_assert!(index.space.log.active_block().is_none(), "the root shares a block");
         index.put_root(Origin::NEW, 0)?;
         index.own_root_alone();
         Ok(index)
@@ -112,6 +114,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.space.log.blocks.forget_valid();
         self.space.log.blocks.set_valid(root, true);
         S::Kind::leave_checkpoints(&mut self.space);
+        // A format commits as any change does.
+        #[cfg(debug_assertions)]
+        self.space.check_commit();
         (self.records, self.inner_nodes, self.unexplained_pages) = (0, 0, 0);
         self.from_checkpoint = false;
         self.settled = true;

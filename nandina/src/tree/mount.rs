@@ -195,6 +195,11 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 
     /// Derives what depends on the mounted tree, which is now known.
     fn ready(&mut self) {
+        // A mount decides once about torn pages: new ones are numbered above all that it saw.
+        debug_assert!(
+            self.newest == NONE || self.newest.1 <= self.space.log.sequence(),
+            "new pages are numbered below one that a mount saw"
+        );
         self.set_budget();
         self.collector.forget_reserve();
         gc::note_reserve(self);

@@ -13,7 +13,6 @@ use super::{Index, KEY_BYTES_MAX, batch};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::NodeMut;
-use crate::space::Kind;
 
 /// The change of the first node.
 #[derive(Clone, Copy)]
@@ -73,8 +72,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         records: u32,
         emptying: Option<Emptying>,
     ) -> Result<(), Fault<F::Error>> {
+        // An operation that fails half way is treated as a cut: the next one mounts again.
+        debug_assert!(!self.in_doubt, "an operation begins before the index is mounted again");
         self.in_doubt = true;
-        S::Kind::begin_operation(&mut self.space, matches!(edit, Edit::Move));
+        self.space.begin_operation(matches!(edit, Edit::Move));
         let mut separator = core::mem::take(&mut self.separator);
         let written = self.write_path(path, start, edit, records, emptying, &mut separator);
         self.separator = separator;
@@ -170,6 +171,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         emptying: Option<Emptying>,
         records: u32,
     ) -> Result<Option<Child>, Fault<F::Error>> {
+        debug_assert!(self.in_doubt, "a page is written while no operation runs");
         let (name, is_root) = (path.page(level), level == self.height);
         let mut leave = emptying.is_some_and(|it| self.block_of(name) == it.block);
         if is_root {
@@ -287,6 +289,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
         let fault = self.corrupt(self.working(level), Damage::NodeChanged);
+        #[cfg(debug_assertions)]
+        let capacity = self.capacity(level);
         let mut node = self.working_node(level)?;
         if slot >= node.count() {
             return Err(fault);
@@ -313,6 +317,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 if S::TRIMS && separator.high() <= node.as_node().key(0) {
                     node.set_key(0, separator.low());
                 }
+                // Each full node is split by itself, the highest first: the parent has room.
+                #[cfg(debug_assertions)]
+                assert!(!S::TRIMS || node.count() < capacity, "a parent lacks room");
                 let right = right.to_le_bytes();
                 let record = Record { index: slot + 1, key: None, payload: &right };
                 return self.insert_or_split(level, &record, right_edge, separator);
@@ -329,6 +336,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         is_root: bool,
         records: u32,
     ) -> Result<(u32, u32), Fault<F::Error>> {
+        debug_assert!(self.in_doubt, "a page is written while no operation runs");
         let halves = Halves { name, left: self.working(level), right: self.spare(level) };
         self.height += u8::from(is_root);
         self.inner_nodes += u32::from(level > 1);
@@ -344,6 +352,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Writes the root, which commits.
     pub(super) fn put_root(&mut self, origin: Origin, records: u32) -> Result<(), Fault<F::Error>> {
+        debug_assert!(self.in_doubt, "a page is written while no operation runs");
         let root = self.level(self.height);
         match self.place.write(&mut self.space, root, origin, records)? {
             Written::At(page) => self.root = page,

@@ -69,6 +69,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
         let is_torn = S::Kind::is_torn(self, page)?;
         if is_torn {
+            covered!("a mount begins again without the newest root");
             self.torn_from = self.newest.1.min(self.torn_from);
             self.torn_to = self.space.log.sequence();
         }
@@ -86,11 +87,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let settled = S::Kind::settle(self);
         match settled {
             Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
-            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => self.mount_as_seen()?,
+            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => {
+                covered!("room ends while a mount settles");
+                self.mount_as_seen()?;
+            }
             // The chip cannot be written now, but all of it can be read.
-            Err(fault) if cannot_write(&fault) => self.mount_as_seen()?,
+            Err(fault) if cannot_write(&fault) => {
+                covered!("the chip cannot be written while a mount settles");
+                self.mount_as_seen()?;
+            }
             settled => return settled,
         }
+        covered!("an index is read unsettled");
         S::Kind::read_unsettled(self)?;
         self.settled = false;
         self.space.log.settling = false;
@@ -103,6 +111,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Then only a page that commits nothing, or a block that held no data, can be torn.
     pub(crate) fn ended_well(&self) -> bool {
         self.ended > 0 && self.ended + GAP == self.space.log.sequence()
+    }
+
+    /// Pages of the blocks that are held: [`free_held`](Self::free_held) frees them.
+    pub(crate) fn held_pages(&self) -> u32 {
+        let reserved = !self.space.log.medium.checkpoints;
+        self.space.log.blocks.held_blocks(reserved) * self.space.log.block_pages()
     }
 
     /// Frees the blocks that were held, except those of checkpoints.

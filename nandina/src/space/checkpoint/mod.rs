@@ -5,8 +5,9 @@
 //!
 //! A checkpoint lists the blocks that may be opened after it, in order. So a mount that finds it
 //! knows where all newer pages are. A checkpoint that is not the newest stays correct until its
-//! last block is opened, after which it is not used. Only if that list ends early (because blocks
-//! fail) is the checkpoint erased before another block is opened.
+//! last block is opened, after which it is not used. (It is used if the next one was torn, and could
+//! be read before. So the next one does not list that block again.) Only if that list ends early
+//! (because blocks fail) is the checkpoint erased before another block is opened.
 //!
 //! Two fixed blocks, the anchors, record in turn which block holds the checkpoints. That block is
 //! taken from the free blocks like any other, filled with one checkpoint after another, erased, and
@@ -140,6 +141,14 @@ impl<F: Flash> Space<'_, F, Paths> {
         *opened >= *every || (last.is_some() && left < pages + 2 * self.log.block_pages())
     }
 
+    /// Pages that the next checkpoint takes from the free blocks and does not give back.
+    ///
+    /// It takes a block if there is no block of checkpoints.
+    pub(crate) fn area_takes(&self) -> u32 {
+        let Checkpoints { every, last, .. } = &self.checkpoints;
+        if *every > 0 && last.is_none() { self.log.block_pages() } else { 0 }
+    }
+
     /// The most chip operations that a checkpoint takes if no block fails.
     pub(crate) fn area_cost(&self) -> u32 {
         if self.checkpoints.every == 0 {
@@ -161,22 +170,47 @@ impl<F: Flash> Space<'_, F, Paths> {
             return Ok(Some(block));
         }
         self.void_checkpoint()?;
+        // A block outside the list is opened only after the checkpoint was erased, and so is any
+        // block after a mount that did not use the checkpoint.
+        debug_assert!(
+            self.checkpoints.last.is_none() && !self.checkpoints.stale,
+            "a block is opened that the checkpoint does not list"
+        );
         Ok(None)
+    }
+
+    /// Panics unless only anchors, the last checkpoint and bad blocks are reserved.
+    #[cfg(debug_assertions)]
+    pub(crate) fn check_reserved(&self) {
+        for block in self.log.blocks.all() {
+            let is_anchor = self.checkpoints.every > 0 && ANCHORS.contains(&block);
+            let is_area = is_anchor || self.checkpoints.last.is_some_and(|last| last.0 == block);
+            let is_reserved = self.log.blocks.is_reserved(block);
+            let is_right = is_reserved == is_area || self.log.blocks.is_bad(block);
+            assert!(is_right, "block {} is reserved: {is_reserved}", block.0);
+        }
     }
 
     /// Makes the last checkpoint unusable: a block is opened that it does not list.
     fn void_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
         self.checkpoints.list = List::EMPTY;
+        self.erase_checkpoints()
+    }
+
+    /// Erases the block of checkpoints. If that fails, erases the anchors.
+    fn erase_checkpoints(&mut self) -> Result<(), Fault<F::Error>> {
         let Some((block, _)) = self.checkpoints.last.take() else {
             // All its listed blocks were opened, but one that is erased and then cut looks as if it
             // never was.
             return if self.checkpoints.stale { self.erase_anchors() } else { Ok(()) };
         };
+        covered!("a checkpoint is erased when its list ends");
         self.log.blocks.set_reserved(block, false);
         if !self.log.blocks.is_bad(block) && self.log.erase(block)? {
             return Ok(());
         }
         // The checkpoint may still be readable: then no anchor may lead to it.
+        covered!("a checkpoint cannot be erased");
         self.erase_anchors()
     }
 
@@ -186,6 +220,7 @@ impl<F: Flash> Space<'_, F, Paths> {
             // An anchor that cannot be erased may still be readable: it has to be marked as bad, so
             // that no mount reads it.
             if !self.log.blocks.is_bad(block) && !self.log.erase(block)? {
+                covered!("an anchor cannot be erased");
                 self.log.mark_bad_blocks()?;
             }
         }
@@ -224,6 +259,7 @@ impl<F: Flash> Space<'_, F, Paths> {
                 break (block, place + self.parts());
             }
             // Older checkpoints in the block stay until there is a newer one.
+            covered!("a part of a checkpoint cannot be programmed");
             let pages_per_block = self.log.geometry().pages_per_block;
             if let Some((last, next)) = &mut self.checkpoints.last
                 && *last == block
@@ -232,20 +268,16 @@ impl<F: Flash> Space<'_, F, Paths> {
             }
         };
         if before.is_none_or(|(last, _)| last != block) || self.checkpoints.last.is_none() {
+            // A page of an anchor that a cut tore may be visible at one mount and not at the next.
+            // The blocks that the old checkpoint lists may have been opened twice by then, and look
+            // as if they never were. So it is erased before an anchor leads to the new one.
+            self.erase_checkpoints()?;
             if !self.write_anchor(block)? {
+                covered!("no anchor can be written");
                 self.log.blocks.set_reserved(block, false);
                 self.checkpoints.every = 0;
                 self.void_checkpoint()?;
                 return Ok(false);
-            }
-            // Only one block ever holds checkpoints, so an older anchor leads nowhere. The blocks
-            // that the old checkpoint lists may be erased and look as if they had never been
-            // opened.
-            if let Some((last, _)) = self.checkpoints.last {
-                self.log.blocks.set_reserved(last, false);
-                if !self.log.blocks.is_bad(last) {
-                    self.log.erase(last)?;
-                }
             }
         }
         self.checkpoints.last = Some((block, next));
@@ -256,16 +288,24 @@ impl<F: Flash> Space<'_, F, Paths> {
     /// The blocks to open after a checkpoint in `block`.
     ///
     /// The unopened blocks of the previous checkpoint come first, so that it stays correct as long
-    /// as one of them is left.
+    /// as one of them is left. If both are in one block, its last block is not listed again once it
+    /// was opened: when it is opened a second time, and that is cut, it looks as if it never was.
     fn list_for(&self, block: BlockNumber) -> List {
-        let mut list = List::EMPTY;
+        let (mut list, mut except) = (List::EMPTY, List::EMPTY);
+        if self.checkpoints.last.is_some_and(|(last, _)| last == block)
+            && let Some(end) = self.checkpoints.list.last()
+        {
+            except.push(end);
+        }
         for &left in self.checkpoints.list.as_slice() {
             list.push(left);
+            except.push(left);
         }
         while list.len() < (self.checkpoints.every as usize + SLACK).min(LIST_MAX) {
-            let free = self.log.blocks.next_free(self.log.active_block(), list.as_slice());
+            let free = self.log.blocks.next_free(self.log.active_block(), except.as_slice());
             let Some(free) = free.filter(|&free| free != block) else { break };
             list.push(free);
+            except.push(free);
         }
         list
     }

@@ -103,6 +103,11 @@ impl List {
         (self.end - self.first) as usize
     }
 
+    /// The block at the end, also if it was removed.
+    pub fn last(&self) -> Option<BlockNumber> {
+        self.blocks[..self.end as usize].last().copied()
+    }
+
     /// Removes the next block and returns it.
     pub const fn pop(&mut self) -> Option<BlockNumber> {
         if self.first == self.end {

@@ -52,6 +52,7 @@ impl WritePolicy for Appends {
         let torn = index.begin_settling()?;
         // Room may end before all is written anew: then first the page in which a record is torn.
         if index.space.room() < index.kept() + 2 * index.space.valid_pages() {
+            covered!("a torn append is settled first");
             index.settle_blocks(&torn, true)?;
         }
         index.settle_blocks(&torn, false)?;

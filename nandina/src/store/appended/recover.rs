@@ -86,6 +86,7 @@ impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
             self.space.log.blocks.set_reserved(self.block_of(child), true);
             if level > 1 && self.space.log.read_raw(PageNumber(child), 0)?.is_ok() {
                 // The child is an inner node with pointers of its own.
+                covered!("the pointers of a child hold blocks");
                 for slot in 0..shape.capacity(area_bytes) {
                     let at = shape.at(slot) + shape.key_bytes();
                     let child = u32_at(self.space.log.frames.bytes(0), at);
@@ -129,6 +130,7 @@ impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
             let mut from = 0;
             while let Some((page, place)) = gc::next_valid(self, block, from)? {
                 if let Some(sum) = self.before_append(page)? {
+                    covered!("a torn append cannot be settled");
                     self.space.expect(page, sum);
                 }
                 from = place + 1;

@@ -36,6 +36,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
                 && !self.reads_as(page, sequence)?
                 && self.exclude(page)
             {
+                covered!("the newest shadow page is torn");
                 continue;
             }
             return found;

@@ -40,6 +40,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
                 && !self.reads_as(page.0, number)?
             {
                 if self.exclude(page.0) {
+                    covered!("a session page is torn");
                     continue;
                 }
                 return Err(Fault::Corrupt { page, reason: Damage::Checksum });

@@ -118,11 +118,13 @@ impl<F: Flash> Space<'_, F, InPlace> {
         }
         self.log.settling = true;
         if !self.memory.gaps.add(highest + 1, self.log.sequence() + 1, most) {
+            covered!("the list of gaps is full");
             for name in (0..self.log.geometry().pages() / 2).map(|pair| 2 * pair) {
                 self.copy_logical_page(PageNumber(self.newer_shadow_page(name)), highest)?;
             }
             self.memory.gaps = Gaps::default();
         } else if let Some(page) = newest {
+            covered!("a session begins with a copy");
             self.copy_logical_page(page, highest)?;
         }
         self.log.settling = false;

@@ -47,6 +47,11 @@ impl<F: Flash> Space<'_, F, InPlace> {
         height: u8,
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
+        // A session page commits all decisions of a mount: until it is written, only copies are.
+        debug_assert!(
+            self.log.has_begun() || self.log.settling,
+            "logical page {name} is written before the session page"
+        );
         let before = PageNumber(self.newer_shadow_page(name));
         let is_new = !self.log.blocks.is_valid(before);
         let page = if is_new { before } else { PageNumber(before.0 ^ 1) };

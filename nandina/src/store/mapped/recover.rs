@@ -86,6 +86,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
                 if rival.is_ok_and(|rival| {
                     rival.identity == identity && rival.sequence > header.sequence
                 }) {
+                    covered!("a page has the logical address of a newer one");
                     continue;
                 }
                 if !self.space.mappings.takes(name) {
@@ -114,6 +115,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         let before = if commit == root {
             found.root_before.map(|(page, _)| page)
         } else {
+            covered!("the newest commit is a mapped node");
             self.page_before(identity, commit)?
         };
         let Some(before) = before else { return Ok(()) };

@@ -26,6 +26,8 @@ struct Opened {
     since: [Option<u64>; LISTED_MAX],
     /// The numbers of the first pages with which mounts began to write, else 0.
     sessions: [u64; LISTED_MAX],
+    /// The highest number that a later checkpoint may have, of which no anchor was found.
+    checkpoint: u64,
     /// The index of the checkpoint is gone.
     /// One of the blocks holds newer pages of another formatting.
     outdated: bool,
@@ -57,7 +59,10 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
             return Ok(false);
         };
         match self.go_on_from(&found) {
-            Err(Fault::Corrupt { .. }) => Ok(false),
+            Err(Fault::Corrupt { .. }) => {
+                covered!("a checkpoint leads to damage");
+                Ok(false)
+            }
             gone_on => gone_on,
         }
     }
@@ -67,11 +72,13 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         let opened = self.look_into(found)?;
         let listed = found.listed();
         // Once the last listed block is open, blocks that are not listed may be open as well.
-        if opened.outdated || opened.since[..listed.len()].iter().all(Option::is_some) {
+        let end = opened.since[..listed.len()].last();
+        if opened.outdated || end.is_none_or(Option::is_some) {
+            covered!("the list of a checkpoint has ended");
             return Ok(false);
         }
         let identity = Some(found.header.identity);
-        let mut sequence = found.header.sequence;
+        let mut sequence = found.header.sequence.max(opened.checkpoint);
         let mut before = u64::MAX;
         let mut root: Option<(PageNumber, PageHeader)> = None;
         while root.is_none()
@@ -93,6 +100,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         if root.is_none()
             && let Some((block, place)) = found.active
         {
+            covered!("the root is looked for behind a checkpoint");
             if before == u64::MAX {
                 self.space.log.keep_newest(block);
             }
@@ -157,12 +165,17 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
 
     /// Reads the first readable page of each block that the checkpoint lists.
     fn look_into(&mut self, found: &Found) -> Result<Opened, Fault<F::Error>> {
-        let mut opened =
-            Opened { since: [None; LISTED_MAX], sessions: [0; LISTED_MAX], outdated: false };
-        let Opened { since, sessions, outdated } = &mut opened;
+        let mut opened = Opened {
+            since: [None; LISTED_MAX],
+            sessions: [0; LISTED_MAX],
+            checkpoint: 0,
+            outdated: false,
+        };
+        let Opened { since, sessions, checkpoint, outdated } = &mut opened;
         for ((since, session), &block) in since.iter_mut().zip(sessions).zip(found.listed()) {
             // A block that was given up is not opened again, but the newest root may be in it.
             if self.space.log.blocks.is_bad(block) {
+                covered!("a listed block is bad");
                 *since = Some(0);
             }
             for place in 0..self.space.log.block_pages() {
@@ -175,8 +188,15 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
                         if header.identity != found.header.identity {
                             *outdated = true;
                         } else {
-                            // Its pages of checkpoints do not lead to a root.
-                            *since = Some(if header.lowest > 0 { header.sequence } else { 0 });
+                            if header.lowest > 0 {
+                                *since = Some(header.sequence);
+                            } else {
+                                // Pages of a checkpoint do not lead to a root. Their anchor may be
+                                // torn, so that no page may get its number.
+                                *since = Some(0);
+                                let pages = u64::from(self.space.log.block_pages());
+                                *checkpoint = (*checkpoint).max(header.sequence + pages);
+                            }
                             if header.begins_session() {
                                 *session = header.sequence;
                             }

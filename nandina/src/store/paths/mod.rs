@@ -99,8 +99,17 @@ impl Kind for Paths {
         space.is_due(pages)
     }
 
+    fn checkpoint_takes<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
+        space.area_takes()
+    }
+
     fn checkpoint_cost<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
         space.area_cost()
+    }
+
+    #[cfg(debug_assertions)]
+    fn check_reserved<F: Flash>(space: &Space<'_, F, Self>) {
+        space.check_reserved();
     }
 
     fn clear_anchors<F: Flash>(space: &mut Space<'_, F, Self>) -> Result<(), Fault<F::Error>> {

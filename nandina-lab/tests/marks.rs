@@ -1,0 +1,126 @@
+//! Every coverage mark of the library is reached: each rare branch is taken by some test.
+//!
+//! A mark is noted for a whole process, so this is a program of its own: among other tests, one of
+//! them could reach a mark that the cases here no longer reach. The cases are the same every day. If
+//! a change of the library moves the cuts away from a branch, more episodes lead to it again.
+
+use nandina::flash::profile::NOR;
+use nandina::flash::{Flash, PageNumber};
+use nandina::marks::{NAMES, reached};
+use nandina::store::{Placement, SYSTEMS, Vm, VmOw};
+use nandina::{Index, Options, key, ram_needed};
+use nandina_lab::effort::{Effort, effort};
+use nandina_lab::torture::{CutRun, Hardships, Mode, Torture, torture};
+use nandina_sim::{Chip, Cut, Faults, TINY, Tear};
+
+/// Marks that only a long run reaches, each with the reason.
+const RARE: &[(&str, &str)] = &[
+    ("a checkpoint cannot be erased", "the erase of the one block of checkpoints has to fail"),
+    ("settling begins with no room but what is held", "a cut on a full chip"),
+    ("settling needs what was held", "a mount after a cut, on a chip that is nearly full"),
+];
+
+const SEED: u64 = 1;
+
+const OPTIONS: Options = Options::new(4, 60);
+
+/// Operations of each system in a swarm: 20 episodes, or 150 with full effort.
+fn operations() -> u64 {
+    if effort() == Effort::Full { 300_000 } else { 40_000 }
+}
+
+/// Tortures the systems with these keys.
+fn survive(keys: &[&str], mode: Mode, run: CutRun) {
+    for key in keys {
+        let what = Torture { mode, seed: SEED, run, operations: operations() };
+        let report = torture(key, what, &|_| {}).unwrap();
+        assert_eq!(report.violations, [], "{key}");
+    }
+}
+
+/// RAM for an index of system `S` on `chip`.
+fn ram<S: Placement>(chip: &Chip) -> Vec<u8> {
+    vec![0xA5; ram_needed::<S>(&chip.geometry(), &OPTIONS)]
+}
+
+/// Upserts records with the keys 0 to `count` - 1 until the device fails.
+fn fill<S: Placement>(index: &mut Index<'_, &mut Chip, S>, count: u32, value: u8) {
+    let _ = (0..count).try_for_each(|number| {
+        index.insert(&key::from_u32(number), &[value; 60]).map(|_| ()).map_err(|_| ())
+    });
+}
+
+/// Opens an index of which a page is damaged, each page in turn.
+///
+/// A swarm damages no page for good.
+fn open_damaged() {
+    let new = Chip::new(TINY);
+    let mut ram = ram::<Vm>(&new);
+    for count in 20..24 {
+        let mut whole = new.clone();
+        fill(&mut Index::<_, Vm>::format(&mut whole, &OPTIONS, &mut ram).unwrap(), count, 1);
+        for page in (0..whole.geometry().pages()).map(PageNumber) {
+            let mut chip = whole.clone();
+            chip.corrupt_page(page, |main, _| main[9] ^= 0x55);
+            // Whether it opens depends on the page.
+            let _ = Index::<_, Vm>::open(&mut chip, &OPTIONS, &mut ram);
+        }
+    }
+}
+
+/// Opens an index after a cut in an append, on a chip that takes no program any more.
+///
+/// A swarm mounts only chips of which most programs succeed.
+fn open_read_only() {
+    let mut whole = Chip::new(NOR.with_blocks(16));
+    whole.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
+    let mut ram = ram::<VmOw>(&whole);
+    fill(&mut Index::<_, VmOw>::format(&mut whole, &OPTIONS, &mut ram).unwrap(), 20, 1);
+    // Each leaf is written once after the mount; then its changes are appended to it.
+    let change = |chip: &mut Chip, ram: &mut [u8]| {
+        if let Ok(mut index) = Index::<_, VmOw>::open(&mut *chip, &OPTIONS, ram) {
+            (2..5).for_each(|value| fill(&mut index, 3, value));
+        }
+        chip.counters().operations()
+    };
+    let operations = change(&mut whole.clone(), &mut ram) - whole.counters().operations();
+    for operation in 0..operations {
+        let mut chip = whole.clone();
+        chip.cut_at(operation, Cut::Inside(Tear::Mixture));
+        change(&mut chip, &mut ram);
+        chip.restore_power();
+        chip.set_faults(Faults { program_failures: 1, erase_failures: 1, ..Faults::NONE });
+        let mut index = Index::<_, VmOw>::open(&mut chip, &OPTIONS, &mut ram).unwrap();
+        assert_eq!(index.get(&key::from_u32(9)).unwrap(), Some(&[1; 60][..]));
+    }
+}
+
+#[test]
+fn every_rare_branch_is_reached() {
+    let keys: Vec<_> = SYSTEMS.iter().map(|system| system.key).collect();
+    let hardships = Hardships { unstable: true, ..Hardships::NONE };
+    survive(&keys, Mode::Swarm, CutRun { hardships, ..CutRun::SMALL });
+    if effort() == Effort::Full {
+        survive(&keys, Mode::Swarm, CutRun::SMALL);
+    }
+    // Cuts of a run with a checkpoint after every few changes.
+    survive(&["mu"], Mode::Linear, CutRun { checkpoints: Some(1), ..CutRun::SMALL });
+    open_damaged();
+    open_read_only();
+
+    let reached: Vec<_> = reached().collect();
+    let is_due =
+        |name: &&&str| effort() == Effort::Full || RARE.iter().all(|(rare, _)| rare != *name);
+    let missing: Vec<_> =
+        NAMES.iter().filter(is_due).filter(|name| !reached.contains(*name)).collect();
+    assert!(missing.is_empty(), "not reached: {missing:#?}");
+    println!("reached: {} of {}", reached.len(), NAMES.len());
+}
+
+#[test]
+fn each_mark_that_is_rare_exists() {
+    for (rare, reason) in RARE {
+        assert!(NAMES.contains(rare), "{rare}: no such mark");
+        assert!(!reason.is_empty(), "{rare}: no reason");
+    }
+}

@@ -1,0 +1,104 @@
+//! Coverage marks: which rare branches a run of tests has reached.
+//!
+//! Only a rare cut or fault leads to some branches. Each of them has a mark, `covered!` with its
+//! name. With the feature `coverage-marks`, which only tests enable, a mark notes that it was
+//! reached, and a test demands that all are (`nandina-lab/tests/marks.rs`). Without the feature a
+//! mark is no code and no RAM, and a target needs no atomic memory for it.
+
+#[cfg(feature = "coverage-marks")]
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// The names of all marks. Each of them is at one place in the sources.
+pub const NAMES: &[&str] = &[
+    "a checkpoint cannot be erased",
+    "a checkpoint is erased when its list ends",
+    "a checkpoint leads to damage",
+    "a collection settles the root",
+    "a listed block is bad",
+    "a mount begins again without the newest root",
+    "a mount near the reserve writes nothing",
+    "a page has the logical address of a newer one",
+    "a page that reads as erased hides others",
+    "a part of a checkpoint cannot be programmed",
+    "a session begins with a copy",
+    "a session page is torn",
+    "a torn append cannot be settled",
+    "a torn append is settled first",
+    "an anchor cannot be erased",
+    "an index is read unsettled",
+    "no anchor can be written",
+    "room ends while a mount settles",
+    "settling begins with no room but what is held",
+    "settling meets damage that no cut explains",
+    "settling needs what was held",
+    "the chip cannot be written while a mount settles",
+    "the end of a block is torn",
+    "the first page of a block is torn",
+    "the list of a checkpoint has ended",
+    "the list of gaps is full",
+    "the newest block holds no root",
+    "the newest commit is a mapped node",
+    "the newest page is torn",
+    "the newest shadow page is torn",
+    "the pointers of a child hold blocks",
+    "the root is looked for behind a checkpoint",
+    "the tree before the newest root is gone",
+    "the victim is the block that the fewest moves empty",
+];
+
+#[cfg(feature = "coverage-marks")]
+static REACHED: [AtomicBool; NAMES.len()] = [const { AtomicBool::new(false) }; NAMES.len()];
+
+/// The position of a name among [`NAMES`].
+///
+/// # Panics
+///
+/// If it is not there: then the library does not compile.
+pub const fn position(name: &str) -> usize {
+    let mut at = 0;
+    while at < NAMES.len() {
+        if is_same(NAMES[at].as_bytes(), name.as_bytes()) {
+            return at;
+        }
+        at += 1;
+    }
+    panic!("marks.rs does not list this mark")
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
+/// Notes that the mark at this position was reached.
+#[cfg(feature = "coverage-marks")]
+pub fn reach(position: usize) {
+    REACHED[position].store(true, Ordering::Relaxed);
+}
+
+/// The marks that were reached since the program began.
+#[cfg(feature = "coverage-marks")]
+pub fn reached() -> impl Iterator<Item = &'static str> {
+    let marks = NAMES.iter().zip(&REACHED);
+    marks.filter(|(_, reached)| reached.load(Ordering::Relaxed)).map(|(&name, _)| name)
+}
+
+/// Marks a rare branch.
+#[cfg(feature = "coverage-marks")]
+macro_rules! covered {
+    ($name:literal) => {{
+        const POSITION: usize = $crate::marks::position($name);
+        $crate::marks::reach(POSITION);
+    }};
+}
+
+/// Marks a rare branch: only its name is checked.
+#[cfg(not(feature = "coverage-marks"))]
+macro_rules! covered {
+    ($name:literal) => {
+        const _: usize = $crate::marks::position($name);
+    };
+}
