@@ -136,7 +136,7 @@ fn due<'b, F: Flash>(
         if (owner.collector().reserve_touched && owner.move_pages() > 1) || !owner.knows_pages() {
             return Ok(Due::Change);
         }
-        let victim = next_victim(owner)?;
+        let victim = next_victim(owner, true)?;
         return Ok(match first_valid(owner, victim)? {
             Some(page) if room >= owner.move_pages() => Due::Move(page, Cause::Gain),
             _ => Due::Nothing,
@@ -158,7 +158,7 @@ fn due<'b, F: Flash>(
     if room >= floor(owner) + owner.log().block_pages() {
         return Ok(Due::Nothing);
     }
-    let victim = next_victim(owner)?
+    let victim = next_victim(owner, true)?
         .filter(|&victim| gains(owner, victim, false) || (ride && gains(owner, victim, true)));
     Ok(match first_valid(owner, victim)? {
         Some(page) => Due::Move(page, Cause::Ahead),

@@ -21,6 +21,11 @@ use crate::log::Log;
 /// Moves of one change that serve other purposes than gaining room.
 pub const SPARE_MOVES: u32 = 4;
 
+/// Rounds of one collection that may gain nothing; then there is no progress.
+///
+/// A block that fails on the way uses the room that was kept for it.
+const IDLE_ROUNDS: u32 = 16;
+
 /// The state and the counters of a garbage collector.
 #[derive(Default)]
 pub struct Collector {
@@ -225,23 +230,23 @@ pub fn gain_room<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     beyond: u32,
 ) -> Result<(), Fault<F::Error>> {
-    // Each round gains at least one page; if a chip's worth of rounds does not suffice, there is no
-    // progress.
     if owner.room() < owner.kept() + beyond {
         owner.write_out()?;
     }
     note_reserve(owner);
-    let mut rounds = owner.log().geometry().pages();
-    // A block that fails on the way uses the room that was kept for it.
+    let mut idle_rounds = 0;
     while owner.room() < owner.kept() + beyond {
-        let Some(victim) = next_victim(owner)?.filter(|_| rounds > 0) else {
+        // Where counting moves chose a victim that gained nothing, valid pages are counted.
+        let victim = next_victim(owner, idle_rounds == 0)?;
+        let Some(victim) = victim.filter(|_| idle_rounds < IDLE_ROUNDS) else {
             return Err(no_room(owner));
         };
+        let room = owner.room();
         if !owner.collector().reserve_touched {
             owner.collect_ahead(victim)?;
         }
         collect(owner, victim)?;
-        rounds -= 1;
+        idle_rounds += u32::from(owner.room() <= room);
     }
     owner.collector_mut().reserve_touched = false;
     Ok(())
@@ -264,17 +269,30 @@ pub fn review_reserve<'b, F: Flash>(owner: &mut impl PageOwner<'b, F>) {
 }
 
 /// The block to empty next, to gain room.
+///
+/// Once the reserve is touched, it is the block that the fewest moves empty, if moves are counted.
 #[inline(never)]
 fn next_victim<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
+    counts_moves: bool,
 ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
-    if owner.collector().reserve_touched {
+    if counts_moves && owner.collector().reserve_touched {
         return easiest_victim(owner);
     }
     let block_pages = owner.log().block_pages();
     let most = block_pages - gain(block_pages);
-    let together = owner.pages_beside() > 0;
-    Ok(owner.victim(|valid| owner.pages_to_empty(valid, together) <= most))
+    let (together, room) = (owner.pages_beside() > 0, owner.room());
+    // Any other victim than the one with the fewest pages needs its own reserve.
+    Ok(owner.victim(|valid| {
+        owner.pages_to_empty(valid, together) <= most && reserve_blocks(valid) * block_pages <= room
+    }))
+}
+
+/// Blocks that cuts can use up while a victim with `valid` valid pages is emptied.
+///
+/// `space/budget.rs` has the proof.
+pub const fn reserve_blocks(valid: u32) -> u32 {
+    1 + valid.next_power_of_two().ilog2()
 }
 
 /// The least number of pages that emptying a block must gain.

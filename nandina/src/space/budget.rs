@@ -19,7 +19,7 @@
 //! Failing blocks are not paid from it either: as many further blocks are kept free of garbage as
 //! may still go bad ([`room_to_fail`]), because several can fail in one operation, and a mount
 //! forgets those that a cut left unmarked. They are not part of the [`Extent`], so this costs no
-//! capacity.
+//! capacity. The same holds for the block of checkpoints as long as there is none.
 //!
 //! Paths are shared only when pages move together ([`Moves`]).
 //!
@@ -27,6 +27,7 @@
 //! the capacity that is given up bounds the most that one change can cost.
 
 use super::RETIRED_MAX;
+use crate::gc;
 
 /// The part of a chip that an index uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -140,8 +141,7 @@ impl Budget {
             if moves.pages(valid, moved_path, inner_nodes) + extent.gain() > block {
                 break;
             }
-            let reserve_blocks = 1 + valid.next_power_of_two().ilog2();
-            let reserve_pages = reserve_blocks * block;
+            let reserve_pages = gc::reserve_blocks(valid) * block;
             let longest = operation + reserve_pages + path_pages - 1;
             let closed = extent.blocks.saturating_sub(longest / block + 1);
             let limit_pages = (closed * (valid + 1)).saturating_sub(1);
