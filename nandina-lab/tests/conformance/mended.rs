@@ -1,11 +1,15 @@
 //! Regression tests on chips written for one case, apart from the simulator.
 
+use std::collections::VecDeque;
+
 use nandina::flash::{Flash, PageNumber, Reading};
 use nandina::store::{Description, Placement};
-use nandina::{Index, Moves, WriteError};
+use nandina::{Index, Moves, Options, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torture::Bus;
 use nandina_sim::{Chip, ChipError};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 use crate::harness::*;
 
@@ -126,6 +130,64 @@ impl Check for OtherMoves {
 #[test]
 fn a_full_index_that_is_opened_with_other_moves_replaces_and_removes() {
     for_every_system(&OtherMoves);
+}
+
+struct OtherMovesBuffered;
+
+impl Check for OtherMovesBuffered {
+    fn concerns(&self, system: &Description) -> bool {
+        is_log(system)
+    }
+
+    /// The limit is another one whenever the index begins to move pages as it was asked to.
+    ///
+    /// Descending keys split nodes, and ascending ones are removed.
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = Case::new(SMALL);
+        case.options.moves = Moves::Alone;
+        case.options.write_buffer = 1;
+        let mut ram = case.ram::<S>();
+        let mut refused = 0;
+        for seed in 0..Share::one_in(4).length(40) {
+            let mut random = ChaCha8Rng::seed_from_u64(seed.into());
+            let together = Options { moves: Moves::Together, write_buffer: 0, ..case.options };
+            let mut chip = Chip::new(suited::<S>(case.profile));
+            let mut index = Index::<_, S>::format(&mut chip, &together, &mut ram).map_err(text)?;
+            let mut keys = VecDeque::new();
+            let mut next = 100_000;
+            while index.insert(&key(next), &value(next, 0)).is_ok() {
+                keys.push_front(next);
+                next -= 1;
+            }
+            drop(index);
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            for turn in 0..600 {
+                if random.random_range(0..100) < 52 {
+                    let last = keys.pop_back().unwrap_or(0);
+                    index.remove(&key(last)).map_err(text)?;
+                } else {
+                    match index.insert(&key(next), &value(next, turn)) {
+                        Ok(_) => {
+                            keys.push_front(next);
+                            next -= 1;
+                        }
+                        Err(WriteError::Full { .. }) => refused += 1,
+                        Err(error) => return Err(text(error)),
+                    }
+                }
+                if random.random_range(0..8) == 0 {
+                    index.flush().map_err(|error| format!("seed {seed}, {turn}: {error}"))?;
+                }
+            }
+        }
+        if refused > 20 { Ok(()) } else { Err(format!("only {refused} changes were refused")) }
+    }
+}
+
+#[test]
+fn a_buffered_change_is_not_refused_when_the_index_moves_pages_otherwise() {
+    for_every_system(&OtherMovesBuffered);
 }
 
 /// A chip of which one page reads as weak, with content that was never written.

@@ -28,10 +28,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Sets the limits for the current tree.
     ///
     /// An index may be fuller than the requested moves allow, because other settings filled it. It
-    /// moves pages together until it is not: otherwise no record could be removed.
+    /// moves pages together until it is not: otherwise no record could be removed. It goes on while
+    /// changes are pending: they were buffered within the limit of pages that move together.
     #[inline(never)]
     pub(super) fn set_budget(&mut self) {
-        self.moves = self.moves_asked.built();
+        if self.moves() == Moves::Alone || self.batch.len() == 0 {
+            self.moves = self.moves_asked.built();
+        }
         (self.budget_height, self.budget_inner_nodes) = (self.height, self.inner_nodes);
         self.budget = self.budget_for(self.height, self.inner_nodes);
         if self.moves() == Moves::Alone && self.space.taken_pages() > self.budget.limit_pages {
