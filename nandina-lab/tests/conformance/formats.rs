@@ -23,6 +23,7 @@ pub enum Shown {
 /// A chip that tears one program and loses power there.
 ///
 /// The test decides whether the page reads as written or as erased.
+#[derive(Clone)]
 pub struct Torn {
     pub chip: Chip,
     /// Programs until one is torn.

@@ -2,10 +2,10 @@
 //!
 //! No operation exceeds a bound of chip operations, so none can loop for ever.
 
-use nandina::flash::Flash;
-use nandina::store::Placement;
-use nandina::{Index, Moves, WriteError};
-use nandina_sim::{Chip, TINY};
+use nandina::flash::{Flash, Geometry, Profile};
+use nandina::store::{Description, Placement};
+use nandina::{Index, Moves, Wear, WriteError};
+use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -161,6 +161,80 @@ fn churn_at_60_to_100_percent_of_the_valid_pages_goes_on() {
     for case in cases() {
         for percent in Share::one_in(4).of([60, 80, 90, 100]) {
             for_every_system(&Churn { case, percent });
+        }
+    }
+}
+
+/// A full index that is cut again and again.
+struct CutWhenFull {
+    geometry: Geometry,
+    checkpoints: Option<u32>,
+    moves: Moves,
+    wear: Wear,
+}
+
+impl Check for CutWhenFull {
+    fn concerns(&self, system: &Description) -> bool {
+        is_log(system) && (self.checkpoints.is_none() || system.writes_paths)
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = Case::new(Profile { geometry: self.geometry, ..SMALL });
+        case.options.checkpoints = self.checkpoints;
+        case.options.moves = self.moves;
+        case.options.wear = Some(self.wear);
+        let case = case.suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::new(case.profile);
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let mut records = 0;
+        while index.insert(&key(records), &value(records, 0)).is_ok() {
+            records += 1;
+        }
+        drop(index);
+        let before = chip.counters().operations();
+        drop(Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?);
+        let mount = chip.counters().operations() - before;
+        let mut random = ChaCha8Rng::seed_from_u64(seed());
+        let mut cuts = 0;
+        for session in 0..Share::one_in(2).length(600) {
+            chip.cut_at(random.random_range(1..2 * mount + 100), Cut::Before);
+            if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
+                for turn in 0..20 {
+                    let number = random.random_range(0..records);
+                    match index.insert(&key(number), &value(number, turn)) {
+                        Ok(_) => {}
+                        Err(WriteError::Device(ChipError::PowerLost)) => {
+                            cuts += 1;
+                            break;
+                        }
+                        Err(error) => return Err(format!("{records}, {session}: {error}")),
+                    }
+                }
+            }
+            chip.restore_power();
+        }
+        let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+        for number in 0..records {
+            index.remove(&key(number)).map_err(text)?;
+        }
+        if cuts > 5 { Ok(()) } else { Err(format!("only {cuts} changes were cut")) }
+    }
+}
+
+#[test]
+fn a_full_index_replaces_records_however_often_it_is_cut() {
+    // In blocks of three pages, of which a checkpoint takes two, each takes a block. In the others
+    // a victim may have more valid pages than the one with the fewest.
+    for (page_bytes, pages_per_block, blocks, checkpoints) in
+        [(192, 3, 19, Some(1)), (264, 12, 5, None), (264, 7, 16, None), (264, 4, 37, Some(3))]
+    {
+        let geometry = Geometry { page_bytes, spare_bytes: 39, pages_per_block, blocks };
+        for moves in [Moves::Together, Moves::Alone] {
+            for wear in [Wear::Circular, Wear::Counted] {
+                println!("{page_bytes} x {pages_per_block} x {blocks}, {moves:?}, {wear:?}");
+                for_every_system(&CutWhenFull { geometry, checkpoints, moves, wear });
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! purpose; the suite must detect each of them.
 
 mod analysis;
+mod anchors;
 mod blamed;
 mod buffer;
 mod buffer_costs;

@@ -96,9 +96,9 @@ fn a_mount_does_not_erase_the_newest_pages_first() {
 }
 
 /// A chip that loses power after some programs.
-struct Cut {
-    chip: Torn,
-    programs: u32,
+pub struct Cut {
+    pub chip: Torn,
+    pub programs: u32,
 }
 
 impl Flash for Cut {

@@ -62,7 +62,8 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
     }
 
     fn kept(&self) -> u32 {
-        self.budget.room_pages() + self.space.room_to_fail()
+        let checkpoint = S::Kind::checkpoint_takes(&self.space);
+        self.budget.room_pages() + checkpoint + self.space.room_to_fail()
     }
 
     fn reserve_pages(&self) -> u32 {

@@ -69,7 +69,7 @@ use split::Separator;
 
 use crate::error::{Damage, Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::gc::Collector;
+use crate::gc::{self, Collector, PageOwner};
 use crate::space::{Budget, Kind, Moves, Space, Tree};
 
 /// The height of the highest tree that is built.
@@ -255,13 +255,24 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// written: `false` without the option, if no block is free for it, or if both anchors are bad.
     ///
     /// Cost: [`flush`](Self::flush), the pages of a checkpoint, and sometimes an anchor's page and
-    /// two erases.
+    /// two erases. If there was no checkpoint, garbage may be collected for its block.
     pub fn checkpoint(&mut self) -> Result<bool, WriteError<F::Error>> {
         self.flush()?;
+        if S::Kind::checkpoint_takes(&self.space) > 0 {
+            match self.settle().and_then(|()| gc::gain_room(self, 0)) {
+                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
+                gained => gained?,
+            }
+        }
         Ok(self.space.log.medium.checkpoints && self.write_checkpoint()?)
     }
 
     fn write_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
+        // The block that it takes must not be one of the reserve.
+        let takes = S::Kind::checkpoint_takes(&self.space);
+        if takes > 0 && self.space.room() < self.reserve_pages() + takes {
+            return Ok(false);
+        }
         let Self { root, height, records, inner_nodes, .. } = *self;
         self.in_doubt = true;
         let tree = Tree { root, height, records, inner_nodes };
