@@ -16,6 +16,8 @@ use nandina_sim::{Chip, Cut, Faults, TINY, Tear};
 /// Marks that only a long run reaches, each with the reason.
 const RARE: &[(&str, &str)] = &[
     ("a checkpoint cannot be erased", "the erase of the one block of checkpoints has to fail"),
+    ("an anchor cannot be erased", "the erase of one of two blocks has to fail"),
+    ("room ends while a mount settles", "a mount after a cut, on a chip that is nearly full"),
     ("settling begins with no room but what is held", "a cut on a full chip"),
     ("settling needs what was held", "a mount after a cut, on a chip that is nearly full"),
 ];

@@ -28,8 +28,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Sets the limits for the current tree.
     ///
     /// An index may be fuller than the requested moves allow, because other settings filled it. It
-    /// moves pages together until it is not: otherwise no record could be removed. It goes on while
-    /// changes are pending: they were buffered within the limit of pages that move together.
+    /// moves pages together until it is not: otherwise no record could be removed. It moves
+    /// them together as long as changes are pending, which were buffered within that limit.
     #[inline(never)]
     pub(super) fn set_budget(&mut self) {
         if self.moves() == Moves::Alone || self.batch.len() == 0 {

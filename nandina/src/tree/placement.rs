@@ -53,7 +53,9 @@ pub struct Description {
 }
 
 impl Description {
-    /// What a description leaves out: no needs, three page buffers, and none of the ways to write.
+    /// What a description leaves out.
+    ///
+    /// It needs nothing, has three page buffers, and none of the ways to write.
     pub const EMPTY: Self = Self {
         key: "",
         name: "",
