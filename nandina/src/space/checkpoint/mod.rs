@@ -5,9 +5,9 @@
 //!
 //! A checkpoint lists the blocks that may be opened after it, in order. So a mount that finds it
 //! knows where all newer pages are. A checkpoint that is not the newest stays correct until its
-//! last block is opened, after which it is not used. (It is used if the next one was torn, and could
-//! be read before. So the next one does not list that block again.) Only if that list ends early
-//! (because blocks fail) is the checkpoint erased before another block is opened.
+//! last block is opened, after which it is not used. (It is used if the next one was torn, also if
+//! that one could be read before. So the next one does not list that block again.) Only if that list
+//! ends early (because blocks fail) is the checkpoint erased before another block is opened.
 //!
 //! Two fixed blocks, the anchors, record in turn which block holds the checkpoints. That block is
 //! taken from the free blocks like any other, filled with one checkpoint after another, erased, and
@@ -290,22 +290,24 @@ impl<F: Flash> Space<'_, F, Paths> {
     /// The unopened blocks of the previous checkpoint come first, so that it stays correct as long
     /// as one of them is left. If both are in one block, its last block is not listed again once it
     /// was opened: when it is opened a second time, and that is cut, it looks as if it never was.
-    fn list_for(&self, block: BlockNumber) -> List {
-        let (mut list, mut except) = (List::EMPTY, List::EMPTY);
-        if self.checkpoints.last.is_some_and(|(last, _)| last == block)
-            && let Some(end) = self.checkpoints.list.last()
-        {
-            except.push(end);
+    fn list_for(&mut self, block: BlockNumber) -> List {
+        let is_behind = self.checkpoints.last.is_some_and(|(last, _)| last == block);
+        let end = self.checkpoints.list.last().filter(|_| is_behind);
+        let except = end.filter(|&end| self.log.blocks.is_empty(end));
+        if let Some(end) = except {
+            self.log.blocks.set_reserved(end, true);
         }
+        let mut list = List::EMPTY;
         for &left in self.checkpoints.list.as_slice() {
             list.push(left);
-            except.push(left);
         }
         while list.len() < (self.checkpoints.every as usize + SLACK).min(LIST_MAX) {
-            let free = self.log.blocks.next_free(self.log.active_block(), except.as_slice());
+            let free = self.log.blocks.next_free(self.log.active_block(), list.as_slice());
             let Some(free) = free.filter(|&free| free != block) else { break };
             list.push(free);
-            except.push(free);
+        }
+        if let Some(end) = except {
+            self.log.blocks.set_reserved(end, false);
         }
         list
     }

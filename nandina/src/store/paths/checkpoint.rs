@@ -24,9 +24,9 @@ struct Opened {
     /// For each listed block, the number of its first page.
     /// `None` if that is not newer than the checkpoint.
     since: [Option<u64>; LISTED_MAX],
-    /// The numbers of the first pages with which mounts began to write, else 0.
-    sessions: [u64; LISTED_MAX],
-    /// The highest number that a later checkpoint may have, of which no anchor was found.
+    /// For each listed block, a bit: a mount began to write with its first page.
+    sessions: u16,
+    /// No page of a checkpoint of which no anchor was found has a higher number.
     checkpoint: u64,
     /// The index of the checkpoint is gone.
     /// One of the blocks holds newer pages of another formatting.
@@ -34,17 +34,22 @@ struct Opened {
 }
 
 impl Opened {
-    /// Most pages that were numbered from `checkpoint` to `last`, in blocks of `block_pages`.
+    /// Most pages numbered from `checkpoint` to `last`, in blocks of `block_pages`.
     ///
     /// Numbers that a mount skipped before it wrote its first page are no pages.
     fn pages_since(&self, checkpoint: u64, last: u64, block_pages: u32) -> u64 {
-        let firsts = || self.since.iter().flatten().copied().filter(|&first| first > 0);
+        let firsts = || (0..).zip(&self.since).filter_map(|(at, since)| Some(((*since)?, at)));
+        let opened = firsts().map(|(first, _)| first).filter(|&first| first > 0);
         core::iter::once(checkpoint + 1)
-            .chain(firsts())
+            .chain(opened)
             .map(|first| {
-                let next = firsts().filter(|&next| next > first).min().unwrap_or(last + 1);
-                let skipped = if self.sessions.contains(&next) { GAP } else { 0 };
-                next.saturating_sub(first + skipped).min(block_pages.into())
+                let next = firsts().filter(|&(next, _)| next > first).min();
+                let (end, skipped) = match next {
+                    Some((next, at)) if self.sessions >> at & 1 == 1 => (next, GAP),
+                    Some((next, _)) => (next, 0),
+                    None => (last + 1, 0),
+                };
+                end.saturating_sub(first + skipped).min(block_pages.into())
             })
             .sum()
     }
@@ -165,14 +170,10 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
 
     /// Reads the first readable page of each block that the checkpoint lists.
     fn look_into(&mut self, found: &Found) -> Result<Opened, Fault<F::Error>> {
-        let mut opened = Opened {
-            since: [None; LISTED_MAX],
-            sessions: [0; LISTED_MAX],
-            checkpoint: 0,
-            outdated: false,
-        };
+        let mut opened =
+            Opened { since: [None; LISTED_MAX], sessions: 0, checkpoint: 0, outdated: false };
         let Opened { since, sessions, checkpoint, outdated } = &mut opened;
-        for ((since, session), &block) in since.iter_mut().zip(sessions).zip(found.listed()) {
+        for ((at, since), &block) in (0..).zip(since).zip(found.listed()) {
             // A block that was given up is not opened again, but the newest root may be in it.
             if self.space.log.blocks.is_bad(block) {
                 covered!("a listed block is bad");
@@ -198,7 +199,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
                                 *checkpoint = (*checkpoint).max(header.sequence + pages);
                             }
                             if header.begins_session() {
-                                *session = header.sequence;
+                                *sessions |= 1 << at;
                             }
                             self.space.log.blocks.set_erase_count(block, header.erase_count);
                             self.space.log.blocks.set_opened_at(block, header.sequence);
