@@ -5,8 +5,8 @@
 //!
 //! A checkpoint lists the blocks that may be opened after it, in order. So a mount that finds it
 //! knows where all newer pages are. A checkpoint that is not the newest stays correct until its
-//! last block is opened, after which it is not used. (It is used if the next one was torn, also if
-//! that one could be read before. So the next one does not list that block again.) Only if that list
+//! last block is opened, after which it is not used. (It is used if the next one was torn, even if
+//! that could be read before. So the next one does not list that block again.) Only if that list
 //! ends early (because blocks fail) is the checkpoint erased before another block is opened.
 //!
 //! Two fixed blocks, the anchors, record in turn which block holds the checkpoints. That block is
