@@ -152,7 +152,7 @@ pub trait Kind: Sized {
         false
     }
 
-    /// Pages that the next checkpoint takes from the free blocks and does not give back.
+    /// Pages that the next checkpoint takes from the free blocks for good.
     fn checkpoint_takes<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
         let _ = space;
         0

@@ -156,6 +156,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// If a change takes several operations, the other work that is due is done before the first.
     pub(super) fn make_room(&mut self, first: bool) -> Result<(), Fault<F::Error>> {
         self.settle()?;
+        if first {
+            self.review_moves();
+        }
         S::Kind::begin_changes(self)?;
         self.keep_checkpoint()?;
         gc::make_room(self, first)?;

@@ -25,16 +25,23 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         );
     }
 
+    /// Moves pages as the options ask for, if that allows what is valid.
+    ///
+    /// Called before a change. It is no time for that as long as changes are pending, which were
+    /// buffered within the limit of pages that move together.
+    pub(super) fn review_moves(&mut self) {
+        if self.moves() != self.moves_asked.built() && self.batch.len() == 0 {
+            self.moves = self.moves_asked.built();
+            self.set_budget();
+        }
+    }
+
     /// Sets the limits for the current tree.
     ///
     /// An index may be fuller than the requested moves allow, because other settings filled it. It
-    /// moves pages together until it is not: otherwise no record could be removed. It moves
-    /// them together as long as changes are pending, which were buffered within that limit.
+    /// moves pages together until it is not: otherwise no record could be removed.
     #[inline(never)]
     pub(super) fn set_budget(&mut self) {
-        if self.moves() == Moves::Alone || self.batch.len() == 0 {
-            self.moves = self.moves_asked.built();
-        }
         (self.budget_height, self.budget_inner_nodes) = (self.height, self.inner_nodes);
         self.budget = self.budget_for(self.height, self.inner_nodes);
         if self.moves() == Moves::Alone && self.space.taken_pages() > self.budget.limit_pages {

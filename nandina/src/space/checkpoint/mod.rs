@@ -141,7 +141,7 @@ impl<F: Flash> Space<'_, F, Paths> {
         *opened >= *every || (last.is_some() && left < pages + 2 * self.log.block_pages())
     }
 
-    /// Pages that the next checkpoint takes from the free blocks and does not give back.
+    /// Pages that the next checkpoint takes from the free blocks for good.
     ///
     /// It takes a block if there is no block of checkpoints.
     pub(crate) fn area_takes(&self) -> u32 {
