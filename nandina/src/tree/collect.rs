@@ -9,7 +9,7 @@
 use super::Index;
 use super::descend::Path;
 use super::rewrite::{Edit, Emptying};
-use super::{Placement, WritePolicy, node_mut_in};
+use super::{Placement, WritePolicy, node_in, node_mut_in};
 use crate::blocks::Wear;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -116,21 +116,20 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
         self.is_reached(page)
     }
 
-    /// Counts the leaves of the block, because moving a leaf moves its path.
+    /// Counts the nodes that have no child in the block, because moving a node moves its path.
     fn moves_to_empty(&mut self, block: BlockNumber, best: u32) -> Result<u32, Fault<F::Error>> {
-        let mut leaves = 0;
+        let mut moves = 0;
         for place in 0..self.space.log.block_pages() {
             let page = self.space.log.page_at(block, place);
             // Counting stops at the best so far: the exact count of a worse block is not needed.
-            if leaves < best
+            if moves < best
                 && self.space.log.blocks.is_valid(page)
                 && (self.knows_pages() || self.is_reached(page)?)
             {
-                let header = self.space.log.read_raw(page, 0)?;
-                leaves += u32::from(header.is_ok_and(|header| header.lowest == 1));
+                moves += u32::from(!self.has_child_in(page, block)?);
             }
         }
-        Ok(leaves.max(1))
+        Ok(moves.max(1))
     }
 
     fn in_doubt(&self) -> bool {
@@ -167,6 +166,33 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.write_out()?;
         }
         Ok(())
+    }
+
+    /// Whether a child of the lowest node in `page` is in `block`. Cost: one read.
+    fn has_child_in(
+        &mut self,
+        page: PageNumber,
+        block: BlockNumber,
+    ) -> Result<bool, Fault<F::Error>> {
+        let frame = match self.space.load(page.0, 0) {
+            Err(Fault::Corrupt { .. }) => return Ok(false),
+            loaded => loaded?,
+        };
+        let level = self.space.log.lowest(frame);
+        if !(2..=self.height).contains(&level) {
+            return Ok(false);
+        }
+        let Some(node) = node_in::<S, F>(&self.space, frame, self.level(level)) else {
+            return Ok(false);
+        };
+        let pages = self.space.log.geometry().pages();
+        let mut children =
+            (0..node.count()).map(|slot| self.space.current_page(node.pointer(slot)));
+        Ok(children.any(|child| {
+            child < pages
+                && self.block_of(child) == block
+                && self.space.log.blocks.is_valid(PageNumber(child))
+        }))
     }
 
     /// Whether a change keeps every node of its path in a page buffer.
