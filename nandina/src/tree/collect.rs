@@ -116,7 +116,9 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
         self.is_reached(page)
     }
 
-    /// Counts the nodes that have no child in the block, because moving a node moves its path.
+    /// Counts the nodes without a child in the block.
+    ///
+    /// Moving a node moves its path.
     fn moves_to_empty(&mut self, block: BlockNumber, best: u32) -> Result<u32, Fault<F::Error>> {
         let mut moves = 0;
         for place in 0..self.space.log.block_pages() {
