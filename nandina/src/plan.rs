@@ -132,8 +132,8 @@ pub fn plan<S: Placement>(
     let spanned = u64::from((budget.room_pages() - budget.reserve_pages()).div_ceil(block_pages));
     let waiting = waiting_max(geometry.page_bytes as usize, options) as u64;
     let change = S::Kind::change_cost(&bounds, budget.room_pages() - budget.reserve_pages(), false);
-    // The block of a checkpoint is missing as well if there is none.
-    let checkpoint = if parts > 0 { block_pages } else { 0 };
+    // The blocks for checkpoints are missing as well.
+    let checkpoint = if parts > 0 { 2 * block_pages } else { 0 };
     let short_pages = budget.room_pages() + checkpoint + room_to_fail(0, reserve, block_pages);
     let after_cuts = S::Kind::change_cost(&bounds, short_pages, true);
     let opening = Opening {

@@ -198,7 +198,7 @@ impl Check for CutWhenFull {
         let mut random = ChaCha8Rng::seed_from_u64(seed());
         let mut cuts = 0;
         for session in 0..Share::one_in(2).length(600) {
-            chip.cut_at(random.random_range(1..2 * mount + 100), Cut::Before);
+            chip.cut_at(random.random_range(1..3 * mount + 400), Cut::Before);
             if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
                 for turn in 0..20 {
                     let number = random.random_range(0..records);

@@ -19,7 +19,7 @@
 //! Failing blocks are not paid from it either: as many further blocks are kept free of garbage as
 //! may still go bad ([`room_to_fail`]), because several can fail in one operation, and a mount
 //! forgets those that a cut left unmarked. They are not part of the [`Extent`], so this costs no
-//! capacity. The same holds for the block of checkpoints as long as there is none.
+//! capacity. The same holds for the free blocks that are for checkpoints.
 //!
 //! Paths are shared only when pages move together ([`Moves`]).
 //!

@@ -152,8 +152,8 @@ pub trait Kind: Sized {
         false
     }
 
-    /// Pages that the next checkpoint takes from the free blocks for good.
-    fn checkpoint_takes<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
+    /// Pages of the free blocks that are for checkpoints.
+    fn checkpoint_room<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
         let _ = space;
         0
     }

@@ -62,7 +62,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
     }
 
     fn kept(&self) -> u32 {
-        let checkpoint = S::Kind::checkpoint_takes(&self.space);
+        let checkpoint = S::Kind::checkpoint_room(&self.space);
         self.budget.room_pages() + checkpoint + self.space.room_to_fail()
     }
 

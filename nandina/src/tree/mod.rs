@@ -258,7 +258,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// two erases. If there was no checkpoint, garbage may be collected for its block.
     pub fn checkpoint(&mut self) -> Result<bool, WriteError<F::Error>> {
         self.flush()?;
-        if S::Kind::checkpoint_takes(&self.space) > 0 {
+        if S::Kind::checkpoint_room(&self.space) > self.space.log.block_pages() {
             match self.settle().and_then(|()| gc::gain_room(self, 0)) {
                 Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
                 gained => gained?,
@@ -268,9 +268,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     fn write_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
-        // The block that it takes must not be one of the reserve.
-        let takes = S::Kind::checkpoint_takes(&self.space);
-        if takes > 0 && self.space.room() < self.reserve_pages() + takes {
+        // The first one takes a block for good, which must not be one of the reserve.
+        let block_pages = self.space.log.block_pages();
+        let takes = S::Kind::checkpoint_room(&self.space) > block_pages;
+        if takes && self.space.room() < self.reserve_pages() + block_pages {
             return Ok(false);
         }
         let Self { root, height, records, inner_nodes, .. } = *self;

@@ -141,12 +141,14 @@ impl<F: Flash> Space<'_, F, Paths> {
         *opened >= *every || (last.is_some() && left < pages + 2 * self.log.block_pages())
     }
 
-    /// Pages that the next checkpoint takes from the free blocks for good.
+    /// Pages of the free blocks that are for checkpoints.
     ///
-    /// It takes a block if there is no block of checkpoints.
-    pub(crate) fn area_takes(&self) -> u32 {
+    /// These are a block to which they move, and their own if there is none. A mount may use the
+    /// first.
+    pub(crate) fn area_room(&self) -> u32 {
         let Checkpoints { every, last, .. } = &self.checkpoints;
-        if *every > 0 && last.is_none() { self.log.block_pages() } else { 0 }
+        let blocks = if *every == 0 { 0 } else { 1 + u32::from(last.is_none()) };
+        blocks * self.log.block_pages()
     }
 
     /// The most chip operations that a checkpoint takes if no block fails.

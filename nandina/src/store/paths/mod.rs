@@ -99,8 +99,8 @@ impl Kind for Paths {
         space.is_due(pages)
     }
 
-    fn checkpoint_takes<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
-        space.area_takes()
+    fn checkpoint_room<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
+        space.area_room()
     }
 
     fn checkpoint_cost<F: Flash>(space: &Space<'_, F, Self>) -> u32 {

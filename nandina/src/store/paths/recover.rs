@@ -6,7 +6,7 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, PageOwner};
 use crate::node::PageHeader;
-use crate::space::Paths;
+use crate::space::{Kind, Paths};
 use crate::tree::{Index, Newest, Placement};
 
 /// The highest sequence number and the last root of a block.
@@ -159,7 +159,9 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         // Room for the first page that is programmed, and for the longest path.
         let lacks_room = self.space.room() < 1 + S::path_pages(self.height);
         let room = self.space.room() + self.held_pages();
-        if lacks_room || room < self.kept() + self.space.log.block_pages() {
+        // It may use the block to which checkpoints move.
+        let kept = self.kept() - Paths::checkpoint_room(&self.space);
+        if lacks_room || room < kept + self.space.log.block_pages() {
             self.expect_steady(root)?;
             self.free_held();
             if self.ends_alike()? {
