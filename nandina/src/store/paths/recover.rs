@@ -159,8 +159,9 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         // Room for the first page that is programmed, and for the longest path.
         let lacks_room = self.space.room() < 1 + S::path_pages(self.height);
         let room = self.space.room() + self.held_pages();
-        // It may use the block to which checkpoints move.
-        let kept = self.kept() - Paths::checkpoint_room(&self.space);
+        // It may use the block to which checkpoints move, which the last operation left free.
+        let checkpoints = Paths::checkpoint_room(&self.space) > 0;
+        let kept = if checkpoints { self.reserve_pages() } else { self.kept() };
         if lacks_room || room < kept + self.space.log.block_pages() {
             self.expect_steady(root)?;
             self.free_held();
