@@ -7,7 +7,7 @@
 use nandina::flash::profile::NOR;
 use nandina::flash::{Flash, PageNumber};
 use nandina::marks::{NAMES, reached};
-use nandina::store::{Placement, SYSTEMS, Vm, VmOw};
+use nandina::store::{Mu, Placement, SYSTEMS, Vm, VmOw};
 use nandina::{Index, Options, key, ram_needed};
 use nandina_lab::effort::{Effort, effort};
 use nandina_lab::torture::{CutRun, Hardships, Mode, Torture, torture};
@@ -41,8 +41,8 @@ fn survive(keys: &[&str], mode: Mode, run: CutRun) {
 }
 
 /// RAM for an index of system `S` on `chip`.
-fn ram<S: Placement>(chip: &Chip) -> Vec<u8> {
-    vec![0xA5; ram_needed::<S>(&chip.geometry(), &OPTIONS)]
+fn ram<S: Placement>(chip: &Chip, options: &Options) -> Vec<u8> {
+    vec![0xA5; ram_needed::<S>(&chip.geometry(), options)]
 }
 
 /// Upserts records with the keys 0 to `count` - 1 until the device fails.
@@ -57,7 +57,7 @@ fn fill<S: Placement>(index: &mut Index<'_, &mut Chip, S>, count: u32, value: u8
 /// A swarm damages no page for good.
 fn open_damaged() {
     let new = Chip::new(TINY);
-    let mut ram = ram::<Vm>(&new);
+    let mut ram = ram::<Vm>(&new, &OPTIONS);
     for count in 20..24 {
         let mut whole = new.clone();
         fill(&mut Index::<_, Vm>::format(&mut whole, &OPTIONS, &mut ram).unwrap(), count, 1);
@@ -76,7 +76,7 @@ fn open_damaged() {
 fn open_read_only() {
     let mut whole = Chip::new(NOR.with_blocks(16));
     whole.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
-    let mut ram = ram::<VmOw>(&whole);
+    let mut ram = ram::<VmOw>(&whole, &OPTIONS);
     fill(&mut Index::<_, VmOw>::format(&mut whole, &OPTIONS, &mut ram).unwrap(), 20, 1);
     // Each leaf is written once after the mount; then its changes are appended to it.
     let change = |chip: &mut Chip, ram: &mut [u8]| {
@@ -97,6 +97,26 @@ fn open_read_only() {
     }
 }
 
+/// Opens an index again and again, each time with a cut at the same operation of the mount.
+///
+/// So one of these mounts opens a block and writes no checkpoint, until the list of the newest ends.
+fn open_and_cut() {
+    let options = OPTIONS.checkpoints(4);
+    let mut whole = Chip::new(TINY.with_blocks(24));
+    let mut ram = ram::<Mu>(&whole, &options);
+    fill(&mut Index::<_, Mu>::format(&mut whole, &options, &mut ram).unwrap(), 60, 1);
+    for operation in 0..50 {
+        let mut chip = whole.clone();
+        for _ in 0..12 {
+            chip.cut_at(operation, Cut::Before);
+            let _ = Index::<_, Mu>::open(&mut chip, &options, &mut ram);
+            chip.restore_power();
+        }
+        let mut index = Index::<_, Mu>::open(&mut chip, &options, &mut ram).unwrap();
+        assert_eq!(index.get(&key::from_u32(7)).unwrap(), Some(&[1; 60][..]));
+    }
+}
+
 #[test]
 fn every_rare_branch_is_reached() {
     let keys: Vec<_> = SYSTEMS.iter().map(|system| system.key).collect();
@@ -109,6 +129,7 @@ fn every_rare_branch_is_reached() {
     survive(&["mu"], Mode::Linear, CutRun { checkpoints: Some(1), ..CutRun::SMALL });
     open_damaged();
     open_read_only();
+    open_and_cut();
 
     let reached: Vec<_> = reached().collect();
     let is_due =
