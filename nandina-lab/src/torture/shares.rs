@@ -27,9 +27,9 @@ impl Shares {
         self.first.takes(number)
     }
 
-    /// The operations at which a session is cut again after a cut at `first`.
+    /// The operations after the mount at which power is cut again, after a cut at `first`.
     ///
-    /// `operations` counts the chip operations of the session.
+    /// `operations` counts the chip operations from the mount to that second cut.
     pub(super) fn seconds(&self, first: u64, operations: u64) -> impl Iterator<Item = u64> + use<> {
         let second = self.second;
         (0..operations).filter(move |&operation| second.takes(first.wrapping_add(operation)))

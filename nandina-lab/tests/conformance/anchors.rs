@@ -66,9 +66,8 @@ impl Check for Twofold {
         system.writes_paths
     }
 
-    /// The session before the torn one makes more and more changes, so that each of the next
-    /// programs is once that of a checkpoint, and of an anchor. The sessions after it write
-    /// checkpoints seldom.
+    /// More and more changes come before the cut, so that each of the next programs is once that of
+    /// a checkpoint, and of an anchor. After the cut, checkpoints are written seldom.
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let case = case(14, self.every, Moves::Together, None);
         let mut later = case;

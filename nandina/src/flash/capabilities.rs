@@ -14,7 +14,7 @@ pub struct Capabilities {
     pub in_order: bool,
     /// Which pages share their cells.
     pub pairing: Pairing,
-    /// A single page can be replaced whatever it holds.
+    /// A single page can be replaced without an erase of its block.
     ///
     /// The chip has a page erase, or its own FTL (a card).
     pub rewrite: bool,

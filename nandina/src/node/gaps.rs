@@ -33,7 +33,7 @@ impl Gaps {
 
     /// Whether a page with this header counts.
     ///
-    /// `session` is the sequence number of the session page that lists these gaps.
+    /// These gaps are listed in the page with the sequence number `session`.
     pub fn let_count(&self, header: &PageHeader, session: u64) -> bool {
         let is_unfinished = header.settling && header.sequence > session;
         let is_outdated = self.iter().any(|(first, end)| (first..end).contains(&header.sequence));

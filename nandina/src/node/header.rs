@@ -123,7 +123,7 @@ pub struct PageHeader {
     pub height: u8,
     /// Erase count of the block when the page was programmed.
     pub erase_count: u32,
-    /// Records in the index as of this page, or one of the session marks.
+    /// Records in the index as of this page, or `SESSION_START`, or `SESSION_END`.
     pub records: u32,
     /// Whether a mount programmed the page before it had settled what may be torn.
     pub settling: bool,

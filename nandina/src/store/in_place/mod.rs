@@ -24,7 +24,7 @@ use crate::tree::{
 
 impl Kind for InPlace {
     const COLLECTS: bool = false;
-    /// The session leaves the gap when it begins.
+    /// Gaps are listed in session pages instead.
     const GAP: u64 = 0;
     type Checkpoints = Nothing;
     type Cache<'b> = ReadCache<'b>;
