@@ -2,7 +2,7 @@
 //!
 //! They count again what RAM keeps from change to change.
 
-use super::{Kind, Space};
+use super::{Checkpointing, Kind, Space};
 use crate::flash::Flash;
 use crate::log::GAP;
 
@@ -58,7 +58,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             assert_eq!(self.log.blocks.wrong_account(), None, "an account of the block table");
             let mappings = self.mappings.entries().count();
             assert_eq!(self.mappings.len(), mappings, "mappings");
-            K::check_reserved(self);
+            K::Checkpoints::check_reserved(self);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! other systems have. This module names no system.
 
 use super::Space;
-use super::checkpoint::{Checkpoints, Tree};
+use super::checkpoint::Checkpointing;
 use super::memory::Memory;
 use crate::blocks::Wear;
 use crate::cache::Cached;
@@ -13,7 +13,7 @@ use crate::cache::NoCache;
 #[cfg(feature = "read-cache")]
 use crate::cache::{Cache, NoStaging};
 use crate::error::Fault;
-use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::flash::{Flash, PageNumber};
 use crate::log::{Codec, GAP, Label};
 use crate::node::PageLayout;
 
@@ -45,7 +45,7 @@ pub trait Kind: Sized {
     const WEAR: Wear = Wear::Circular;
 
     /// The state of the checkpoints on the chip.
-    type Checkpoints: From<Checkpoints>;
+    type Checkpoints: Checkpointing;
 
     /// The page caches beside the buffer pool.
     type Cache<'b>: Cached<'b>;
@@ -90,14 +90,6 @@ pub trait Kind: Sized {
         Ok(None)
     }
 
-    /// The block that must be opened next, if it is prescribed.
-    fn listed_block<F: Flash>(
-        space: &mut Space<'_, F, Self>,
-    ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
-        let _ = space;
-        Ok(None)
-    }
-
     /// Notes that the running operation supersedes `page`.
     fn supersede<F: Flash>(space: &mut Space<'_, F, Self>, page: u32) {
         space.forget_superseded(page);
@@ -134,58 +126,6 @@ pub trait Kind: Sized {
     fn can_stage<F: Flash>(space: &Space<'_, F, Self>, pages: u32) -> bool {
         let _ = (space, pages);
         true
-    }
-
-    /// Forgets the checkpoints on the chip: one is due.
-    fn forget_checkpoints<F: Flash>(space: &mut Space<'_, F, Self>) {
-        let _ = space;
-    }
-
-    /// Notes that both anchors were erased: no page leads to a checkpoint.
-    fn leave_checkpoints<F: Flash>(space: &mut Space<'_, F, Self>) {
-        let _ = space;
-    }
-
-    /// Whether a checkpoint should be written before an operation of at most `pages`.
-    fn checkpoint_due<F: Flash>(space: &Space<'_, F, Self>, pages: u32) -> bool {
-        let _ = (space, pages);
-        false
-    }
-
-    /// Pages of the free blocks that are for checkpoints.
-    fn checkpoint_room<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
-        let _ = space;
-        0
-    }
-
-    /// The most chip operations that a checkpoint takes if no block fails.
-    fn checkpoint_cost<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
-        let _ = space;
-        0
-    }
-
-    /// Panics unless only blocks of checkpoints and bad ones are reserved.
-    #[cfg(debug_assertions)]
-    fn check_reserved<F: Flash>(space: &Space<'_, F, Self>) {
-        let _ = space;
-    }
-
-    /// Erases both anchors, so that a mount finds no checkpoint.
-    fn clear_anchors<F: Flash>(space: &mut Space<'_, F, Self>) -> Result<(), Fault<F::Error>> {
-        let _ = space;
-        Ok(())
-    }
-
-    /// Writes a checkpoint. Returns `false` if there is no block for it.
-    ///
-    /// It records where the tree and all valid pages are. Nothing may be staged, and no operation
-    /// may be running.
-    fn write_checkpoint<F: Flash>(
-        space: &mut Space<'_, F, Self>,
-        tree: &Tree,
-    ) -> Result<bool, Fault<F::Error>> {
-        let _ = (space, tree);
-        Ok(false)
     }
 }
 
@@ -230,8 +170,8 @@ pub struct Nothing;
 
 impl Memory for Nothing {}
 
-impl From<Checkpoints> for Nothing {
-    fn from(_: Checkpoints) -> Self {
+impl Checkpointing for Nothing {
+    fn new(_every: u32) -> Self {
         Self
     }
 }

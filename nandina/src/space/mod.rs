@@ -21,12 +21,12 @@ mod write;
 pub use budget::{Budget, Extent, Moves};
 pub(crate) use budget::{MOVED_ALONG_MAX, room_to_fail};
 pub(crate) use buffers::{Buffers, ram_needed};
-pub(crate) use checkpoint::Checkpoints;
 pub use checkpoint::EVERY_MAX;
 pub(crate) use checkpoint::{
     AREA_BLOCKS, ERASES_MAX as CHECKPOINT_ERASES_MAX, Found, LIST_MAX as LISTED_MAX, Tree,
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
+pub(crate) use checkpoint::{Checkpointing, Checkpoints};
 pub(crate) use kind::{Any, Nothing, ReadCache};
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 use mappings::Mappings;
@@ -100,7 +100,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             ),
             cache,
             mappings: Mappings::new(table, geometry.pages()),
-            checkpoints: Checkpoints::new(checkpoint_every).into(),
+            checkpoints: K::Checkpoints::new(checkpoint_every),
             keeps_pages,
             memory: K::Memory::default(),
             at_once: true,

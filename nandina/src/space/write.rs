@@ -3,7 +3,7 @@
 //! Pages are programmed at once, or staged (`space/stage.rs`).
 
 use super::memory::Memory;
-use super::{Kind, RETIRED_MAX, Space};
+use super::{Checkpointing, Kind, RETIRED_MAX, Space};
 use crate::cache::Cached;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -119,7 +119,7 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
         &mut self,
         filled: Option<BlockNumber>,
     ) -> Result<BlockNumber, Fault<F::Error>> {
-        if let Some(block) = K::listed_block(self)? {
+        if let Some(block) = K::Checkpoints::listed_block(self)? {
             return Ok(block);
         }
         self.log.next_spared(filled)?.ok_or_else(|| self.log.no_room(0))

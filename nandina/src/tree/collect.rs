@@ -9,7 +9,7 @@
 use super::Index;
 use super::descend::Path;
 use super::rewrite::{Edit, Emptying};
-use super::{Placement, WritePolicy, node_in, node_mut_in};
+use super::{CheckpointsOf, Placement, WritePolicy, node_in, node_mut_in};
 use crate::blocks::Wear;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -17,7 +17,7 @@ use crate::gc::{self, Collector, PageOwner};
 use crate::log::Log;
 use crate::node::SAME_PAGE;
 
-use crate::space::{Kind, MOVED_ALONG_MAX, Moves, RETIRED_MAX};
+use crate::space::{Checkpointing, Kind, MOVED_ALONG_MAX, Moves, RETIRED_MAX};
 
 /// Chip operations to move one page that carries `riders` others along.
 pub(crate) fn move_cost(
@@ -62,7 +62,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
     }
 
     fn kept(&self) -> u32 {
-        let checkpoint = S::Kind::checkpoint_room(&self.space);
+        let checkpoint = CheckpointsOf::<S>::room(&self.space);
         self.budget.room_pages() + checkpoint + self.space.room_to_fail()
     }
 
@@ -81,7 +81,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
         let path = S::path_pages(self.height);
         let (verify, wear) = (self.space.log.verifies(), self.space.log.blocks.wear());
         move_cost(self.height, path, beside, verify, wear, self.space.log.block_pages())
-            + S::Kind::checkpoint_cost(&self.space)
+            + CheckpointsOf::<S>::cost(&self.space)
     }
 
     fn limit_pages(&self) -> u32 {

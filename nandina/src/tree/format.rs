@@ -6,12 +6,12 @@
 use super::Index;
 use super::options::Options;
 use super::survey::{END, survey};
-use super::{Origin, Placement, WritePolicy};
+use super::{CheckpointsOf, Origin, Placement, WritePolicy};
 use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SESSION_START;
 
-use crate::space::Kind;
+use crate::space::{Checkpointing, Kind};
 
 /// What a new index replaces.
 pub enum Replaced {
@@ -84,7 +84,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             self.mark(SESSION_START)?;
         }
         if self.space.log.medium.checkpoints {
-            S::Kind::clear_anchors(&mut self.space)?;
+            CheckpointsOf::<S>::erase_anchors(&mut self.space)?;
         }
         Ok(())
     }
@@ -113,7 +113,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         self.space.log.blocks.release();
         self.space.log.blocks.forget_valid();
         self.space.log.blocks.set_valid(root, true);
-        S::Kind::leave_checkpoints(&mut self.space);
+        CheckpointsOf::<S>::leave(&mut self.space);
         // A format commits as any change does.
         #[cfg(debug_assertions)]
         self.space.check_commit();
@@ -137,7 +137,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         let highest = S::Kind::survey_to_replace(self, survey.newest)?;
         let sequence = survey.unread_sequence().max(highest);
         if survey.checkpoints {
-            S::Kind::clear_anchors(&mut self.space)?;
+            CheckpointsOf::<S>::erase_anchors(&mut self.space)?;
         }
         Ok(if survey.is_blank() { Replaced::Nothing } else { Replaced::Damaged(sequence) })
     }

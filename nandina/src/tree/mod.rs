@@ -70,13 +70,16 @@ use split::Separator;
 use crate::error::{Damage, Fault, ReadError, WriteError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, Collector, PageOwner};
-use crate::space::{Budget, Kind, Moves, Space, Tree};
+use crate::space::{Budget, Checkpointing, Kind, Moves, Space, Tree};
 
 /// The height of the highest tree that is built.
 pub const HEIGHT_MAX: u8 = 12;
 
 /// Bytes of the longest key.
 pub const KEY_BYTES_MAX: usize = 64;
+
+/// The checkpoints of system `S`.
+type CheckpointsOf<S> = <<S as Placement>::Kind as Kind>::Checkpoints;
 
 /// A sorted map on a chip `F`, stored as system `S` does.
 ///
@@ -258,7 +261,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// two erases. If there was no checkpoint, garbage may be collected for its block.
     pub fn checkpoint(&mut self) -> Result<bool, WriteError<F::Error>> {
         self.flush()?;
-        if S::Kind::checkpoint_room(&self.space) > self.space.log.block_pages() {
+        if CheckpointsOf::<S>::room(&self.space) > self.space.log.block_pages() {
             match self.settle().and_then(|()| gc::gain_room(self, 0)) {
                 Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
                 gained => gained?,
@@ -270,14 +273,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     fn write_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
         // The first one takes a block for good, which must not be one of the reserve.
         let block_pages = self.space.log.block_pages();
-        let takes = S::Kind::checkpoint_room(&self.space) > block_pages;
+        let takes = CheckpointsOf::<S>::room(&self.space) > block_pages;
         if takes && self.space.room() < self.reserve_pages() + block_pages {
             return Ok(false);
         }
         let Self { root, height, records, inner_nodes, .. } = *self;
         self.in_doubt = true;
         let tree = Tree { root, height, records, inner_nodes };
-        let written = S::Kind::write_checkpoint(&mut self.space, &tree)?;
+        let written = CheckpointsOf::<S>::write(&mut self.space, &tree)?;
         self.in_doubt = false;
         Ok(written)
     }
@@ -285,7 +288,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Writes a checkpoint if one is due before the longest operation or move.
     pub(crate) fn keep_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
         let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
-        if S::Kind::checkpoint_due(&self.space, operation) {
+        if CheckpointsOf::<S>::is_due(&self.space, operation) {
             self.write_out()?;
             self.write_checkpoint()?;
         }

@@ -5,7 +5,7 @@
 use crate::error::{Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{BlockNumber, Flash};
 use crate::node::{Medium, PageFault};
-use crate::space::{Kind, Space};
+use crate::space::{Checkpointing, Kind, Space};
 
 /// Sequence numbers without a verified checksum are trusted only below this.
 ///
@@ -94,7 +94,7 @@ pub fn survey<F: Flash, K: Kind>(
 ) -> Result<Survey, Fault<F::Error>> {
     let mut survey = Survey::default();
     space.log.blocks.clear();
-    K::forget_checkpoints(space);
+    K::Checkpoints::forget(space);
     space.log.find_bad_blocks()?;
     for block in space.log.blocks.all() {
         // A damaged first page must not hide those behind it.

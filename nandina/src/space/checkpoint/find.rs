@@ -3,7 +3,7 @@
 //! Nothing is written here, and unreadable pages are no error: there is another way to mount.
 
 use super::page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix, Tree};
-use super::{ANCHORS, Paths, Space};
+use super::{ANCHORS, Checkpoints, Space};
 use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -33,7 +33,7 @@ impl Found {
     }
 }
 
-impl<F: Flash> Space<'_, F, Paths> {
+impl<F: Flash, K: crate::space::Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
     /// Reads the newest checkpoint into the block table.
     ///
     /// From it the table knows which pages are valid, which blocks are bad, and how often each was

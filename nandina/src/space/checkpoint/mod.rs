@@ -17,14 +17,16 @@
 //! A checkpoint is written between operations only, and no mount depends on it: if anything is
 //! missing or damaged, the mount falls back to looking at every block.
 
+mod checkpointing;
 mod find;
 mod page;
 
+pub use checkpointing::Checkpointing;
 pub(crate) use find::Found;
 pub(crate) use page::Tree;
 use page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix};
 
-use super::{Paths, Space};
+use super::Space;
 use crate::blocks::Blocks;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, Geometry};
@@ -104,7 +106,7 @@ impl Checkpoints {
     }
 }
 
-impl<F: Flash> Space<'_, F, Paths> {
+impl<F: Flash, K: super::Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
     /// Forgets the checkpoints on the chip: one is due.
     pub(crate) fn forget_area(&mut self) {
         self.checkpoints = Checkpoints::new(self.checkpoints.every);

@@ -14,9 +14,9 @@ pub use wandering::Wandering;
 use crate::blocks::Wear;
 use crate::cache::{Cache, Staging};
 use crate::error::{BadOption, Fault, OpenError};
-use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
-use crate::space::{Checkpoints, Kind, LISTED_MAX, Nothing, Paths, STAGED, Space, Tree};
+use crate::space::{Checkpoints, Kind, LISTED_MAX, Nothing, Paths, STAGED, Space};
 use crate::tree::{Cost, END, Index, Newest, Opening, Options, Placement, WritePolicy};
 
 impl Kind for Paths {
@@ -46,12 +46,6 @@ impl Kind for Paths {
         label: Label,
     ) -> Result<Option<PageNumber>, Fault<F::Error>> {
         if space.at_once { Ok(None) } else { space.stage(frame, label).map(Some) }
-    }
-
-    fn listed_block<F: Flash>(
-        space: &mut Space<'_, F, Self>,
-    ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
-        space.listed_block()
     }
 
     fn supersede<F: Flash>(space: &mut Space<'_, F, Self>, page: u32) {
@@ -85,42 +79,6 @@ impl Kind for Paths {
 
     fn can_stage<F: Flash>(space: &Space<'_, F, Self>, pages: u32) -> bool {
         space.cache.staging().has_room_for(pages as usize)
-    }
-
-    fn forget_checkpoints<F: Flash>(space: &mut Space<'_, F, Self>) {
-        space.forget_area();
-    }
-
-    fn leave_checkpoints<F: Flash>(space: &mut Space<'_, F, Self>) {
-        space.leave_area();
-    }
-
-    fn checkpoint_due<F: Flash>(space: &Space<'_, F, Self>, pages: u32) -> bool {
-        space.is_due(pages)
-    }
-
-    fn checkpoint_room<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
-        space.area_room()
-    }
-
-    fn checkpoint_cost<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
-        space.area_cost()
-    }
-
-    #[cfg(debug_assertions)]
-    fn check_reserved<F: Flash>(space: &Space<'_, F, Self>) {
-        space.check_reserved();
-    }
-
-    fn clear_anchors<F: Flash>(space: &mut Space<'_, F, Self>) -> Result<(), Fault<F::Error>> {
-        space.erase_anchors()
-    }
-
-    fn write_checkpoint<F: Flash>(
-        space: &mut Space<'_, F, Self>,
-        tree: &Tree,
-    ) -> Result<bool, Fault<F::Error>> {
-        space.write_area(tree)
     }
 }
 
