@@ -59,6 +59,7 @@ impl Placement for LeafPairs {
         code: 250,
         buffers_default: 4,
         writes_paths: true,
+        checkpoints: true,
         ..Description::EMPTY
     };
 

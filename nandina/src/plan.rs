@@ -81,7 +81,10 @@ pub fn plan<S: Placement>(
     let path = S::path_pages(tree.height);
     let capacity = S::Kind::mappings(options, geometry);
     let parts = match options.checkpoints {
-        Some(_) => checkpoint_parts(geometry, &layout, block_pages).unwrap_or(0),
+        Some(_) => {
+            let mapping_bytes = S::Kind::mapping_bytes(options);
+            checkpoint_parts(geometry, &layout, block_pages, mapping_bytes).unwrap_or(0)
+        }
         None => 0,
     };
     let budget_for = |height: u8, inner_nodes: u32| {

@@ -32,14 +32,15 @@ pub fn fitted<S: Placement>(options: Options) -> Options {
     // Pages that are counted or staged one by one, or replaced in place, are not searched for.
     let counted = matches!(options.victims, Victims::Tracked(_));
     let staged = options.write_cache > 0 || options.checkpoints.is_some() || counted;
-    let searched = !(system.in_place || (paths && staged));
+    let checkpoints = options.checkpoints.filter(|_| system.checkpoints);
+    let searched = !(system.in_place || (paths && staged) || checkpoints.is_some());
     Options {
         page_buffers: options.page_buffers.map(|buffers| buffers.max(system.buffers_min)),
         write_cache: if paths { options.write_cache } else { 0 },
-        checkpoints: options.checkpoints.filter(|_| paths),
+        checkpoints,
         validity: if searched { options.validity } else { Validity::Marked },
         // Checkpoints are for blocks whose erases are counted.
-        wear: options.wear.filter(|_| !paths || options.checkpoints.is_none()),
+        wear: options.wear.filter(|_| checkpoints.is_none()),
         victims: match options.victims {
             Victims::Tracked(_) if !paths => Victims::Fewest,
             victims => victims,

@@ -63,7 +63,7 @@ struct Twofold {
 
 impl Check for Twofold {
     fn concerns(&self, system: &Description) -> bool {
-        system.writes_paths
+        system.checkpoints
     }
 
     /// More and more changes come before the cut, so that each of the next programs is once that of

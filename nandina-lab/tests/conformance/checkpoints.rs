@@ -92,7 +92,7 @@ struct CutAnywhere;
 
 impl Check for CutAnywhere {
     fn concerns(&self, system: &Description) -> bool {
-        system.writes_paths
+        system.checkpoints
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
@@ -144,7 +144,7 @@ struct FailingBlocks;
 
 impl Check for FailingBlocks {
     fn concerns(&self, system: &Description) -> bool {
-        system.writes_paths
+        system.checkpoints
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
@@ -203,7 +203,7 @@ struct Damaged;
 
 impl Check for Damaged {
     fn concerns(&self, system: &Description) -> bool {
-        system.writes_paths
+        system.checkpoints
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
@@ -272,7 +272,7 @@ struct Costs;
 
 impl Check for Costs {
     fn concerns(&self, system: &Description) -> bool {
-        system.writes_paths
+        system.checkpoints
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {

@@ -23,7 +23,7 @@ impl Check for Closed {
 
     fn run<S: Placement + 'static>(&self) -> Outcome {
         for checkpoints in
-            [None, Some(2)].into_iter().filter(|c| c.is_none() || S::DESCRIPTION.writes_paths)
+            [None, Some(2)].into_iter().filter(|c| c.is_none() || S::DESCRIPTION.checkpoints)
         {
             let mut case = Case::new(LONG).suited::<S>();
             case.options.checkpoints = checkpoints;

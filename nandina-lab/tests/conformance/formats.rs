@@ -175,7 +175,7 @@ struct Anchored;
 
 impl Check for Anchored {
     fn concerns(&self, system: &Description) -> bool {
-        system.writes_paths
+        system.checkpoints
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {

@@ -175,7 +175,7 @@ struct CutWhenFull {
 
 impl Check for CutWhenFull {
     fn concerns(&self, system: &Description) -> bool {
-        is_log(system) && (self.checkpoints.is_none() || system.writes_paths)
+        is_log(system) && (self.checkpoints.is_none() || system.checkpoints)
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {

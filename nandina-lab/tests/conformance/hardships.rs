@@ -16,7 +16,7 @@ fn survive(mode: Mode, run: CutRun, operations: u64, runs_least: u64) {
         Mode::None | Mode::Linear => Shares::one_in(7, 1),
     };
     for system in SYSTEMS {
-        let run = CutRun { checkpoints: run.checkpoints.filter(|_| system.writes_paths), ..run };
+        let run = CutRun { checkpoints: run.checkpoints.filter(|_| system.checkpoints), ..run };
         let what = Torture { mode, seed: seed(), run, operations };
         let report = torture_shares(system.key, what, shares, &|_| {}).unwrap();
         assert_eq!(report.violations, [], "{}", system.key);

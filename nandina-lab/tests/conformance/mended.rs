@@ -57,7 +57,7 @@ struct RootsInAGivenUpBlock;
 
 impl Check for RootsInAGivenUpBlock {
     fn concerns(&self, system: &Description) -> bool {
-        system.writes_paths
+        system.checkpoints
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {

@@ -118,7 +118,7 @@ fn two_cuts_at_every_operation_leave_the_old_or_the_new_state() {
 fn two_cuts_at_every_operation_with_checkpoints_leave_the_old_or_the_new_state() {
     let run = CutRun { checkpoints: Some(1), ..CutRun::SMALL };
     survive_if(
-        |system| system.writes_paths,
+        |system| system.checkpoints,
         Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 },
         Shares::one_in(23, 5),
         80_000,

@@ -69,6 +69,52 @@ impl<'b> Mappings<'b> {
         places - places.div_ceil(16)
     }
 
+    /// The table as a checkpoint stores it.
+    pub const fn bytes(&self) -> &[u8] {
+        self.bytes
+    }
+
+    /// Takes bytes of a table that a checkpoint stored, each with its place.
+    ///
+    /// Afterwards [`is_sound`](Self::is_sound) must be called.
+    pub fn load(&mut self, bytes: impl Iterator<Item = (usize, u8)>) {
+        for (at, byte) in bytes {
+            if let Some(place) = self.bytes.get_mut(at) {
+                *place = byte;
+            }
+        }
+    }
+
+    /// Counts the entries that were loaded. Returns whether each can be found again.
+    ///
+    /// `pages` is the number of pages of the chip. A table that is damaged, or of another size, is
+    /// emptied.
+    pub fn is_sound(&mut self, pages: u32) -> bool {
+        self.len = (0..self.places()).filter(|&place| self.entry(place).is_some()).count();
+        let is_sound = self.len <= self.capacity()
+            && (0..self.places()).all(|place| {
+                self.entry(place).is_none_or(|(name, page)| {
+                    name < pages && page < pages && self.find(name) == Some(place)
+                })
+            });
+        if !is_sound {
+            self.clear();
+        }
+        is_sound
+    }
+
+    /// Removes the mappings for which `keeps` is false: it is given logical address and page.
+    pub fn retain(&mut self, keeps: impl Fn(u32, u32) -> bool) {
+        let mut place = 0;
+        while place < self.places() {
+            match self.entry(place) {
+                // The entries behind it move up.
+                Some((name, page)) if !keeps(name, page) => _ = self.remove(name),
+                _ => place += 1,
+            }
+        }
+    }
+
     /// The entry at `place`: logical address and page.
     fn entry(&self, place: usize) -> Option<(u32, u32)> {
         let size = self.size();

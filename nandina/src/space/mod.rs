@@ -23,7 +23,7 @@ pub(crate) use budget::{MOVED_ALONG_MAX, room_to_fail};
 pub(crate) use buffers::{Buffers, ram_needed};
 pub use checkpoint::EVERY_MAX;
 pub(crate) use checkpoint::{
-    AREA_BLOCKS, ERASES_MAX as CHECKPOINT_ERASES_MAX, Found, LIST_MAX as LISTED_MAX, Tree,
+    AREA_BLOCKS, Checkpoint, ERASES_MAX as CHECKPOINT_ERASES_MAX, LIST_MAX as LISTED_MAX, Tree,
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
 pub(crate) use checkpoint::{Checkpointing, Checkpoints};

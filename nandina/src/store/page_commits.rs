@@ -11,7 +11,8 @@ use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc;
 use crate::log::LOST_MAX;
 use crate::node::{PageFault, PageHeader, SESSION_START};
-use crate::tree::{HEIGHT_MAX, Index, LOOKS, NONE, Placement, TORN_MAX};
+use crate::space::Checkpointing;
+use crate::tree::{CheckpointsOf, HEIGHT_MAX, Index, LOOKS, NONE, Placement, TORN_MAX};
 
 /// What the pages of one formatting record.
 pub(super) struct Found {
@@ -29,14 +30,19 @@ pub(super) struct Found {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Reads every written page of the formatting `identity`.
+    /// The next block of those that may hold pages newer than the base of the mount.
     ///
-    /// Marks the blocks that have a damaged page other than the last.
-    pub(super) fn read_all(
-        &mut self,
-        identity: u32,
-        marks: bool,
-    ) -> Result<Found, Fault<F::Error>> {
+    /// Counts `position` up.
+    pub(super) fn next_scanned(&self, position: &mut u32) -> Option<BlockNumber> {
+        *position += 1;
+        CheckpointsOf::<S>::scanned(&self.space, *position - 1)
+    }
+
+    /// What is known before any page is read.
+    ///
+    /// After a mount from a checkpoint, what is behind the last page that was written before it may
+    /// be torn.
+    fn known(&mut self) -> Result<Found, Fault<F::Error>> {
         let mut found = Found {
             sequence: 0,
             commit: None,
@@ -45,7 +51,29 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             settled: (0, 0),
             start: 0,
         };
-        for block in self.space.log.blocks.all() {
+        if let Some(base) = CheckpointsOf::<S>::base(&self.space) {
+            let first = match base.active {
+                Some(block) => self.space.log.first_sequence(block)?,
+                None => None,
+            };
+            found.settled = (base.sequence, first.unwrap_or(base.sequence + 1));
+        }
+        Ok(found)
+    }
+
+    /// Reads every written page of the formatting `identity`, or all that may be newer than the
+    /// checkpoint.
+    ///
+    /// Marks the blocks that have a damaged page other than the last.
+    pub(super) fn read_all(
+        &mut self,
+        identity: u32,
+        marks: bool,
+    ) -> Result<Found, Fault<F::Error>> {
+        let mut found = self.known()?;
+        let base = CheckpointsOf::<S>::base(&self.space);
+        let mut position = 0;
+        while let Some(block) = self.next_scanned(&mut position) {
             let (mut damaged, mut blank, mut first) = (false, 0, None);
             for place in 0..self.space.log.block_pages() {
                 let page = self.space.log.page_at(block, place);
@@ -70,6 +98,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     continue;
                 }
                 let first = *first.get_or_insert(header.sequence);
+                if base.is_some_and(|base| header.sequence <= base.sequence) {
+                    // The checkpoint knows what older pages hold.
+                    continue;
+                }
                 found.sequence = found.sequence.max(header.sequence);
                 self.note_end(&header);
                 if !header.settling {
@@ -137,7 +169,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.torn[torn] = newest;
             torn += 1;
         }
-        for block in self.space.log.blocks.all() {
+        let mut position = 0;
+        while let Some(block) = self.next_scanned(&mut position) {
             match self.space.log.first_sequence(block)? {
                 Some(first) if first < from => continue,
                 Some(_) => {}
@@ -242,7 +275,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         torn: &Range<u64>,
         unsteady: bool,
     ) -> Result<(), Fault<F::Error>> {
-        for block in self.space.log.blocks.all() {
+        let mut position = 0;
+        while let Some(block) = self.next_scanned(&mut position) {
             self.settle_block(block, torn, unsteady)?;
         }
         Ok(())
@@ -257,13 +291,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         clears: impl Fn(u64) -> bool,
     ) -> Result<(), Fault<F::Error>> {
         self.space.log.blocks.release();
-        for block in self.space.log.blocks.all() {
+        let mut position = 0;
+        while let Some(block) = self.next_scanned(&mut position) {
             let first = self.space.log.first_sequence(block)?;
             if self.torn.contains(&self.space.log.page_at(block, 0).0) || first.is_some_and(&clears)
             {
                 if self.space.log.is_newest(block) {
                     self.mark(0)?;
                 }
+                // A block that is erased looks as if it had never been opened.
+                CheckpointsOf::<S>::void(&mut self.space)?;
                 self.space.log.clear_block(block)?;
             }
         }

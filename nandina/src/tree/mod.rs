@@ -61,7 +61,7 @@ pub use policy::WritePolicy;
 pub(crate) use policy::{Found, Limits};
 pub use range::{KeyBounds, Range};
 pub(crate) use settle::{LOOKS, NONE, TORN_MAX};
-pub(crate) use survey::{END, Newest};
+pub(crate) use survey::Newest;
 pub(crate) use walk::Walk;
 
 use batch::Batch;
@@ -79,7 +79,7 @@ pub const HEIGHT_MAX: u8 = 12;
 pub const KEY_BYTES_MAX: usize = 64;
 
 /// The checkpoints of system `S`.
-type CheckpointsOf<S> = <<S as Placement>::Kind as Kind>::Checkpoints;
+pub(crate) type CheckpointsOf<S> = <<S as Placement>::Kind as Kind>::Checkpoints;
 
 /// A sorted map on a chip `F`, stored as system `S` does.
 ///

@@ -22,12 +22,12 @@ use super::batch::{self, Batch};
 use super::settle::{NONE, TORN_MAX, TRIES};
 use super::split::Separator;
 use super::survey::{Age, END, Newest, survey};
-use super::{HEIGHT_MAX, Index, Options, Placement, WritePolicy, relink};
+use super::{CheckpointsOf, HEIGHT_MAX, Index, Options, Placement, WritePolicy, relink};
 use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, Collector};
 use crate::node::{Medium, PageHeader};
-use crate::space::{Budget, Space, block_pages};
+use crate::space::{Budget, Checkpointing, Space, block_pages};
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Opens the index on the chip, after a clean end or a cut alike.
@@ -205,6 +205,22 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         gc::note_reserve(self);
         self.forget_root();
         self.in_doubt = false;
+    }
+
+    /// Mounts from the newest checkpoint.
+    ///
+    /// Returns `false` if there is none that can be used.
+    pub(super) fn mount_from_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
+        let Some(found) = CheckpointsOf::<S>::find_newest(&mut self.space)? else {
+            return Ok(false);
+        };
+        match S::Kind::go_on_from(self, &found) {
+            Err(Fault::Corrupt { .. }) => {
+                covered!("a checkpoint leads to damage");
+                Ok(false)
+            }
+            gone_on => gone_on,
+        }
     }
 
     /// Mounts by the first pages of all blocks: the last root, then the valid pages.

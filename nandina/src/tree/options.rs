@@ -286,7 +286,9 @@ impl Options {
     }
 
     pub(crate) fn wear_of<S: Placement>(&self) -> Wear {
-        self.wear.unwrap_or(S::Kind::WEAR)
+        // A checkpoint stores the count of each block.
+        let unset = if self.checkpoints.is_some() { Wear::Counted } else { S::Kind::WEAR };
+        self.wear.unwrap_or(unset)
     }
 
     /// The pages that are kept in RAM.
@@ -389,7 +391,8 @@ impl Options {
             if !(1..=EVERY_MAX).contains(&self.checkpoints.unwrap_or(0)) {
                 return bad(BadOption::Checkpoints);
             }
-            if space::checkpoint_parts(geometry, &layout, block_pages).is_none() {
+            let mapping_bytes = S::Kind::mapping_bytes(self);
+            if space::checkpoint_parts(geometry, &layout, block_pages, mapping_bytes).is_none() {
                 return bad(BadOption::CheckpointTooLarge);
             }
         }

@@ -38,8 +38,10 @@ pub struct Description {
     pub buffers_default: usize,
     /// Each change writes new pages up to the root, and the root commits it.
     ///
-    /// A write cache and checkpoints need that.
+    /// A write cache needs that.
     pub writes_paths: bool,
+    /// The index can write checkpoints, so that a mount reads little.
+    pub checkpoints: bool,
     /// The system keeps a table of virtual mappings.
     ///
     /// [`Options::mapping_bytes`](crate::Options::mapping_bytes) is its size.
@@ -66,6 +68,7 @@ impl Description {
         buffers_min: 3,
         buffers_default: 3,
         writes_paths: false,
+        checkpoints: false,
         maps: false,
         in_place: false,
         appends: false,

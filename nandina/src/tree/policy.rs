@@ -16,7 +16,7 @@ use crate::blocks::Wear;
 use crate::error::{BadOption, Fault, OpenError};
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::node::Shape;
-use crate::space::{Budget, Extent, Kind, Moves};
+use crate::space::{Budget, Checkpoint, Extent, Kind, Moves};
 
 /// What the page limits of a tree follow from.
 #[derive(Clone, Copy)]
@@ -57,6 +57,9 @@ pub trait WritePolicy: Kind {
     fn find<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
     ) -> Result<(), OpenError<F::Error>> {
+        if index.mount_from_checkpoint()? {
+            return Ok(());
+        }
         let newest = index.newest_page()?;
         Ok(index.mount_from_blocks(newest)?)
     }
@@ -65,8 +68,22 @@ pub trait WritePolicy: Kind {
     fn find_again<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
+        if index.mount_from_checkpoint()? {
+            return Ok(());
+        }
         let newest = index.survey_newest(END)?;
         index.mount_from_blocks(newest)
+    }
+
+    /// Continues from the checkpoint `found`, without writing anything.
+    ///
+    /// Returns `false` if it cannot be used: then all blocks have to be read.
+    fn go_on_from<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+        found: &Checkpoint,
+    ) -> Result<bool, Fault<F::Error>> {
+        let _ = (index, found);
+        Ok(false)
     }
 
     /// Whether a mount can begin again without the newest commit: `page` is torn.

@@ -2,7 +2,7 @@
 //!
 //! A store without checkpoints takes no code and no RAM for them.
 
-use super::{Checkpoints, Tree};
+use super::{Base, Checkpoint, Checkpoints, Tree};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash};
 use crate::space::{Kind, Space};
@@ -62,6 +62,38 @@ pub trait Checkpointing: Sized {
         Ok(())
     }
 
+    /// Reads the newest checkpoint into the block table.
+    fn find_newest<F: Flash, K: Kind<Checkpoints = Self>>(
+        space: &mut Space<'_, F, K>,
+    ) -> Result<Option<Checkpoint>, Fault<F::Error>> {
+        let _ = space;
+        Ok(None)
+    }
+
+    /// From what the index was mounted, if not from all blocks.
+    fn base<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> Option<Base> {
+        let _ = space;
+        None
+    }
+
+    /// The block at position `at` of those that may hold newer pages than the base of the mount.
+    fn scanned<F: Flash, K: Kind<Checkpoints = Self>>(
+        space: &Space<'_, F, K>,
+        at: u32,
+    ) -> Option<BlockNumber> {
+        (at < space.log.blocks.count()).then_some(BlockNumber(at))
+    }
+
+    /// Makes the checkpoint on the chip unusable, and another one due.
+    ///
+    /// Cost: sometimes an erase, or two.
+    fn void<F: Flash, K: Kind<Checkpoints = Self>>(
+        space: &mut Space<'_, F, K>,
+    ) -> Result<(), Fault<F::Error>> {
+        let _ = space;
+        Ok(())
+    }
+
     /// Writes a checkpoint. Returns `false` if there is no block for it.
     ///
     /// It records where the tree and all valid pages are. Nothing may be staged, and no operation
@@ -115,6 +147,29 @@ impl Checkpointing for Checkpoints {
         space: &mut Space<'_, F, K>,
     ) -> Result<(), Fault<F::Error>> {
         space.erase_anchors()
+    }
+
+    fn find_newest<F: Flash, K: Kind<Checkpoints = Self>>(
+        space: &mut Space<'_, F, K>,
+    ) -> Result<Option<Checkpoint>, Fault<F::Error>> {
+        space.find_newest()
+    }
+
+    fn base<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> Option<Base> {
+        space.checkpoints.base
+    }
+
+    fn scanned<F: Flash, K: Kind<Checkpoints = Self>>(
+        space: &Space<'_, F, K>,
+        at: u32,
+    ) -> Option<BlockNumber> {
+        space.scanned_block(at)
+    }
+
+    fn void<F: Flash, K: Kind<Checkpoints = Self>>(
+        space: &mut Space<'_, F, K>,
+    ) -> Result<(), Fault<F::Error>> {
+        space.void_for_good()
     }
 
     fn write<F: Flash, K: Kind<Checkpoints = Self>>(

@@ -2,21 +2,22 @@
 //!
 //! Nothing is written here, and unreadable pages are no error: there is another way to mount.
 
-use super::page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix, Tree};
-use super::{ANCHORS, Checkpoints, Space};
+use super::page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix, Tree, table_bytes};
+use super::{ANCHORS, Base, Checkpoints, Opened, Space};
 use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::PageHeader;
 
 /// A checkpoint: its tree, and where newer pages can be.
-pub(crate) struct Found {
+pub struct Checkpoint {
     /// The header of the checkpoint's first page: newer pages have higher numbers.
     pub header: PageHeader,
     pub tree: Tree,
     /// The block that was being written, and the place of its next page.
     pub active: Option<(BlockNumber, u32)>,
     list: List,
+    parts: u32,
 }
 
 /// The newest page of an anchor.
@@ -26,7 +27,12 @@ struct Anchor {
     block: BlockNumber,
 }
 
-impl Found {
+impl Checkpoint {
+    /// The number of the checkpoint's last page.
+    pub fn last_sequence(&self) -> u64 {
+        self.header.sequence + u64::from(self.parts)
+    }
+
     /// The blocks that may have been opened since.
     pub fn listed(&self) -> &[BlockNumber] {
         self.list.as_slice()
@@ -41,7 +47,7 @@ impl<F: Flash, K: crate::space::Kind<Checkpoints = Checkpoints>> Space<'_, F, K>
     ///
     /// Cost: for each anchor and for the checkpoints' block the logarithm of its pages to the base
     /// 2, and a few; and the pages of the checkpoint.
-    pub(crate) fn find_newest(&mut self) -> Result<Option<Found>, Fault<F::Error>> {
+    pub(crate) fn find_newest(&mut self) -> Result<Option<Checkpoint>, Fault<F::Error>> {
         self.forget_area();
         if self.checkpoints.every == 0 {
             return Ok(None);
@@ -87,16 +93,16 @@ impl<F: Flash, K: crate::space::Kind<Checkpoints = Checkpoints>> Space<'_, F, K>
 
     /// Continues from a checkpoint.
     ///
-    /// `unopened` says, for a position in its list, whether that block is still unopened. An anchor
-    /// may have been written since.
-    pub(crate) fn go_on_from(&mut self, found: &Found, unopened: impl Fn(usize) -> bool) {
-        let listed = found.listed();
-        for (at, &block) in listed.iter().enumerate() {
-            if unopened(at) {
-                self.checkpoints.list.push(block);
-            }
-        }
-        self.checkpoints.opened = (listed.len() - self.checkpoints.list.len()) as u32;
+    /// `opened` says which of its blocks were opened since. An anchor may have been written since.
+    pub(crate) fn go_on_from(&mut self, found: &Checkpoint, opened: &Opened) {
+        let listed = || opened.since.iter().zip(found.listed());
+        let list = &mut self.checkpoints.list;
+        listed().filter(|(since, _)| since.is_some()).for_each(|(_, &block)| list.push(block));
+        self.checkpoints.opened = list.len() as u32;
+        while list.pop().is_some() {}
+        listed().filter(|(since, _)| since.is_none()).for_each(|(_, &block)| list.push(block));
+        let active = found.active.map(|(block, _)| block);
+        self.checkpoints.base = Some(Base { sequence: found.header.sequence, active });
     }
 
     /// The newest page of an anchor.
@@ -131,9 +137,10 @@ impl<F: Flash, K: crate::space::Kind<Checkpoints = Checkpoints>> Space<'_, F, K>
         block: BlockNumber,
         place: u32,
         parts: u32,
-    ) -> Result<Option<Found>, Fault<F::Error>> {
+    ) -> Result<Option<Checkpoint>, Fault<F::Error>> {
         self.log.blocks.clear();
-        let mut found: Option<(Found, Prefix)> = None;
+        self.mappings.clear();
+        let mut found: Option<(Checkpoint, Prefix)> = None;
         for part in 0..parts {
             let page = self.log.page_at(block, place + part);
             let Some((header, prefix)) = self.area_page(page)? else { return Ok(None) };
@@ -149,11 +156,17 @@ impl<F: Flash, K: crate::space::Kind<Checkpoints = Checkpoints>> Space<'_, F, K>
                     return Ok(None);
                 };
                 self.checkpoints.number = prefix.number;
-                found = Some((Found { header, tree, active, list }, prefix));
+                found = Some((Checkpoint { header, tree, active, list, parts }, prefix));
             }
             let from = part as usize * bytes.len();
             let (pages, blocks) = (self.log.geometry().pages(), self.log.geometry().blocks);
             let table = HEAD_BYTES + pages.div_ceil(8) as usize;
+            let mappings = table_bytes(&self.log.geometry());
+            self.mappings.load(
+                (from..)
+                    .zip(bytes)
+                    .filter_map(|(at, &byte)| Some((at.checked_sub(mappings)?, byte))),
+            );
             for (at, &byte) in
                 (from..).zip(bytes).filter(|(at, _)| (HEAD_BYTES..table).contains(at))
             {
@@ -176,6 +189,8 @@ impl<F: Flash, K: crate::space::Kind<Checkpoints = Checkpoints>> Space<'_, F, K>
                 }
             }
         }
-        Ok(found.map(|(found, _)| found))
+        Ok(found
+            .map(|(found, _)| found)
+            .filter(|_| self.mappings.is_sound(self.log.geometry().pages())))
     }
 }

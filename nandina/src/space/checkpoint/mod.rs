@@ -19,10 +19,12 @@
 
 mod checkpointing;
 mod find;
+mod opened;
 mod page;
 
 pub use checkpointing::Checkpointing;
-pub(crate) use find::Found;
+pub(crate) use find::Checkpoint;
+pub(crate) use opened::Opened;
 pub(crate) use page::Tree;
 use page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix};
 
@@ -53,16 +55,20 @@ const ANCHORS: [BlockNumber; 2] = [BlockNumber(0), BlockNumber(1)];
 pub(crate) const AREA_BLOCKS: u32 = 4;
 
 /// Pages of one checkpoint, or `None` if a block cannot hold one.
+///
+/// `mapping_bytes` is the size of the mapping table.
 pub(crate) const fn parts(
     geometry: &Geometry,
     layout: &PageLayout,
     block_pages: u32,
+    mapping_bytes: usize,
 ) -> Option<u32> {
     let area_bytes = layout.area_bytes();
     if area_bytes < PREFIX_BYTES + HEAD_BYTES || geometry.blocks <= AREA_BLOCKS {
         return None;
     }
-    let parts = page::stream_bytes(geometry).div_ceil(area_bytes - PREFIX_BYTES) as u32;
+    let stream_bytes = page::table_bytes(geometry) + mapping_bytes;
+    let parts = stream_bytes.div_ceil(area_bytes - PREFIX_BYTES) as u32;
     if parts <= block_pages { Some(parts) } else { None }
 }
 
@@ -97,12 +103,24 @@ pub struct Checkpoints {
     list: List,
     /// Blocks opened since the last checkpoint.
     opened: u32,
+    /// The checkpoint from which the index was mounted.
+    base: Option<Base>,
+}
+
+/// What a mount from a checkpoint need not look for: all that is older.
+#[derive(Clone, Copy)]
+pub struct Base {
+    /// The number of the checkpoint's first page.
+    pub sequence: u64,
+    /// The block that was being written then.
+    pub active: Option<BlockNumber>,
 }
 
 impl Checkpoints {
     pub const fn new(every: u32) -> Self {
         let (list, stale) = (List::EMPTY, every > 0);
-        Self { every, last: None, anchor: None, stale, number: 0, list, opened: every }
+        let (last, anchor, base) = (None, None, None);
+        Self { every, last, anchor, stale, number: 0, list, opened: every, base }
     }
 }
 
@@ -162,7 +180,9 @@ impl<F: Flash, K: super::Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
     }
 
     fn parts(&self) -> u32 {
-        parts(&self.log.geometry(), &self.log.layout(), self.log.block_pages()).unwrap_or(u32::MAX)
+        let (geometry, mapping_bytes) = (self.log.geometry(), self.mappings.bytes().len());
+        parts(&geometry, &self.log.layout(), self.log.block_pages(), mapping_bytes)
+            .unwrap_or(u32::MAX)
     }
 
     /// The block that the checkpoint requires to be opened next.
@@ -193,6 +213,24 @@ impl<F: Flash, K: super::Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
             let is_right = is_reserved == is_area || self.log.blocks.is_bad(block);
             assert!(is_right, "block {} is reserved: {is_reserved}", block.0);
         }
+    }
+
+    /// The block at position `at` of those that may hold newer pages than the base of the mount.
+    fn scanned_block(&self, at: u32) -> Option<BlockNumber> {
+        let Checkpoints { base, list, .. } = &self.checkpoints;
+        match base {
+            None => (at < self.log.blocks.count()).then_some(BlockNumber(at)),
+            Some(Base { active, .. }) => {
+                active.iter().chain(list.whole()).nth(at as usize).copied()
+            }
+        }
+    }
+
+    /// Makes the checkpoint on the chip unusable, and another one due.
+    fn void_for_good(&mut self) -> Result<(), Fault<F::Error>> {
+        self.void_checkpoint()?;
+        self.checkpoints.opened = self.checkpoints.every;
+        Ok(())
     }
 
     /// Makes the last checkpoint unusable: a block is opened that it does not list.
@@ -335,7 +373,7 @@ impl<F: Flash, K: super::Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
             prefix.write(page);
             let bytes = &mut page[PREFIX_BYTES..];
             let from = part as usize * bytes.len();
-            fill(bytes, from, &head, &self.log.blocks);
+            fill(bytes, from, &head, &self.log.blocks, self.mappings.bytes());
             if !self.program_area(block, place + part)? {
                 return Ok(false);
             }
@@ -394,7 +432,7 @@ impl<F: Flash, K: super::Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
 }
 
 /// Fills `out` with the bytes of a checkpoint's stream from `from` on.
-fn fill(out: &mut [u8], from: usize, head: &[u8], blocks: &Blocks<'_>) {
+fn fill(out: &mut [u8], from: usize, head: &[u8], blocks: &Blocks<'_>, mappings: &[u8]) {
     let bits = blocks.valid_bits();
     for (at, out) in (from..).zip(out) {
         *out = if at < head.len() {
@@ -408,7 +446,7 @@ fn fill(out: &mut [u8], from: usize, head: &[u8], blocks: &Blocks<'_>) {
                 let bad = if blocks.is_bad(block) { BAD } else { 0 };
                 (blocks.erase_count(block) & !BAD | bad).to_le_bytes()[at % 4]
             } else {
-                0xFF
+                mappings.get(at - 4 * blocks.count() as usize).copied().unwrap_or(0xFF)
             }
         };
     }

@@ -12,7 +12,7 @@
 //!             14 zero u16   16 active block u32 (2^32 - 1: none)   20 its next place u32
 //!             24 16 listed blocks u32
 //!             88 a bit for each page: it is valid; then for each block its erase count, u32,
-//!                and in the highest bit of that whether it is bad
+//!                and in the highest bit of that whether it is bad; then the mapping table
 //! ```
 
 use super::LIST_MAX;
@@ -108,6 +108,11 @@ impl List {
         self.blocks[..self.end as usize].last().copied()
     }
 
+    /// All blocks, also those that were removed.
+    pub fn whole(&self) -> &[BlockNumber] {
+        &self.blocks[..self.end as usize]
+    }
+
     /// Removes the next block and returns it.
     pub const fn pop(&mut self) -> Option<BlockNumber> {
         if self.first == self.end {
@@ -184,7 +189,7 @@ impl Head {
     }
 }
 
-/// Bytes of a checkpoint's stream.
-pub const fn stream_bytes(geometry: &Geometry) -> usize {
+/// Bytes of a checkpoint's stream before the mapping table.
+pub const fn table_bytes(geometry: &Geometry) -> usize {
     HEAD_BYTES + geometry.pages().div_ceil(8) as usize + 4 * geometry.blocks as usize
 }

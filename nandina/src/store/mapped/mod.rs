@@ -3,6 +3,7 @@
 //! The parent keeps the logical address of the node. Each page that is written under its logical
 //! address commits an operation, as a root does.
 
+mod checkpoint;
 mod flush_mappings;
 mod recover;
 mod vm;
@@ -12,13 +13,13 @@ pub use vm::Vm;
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::gc;
-use crate::space::{Kind, Maps, Nothing, ReadCache, Space, mappings_in};
+use crate::space::{Checkpoint, Checkpoints, Kind, Maps, Nothing, ReadCache, Space, mappings_in};
 use crate::tree::{
     Cost, Index, Limits, Newest, Opening, Options, Path, Placement, WritePolicy, path_options,
 };
 
 impl Kind for Maps {
-    type Checkpoints = Nothing;
+    type Checkpoints = Checkpoints;
     type Cache<'b> = ReadCache<'b>;
     type Memory = Nothing;
 
@@ -34,6 +35,13 @@ impl Kind for Maps {
 }
 
 impl WritePolicy for Maps {
+    fn go_on_from<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut Index<'_, F, S>,
+        found: &Checkpoint,
+    ) -> Result<bool, Fault<F::Error>> {
+        index.go_on_from_mappings(found)
+    }
+
     fn recover<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
         newest: Newest,
@@ -43,7 +51,8 @@ impl WritePolicy for Maps {
         if index.ended_well() {
             return Ok(());
         }
-        index.hold_before_commit(newest.identity, &found)
+        let before = index.before_commit(newest.identity, &found)?;
+        index.hold_before_commit(before)
     }
 
     fn settle<F: Flash, S: Placement<Kind = Self>>(
@@ -55,7 +64,8 @@ impl WritePolicy for Maps {
         // What was held is free.
         gc::review_reserve(index);
         // The first page of all that commits nothing.
-        index.mark(0)
+        index.mark(0)?;
+        index.keep_checkpoint()
     }
 
     fn moved_path<S: Placement<Kind = Self>>(of: &Limits<'_>) -> u32 {
@@ -90,7 +100,7 @@ impl WritePolicy for Maps {
     }
 
     fn refuses(options: &Options) -> Option<BadOption> {
-        path_options(options)
+        path_options(&Options { checkpoints: None, ..*options })
     }
 
     fn mapping_bytes(options: &Options) -> usize {

@@ -99,25 +99,30 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Where pages commit for themselves: holds blocks that the newest commit freed.
-    ///
-    /// These hold the previous page of the committed node, and the pages to which that one pointed.
+    /// The page that the newest commit superseded.
     ///
     /// Cost: one read for each written page, unless a root committed.
-    pub(super) fn hold_before_commit(
+    pub(super) fn before_commit(
         &mut self,
         identity: u32,
         found: &Found,
+    ) -> Result<Option<PageNumber>, Fault<F::Error>> {
+        let commit = PageNumber(self.newest.0);
+        if found.root.is_some_and(|(root, _)| root == commit) {
+            return Ok(found.root_before.map(|(page, _)| page));
+        }
+        covered!("the newest commit is a mapped node");
+        self.page_before(identity, commit)
+    }
+
+    /// Where pages commit for themselves: holds blocks that the newest commit freed.
+    ///
+    /// These hold `before`, the previous page of the committed node, and the pages to which that
+    /// one pointed.
+    pub(super) fn hold_before_commit(
+        &mut self,
+        before: Option<PageNumber>,
     ) -> Result<(), Fault<F::Error>> {
-        let (Some((root, _)), commit) = (found.root, PageNumber(self.newest.0)) else {
-            return Ok(());
-        };
-        let before = if commit == root {
-            found.root_before.map(|(page, _)| page)
-        } else {
-            covered!("the newest commit is a mapped node");
-            self.page_before(identity, commit)?
-        };
         let Some(before) = before else { return Ok(()) };
         self.space.log.blocks.hold(self.block_of(before.0));
         let Ok(header) = self.space.log.read_raw(before, 0)? else { return Ok(()) };

@@ -73,6 +73,7 @@ impl Placement for Vm {
         summary: "a changed node is written to the next page, and a table in RAM leads to it",
         source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), sections 4.2 to 4.5",
         code: 3,
+        checkpoints: true,
         maps: true,
         ..Description::EMPTY
     };

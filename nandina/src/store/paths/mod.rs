@@ -13,11 +13,11 @@ pub use wandering::Wandering;
 
 use crate::blocks::Wear;
 use crate::cache::{Cache, Staging};
-use crate::error::{BadOption, Fault, OpenError};
+use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
-use crate::space::{Checkpoints, Kind, LISTED_MAX, Nothing, Paths, STAGED, Space};
-use crate::tree::{Cost, END, Index, Newest, Opening, Options, Placement, WritePolicy};
+use crate::space::{Checkpoint, Checkpoints, Kind, LISTED_MAX, Nothing, Paths, STAGED, Space};
+use crate::tree::{Cost, Index, Newest, Opening, Options, Placement, WritePolicy};
 
 impl Kind for Paths {
     const PAGES_COMMIT: bool = false;
@@ -83,24 +83,11 @@ impl Kind for Paths {
 }
 
 impl WritePolicy for Paths {
-    fn find<F: Flash, S: Placement<Kind = Self>>(
+    fn go_on_from<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
-    ) -> Result<(), OpenError<F::Error>> {
-        if index.mount_from_checkpoint()? {
-            return Ok(());
-        }
-        let newest = index.newest_page()?;
-        Ok(index.mount_from_blocks(newest)?)
-    }
-
-    fn find_again<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
-    ) -> Result<(), Fault<F::Error>> {
-        if index.mount_from_checkpoint()? {
-            return Ok(());
-        }
-        let newest = index.survey_newest(END)?;
-        index.mount_from_blocks(newest)
+        found: &Checkpoint,
+    ) -> Result<bool, Fault<F::Error>> {
+        index.go_on_from_root(found)
     }
 
     fn recover<F: Flash, S: Placement<Kind = Self>>(

@@ -52,6 +52,7 @@ impl Placement for Mu {
         buffers_min: 2,
         buffers_default: 2,
         writes_paths: true,
+        checkpoints: true,
         ..Description::EMPTY
     };
 

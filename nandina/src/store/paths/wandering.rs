@@ -24,6 +24,7 @@ impl Placement for Wandering {
         buffers_min: 2,
         buffers_default: 4,
         writes_paths: true,
+        checkpoints: true,
         ..Description::EMPTY
     };
 

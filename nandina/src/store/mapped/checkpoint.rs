@@ -1,0 +1,211 @@
+//! Mounting mapped nodes from a checkpoint.
+//!
+//! A checkpoint stores the mapping table as well. The blocks that it lists held no valid page and
+//! no logical address, so as long as it is used no page number means two nodes. Of the pages that
+//! are newer, each that was written under a logical address replaces the mapping of that address,
+//! unless an inner node points to the page itself since: then the mapping was flushed. The rest of
+//! the table is settled by a walk of the tree: an address to which no node points is dropped.
+//!
+//! Nothing is written here.
+//!
+//! Cost: three reads for each page written since, one more where the address was written since, and
+//! two for each inner node.
+
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::node::PageHeader;
+use crate::space::{Checkpoint, Checkpointing, Checkpoints, Maps};
+use crate::store::page_commits;
+use crate::tree::{HEIGHT_MAX, Index, Placement, node_in};
+
+impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
+    /// Continues from the checkpoint `found`. Returns `false` if it cannot be used.
+    pub(super) fn go_on_from_mappings(
+        &mut self,
+        found: &Checkpoint,
+    ) -> Result<bool, Fault<F::Error>> {
+        self.unexplained_pages = 0;
+        let opened = self.space.look_into(found)?;
+        if !opened.is_usable(found) {
+            return Ok(false);
+        }
+        self.space.go_on_from(found, &opened);
+        self.keep_newest_of(found)?;
+        let identity = found.header.identity;
+        let mut since = self.decide_on_torn(identity, false)?;
+        since.sequence = since.sequence.max(found.last_sequence()).max(opened.checkpoint);
+        self.add_checkpoint(found, &mut since);
+        self.take_newest_root(identity, &since)?;
+        let Some(before) = self.update_mappings(identity, &since)? else { return Ok(false) };
+        self.space.log.blocks.forget_valid();
+        self.inner_nodes = 0;
+        self.find_valid_pages(|_| true)?;
+        let blocks = &self.space.log.blocks;
+        self.space.mappings.retain(|name, _| blocks.is_valid(PageNumber(name)));
+        self.count_unexplained();
+        self.from_checkpoint = true;
+        if !self.ended_well() {
+            self.hold_before_commit(before)?;
+        }
+        Ok(true)
+    }
+
+    /// The block with the newest page is opened last.
+    fn keep_newest_of(&mut self, found: &Checkpoint) -> Result<(), Fault<F::Error>> {
+        let mut newest = 0;
+        let mut position = 0;
+        while let Some(block) = self.next_scanned(&mut position) {
+            let first = self.space.log.first_sequence(block)?.unwrap_or(0);
+            if first > newest || position == 1 && found.active.is_some() {
+                newest = first.max(newest);
+                self.space.log.keep_newest(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where no newer page says otherwise, the tree is that of the checkpoint.
+    fn add_checkpoint(&self, found: &Checkpoint, since: &mut page_commits::Found) {
+        let tree = found.tree;
+        let header = PageHeader {
+            lowest: tree.height,
+            height: tree.height,
+            records: tree.records,
+            ..found.header
+        };
+        let root = (PageNumber(tree.root), header);
+        if since.root.is_none() {
+            since.root = Some(root);
+        } else if since.root_before.is_none() {
+            since.root_before = Some(root);
+        }
+        since.commit = since.commit.or(Some(header));
+    }
+
+    /// Brings the mappings of the checkpoint up to date.
+    ///
+    /// Returns the page that the newest commit superseded, or `None` if the table has no room for
+    /// all addresses that may be in use. Some in the table may be out of use.
+    #[inline(never)]
+    fn update_mappings(
+        &mut self,
+        identity: u32,
+        since: &page_commits::Found,
+    ) -> Result<Option<Option<PageNumber>>, Fault<F::Error>> {
+        self.drop_flushed(identity, since)?;
+        let newest = PageNumber(self.newest.0);
+        let mut last = None;
+        let mut scan = Scan::default();
+        while let Some((page, header)) = self.next_newer(&mut scan, identity)? {
+            let area = &self.space.log.frames.bytes(0)[..self.space.log.layout().area_bytes()];
+            let Some(name) = S::address_in(area).filter(|&name| {
+                header.height > 0 && name < self.space.log.geometry().pages() && name != page.0
+            }) else {
+                continue;
+            };
+            if self.space.log.blocks.is_valid(page) {
+                // An inner node points to the page itself.
+                continue;
+            }
+            if page == newest {
+                last = Some(name);
+                continue;
+            }
+            if self.is_older(header.sequence, name)? {
+                continue;
+            }
+            if !self.space.mappings.takes(name) {
+                covered!("a checkpoint's mappings and newer ones fill the table");
+                return Ok(None);
+            }
+            self.space.mappings.set(name, page.0);
+        }
+        let root_before = since.root_before.map(|(page, _)| page);
+        let Some(name) = last else { return Ok(Some(root_before)) };
+        let before = PageNumber(self.space.current_page(name));
+        if !self.space.mappings.takes(name) {
+            return Ok(None);
+        }
+        self.space.mappings.set(name, newest.0);
+        Ok(Some(Some(before)))
+    }
+
+    /// Whether the current page of the address `name` is newer than `sequence`.
+    fn is_older(&mut self, sequence: u64, name: u32) -> Result<bool, Fault<F::Error>> {
+        let rival = PageNumber(self.space.current_page(name));
+        let block = self.space.log.geometry().block_of(rival);
+        let mut position = 0;
+        while let Some(scanned) = self.next_scanned(&mut position) {
+            if scanned == block {
+                let rival = self.space.log.read_raw(rival, 0)?;
+                return Ok(rival.is_ok_and(|rival| rival.sequence > sequence));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes the mappings that were flushed since, and marks the pages to which they led.
+    #[inline(never)]
+    fn drop_flushed(
+        &mut self,
+        identity: u32,
+        since: &page_commits::Found,
+    ) -> Result<(), Fault<F::Error>> {
+        self.space.log.blocks.forget_valid();
+        let pages = self.space.log.geometry().pages();
+        let commit = since.commit.map_or(0, |commit| commit.sequence);
+        let mut scan = Scan::default();
+        while let Some((_, header)) = self.next_newer(&mut scan, identity)? {
+            // No node refers to pages behind the newest commit.
+            if !(2..=HEIGHT_MAX).contains(&header.lowest) || header.sequence > commit {
+                continue;
+            }
+            let level = self.form().level::<S>(header.lowest, header.lowest);
+            for slot in 0.. {
+                let Some(node) = node_in::<S, F>(&self.space, 0, level) else { break };
+                if slot >= node.count() {
+                    break;
+                }
+                let page = PageNumber(node.pointer(slot));
+                let blocks = &mut self.space.log.blocks;
+                if page.0 < pages && !blocks.is_valid(page) {
+                    blocks.set_valid(page, true);
+                }
+            }
+        }
+        let blocks = &self.space.log.blocks;
+        self.space.mappings.retain(|_, page| !blocks.is_valid(PageNumber(page)));
+        Ok(())
+    }
+
+    /// Reads the next page that is newer than the checkpoint and counts.
+    fn next_newer(
+        &mut self,
+        scan: &mut Scan,
+        identity: u32,
+    ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
+        let base = Checkpoints::base(&self.space).map_or(0, |base| base.sequence);
+        while let Some(block) = Checkpoints::scanned(&self.space, scan.block) {
+            while scan.place < self.space.log.block_pages() {
+                let page = self.space.log.page_at(block, scan.place);
+                scan.place += 1;
+                if let Ok(header) = self.space.log.read_raw(page, 0)?
+                    && header.identity == identity
+                    && header.sequence > base
+                    && self.counts(page, header.sequence)
+                {
+                    return Ok(Some((page, header)));
+                }
+            }
+            *scan = Scan { block: scan.block + 1, place: 0 };
+        }
+        Ok(None)
+    }
+}
+
+/// How far the pages are read that may be newer than the checkpoint.
+#[derive(Default)]
+struct Scan {
+    block: u32,
+    place: u32,
+}
