@@ -56,6 +56,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 Some(block) => self.space.log.first_sequence(block)?,
                 None => None,
             };
+            found.sequence = base.highest;
             found.settled = (base.sequence, first.unwrap_or(base.sequence + 1));
         }
         Ok(found)

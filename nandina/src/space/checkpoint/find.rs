@@ -102,7 +102,8 @@ impl<F: Flash, K: crate::space::Kind<Checkpoints = Checkpoints>> Space<'_, F, K>
         while list.pop().is_some() {}
         listed().filter(|(since, _)| since.is_none()).for_each(|(_, &block)| list.push(block));
         let active = found.active.map(|(block, _)| block);
-        self.checkpoints.base = Some(Base { sequence: found.header.sequence, active });
+        let highest = found.last_sequence().max(opened.checkpoint);
+        self.checkpoints.base = Some(Base { sequence: found.header.sequence, highest, active });
     }
 
     /// The newest page of an anchor.

@@ -112,6 +112,8 @@ pub struct Checkpoints {
 pub struct Base {
     /// The number of the checkpoint's first page.
     pub sequence: u64,
+    /// The highest number that is in use for certain.
+    pub highest: u64,
     /// The block that was being written then.
     pub active: Option<BlockNumber>,
 }

@@ -33,7 +33,6 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         self.keep_newest_of(found)?;
         let identity = found.header.identity;
         let mut since = self.decide_on_torn(identity, false)?;
-        since.sequence = since.sequence.max(found.last_sequence()).max(opened.checkpoint);
         self.add_checkpoint(found, &mut since);
         self.take_newest_root(identity, &since)?;
         let Some(before) = self.update_mappings(identity, &since)? else { return Ok(false) };
