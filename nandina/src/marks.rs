@@ -34,7 +34,6 @@ pub const NAMES: &[&str] = &[
     "the chip cannot be written while a mount settles",
     "the end of a block is torn",
     "the first page of a block is torn",
-    "a checkpoint's mappings and newer ones fill the table",
     "the list of a checkpoint has ended",
     "the list of gaps is full",
     "the newest block holds no root",

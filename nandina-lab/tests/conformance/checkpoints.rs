@@ -107,7 +107,7 @@ impl Check for CutAnywhere {
         .into_iter()
         .enumerate()
         {
-            let case = case(blocks, every, moves, buffers);
+            let case = case(blocks, every, moves, buffers).suited::<S>();
             let mut random = ChaCha8Rng::seed_from_u64(seed() + run as u64);
             let mut chip = Chip::with_seed(case.profile, seed());
             let mut ram = case.ram::<S>();

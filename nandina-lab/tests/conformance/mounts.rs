@@ -17,7 +17,7 @@ struct Reads;
 
 impl Check for Reads {
     fn concerns(&self, system: &Description) -> bool {
-        system.writes_paths
+        system.checkpoints
     }
 
     fn run<S: Placement + 'static>(&self) -> Outcome {

@@ -172,7 +172,7 @@ impl fmt::Display for BadOption {
             Self::ValueBytes => "value_bytes must be at most 65535",
             Self::PageBuffers => "page_buffers must be at least what the system needs, at most 16",
             Self::PagesPerBlock => "a block must have 2 to 4095 pages",
-            Self::NoPaths => "write_cache and checkpoints are for systems that write paths",
+            Self::NoPaths => "write_cache needs a system that writes paths, checkpoints one that writes paths or maps nodes",
             Self::TrackedWithoutPaths => "victims kept count of are for systems that write paths",
             Self::ReadCacheNotBuilt => "a read_cache needs the feature read-cache of this library",
             Self::CachePages => "read_cache and write_cache must be at most 65535 pages",

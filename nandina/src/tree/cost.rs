@@ -6,7 +6,7 @@ use crate::blocks::{Victims, Wear};
 use crate::flash::Geometry;
 use crate::gc::SPARE_MOVES;
 use crate::log::WEAK_MAX;
-use crate::space::{Budget, CHECKPOINT_ERASES_MAX, Extent};
+use crate::space::{Budget, CHECKPOINT_ERASES_MAX, Extent, LISTED_MAX};
 
 /// Upper bounds of the chip operations of one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,6 +136,18 @@ impl Opening {
     pub fn finding(&self, reads: u64) -> Cost {
         let reads = reads * u64::from(1 + TRIES) + self.after_cuts.reads;
         Cost { reads, ..self.after_cuts }
+    }
+
+    /// Reads to find a checkpoint that leads nowhere, or 0 if there are none.
+    ///
+    /// Both anchors and its block are searched, and the blocks that it lists looked into.
+    pub fn search_in_vain(&self) -> u64 {
+        if self.checkpoint_pages == 0 {
+            return 0;
+        }
+        3 * u64::from(self.block_pages.ilog2() + 3)
+            + 2 * u64::from(self.checkpoint_pages)
+            + LISTED_MAX as u64
     }
 
     /// The cost of a mount where each page commits.

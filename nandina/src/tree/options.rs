@@ -118,11 +118,17 @@ pub struct Options {
     /// often is not. Default: `None`.
     ///
     /// With checkpoints a mount reads the newest one, a page of each block that it lists (at most
-    /// 16), and what changed since: about five pages for each that was programmed since, or every
-    /// inner node if that is less. Without, it reads a page of every block and every inner node.
+    /// 16), and what changed since. Where paths are written, these are about five pages for each
+    /// that was programmed since, or every inner node if that is less; without checkpoints a mount
+    /// reads a page of every block and every inner node. In `vm` they are every page that was
+    /// programmed since, three times, and every inner node; without checkpoints a mount reads every
+    /// page of the chip for each level of the tree.
+    ///
     /// Checkpoints take four blocks from the capacity, and a page (on large chips a few) each time.
-    /// A block must have room for one: about a bit for each page of the chip and four bytes for
-    /// each block; and a page must have at least 144 bytes beside its header.
+    /// A block must have room for one: about a bit for each page of the chip, four bytes for each
+    /// block, and the mapping table; and a page must have at least 144 bytes beside its header. So
+    /// with checkpoints, [`mapping_bytes`](Self::mapping_bytes) has an upper bound. After a change
+    /// of it, the next mount reads as if there were no checkpoint.
     /// [`Index::checkpoint`](crate::Index::checkpoint) writes one at once.
     pub checkpoints: Option<u32>,
     /// Bytes of the table of virtual mappings, 0 to 2^24; 0 for none. Default: 1024.

@@ -8,8 +8,8 @@
 //!
 //! Nothing is written here.
 //!
-//! Cost: three reads for each page written since, one more where the address was written since, and
-//! two for each inner node.
+//! Cost: two reads for each page written since, one more where the address was written since, and
+//! one for each inner node.
 
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
@@ -91,42 +91,44 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         identity: u32,
         since: &page_commits::Found,
     ) -> Result<Option<Option<PageNumber>>, Fault<F::Error>> {
-        self.drop_flushed(identity, since)?;
+        self.space.log.blocks.forget_valid();
         let newest = PageNumber(self.newest.0);
         let mut last = None;
         let mut scan = Scan::default();
         while let Some((page, header)) = self.next_newer(&mut scan, identity)? {
             let area = &self.space.log.frames.bytes(0)[..self.space.log.layout().area_bytes()];
-            let Some(name) = S::address_in(area).filter(|&name| {
+            let name = S::address_in(area).filter(|&name| {
                 header.height > 0 && name < self.space.log.geometry().pages() && name != page.0
-            }) else {
-                continue;
-            };
-            if self.space.log.blocks.is_valid(page) {
-                // An inner node points to the page itself.
-                continue;
+            });
+            // Only a page that commits counts for certain. (The mappings that another inner node
+            // flushed are dropped in the end.)
+            if (2..=HEIGHT_MAX).contains(&header.lowest) && header.height > 0 {
+                self.mark_pointers_of(header.lowest);
             }
+            let Some(name) = name else { continue };
             if page == newest {
                 last = Some(name);
-                continue;
-            }
-            if self.is_older(header.sequence, name)? {
-                continue;
-            }
-            if !self.space.mappings.takes(name) {
-                covered!("a checkpoint's mappings and newer ones fill the table");
+            } else if !self.is_older(header.sequence, name)? && !self.set_mapping(name, page) {
                 return Ok(None);
             }
-            self.space.mappings.set(name, page.0);
         }
+        self.drop_flushed();
         let root_before = since.root_before.map(|(page, _)| page);
         let Some(name) = last else { return Ok(Some(root_before)) };
         let before = PageNumber(self.space.current_page(name));
+        Ok(self.set_mapping(name, newest).then_some(Some(before)))
+    }
+
+    /// Maps `name` to `page`. Returns `false` if the table has no room for that.
+    fn set_mapping(&mut self, name: u32, page: PageNumber) -> bool {
         if !self.space.mappings.takes(name) {
-            return Ok(None);
+            self.drop_flushed();
         }
-        self.space.mappings.set(name, newest.0);
-        Ok(Some(Some(before)))
+        let has_room = self.space.mappings.takes(name);
+        if has_room {
+            self.space.mappings.set(name, page.0);
+        }
+        has_room
     }
 
     /// Whether the current page of the address `name` is newer than `sequence`.
@@ -143,38 +145,27 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         Ok(false)
     }
 
-    /// Removes the mappings that were flushed since, and marks the pages to which they led.
-    #[inline(never)]
-    fn drop_flushed(
-        &mut self,
-        identity: u32,
-        since: &page_commits::Found,
-    ) -> Result<(), Fault<F::Error>> {
-        self.space.log.blocks.forget_valid();
+    /// Marks the pages to which the inner node of `level` in page buffer 0 points.
+    fn mark_pointers_of(&mut self, level: u8) {
         let pages = self.space.log.geometry().pages();
-        let commit = since.commit.map_or(0, |commit| commit.sequence);
-        let mut scan = Scan::default();
-        while let Some((_, header)) = self.next_newer(&mut scan, identity)? {
-            // No node refers to pages behind the newest commit.
-            if !(2..=HEIGHT_MAX).contains(&header.lowest) || header.sequence > commit {
-                continue;
+        let level = self.form().level::<S>(level, level);
+        for slot in 0.. {
+            let Some(node) = node_in::<S, F>(&self.space, 0, level) else { break };
+            if slot >= node.count() {
+                break;
             }
-            let level = self.form().level::<S>(header.lowest, header.lowest);
-            for slot in 0.. {
-                let Some(node) = node_in::<S, F>(&self.space, 0, level) else { break };
-                if slot >= node.count() {
-                    break;
-                }
-                let page = PageNumber(node.pointer(slot));
-                let blocks = &mut self.space.log.blocks;
-                if page.0 < pages && !blocks.is_valid(page) {
-                    blocks.set_valid(page, true);
-                }
+            let page = PageNumber(node.pointer(slot));
+            let blocks = &mut self.space.log.blocks;
+            if page.0 < pages && !blocks.is_valid(page) {
+                blocks.set_valid(page, true);
             }
         }
+    }
+
+    /// Removes the mappings that were flushed: those to pages that are marked.
+    fn drop_flushed(&mut self) {
         let blocks = &self.space.log.blocks;
         self.space.mappings.retain(|_, page| !blocks.is_valid(PageNumber(page)));
-        Ok(())
     }
 
     /// Reads the next page that is newer than the checkpoint and counts.

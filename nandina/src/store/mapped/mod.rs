@@ -13,7 +13,10 @@ pub use vm::Vm;
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::gc;
-use crate::space::{Checkpoint, Checkpoints, Kind, Maps, Nothing, ReadCache, Space, mappings_in};
+use crate::space::{
+    CHECKPOINT_ERASES_MAX, Checkpoint, Checkpoints, Kind, LISTED_MAX, Maps, Nothing, ReadCache,
+    Space, mappings_in,
+};
 use crate::tree::{
     Cost, Index, Limits, Newest, Opening, Options, Path, Placement, WritePolicy, path_options,
 };
@@ -112,6 +115,15 @@ impl WritePolicy for Maps {
     }
 
     fn open_cost(opening: &Opening) -> Cost {
-        opening.where_pages_commit(0)
+        let mut cost = opening.where_pages_commit(0);
+        if opening.checkpoint_pages > 0 {
+            // A checkpoint that leads nowhere, after the pages that are newer and the inner nodes
+            // were read; then another one is written.
+            let newer = (LISTED_MAX as u64 + 1) * u64::from(opening.block_pages);
+            cost.reads += opening.search_in_vain() + 5 * newer + 4 * opening.inner_reads;
+            cost.programs += u64::from(opening.checkpoint_pages) + 1;
+            cost.erases += u64::from(CHECKPOINT_ERASES_MAX) + 3;
+        }
+        cost
     }
 }

@@ -16,7 +16,7 @@ use crate::cache::{Cache, Staging};
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
-use crate::space::{Checkpoint, Checkpoints, Kind, LISTED_MAX, Nothing, Paths, STAGED, Space};
+use crate::space::{Checkpoint, Checkpoints, Kind, Nothing, Paths, STAGED, Space};
 use crate::tree::{Cost, Index, Newest, Opening, Options, Placement, WritePolicy};
 
 impl Kind for Paths {
@@ -143,14 +143,9 @@ impl WritePolicy for Paths {
     fn open_cost(opening: &Opening) -> Cost {
         let Opening { block_pages, path, spanned, inner_reads, checkpoint_pages, .. } = *opening;
         let (blocks, height) = (u64::from(opening.geometry.blocks), opening.height);
-        // A checkpoint that leads nowhere: both anchors and its block are searched, the blocks that
-        // it lists looked into, and the nodes compared.
+        // A checkpoint that leads nowhere, from which the nodes are compared.
         let in_vain = if checkpoint_pages > 0 {
-            3 * u64::from(block_pages.ilog2() + 3)
-                + 2 * u64::from(checkpoint_pages)
-                + LISTED_MAX as u64
-                + (1 + spanned) * u64::from(block_pages)
-                + 4 * inner_reads
+            opening.search_in_vain() + (1 + spanned) * u64::from(block_pages) + 4 * inner_reads
         } else {
             0
         };
