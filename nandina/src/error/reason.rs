@@ -116,12 +116,15 @@ pub enum BadOption {
     PageBuffers,
     /// A block must have 2 to 4095 pages.
     PagesPerBlock,
-    /// `write_cache` and checkpoints are for systems that write paths.
+    /// A `write_cache` needs a system that writes paths, checkpoints one that writes paths or maps
+    /// nodes.
     NoPaths,
     /// [`Victims::Tracked`](crate::Victims::Tracked) is for systems that write paths.
     TrackedWithoutPaths,
     /// A `read_cache` needs the feature `read-cache` of this library.
     ReadCacheNotBuilt,
+    /// Checkpoints need the feature `checkpoints` of this library.
+    CheckpointsNotBuilt,
     /// `read_cache` and `write_cache` must be at most 65535 pages.
     CachePages,
     /// A `write_buffer` needs the feature `write-buffer` of this library.
@@ -174,6 +177,7 @@ impl fmt::Display for BadOption {
             Self::PagesPerBlock => "a block must have 2 to 4095 pages",
             Self::NoPaths => "write_cache needs a system that writes paths, checkpoints one that writes paths or maps nodes",
             Self::TrackedWithoutPaths => "victims kept count of are for systems that write paths",
+            Self::CheckpointsNotBuilt => "checkpoints need the feature checkpoints of this library",
             Self::ReadCacheNotBuilt => "a read_cache needs the feature read-cache of this library",
             Self::CachePages => "read_cache and write_cache must be at most 65535 pages",
             Self::WriteBufferNotBuilt => "a write_buffer needs the feature write-buffer of this library",

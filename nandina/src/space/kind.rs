@@ -135,6 +135,12 @@ pub(crate) type ReadCache<'b> = Cache<'b, NoStaging>;
 #[cfg(not(feature = "read-cache"))]
 pub(crate) type ReadCache<'b> = NoCache;
 
+/// The checkpoints of a store that can have some.
+#[cfg(feature = "checkpoints")]
+pub(crate) type BuiltCheckpoints = super::checkpoint::Checkpoints;
+#[cfg(not(feature = "checkpoints"))]
+pub(crate) type BuiltCheckpoints = Nothing;
+
 /// A change writes new pages up to the root.
 pub struct Paths;
 

@@ -104,6 +104,7 @@ impl<'b> Mappings<'b> {
     }
 
     /// Removes the mappings for which `keeps` is false: it is given logical address and page.
+    #[cfg(feature = "checkpoints")]
     pub fn retain(&mut self, keeps: impl Fn(u32, u32) -> bool) {
         let mut place = 0;
         while place < self.places() {

@@ -10,6 +10,7 @@
 mod audit;
 mod budget;
 mod buffers;
+#[cfg_attr(not(feature = "checkpoints"), expect(dead_code, reason = "nothing is written"))]
 mod checkpoint;
 mod kind;
 mod mappings;
@@ -21,13 +22,15 @@ mod write;
 pub use budget::{Budget, Extent, Moves};
 pub(crate) use budget::{MOVED_ALONG_MAX, room_to_fail};
 pub(crate) use buffers::{Buffers, ram_needed};
+pub(crate) use checkpoint::Checkpointing;
+#[cfg(feature = "checkpoints")]
+pub(crate) use checkpoint::Checkpoints;
 pub use checkpoint::EVERY_MAX;
 pub(crate) use checkpoint::{
     AREA_BLOCKS, Checkpoint, ERASES_MAX as CHECKPOINT_ERASES_MAX, LIST_MAX as LISTED_MAX, Tree,
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
-pub(crate) use checkpoint::{Checkpointing, Checkpoints};
-pub(crate) use kind::{Any, Nothing, ReadCache};
+pub(crate) use kind::{Any, BuiltCheckpoints, Nothing, ReadCache};
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 use mappings::Mappings;
 pub(crate) use mappings::mappings_in;

@@ -62,6 +62,7 @@ pub(crate) use policy::{Found, Limits};
 pub use range::{KeyBounds, Range};
 pub(crate) use settle::{LOOKS, NONE, TORN_MAX};
 pub(crate) use survey::Newest;
+#[cfg(feature = "checkpoints")]
 pub(crate) use walk::Walk;
 
 use batch::Batch;

@@ -391,6 +391,9 @@ impl Options {
             return bad(BadOption::TrackedBlocks);
         }
         if self.checkpoints.is_some() {
+            if !cfg!(feature = "checkpoints") {
+                return bad(BadOption::CheckpointsNotBuilt);
+            }
             if self.wear_of::<S>() == Wear::Circular {
                 return bad(BadOption::CheckpointsUncounted);
             }

@@ -1,5 +1,6 @@
 //! Checkpoints: copies of the block table and the place of the root on the chip.
 //!
+//! Where there is a mapping table, they store that as well.
 //! They are written from time to time, so that a mount need not look into every block and walk the
 //! tree (μ-Tree paper, section 5.2).
 //!

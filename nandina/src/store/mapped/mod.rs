@@ -3,6 +3,7 @@
 //! The parent keeps the logical address of the node. Each page that is written under its logical
 //! address commits an operation, as a root does.
 
+#[cfg(feature = "checkpoints")]
 mod checkpoint;
 mod flush_mappings;
 mod recover;
@@ -13,16 +14,18 @@ pub use vm::Vm;
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::gc;
+#[cfg(feature = "checkpoints")]
+use crate::space::Checkpoint;
 use crate::space::{
-    CHECKPOINT_ERASES_MAX, Checkpoint, Checkpoints, Kind, LISTED_MAX, Maps, Nothing, ReadCache,
-    Space, mappings_in,
+    BuiltCheckpoints, CHECKPOINT_ERASES_MAX, Kind, LISTED_MAX, Maps, Nothing, ReadCache, Space,
+    mappings_in,
 };
 use crate::tree::{
     Cost, Index, Limits, Newest, Opening, Options, Path, Placement, WritePolicy, path_options,
 };
 
 impl Kind for Maps {
-    type Checkpoints = Checkpoints;
+    type Checkpoints = BuiltCheckpoints;
     type Cache<'b> = ReadCache<'b>;
     type Memory = Nothing;
 
@@ -38,6 +41,7 @@ impl Kind for Maps {
 }
 
 impl WritePolicy for Maps {
+    #[cfg(feature = "checkpoints")]
     fn go_on_from<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
         found: &Checkpoint,

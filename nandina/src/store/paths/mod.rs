@@ -2,7 +2,9 @@
 //!
 //! The root is programmed last and commits. Checkpoints and a write cache need that.
 
+#[cfg(feature = "checkpoints")]
 mod checkpoint;
+#[cfg(feature = "checkpoints")]
 mod follow;
 mod mu;
 mod recover;
@@ -16,14 +18,16 @@ use crate::cache::{Cache, Staging};
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
-use crate::space::{Checkpoint, Checkpoints, Kind, Nothing, Paths, STAGED, Space};
+#[cfg(feature = "checkpoints")]
+use crate::space::Checkpoint;
+use crate::space::{BuiltCheckpoints, Kind, Nothing, Paths, STAGED, Space};
 use crate::tree::{Cost, Index, Newest, Opening, Options, Placement, WritePolicy};
 
 impl Kind for Paths {
     const PAGES_COMMIT: bool = false;
     const KEEPS_PAGES: bool = false;
     const WEAR: Wear = Wear::Counted;
-    type Checkpoints = Checkpoints;
+    type Checkpoints = BuiltCheckpoints;
     type Cache<'b> = Cache<'b, Staging<'b>>;
     const CACHES: bool = true;
     type Memory = Nothing;
@@ -83,6 +87,7 @@ impl Kind for Paths {
 }
 
 impl WritePolicy for Paths {
+    #[cfg(feature = "checkpoints")]
     fn go_on_from<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
         found: &Checkpoint,

@@ -6,7 +6,7 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, PageOwner};
 use crate::node::PageHeader;
-use crate::space::{Checkpointing, Checkpoints, Paths};
+use crate::space::{BuiltCheckpoints, Checkpointing, Paths};
 use crate::tree::{Index, Newest, Placement};
 
 /// The highest sequence number and the last root of a block.
@@ -160,7 +160,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         let lacks_room = self.space.room() < 1 + S::path_pages(self.height);
         let room = self.space.room() + self.held_pages();
         // It may use the block to which checkpoints move, which the last operation left free.
-        let checkpoints = Checkpoints::room(&self.space) > 0;
+        let checkpoints = BuiltCheckpoints::room(&self.space) > 0;
         let kept = if checkpoints { self.reserve_pages() } else { self.kept() };
         if lacks_room || room < kept + self.space.log.block_pages() {
             self.expect_steady(root)?;
