@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::harness::{
-    Case, Check, Model, Outcome, compare, for_every_system, key, seed, text, value,
+    Case, Check, LONG, Model, Outcome, compare, for_every_system, key, seed, text, value,
 };
 
 pub fn case(blocks: u32, every: u32, moves: Moves, buffers: Option<usize>) -> Case {
@@ -330,4 +330,56 @@ impl Check for Costs {
 #[test]
 fn no_call_costs_more_than_planned_with_checkpoints() {
     for_every_system(&Costs);
+}
+
+/// An index that is opened with a mapping table of another size.
+struct OtherTable;
+
+impl Check for OtherTable {
+    fn concerns(&self, system: &Description) -> bool {
+        system.checkpoints && system.maps
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = Case::new(LONG);
+        case.options.checkpoints = Some(2);
+        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut ram = case.ram::<S>();
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let records = |version| (0..150).map(move |number| (number, value(number * 7, version)));
+        for version in 0..4 {
+            for (number, value) in records(version) {
+                index.insert(&key(number), &value).map_err(text)?;
+            }
+        }
+        let mapped = index.statistics().mappings;
+        index.checkpoint().map_err(text)?;
+        index.close();
+        let usual = case.options.mapping_bytes;
+        let sizes = [usual, 2 * usual, usual, usual - 8, usual / 2, usual];
+        let mut fell_back = 0;
+        for mapping_bytes in sizes {
+            case.options.mapping_bytes = mapping_bytes;
+            let mut ram = case.ram::<S>();
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            for (number, value) in records(3) {
+                if index.get(&key(number)).map_err(text)? != Some(&value[..]) {
+                    return Err(format!("{mapping_bytes} bytes: record {number}"));
+                }
+            }
+            let statistics = index.statistics();
+            fell_back += u32::from(!statistics.from_checkpoint);
+            if statistics.mappings != mapped {
+                return Err(format!("{mapping_bytes} bytes: {mapped} mappings, {statistics:?}"));
+            }
+            index.close();
+        }
+        if fell_back == 3 { Ok(()) } else { Err(format!("{fell_back} mounts without it")) }
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_mapping_table_is_not_used() {
+    for_every_system(&OtherTable);
 }

@@ -116,8 +116,9 @@ pub enum BadOption {
     PageBuffers,
     /// A block must have 2 to 4095 pages.
     PagesPerBlock,
-    /// A `write_cache` needs a system that writes paths, checkpoints one that writes paths or maps
-    /// nodes.
+    /// The system has no `write_cache`, or no checkpoints.
+    ///
+    /// A write cache is for systems that write paths, checkpoints for these and for `vm`.
     NoPaths,
     /// [`Victims::Tracked`](crate::Victims::Tracked) is for systems that write paths.
     TrackedWithoutPaths,

@@ -103,7 +103,9 @@ impl<'b> Mappings<'b> {
         is_sound
     }
 
-    /// Removes the mappings for which `keeps` is false: it is given logical address and page.
+    /// Removes the mappings for which `keeps` is false.
+    ///
+    /// It is called with the logical address and the page of each.
     #[cfg(feature = "checkpoints")]
     pub fn retain(&mut self, keeps: impl Fn(u32, u32) -> bool) {
         let mut place = 0;
@@ -277,6 +279,39 @@ mod tests {
             let any = table.any().map(|name| model[name as usize].is_some());
             prop_assert_eq!(any, (table.len() > 0).then_some(true));
         }
+    }
+
+    #[test]
+    fn a_stored_table_is_taken_only_if_every_entry_is_found() {
+        let mut stored = [0; 256];
+        let mut table = Mappings::new(&mut stored, 2000);
+        (0..40).for_each(|name| table.set(name * 31, name));
+        let loaded = |bytes: usize, pages: u32, damage: Option<usize>| {
+            let mut ram = [0; 512];
+            let mut other = Mappings::new(&mut ram[..bytes], pages);
+            let byte = |(at, &byte): (usize, &u8)| (at, byte ^ u8::from(damage == Some(at)));
+            other.load(stored.iter().enumerate().map(byte));
+            other.is_sound(pages).then(|| (0..40).filter_map(|name| other.get(name * 31)).count())
+        };
+        assert_eq!(loaded(256, 2000, None), Some(40));
+        // A table of another size has each address elsewhere, and this chip has fewer pages.
+        assert_eq!(loaded(512, 2000, None), None);
+        assert_eq!(loaded(256, 1000, None), None);
+        let entry = stored.chunks(4).position(|entry| entry != [0xFF; 4]).unwrap() * 4;
+        assert_eq!(loaded(256, 2000, Some(entry + 1)), None);
+        assert_eq!(loaded(0, 2000, None), Some(0));
+    }
+
+    #[cfg(feature = "checkpoints")]
+    #[test]
+    fn mappings_that_are_not_kept_are_removed() {
+        let mut ram = [0; 256];
+        let mut table = Mappings::new(&mut ram, 2000);
+        (0..60).for_each(|name| table.set(name, 100 + name % 3));
+        table.retain(|name, page| page != 101 && name > 5);
+        let kept = || (0..60).filter(|&name| table.get(name).is_some());
+        assert!(kept().eq((6..60).filter(|name| name % 3 != 1)));
+        assert_eq!(table.len(), kept().count());
     }
 
     #[test]

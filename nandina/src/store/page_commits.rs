@@ -30,7 +30,7 @@ pub(super) struct Found {
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// The next block of those that may hold pages newer than the base of the mount.
+    /// The next block of those that may hold new pages.
     ///
     /// Counts `position` up.
     pub(super) fn next_scanned(&self, position: &mut u32) -> Option<BlockNumber> {
@@ -62,8 +62,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(found)
     }
 
-    /// Reads every written page of the formatting `identity`, or all that may be newer than the
-    /// checkpoint.
+    /// Reads every written page of the formatting `identity`.
+    ///
+    /// After a mount from a checkpoint these are only the pages that may be newer.
     ///
     /// Marks the blocks that have a damaged page other than the last.
     pub(super) fn read_all(

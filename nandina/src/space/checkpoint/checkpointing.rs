@@ -1,4 +1,4 @@
-//! What the tree asks of checkpoints: of those on the chip, or of a store without any.
+//! What the tree asks of checkpoints, also where a store has none.
 //!
 //! A store without checkpoints takes no code and no RAM for them.
 
@@ -76,7 +76,7 @@ pub trait Checkpointing: Sized {
         None
     }
 
-    /// The block at position `at` of those that may hold newer pages than the base of the mount.
+    /// The block at position `at` of those that may hold new pages.
     fn scanned<F: Flash, K: Kind<Checkpoints = Self>>(
         space: &Space<'_, F, K>,
         at: u32,

@@ -218,7 +218,9 @@ impl<F: Flash, K: super::Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
         }
     }
 
-    /// The block at position `at` of those that may hold newer pages than the base of the mount.
+    /// The block at position `at` of those that may hold new pages.
+    ///
+    /// After a mount from a checkpoint, these are the blocks of pages that are newer than that.
     fn scanned_block(&self, at: u32) -> Option<BlockNumber> {
         let Checkpoints { base, list, .. } = &self.checkpoints;
         match base {
