@@ -5,11 +5,11 @@
 use nandina::flash::Flash;
 use nandina::store::Placement;
 use nandina::{Index, OpenError, Options, WriteError};
-use nandina_sim::ChipError;
+use nandina_sim::{Chip, ChipError};
 use rand::Rng;
 
 use super::oracle::{Change, Model, key, value};
-use super::swarm::{Life, is_worn_out};
+use super::swarm::{Life, is_worn_out, most_blocks_fail};
 
 /// Why a session ended.
 pub(super) enum End {
@@ -144,11 +144,7 @@ impl Life {
                         self.pending.clear();
                     }
                 }
-                Err(
-                    WriteError::Full { .. }
-                    | WriteError::TooHigh { .. }
-                    | WriteError::WornOut { .. },
-                ) => {
+                Err(error) if is_refusal(&error, index.flash()) => {
                     // Refused, or given up half way: as after a cut, the change is there or not.
                     let found = match index.get(&key(number)) {
                         Ok(found) => found.map(<[u8]>::to_vec),
@@ -178,6 +174,17 @@ impl Life {
             index.close();
         }
         Ok(End::Done)
+    }
+}
+
+/// Whether a change ended with this error because there is no room, or too many blocks failed.
+fn is_refusal(error: &WriteError<ChipError>, chip: &Chip) -> bool {
+    match error {
+        WriteError::Full { .. } | WriteError::TooHigh { .. } | WriteError::WornOut { .. } => true,
+        WriteError::Device(ChipError::EraseFailed(_) | ChipError::ProgramFailed(_)) => {
+            most_blocks_fail(chip)
+        }
+        _ => false,
     }
 }
 

@@ -282,13 +282,11 @@ impl Life {
     /// The chip must not be worn out.
     fn demand_progress<S: Placement>(&mut self) -> Result<(), String> {
         let worn_out = self.is_worn_out();
-        // Then the index passes on the chip's own error: the way to the blocks failed, not the
-        // blocks.
-        let most_fail = lost_blocks(&self.chip) > 8.max(self.chip.geometry().blocks / 4);
+        let most_fail = most_blocks_fail(&self.chip);
         let may_refuse = |error: &WriteError<ChipError>| match error {
             WriteError::Full { .. } | WriteError::WornOut { .. } => worn_out,
             WriteError::Device(ChipError::EraseFailed(_) | ChipError::ProgramFailed(_)) => {
-                worn_out && most_fail
+                most_fail
             }
             _ => false,
         };
@@ -323,6 +321,13 @@ pub(super) fn is_worn_out(chip: &Chip) -> bool {
     // A program or erase that silently did nothing makes the index give up a good block.
     let given_up = lost_blocks(chip) + chip.fault_counters().silent as u32;
     given_up > chip.capabilities().bad_blocks_max(chip.geometry().blocks)
+}
+
+/// Whether the index may pass on the chip's own error when a program or an erase fails.
+///
+/// So many blocks are lost that it blames the way to them.
+pub(super) fn most_blocks_fail(chip: &Chip) -> bool {
+    is_worn_out(chip) && lost_blocks(chip) > 8.max(chip.geometry().blocks / 4)
 }
 
 /// The number of blocks that are no longer writable, marked or not.

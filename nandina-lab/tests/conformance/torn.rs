@@ -273,6 +273,12 @@ fn a_mount_that_wrote_before_its_chip_wore_out_finds_what_it_wrote() {
 }
 
 #[test]
+fn pages_of_a_block_whose_erase_failed_do_not_count_where_records_are_appended() {
+    let case = "swarm/vm-ow/seed 142583 unstable changed formats errors";
+    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+}
+
+#[test]
 fn a_root_that_was_torn_does_not_come_back_where_the_erase_of_its_block_fails() {
     let case = "swarm/wandering/seed 4303942 unstable changed formats errors";
     assert_eq!(replay(case).unwrap(), Replayed::Survived);

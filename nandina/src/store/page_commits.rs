@@ -5,6 +5,7 @@
 
 use core::ops::Range;
 
+use crate::blocks::NO_BLOCK;
 use crate::checksum;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -154,11 +155,22 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         marks: bool,
     ) -> Result<Found, Fault<F::Error>> {
         self.torn = [u32::MAX; TORN_MAX];
+        self.torn_block = NO_BLOCK;
         self.torn_from = u64::MAX;
         self.newest = NONE;
-        let found = self.read_all(identity, marks)?;
+        let mut found = self.read_all(identity, marks)?;
         if self.ended == found.sequence {
             return Ok(found);
+        }
+        if self.newest != NONE && !self.is_steady(self.newest.0)? {
+            let block = self.block_of(self.newest.0);
+            if self.erase_was_begun(block)? {
+                covered!("the erase of the newest block was begun");
+                self.torn_block = block;
+                self.newest = NONE;
+                let rest = self.read_all(identity, marks)?;
+                found = Found { sequence: found.sequence.max(rest.sequence), ..rest };
+            }
         }
         let from = found.settled.1;
         // A page that was not seen by now must not be seen later.
@@ -183,6 +195,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                         covered!("the first page of a block is torn");
                         self.torn[torn] = page.0;
                         torn += 1;
+                        if self.torn_block == NO_BLOCK && self.erase_was_begun(block)? {
+                            self.torn_block = block;
+                        }
                     }
                     continue;
                 }
@@ -203,6 +218,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     covered!("the end of a block is torn");
                     self.torn[torn] = page.0;
                     torn += 1;
+                    if self.torn_block == NO_BLOCK && self.erase_was_begun(block)? {
+                        self.torn_block = block;
+                    }
                 }
             }
         }
@@ -296,8 +314,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut position = 0;
         while let Some(block) = self.next_scanned(&mut position) {
             let first = self.space.log.first_sequence(block)?;
-            if self.torn.contains(&self.space.log.page_at(block, 0).0) || first.is_some_and(&clears)
-            {
+            let is_torn =
+                block == self.torn_block || self.torn.contains(&self.space.log.page_at(block, 0).0);
+            if is_torn || first.is_some_and(&clears) {
                 if self.space.log.is_newest(block) {
                     self.mark(0)?;
                 }

@@ -1,7 +1,8 @@
 //! The most that a call can cost: the parts that stores contribute to a plan.
 
 use super::Options;
-use super::settle::{LOOKS, TRIES};
+use super::settle::{LOOKS, TORN_MAX, TRIES};
+use super::torn::BEGUN_ERASE_PAGES;
 use crate::blocks::{Victims, Wear};
 use crate::flash::Geometry;
 use crate::gc::SPARE_MOVES;
@@ -109,6 +110,9 @@ impl Bounds<'_> {
     }
 }
 
+/// Blocks at which a mount looks to see whether their erase was begun.
+const BEGUN_ERASES: u64 = 1 + TORN_MAX as u64;
+
 /// What the worst cost of opening an index follows from.
 pub struct Opening {
     pub geometry: Geometry,
@@ -160,8 +164,9 @@ impl Opening {
         let (height, nodes) = (u64::from(self.height), self.leaves + self.inner_nodes);
         let reads = blocks + 2 * height * pages + 5 * height * nodes;
         // Twice, for the index before the last commit as well; and every page to see which may
-        // be torn, and those.
-        let reads = 2 * reads + 3 * pages + (2 * LOOKS + 4) * blocks;
+        // be torn, and those; and some pages of the blocks of these.
+        let reads = 2 * reads + 4 * pages + (2 * LOOKS + 4) * blocks;
+        let reads = reads + BEGUN_ERASES * BEGUN_ERASE_PAGES * (LOOKS + 1);
         let found = self.finding(reads);
         // All that was programmed since the last mount may be written anew.
         let written = nodes * u64::from(self.path + 1);

@@ -107,6 +107,8 @@ pub struct Index<'b, F, S: Placement> {
     pub(crate) torn_to: u64,
     /// Pages that do not count because they could not be read each time.
     pub(crate) torn: [u32; TORN_MAX],
+    /// A block whose erase was begun: none of its pages counts.
+    pub(crate) torn_block: BlockNumber,
     /// The number from which pages may be torn, where pages commit for themselves.
     pub(crate) settle_from: u64,
     /// The sequence number of the page that marks the end of a session, or 0.

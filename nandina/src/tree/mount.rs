@@ -23,6 +23,7 @@ use super::settle::{NONE, TORN_MAX, TRIES};
 use super::split::Separator;
 use super::survey::{Age, END, Newest, survey};
 use super::{CheckpointsOf, HEIGHT_MAX, Index, Options, Placement, WritePolicy, relink};
+use crate::blocks::NO_BLOCK;
 use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, Collector};
@@ -124,6 +125,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             torn_from: u64::MAX,
             torn_to: u64::MAX,
             torn: [u32::MAX; TORN_MAX],
+            torn_block: NO_BLOCK,
             settle_from: 0,
             ended: 0,
             settled: false,

@@ -4,12 +4,22 @@
 
 use super::{Index, LOOKS, Placement};
 use crate::error::Fault;
-use crate::flash::{Flash, PageNumber};
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::log::LOST_MAX;
+use crate::node::PageFault;
+
+/// Pages of a block that may be torn although its erase was not begun.
+const UNSTEADY_MAX: u32 = 2;
+
+/// Pages of a block that are read to see whether its erase was begun.
+pub(crate) const BEGUN_ERASE_PAGES: u64 = 2 * (UNSTEADY_MAX as u64 + 1) + LOST_MAX as u64 + 1;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether a mount counts the page as one of the index.
     pub(crate) fn counts(&self, page: PageNumber, sequence: u64) -> bool {
-        !self.is_outdated(sequence) && !self.torn.contains(&page.0)
+        !self.is_outdated(sequence)
+            && !self.torn.contains(&page.0)
+            && self.block_of(page.0) != self.torn_block
     }
 
     /// Whether this number belongs to an operation that was cut and is torn.
@@ -25,6 +35,33 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
         }
         Ok(true)
+    }
+
+    /// Whether the erase of `block` was begun and failed, or was cut.
+    ///
+    /// Then each of its pages reads otherwise each time. A program that was cut leaves one such
+    /// page in a block, and so does an append.
+    ///
+    /// Cost: [`LOOKS`] reads for each of a few pages.
+    pub(crate) fn erase_was_begun(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        let (mut unsteady, mut steady, mut blank) = (0, 0, 0);
+        for place in 0..self.space.log.block_pages() {
+            let page = self.space.log.page_at(block, place);
+            if !self.reads_alike(page)? {
+                unsteady += 1;
+            } else if self.space.log.read_raw(page, 0)? == Err(PageFault::Erased) {
+                blank += 1;
+            } else {
+                steady += 1;
+            }
+            if unsteady > UNSTEADY_MAX {
+                return Ok(true);
+            }
+            if steady > UNSTEADY_MAX || blank > LOST_MAX {
+                break;
+            }
+        }
+        Ok(false)
     }
 
     /// Whether `page` reads the same every time, readable or not.
