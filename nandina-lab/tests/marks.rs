@@ -10,7 +10,7 @@ use nandina::marks::{NAMES, reached};
 use nandina::store::{Mu, Placement, SYSTEMS, Vm, VmOw};
 use nandina::{Index, Options, key, ram_needed};
 use nandina_lab::effort::{Effort, effort};
-use nandina_lab::torture::{CutRun, Hardships, Mode, Torture, torture};
+use nandina_lab::torture::{CutRun, Hardships, Mode, Outcome, Torture, replay, torture};
 use nandina_sim::{Chip, Cut, Faults, TINY, Tear};
 
 /// Marks that only a long run reaches, each with the reason.
@@ -127,6 +127,9 @@ fn every_rare_branch_is_reached() {
     }
     // Cuts of a run with a checkpoint after every few changes.
     survive(&["mu"], Mode::Linear, CutRun { checkpoints: Some(1), ..CutRun::SMALL });
+    // The erase of the only free block fails, which holds the newest pages.
+    let case = "swarm/vm-ow/seed 142583 unstable changed formats errors";
+    assert_eq!(replay(case).unwrap(), Outcome::Survived);
     open_damaged();
     open_read_only();
     open_and_cut();
