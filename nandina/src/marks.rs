@@ -33,7 +33,7 @@ pub const NAMES: &[&str] = &[
     "settling needs what was held",
     "the chip cannot be written while a mount settles",
     "the end of a block is torn",
-    "the erase of the newest block was begun",
+    "the erase of a block was begun",
     "the first page of a block is torn",
     "the list of a checkpoint has ended",
     "the list of gaps is full",

@@ -165,7 +165,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if self.newest != NONE && !self.is_steady(self.newest.0)? {
             let block = self.block_of(self.newest.0);
             if self.erase_was_begun(block)? {
-                covered!("the erase of the newest block was begun");
                 self.torn_block = block;
                 self.newest = NONE;
                 let rest = self.read_all(identity, marks)?;

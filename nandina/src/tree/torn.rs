@@ -55,6 +55,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 steady += 1;
             }
             if unsteady > UNSTEADY_MAX {
+                covered!("the erase of a block was begun");
                 return Ok(true);
             }
             if steady > UNSTEADY_MAX || blank > LOST_MAX {
