@@ -111,7 +111,7 @@ fn survive_if(
 fn two_cuts_at_every_operation_leave_the_old_or_the_new_state() {
     let run = CutRun::SMALL;
     let torture = Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 };
-    survive(torture, Shares::one_in(23, 5), 80_000, 0);
+    survive(torture, Shares::one_in(41, 5), 80_000, 0);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn two_cuts_at_every_operation_with_checkpoints_leave_the_old_or_the_new_state()
     survive_if(
         |system| system.checkpoints,
         Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 },
-        Shares::one_in(23, 5),
+        Shares::one_in(41, 5),
         80_000,
         0,
     );
