@@ -116,10 +116,11 @@ pub enum BadOption {
     PageBuffers,
     /// A block must have 2 to 4095 pages.
     PagesPerBlock,
-    /// The system has no `write_cache`, or no checkpoints.
-    ///
-    /// A write cache is for systems that write paths, checkpoints for these and for `vm`.
+    /// A `write_cache` is for systems that write paths.
     NoPaths,
+    /// Checkpoints are for systems that have them
+    /// ([`Description::checkpoints`](crate::store::Description::checkpoints)).
+    NoCheckpoints,
     /// [`Victims::Tracked`](crate::Victims::Tracked) is for systems that write paths.
     TrackedWithoutPaths,
     /// A `read_cache` needs the feature `read-cache` of this library.
@@ -176,7 +177,8 @@ impl fmt::Display for BadOption {
             Self::ValueBytes => "value_bytes must be at most 65535",
             Self::PageBuffers => "page_buffers must be at least what the system needs, at most 16",
             Self::PagesPerBlock => "a block must have 2 to 4095 pages",
-            Self::NoPaths => "write_cache needs a system that writes paths, checkpoints one that writes paths or maps nodes",
+            Self::NoPaths => "write_cache is for systems that write paths",
+            Self::NoCheckpoints => "this system has no checkpoints",
             Self::TrackedWithoutPaths => "victims kept count of are for systems that write paths",
             Self::CheckpointsNotBuilt => "checkpoints need the feature checkpoints of this library",
             Self::ReadCacheNotBuilt => "a read_cache needs the feature read-cache of this library",

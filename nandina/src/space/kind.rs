@@ -139,7 +139,7 @@ pub(crate) type ReadCache<'b> = NoCache;
 #[cfg(feature = "checkpoints")]
 pub(crate) type BuiltCheckpoints = super::checkpoint::Checkpoints;
 #[cfg(not(feature = "checkpoints"))]
-pub(crate) type BuiltCheckpoints = Nothing;
+pub(crate) type BuiltCheckpoints = Absent;
 
 /// A change writes new pages up to the root.
 pub struct Paths;
@@ -172,11 +172,11 @@ impl<K: Kind> CodecOf<K> {
 
 /// Takes the place of a feature that a system does not have.
 #[derive(Default)]
-pub struct Nothing;
+pub struct Absent;
 
-impl Memory for Nothing {}
+impl Memory for Absent {}
 
-impl Checkpointing for Nothing {
+impl Checkpointing for Absent {
     fn new(_every: u32) -> Self {
         Self
     }
@@ -187,7 +187,7 @@ pub struct Any;
 
 impl Kind for Any {
     const READS_APPENDED: bool = true;
-    type Checkpoints = Nothing;
+    type Checkpoints = Absent;
     type Cache<'b> = ReadCache<'b>;
-    type Memory = Nothing;
+    type Memory = Absent;
 }

@@ -10,7 +10,7 @@
 mod audit;
 mod budget;
 mod buffers;
-#[cfg_attr(not(feature = "checkpoints"), expect(dead_code, reason = "nothing is written"))]
+#[cfg_attr(not(feature = "checkpoints"), expect(dead_code, reason = "no store has checkpoints"))]
 mod checkpoint;
 mod kind;
 mod mappings;
@@ -30,7 +30,7 @@ pub(crate) use checkpoint::{
     AREA_BLOCKS, Checkpoint, ERASES_MAX as CHECKPOINT_ERASES_MAX, LIST_MAX as LISTED_MAX, Tree,
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
-pub(crate) use kind::{Any, BuiltCheckpoints, Nothing, ReadCache};
+pub(crate) use kind::{Absent, Any, BuiltCheckpoints, ReadCache};
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 use mappings::Mappings;
 pub(crate) use mappings::mappings_in;

@@ -162,26 +162,23 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if self.ended == found.sequence {
             return Ok(found);
         }
-        if self.newest != NONE && !self.is_steady(self.newest.0)? {
+        while self.newest != NONE && !self.is_steady(self.newest.0)? {
             let block = self.block_of(self.newest.0);
-            if self.erase_was_begun(block)? {
-                self.torn_block = block;
-                self.newest = NONE;
-                let rest = self.read_all(identity, marks)?;
-                found = Found { sequence: found.sequence.max(rest.sequence), ..rest };
+            if self.torn_block != NO_BLOCK || !self.erase_was_begun(block)? {
+                covered!("the newest page is torn");
+                // At the next read, its block may look as if it had never been written.
+                self.exclude(self.newest.0);
+                break;
             }
+            self.torn_block = block;
+            self.newest = NONE;
+            let rest = self.read_all(identity, marks)?;
+            found = Found { sequence: found.sequence.max(rest.sequence), ..rest };
         }
+        let newest = self.newest.0;
         let from = found.settled.1;
         // A page that was not seen by now must not be seen later.
         (self.torn_from, self.torn_to) = (found.sequence + 1, u64::MAX);
-        let mut torn = 0;
-        // At the next read, its block may look as if it had never been written.
-        let newest = self.newest.0;
-        if newest != NONE.0 && !self.is_steady(newest)? {
-            covered!("the newest page is torn");
-            self.torn[torn] = newest;
-            torn += 1;
-        }
         let mut position = 0;
         while let Some(block) = self.next_scanned(&mut position) {
             match self.space.log.first_sequence(block)? {
@@ -190,13 +187,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 None => {
                     // This block may have been the last to be opened.
                     let page = self.space.log.page_at(block, 0);
-                    if torn < TORN_MAX && page.0 != newest && !self.reads_alike(page)? {
+                    if page.0 != newest && !self.reads_alike(page)? {
                         covered!("the first page of a block is torn");
-                        self.torn[torn] = page.0;
-                        torn += 1;
-                        if self.torn_block == NO_BLOCK && self.erase_was_begun(block)? {
-                            self.torn_block = block;
-                        }
+                        self.note_torn(page)?;
                     }
                     continue;
                 }
@@ -213,22 +206,27 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 } else {
                     self.is_steadily_blank(page)?
                 };
-                if torn < TORN_MAX && !is_steady {
+                if !is_steady {
                     covered!("the end of a block is torn");
-                    self.torn[torn] = page.0;
-                    torn += 1;
-                    if self.torn_block == NO_BLOCK && self.erase_was_begun(block)? {
-                        self.torn_block = block;
-                    }
+                    self.note_torn(page)?;
                 }
             }
         }
-        if torn == 0 {
+        if self.torn[0] == u32::MAX {
             return Ok(found);
         }
         self.newest = NONE;
         let steady = self.read_all(identity, marks)?;
         Ok(Found { sequence: found.sequence, ..steady })
+    }
+
+    /// Notes that `page` is torn, and all of its block if the erase of that was begun.
+    fn note_torn(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
+        let block = self.block_of(page.0);
+        if self.exclude(page.0) && self.torn_block == NO_BLOCK && self.erase_was_begun(block)? {
+            self.torn_block = block;
+        }
+        Ok(())
     }
 
     /// Whether `page` reads as erased every time.

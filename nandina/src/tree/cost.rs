@@ -142,13 +142,10 @@ impl Opening {
         Cost { reads, ..self.after_cuts }
     }
 
-    /// Reads to find a checkpoint that leads nowhere, or 0 if there are none.
+    /// Reads to find a checkpoint that leads nowhere.
     ///
     /// Both anchors and its block are searched, and the blocks that it lists looked into.
     pub fn search_in_vain(&self) -> u64 {
-        if self.checkpoint_pages == 0 {
-            return 0;
-        }
         3 * u64::from(self.block_pages.ilog2() + 3)
             + 2 * u64::from(self.checkpoint_pages)
             + LISTED_MAX as u64

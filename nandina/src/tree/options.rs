@@ -121,7 +121,7 @@ pub struct Options {
     /// 16), and what changed since. Where paths are written, these are about five pages for each
     /// that was programmed since, or every inner node if that is less; without checkpoints a mount
     /// reads a page of every block and every inner node. In `vm` they are every page that was
-    /// programmed since, three times, and every inner node; without checkpoints a mount reads every
+    /// programmed since, two or three times, and every inner node; without checkpoints a mount reads every
     /// page of the chip for each level of the tree.
     ///
     /// Checkpoints take four blocks from the capacity, and a page (on large chips a few) each time.
@@ -345,6 +345,9 @@ impl Options {
         if let Some(reason) = unusable(geometry) {
             return bad(reason);
         }
+        if self.checkpoints.is_some() && !S::DESCRIPTION.checkpoints {
+            return bad(BadOption::NoCheckpoints);
+        }
         if let Some(reason) = S::Kind::refuses(self) {
             return bad(reason);
         }
@@ -424,7 +427,7 @@ impl Options {
 
 /// The option that needs written paths, if one is set.
 pub(crate) fn path_options(options: &Options) -> Option<BadOption> {
-    if options.write_cache > 0 || options.checkpoints.is_some() {
+    if options.write_cache > 0 {
         Some(BadOption::NoPaths)
     } else if matches!(options.victims, Victims::Tracked(_)) {
         Some(BadOption::TrackedWithoutPaths)

@@ -22,6 +22,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             && self.block_of(page.0) != self.torn_block
     }
 
+    /// Notes that `page` is torn and does not count.
+    ///
+    /// Returns `false` if there is no room for one more.
+    pub(crate) fn exclude(&mut self, page: u32) -> bool {
+        let place = self.torn.iter_mut().find(|place| **place == u32::MAX);
+        place.map(|place| *place = page).is_some()
+    }
+
     /// Whether this number belongs to an operation that was cut and is torn.
     pub(crate) fn is_outdated(&self, sequence: u64) -> bool {
         (self.torn_from..=self.torn_to).contains(&sequence)

@@ -2,7 +2,7 @@
 //!
 //! Nothing is written here.
 
-use super::{Checkpoint, Checkpoints, LIST_MAX as LISTED_MAX};
+use super::{Checkpoint, Checkpoints, LIST_MAX};
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::log::GAP;
@@ -13,7 +13,7 @@ use crate::space::{Kind, Space};
 pub(crate) struct Opened {
     /// For each listed block, the number of its first page.
     /// `None` if that is not newer than the checkpoint.
-    pub since: [Option<u64>; LISTED_MAX],
+    pub since: [Option<u64>; LIST_MAX],
     /// For each listed block, a bit: a mount began to write with its first page.
     sessions: u16,
     /// No page of a checkpoint of which no anchor was found has a higher number.
@@ -60,7 +60,7 @@ impl<F: Flash, K: Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
     /// Reads the first readable page of each block that the checkpoint lists.
     pub(crate) fn look_into(&mut self, found: &Checkpoint) -> Result<Opened, Fault<F::Error>> {
         let mut opened =
-            Opened { since: [None; LISTED_MAX], sessions: 0, checkpoint: 0, outdated: false };
+            Opened { since: [None; LIST_MAX], sessions: 0, checkpoint: 0, outdated: false };
         let Opened { since, sessions, checkpoint, outdated } = &mut opened;
         for ((at, since), &block) in (0..).zip(since).zip(found.listed()) {
             // A block that was given up is not opened again, but the newest root may be in it.

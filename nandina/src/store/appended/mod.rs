@@ -16,14 +16,14 @@ use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, PageOwner};
 use crate::node::{PageLayout, Shape};
-use crate::space::{Appends, Kind, Nothing, ReadCache};
+use crate::space::{Absent, Appends, Kind, ReadCache};
 use crate::tree::{
     Cost, Found, Index, LOOKS, Newest, Opening, Options, Placement, WritePolicy, path_options,
 };
 
 impl Kind for Appends {
     const APPENDS: bool = true;
-    type Checkpoints = Nothing;
+    type Checkpoints = Absent;
     type Cache<'b> = ReadCache<'b>;
     type Memory = LastProgrammed;
 

@@ -16,7 +16,7 @@ use shadow_pages::{ROOT as ROOT_PAGE, logical_pages};
 use crate::blocks::Validity;
 use crate::error::{BadOption, Damage, Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
-use crate::space::{Budget, InPlace, Kind, Nothing, ReadCache, Space};
+use crate::space::{Absent, Budget, InPlace, Kind, ReadCache, Space};
 use crate::tree::{
     Bounds, Cost, Index, Limits, Newest, Opening, Options, Placement, Replaced, WritePolicy,
     path_options,
@@ -26,7 +26,7 @@ impl Kind for InPlace {
     const COLLECTS: bool = false;
     /// Gaps are listed in session pages instead.
     const GAP: u64 = 0;
-    type Checkpoints = Nothing;
+    type Checkpoints = Absent;
     type Cache<'b> = ReadCache<'b>;
     type Memory = Sessions;
 

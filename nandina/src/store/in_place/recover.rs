@@ -27,8 +27,8 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
             self.space.restart(0, 0, 0);
             self.find_session()?;
             let found = self.find_in_place();
-            // An operation writes one page after the other: of the pages since the session began
-            // only the newest may be torn.
+            // An operation writes one page after the other: of the pages that are newer than the
+            // last session page only the newest may be torn.
             let (page, sequence) = self.newest;
             if !matches!(found, Err(Fault::Device(_)))
                 && self.newest != NONE

@@ -7,20 +7,20 @@
 //! the pages that count and are newer than the last session page, only the newest may be torn. It
 //! is read [`LOOKS`] times; if it does not read the same each time it does not count, and the mount
 //! starts over without it. There are at most two such pages: one of an operation, and the root of a
-//! format that was cut as well. In addition, the session page of a mount that was cut may be torn.
+//! format that was cut as well. In addition, a session page may be torn if its mount was cut.
 //! It is checked in the same way before all else. Each mount writes it to the same page, so no torn
 //! one is left once a session has begun.
 //!
-//! A page that counts is written anew as the session begins, so it stays visible even if those
-//! reads were misleading. A page that does not count, or was not seen, has a number in the gap that
-//! the session page lists, so it cannot come back. (The gap also covers pages of a split whose
+//! As a session begins, a page that counts is written anew, so it stays visible even if those reads
+//! were misleading. A page that does not count, or was not seen, has a number in a gap, and session
+//! pages list all gaps, so it cannot come back. (The gap also covers pages of a split whose
 //! parent was not written.) Pages written later have higher numbers, so a free logical page can be
 //! used, even if it is torn: that page is in a gap, or older than what is written.
 //!
-//! If no page that counts is newer than the session page, there is nothing to keep, and a mount
-//! writes nothing: until the first change, which begins the session, each mount finds the same.
+//! If no page that counts is newer than the last session page, there is nothing to keep, and a
+//! mount writes nothing: until the first change, which begins a session, each mount finds the same.
 //!
-//! Cost: 24 reads for the session page, and as many for the newest page if it is newer. As a
+//! Cost: 24 reads for a session page, and as many for the newest page if it is newer. As a
 //! session begins, two writes and a read. When there are as many gaps as a page lists (16, fewer in
 //! pages of less than 204 bytes), a write and a read for each node, once. That sweep counts as a
 //! whole or not at all, like all of it: power must last for it.
@@ -66,14 +66,6 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
             }
         }
         Ok(true)
-    }
-
-    /// Notes that `page` is torn and does not count.
-    ///
-    /// Returns `false` if there is no room for one more.
-    pub(super) fn exclude(&mut self, page: u32) -> bool {
-        let place = self.torn.iter_mut().find(|place| **place == u32::MAX);
-        place.map(|place| *place = page).is_some()
     }
 
     /// Whether the next mount could see the newest page otherwise, or not at all.

@@ -16,7 +16,7 @@ use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
 use crate::space::{Checkpoint, Checkpointing, Checkpoints, Maps};
 use crate::store::page_commits;
-use crate::tree::{HEIGHT_MAX, Index, Placement, node_in};
+use crate::tree::{HEIGHT_MAX, Index, Placement};
 
 impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
     /// Continues from the checkpoint `found`. Returns `false` if it cannot be used.
@@ -30,7 +30,14 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
             return Ok(false);
         }
         self.space.go_on_from(found, &opened);
-        self.keep_newest_of(found)?;
+        let since = opened.since.iter().zip(found.listed());
+        let opened_since = since.filter_map(|(first, block)| Some(((*first)?, *block)));
+        // A number of 0 is no page of the tree.
+        let newest = opened_since.filter(|(first, _)| *first > 0).max();
+        let active = found.active.map(|(block, _)| block);
+        if let Some(block) = newest.map(|(_, block)| block).or(active) {
+            self.space.log.keep_newest(block);
+        }
         let identity = found.header.identity;
         let mut since = self.decide_on_torn(identity, false)?;
         self.add_checkpoint(found, &mut since);
@@ -47,20 +54,6 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
             self.hold_before_commit(before)?;
         }
         Ok(true)
-    }
-
-    /// The block with the newest page is opened last.
-    fn keep_newest_of(&mut self, found: &Checkpoint) -> Result<(), Fault<F::Error>> {
-        let mut newest = 0;
-        let mut position = 0;
-        while let Some(block) = self.next_scanned(&mut position) {
-            let first = self.space.log.first_sequence(block)?.unwrap_or(0);
-            if first > newest || position == 1 && found.active.is_some() {
-                newest = first.max(newest);
-                self.space.log.keep_newest(block);
-            }
-        }
-        Ok(())
     }
 
     /// Where no newer page says otherwise, the tree is that of the checkpoint.
@@ -96,19 +89,27 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         let mut last = None;
         let mut scan = Scan::default();
         while let Some((page, header)) = self.next_newer(&mut scan, identity)? {
-            let area = &self.space.log.frames.bytes(0)[..self.space.log.layout().area_bytes()];
-            let name = S::address_in(area).filter(|&name| {
-                header.height > 0 && name < self.space.log.geometry().pages() && name != page.0
-            });
             // Only a page that commits counts for certain. (The mappings that another inner node
             // flushed are dropped in the end.)
-            if (2..=HEIGHT_MAX).contains(&header.lowest) && header.height > 0 {
-                self.mark_pointers_of(header.lowest);
+            if header.height == 0 {
+                continue;
+            }
+            let area = &self.space.log.frames.bytes(0)[..self.space.log.layout().area_bytes()];
+            let name = S::address_in(area)
+                .filter(|&name| name < self.space.log.geometry().pages() && name != page.0);
+            if (2..=HEIGHT_MAX).contains(&header.lowest) {
+                self.for_each_pointer(header.lowest, |index, page| {
+                    let blocks = &mut index.space.log.blocks;
+                    if !blocks.is_valid(page) {
+                        blocks.set_valid(page, true);
+                    }
+                });
             }
             let Some(name) = name else { continue };
             if page == newest {
                 last = Some(name);
-            } else if !self.is_older(header.sequence, name)? && !self.set_mapping(name, page) {
+            } else if !self.has_newer_page(name, header.sequence)? && !self.set_mapping(name, page)
+            {
                 return Ok(None);
             }
         }
@@ -132,7 +133,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
     }
 
     /// Whether the current page of the address `name` is newer than `sequence`.
-    fn is_older(&mut self, sequence: u64, name: u32) -> Result<bool, Fault<F::Error>> {
+    fn has_newer_page(&mut self, name: u32, sequence: u64) -> Result<bool, Fault<F::Error>> {
         let rival = PageNumber(self.space.current_page(name));
         let block = self.space.log.geometry().block_of(rival);
         let mut position = 0;
@@ -143,23 +144,6 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
             }
         }
         Ok(false)
-    }
-
-    /// Marks the pages to which the inner node of `level` in page buffer 0 points.
-    fn mark_pointers_of(&mut self, level: u8) {
-        let pages = self.space.log.geometry().pages();
-        let level = self.form().level::<S>(level, level);
-        for slot in 0.. {
-            let Some(node) = node_in::<S, F>(&self.space, 0, level) else { break };
-            if slot >= node.count() {
-                break;
-            }
-            let page = PageNumber(node.pointer(slot));
-            let blocks = &mut self.space.log.blocks;
-            if page.0 < pages && !blocks.is_valid(page) {
-                blocks.set_valid(page, true);
-            }
-        }
     }
 
     /// Removes the mappings that were flushed: those to pages that are marked.

@@ -17,7 +17,7 @@ use crate::gc;
 #[cfg(feature = "checkpoints")]
 use crate::space::Checkpoint;
 use crate::space::{
-    BuiltCheckpoints, CHECKPOINT_ERASES_MAX, Kind, LISTED_MAX, Maps, Nothing, ReadCache, Space,
+    Absent, BuiltCheckpoints, CHECKPOINT_ERASES_MAX, Kind, LISTED_MAX, Maps, ReadCache, Space,
     mappings_in,
 };
 use crate::tree::{
@@ -27,7 +27,7 @@ use crate::tree::{
 impl Kind for Maps {
     type Checkpoints = BuiltCheckpoints;
     type Cache<'b> = ReadCache<'b>;
-    type Memory = Nothing;
+    type Memory = Absent;
 
     fn resolve<F: Flash>(space: &Space<'_, F, Self>, page: u32) -> u32 {
         space.mappings.get(page).unwrap_or(page)
@@ -107,7 +107,7 @@ impl WritePolicy for Maps {
     }
 
     fn refuses(options: &Options) -> Option<BadOption> {
-        path_options(&Options { checkpoints: None, ..*options })
+        path_options(options)
     }
 
     fn mapping_bytes(options: &Options) -> usize {

@@ -129,18 +129,27 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         if !(2..=HEIGHT_MAX).contains(&header.lowest) {
             return Ok(());
         }
-        let level = self.form().level::<S>(header.lowest, header.lowest);
+        self.for_each_pointer(header.lowest, |index, child| {
+            let block = index.block_of(child.0);
+            index.space.log.blocks.hold(block);
+        });
+        Ok(())
+    }
+
+    /// Calls `act` for each page to which the inner node of `level` in page buffer 0 points.
+    pub(super) fn for_each_pointer(&mut self, level: u8, act: impl Fn(&mut Self, PageNumber)) {
+        let pages = self.space.log.geometry().pages();
+        let level = self.form().level::<S>(level, level);
         for slot in 0.. {
             let Some(node) = node_in::<S, F>(&self.space, 0, level) else { break };
             if slot >= node.count() {
                 break;
             }
-            let child = node.pointer(slot);
-            if child < self.space.log.geometry().pages() {
-                self.space.log.blocks.hold(self.block_of(child));
+            let page = PageNumber(node.pointer(slot));
+            if page.0 < pages {
+                act(self, page);
             }
         }
-        Ok(())
     }
 
     /// The newest page other than `commit` that holds the same node.

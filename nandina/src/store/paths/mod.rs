@@ -20,7 +20,7 @@ use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
 #[cfg(feature = "checkpoints")]
 use crate::space::Checkpoint;
-use crate::space::{BuiltCheckpoints, Kind, Nothing, Paths, STAGED, Space};
+use crate::space::{Absent, BuiltCheckpoints, Kind, Paths, STAGED, Space};
 use crate::tree::{Cost, Index, Newest, Opening, Options, Placement, WritePolicy};
 
 impl Kind for Paths {
@@ -30,7 +30,7 @@ impl Kind for Paths {
     type Checkpoints = BuiltCheckpoints;
     type Cache<'b> = Cache<'b, Staging<'b>>;
     const CACHES: bool = true;
-    type Memory = Nothing;
+    type Memory = Absent;
 
     fn resolve<F: Flash>(space: &Space<'_, F, Self>, page: u32) -> u32 {
         space.cache.staging().resolve(page)
