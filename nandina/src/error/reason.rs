@@ -118,8 +118,10 @@ pub enum BadOption {
     PagesPerBlock,
     /// A `write_cache` is for systems that write paths.
     NoPaths,
-    /// Checkpoints are for systems that have them
-    /// ([`Description::checkpoints`](crate::store::Description::checkpoints)).
+    /// The system has no checkpoints.
+    ///
+    /// [`Description::checkpoints`](crate::store::Description::checkpoints) says which systems
+    /// have them.
     NoCheckpoints,
     /// [`Victims::Tracked`](crate::Victims::Tracked) is for systems that write paths.
     TrackedWithoutPaths,

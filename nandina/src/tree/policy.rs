@@ -199,7 +199,9 @@ pub trait WritePolicy: Kind {
         0
     }
 
-    /// The same for a tree that is planned, with `mappings` places in the table.
+    /// The most of these pages for any tree of up to `inner_nodes` inner nodes.
+    ///
+    /// The table has `mappings` places.
     fn planned_beside(height: u8, inner_nodes: u32, mappings: usize) -> u32 {
         let _ = (height, inner_nodes, mappings);
         0

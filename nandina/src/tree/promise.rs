@@ -5,6 +5,7 @@
 
 use super::Index;
 use super::Placement;
+use super::WritePolicy;
 use crate::flash::Flash;
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -70,6 +71,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         pages += self.pages_to_grow(height);
         // If need be, logical addresses are given up to make room.
         let (limit_pages, beside) = self.limit_and_beside(height, inner_nodes);
+        // A merge before the flush may leave fewer inner nodes, and then more places of the table
+        // are kept for those that are left.
+        let mappings = self.space.mappings.capacity();
+        let beside = beside.max(S::Kind::planned_beside(height, inner_nodes, mappings));
         self.space.valid_pages().saturating_add(pages + beside) <= limit_pages
     }
 }

@@ -136,7 +136,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Calls `act` for each page to which the inner node of `level` in page buffer 0 points.
+    /// Calls `act` for each page to which the inner node in page buffer 0 points.
     pub(super) fn for_each_pointer(&mut self, level: u8, act: impl Fn(&mut Self, PageNumber)) {
         let pages = self.space.log.geometry().pages();
         let level = self.form().level::<S>(level, level);
