@@ -63,6 +63,8 @@ impl Placement for LeafPairs {
         ..Description::EMPTY
     };
 
+    const SHARES_PAGES: bool = true;
+
     fn extent(area_bytes: usize, level: u8, height: u8) -> Range<usize> {
         match level {
             1 if is_paired(1, height) => area_bytes / 2..area_bytes,

@@ -178,8 +178,12 @@ fn a_torn_index_is_whole_and_shows_what_was_not_finished() {
     for system in SYSTEMS.iter().filter(|system| system.writes_paths) {
         let mut whole = Chip::new(SMALL);
         fill(system.key, &mut whole, 0..RECORDS).unwrap();
+        let mut opened = whole.clone();
+        let before = opened.counters().operations();
+        go_on(system.key, &mut opened, 0..0).unwrap();
+        let mount = opened.counters().operations() - before;
         let mut unfinished = 0;
-        for operation in 0..120 {
+        for operation in (0..mount + 60).step_by(2) {
             for cut in Cut::ALL {
                 let mut chip = whole.clone();
                 chip.cut_at(operation, cut);

@@ -95,8 +95,9 @@ impl Check for CutAnywhere {
         for sizes in Share::one_in(2).of(sizes) {
             let mut case = case(sizes, Moves::Together);
             case.profile.geometry.blocks = 16;
+            let case = case.suited::<S>();
             let mut random = ChaCha8Rng::seed_from_u64(seed() + sizes.1 as u64);
-            let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
+            let mut chip = Chip::with_seed(case.profile, seed());
             let mut ram = case.ram::<S>();
             drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
             let mut model = Model::new();

@@ -103,21 +103,6 @@ impl<'b> Mappings<'b> {
         is_sound
     }
 
-    /// Removes the mappings for which `keeps` is false.
-    ///
-    /// It is called with the logical address and the page of each.
-    #[cfg(feature = "checkpoints")]
-    pub fn retain(&mut self, keeps: impl Fn(u32, u32) -> bool) {
-        let mut place = 0;
-        while place < self.places() {
-            match self.entry(place) {
-                // The entries behind it move up.
-                Some((name, page)) if !keeps(name, page) => _ = self.remove(name),
-                _ => place += 1,
-            }
-        }
-    }
-
     /// The entry at `place`: logical address and page.
     fn entry(&self, place: usize) -> Option<(u32, u32)> {
         let size = self.size();
@@ -300,18 +285,6 @@ mod tests {
         let entry = stored.chunks(4).position(|entry| entry != [0xFF; 4]).unwrap() * 4;
         assert_eq!(loaded(256, 2000, Some(entry + 1)), None);
         assert_eq!(loaded(0, 2000, None), Some(0));
-    }
-
-    #[cfg(feature = "checkpoints")]
-    #[test]
-    fn mappings_that_are_not_kept_are_removed() {
-        let mut ram = [0; 256];
-        let mut table = Mappings::new(&mut ram, 2000);
-        (0..60).for_each(|name| table.set(name, 100 + name % 3));
-        table.retain(|name, page| page != 101 && name > 5);
-        let kept = || (0..60).filter(|&name| table.get(name).is_some());
-        assert!(kept().eq((6..60).filter(|name| name % 3 != 1)));
-        assert_eq!(table.len(), kept().count());
     }
 
     #[test]

@@ -97,12 +97,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 damaged = header.is_err();
                 let Ok(header) = header else { continue };
+                let is_new = base.is_none_or(|base| header.sequence > base.sequence);
+                if !is_new && base.is_none_or(|base| base.active != Some(block)) {
+                    // The block was not opened since the checkpoint, which knows what it holds.
+                    break;
+                }
                 if header.identity != identity {
                     continue;
                 }
                 let first = *first.get_or_insert(header.sequence);
-                if base.is_some_and(|base| header.sequence <= base.sequence) {
-                    // The checkpoint knows what older pages hold.
+                if !is_new {
                     continue;
                 }
                 found.sequence = found.sequence.max(header.sequence);

@@ -42,7 +42,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.space.begin_walk();
         let staged = |page: u32| page & STAGED != 0;
         let mut seen = Seen::default();
-        let mut walk = Walk::new(self.root, self.height, self.space.valid_pages(), 1);
+        let mut walk = Walk::new(self.top(), self.space.valid_pages(), 1);
         let mut previous = [0u8; super::KEY_BYTES_MAX];
         while !walk.is_over() {
             let (level, page) = (walk.level(), walk.page());

@@ -31,14 +31,9 @@ pub(crate) fn merges_max<S: Placement>(height: u8) -> (u8, u8) {
     if height == 1 {
         return (0, 0);
     }
-    // Where a page holds a whole path, each node that is split takes a page as a leaf does.
-    let leaves = if shares_pages::<S>(height) { height } else { 1 };
+    // Where nodes share a page, each of them that is split takes a page as a leaf does.
+    let leaves = if S::SHARES_PAGES { height } else { 1 };
     (leaves, leaves + 1 + INNER_MAX)
-}
-
-/// Whether a page holds a whole path, so most inner nodes have no own page.
-fn shares_pages<S: Placement>(height: u8) -> bool {
-    S::SHARES_PAGES && S::path_pages(height) == 1
 }
 
 /// Rounds after which the numbers of nodes have converged, or never will.
@@ -188,20 +183,21 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let grows = divided == self.height;
         let inner_nodes = self.inner_nodes + u32::from(divided) - 1 + u32::from(grows);
         let pages = self.space.valid_pages();
-        let shares_pages = shares_pages::<S>(self.height);
-        let more_leaves = if shares_pages {
-            pages + u32::from(divided) > size.leaves + size.inner_nodes
+        let more_leaves = if S::SHARES_PAGES {
+            // Where a page holds a part of a path only, a node that is moved may leave its page.
+            let apart = if S::path_pages(self.height) > 1 { self.inner_nodes } else { 0 };
+            pages + u32::from(divided) + apart > size.leaves + size.inner_nodes
         } else {
             pages + 1 > size.leaves + self.inner_nodes
         };
         let higher = grows && self.height >= size.height;
-        // Where a path shares a page, writing a path without its leaf takes one more page.
-        let none_free = shares_pages && pages >= self.budget.limit_pages;
+        // Where nodes share a page, writing a path without its leaf takes one more page.
+        let none_free = S::SHARES_PAGES && pages >= self.budget.limit_pages;
         let due = |sparse, due: bool, is_left: bool| {
             let needs_page = sparse != Sparse::Leaves && self.height > 2;
             Some(sparse).filter(|_| due && is_left && !(needs_page && none_free))
         };
-        let more_pages = if shares_pages { divided } else { 1 };
+        let more_pages = if S::SHARES_PAGES { divided } else { 1 };
         due(Sparse::Height, grows && (higher || refused), merges.height == 0)
             .or_else(|| due(Sparse::Leaves, more_leaves || refused, merges.leaves < more_pages))
             .or_else(|| {
@@ -264,7 +260,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let capacity = self.capacity(level);
         self.space.begin_walk();
         let mut lower = usize::MAX;
-        let mut walk = Walk::new(self.root, self.height, self.space.valid_pages(), level);
+        let mut walk = Walk::new(self.top(), self.space.valid_pages(), level);
         while !walk.is_over() {
             let frame = match self.read_on(&mut walk) {
                 // A damaged page must not prevent changes elsewhere.

@@ -30,6 +30,8 @@ mod placement;
 mod policy;
 mod promise;
 mod range;
+#[cfg(feature = "checkpoints")]
+mod replaced;
 mod rewrite;
 mod search;
 mod settle;
@@ -62,8 +64,7 @@ pub(crate) use policy::{Found, Limits};
 pub use range::{KeyBounds, Range};
 pub(crate) use settle::{LOOKS, NONE, TORN_MAX};
 pub(crate) use survey::Newest;
-#[cfg(feature = "checkpoints")]
-pub(crate) use walk::Walk;
+pub(crate) use walk::Top;
 
 use batch::Batch;
 use split::Separator;
@@ -385,6 +386,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     pub(crate) fn form(&self) -> Form {
         Form::new(&self.space.log.layout(), &self.space.log.medium)
+    }
+
+    /// The root.
+    pub(crate) const fn top(&self) -> Top {
+        Top { page: self.root, level: self.height }
     }
 
     pub(crate) fn level(&self, level: u8) -> Level {

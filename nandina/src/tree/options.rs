@@ -121,8 +121,8 @@ pub struct Options {
     /// 16), and what changed since. Where paths are written, these are about five pages for each
     /// that was programmed since, or every inner node if that is less; without checkpoints a mount
     /// reads a page of every block and every inner node. In `vm` they are every page that was
-    /// programmed since, two or three times, and every inner node; without checkpoints a mount
-    /// reads every page of the chip for each level of the tree.
+    /// programmed since, twice, and some three pages for each inner node among them; without
+    /// checkpoints a mount reads every page of the chip for each level of the tree.
     ///
     /// Checkpoints take four blocks from the capacity, and a page (on large chips a few) each time.
     /// A block must have room for one: about a bit for each page of the chip, four bytes for each

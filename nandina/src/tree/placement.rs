@@ -156,7 +156,7 @@ pub trait Placement: Default {
     /// The lower half of a split node stays where it is, untouched.
     const LEFT_STAYS: bool = false;
 
-    /// A page can hold all nodes of a path: most inner nodes have none of their own.
+    /// A page can hold several nodes of a path: some inner nodes have no page.
     const SHARES_PAGES: bool = false;
 
     /// The range of a node of `level` in a page's node area, in a tree of `height`.

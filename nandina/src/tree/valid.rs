@@ -4,7 +4,8 @@
 
 use super::Index;
 use super::Placement;
-use super::walk::Walk;
+use super::walk::{Top, Walk};
+use crate::blocks::Blocks;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::{PageFault, SAME_PAGE};
@@ -64,48 +65,57 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Marks every page that is `new` and holds a reachable node.
+    /// Marks every page that holds a node of the tree.
+    pub(crate) fn find_valid_pages(&mut self) -> Result<(), Fault<F::Error>> {
+        self.walk(self.top(), 1, true, &|_, _| true)
+    }
+
+    /// Marks every page that is `new` and holds a node of the tree below `top`.
     ///
     /// An older page leads only to pages that are older, and marked already.
-    pub(crate) fn find_valid_pages(
+    #[cfg(feature = "checkpoints")]
+    pub(crate) fn find_new_pages(
         &mut self,
-        new: impl Fn(u32) -> bool,
+        top: Top,
+        new: impl Fn(&Blocks<'_>, u32) -> bool,
     ) -> Result<(), Fault<F::Error>> {
-        self.walk(1, true, &new)
+        self.walk(top, 1, true, &new)
     }
 
     /// Marks every pointer to a node of the level `bottom`.
     pub(crate) fn mark_pointers(&mut self, bottom: u8) -> Result<(), Fault<F::Error>> {
-        self.walk(bottom, false, &|_| true)
+        self.walk(self.top(), bottom, false, &|_, _| true)
     }
 
-    /// Walks the nodes above the level `bottom`.
+    /// Walks the nodes from `top` to above the level `bottom`.
     ///
     /// Marks every page that is `new` and holds a reachable node from there up. If not `all`, marks
     /// only the pointers to that level, as logical addresses.
     #[inline(never)]
     fn walk(
         &mut self,
+        top: Top,
         bottom: u8,
         all: bool,
-        new: &dyn Fn(u32) -> bool,
+        new: &dyn Fn(&Blocks<'_>, u32) -> bool,
     ) -> Result<(), Fault<F::Error>> {
         let pages = self.space.log.geometry().pages();
-        let mut walk = Walk::new(self.root, self.height, pages, bottom);
+        let mut walk = Walk::new(top, pages, bottom);
         while !walk.is_over() {
             let frame = self.read_on(&mut walk)?;
             if walk.is_new() && all {
                 self.claim_node(walk.page(), walk.level(), frame)?;
             }
             let Some(child) = self.next_child(&mut walk, frame)? else { continue };
-            if new(child) && walk.level() > bottom + 1 {
+            let is_new = new(&self.space.log.blocks, child);
+            if is_new && walk.level() > bottom + 1 {
                 walk.enter(child);
                 continue;
             }
             // A leaf is the lowest node of its page, so it need not be read.
-            if new(child) && all {
+            if is_new && all {
                 self.claim(child)?;
-            } else if new(child) {
+            } else if is_new {
                 self.claim_page(PageNumber(child))?;
             }
             walk.pass();
@@ -120,7 +130,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ) -> Result<(), Fault<F::Error>> {
         self.inner_nodes = 0;
         let pages = self.space.log.geometry().pages();
-        let mut walk = Walk::new(self.root, self.height, pages, 1);
+        let mut walk = Walk::new(self.top(), pages, 1);
         while !walk.is_over() {
             let frame = match self.read_on(&mut walk) {
                 // An unreadable leaf is reported on access; the rest of the tree stays reachable.

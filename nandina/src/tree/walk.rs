@@ -12,6 +12,14 @@ use super::descend::Path;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
+/// The top node of a tree, or of a part of one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Top {
+    /// Its page, or its logical address.
+    pub page: u32,
+    pub level: u8,
+}
+
 /// The position of a walk: at a node, and before which of its children.
 pub struct Walk {
     pub path: Path,
@@ -26,21 +34,21 @@ pub struct Walk {
 const ENDLESS: u8 = u8::MAX;
 
 impl Walk {
-    /// A walk from the root of a tree down to the level `bottom`.
+    /// A walk from the top of a tree down to the level `bottom`.
     ///
     /// The tree lies in at most `pages` pages. A page holds at most one node of each level. On a
     /// damaged medium, where two nodes lead to one, there may be more paths than time: the walk
     /// ends, and is [endless](Self::is_endless), when it has reached more nodes than the pages can
     /// hold.
-    pub const fn new(root: u32, height: u8, pages: u32, bottom: u8) -> Self {
+    pub const fn new(top: Top, pages: u32, bottom: u8) -> Self {
         let mut path = Path::new();
-        path.set_page(height, root);
+        path.set_page(top.level, top.page);
         Self {
             path,
-            level: height,
-            height,
+            level: top.level,
+            height: top.level,
             bottom,
-            nodes_left: pages.saturating_mul(height as u32),
+            nodes_left: pages.saturating_mul(top.level as u32),
         }
     }
 

@@ -1,22 +1,20 @@
 //! Mounting mapped nodes from a checkpoint.
 //!
-//! A checkpoint stores the mapping table as well. The blocks that it lists held no valid page and
-//! no logical address, so as long as it is used no page number means two nodes. Of the pages that
-//! are newer, each that was written under a logical address replaces the mapping of that address,
-//! unless an inner node points to the page itself since: then the mapping was flushed. The rest of
-//! the table is settled by a walk of the tree: an address to which no node points is dropped.
+//! A checkpoint stores the mapping table as well. The pages that are newer are read in the order in
+//! which they were written, and each that commits is applied to the table and to the valid pages as
+//! it was when it was written. The blocks that a checkpoint lists held no valid page and no logical
+//! address, so as long as it is used no page number means two nodes.
 //!
 //! Nothing is written here.
 //!
-//! Cost: two reads for each page written since, one more where the address was written since, and
-//! one for each inner node.
+//! Cost: two reads for each page written since, and some three more for each inner node among them.
 
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
 use crate::space::{Checkpoint, Checkpointing, Checkpoints, Maps};
 use crate::store::page_commits;
-use crate::tree::{HEIGHT_MAX, Index, Placement};
+use crate::tree::{HEIGHT_MAX, Index, Placement, Top};
 
 impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
     /// Continues from the checkpoint `found`. Returns `false` if it cannot be used.
@@ -42,12 +40,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         let mut since = self.decide_on_torn(identity, false)?;
         self.add_checkpoint(found, &mut since);
         self.take_newest_root(identity, &since)?;
-        let Some(before) = self.update_mappings(identity, &since)? else { return Ok(false) };
-        self.space.log.blocks.forget_valid();
-        self.inner_nodes = 0;
-        self.find_valid_pages(|_| true)?;
-        let blocks = &self.space.log.blocks;
-        self.space.mappings.retain(|name, _| blocks.is_valid(PageNumber(name)));
+        let Some(before) = self.apply_newer(found)? else { return Ok(false) };
         self.count_unexplained();
         self.from_checkpoint = true;
         if !self.ended_well() {
@@ -74,82 +67,61 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         since.commit = since.commit.or(Some(header));
     }
 
-    /// Brings the mappings of the checkpoint up to date.
+    /// Applies the pages that are newer than the checkpoint `found` and commit, in their order.
     ///
-    /// Returns the page that the newest commit superseded, or `None` if the table has no room for
-    /// all addresses that may be in use. Some in the table may be out of use.
+    /// Returns the page that the newest commit superseded, or `None` if the pages do not continue
+    /// the tree of the checkpoint.
     #[inline(never)]
-    fn update_mappings(
+    fn apply_newer(
         &mut self,
-        identity: u32,
-        since: &page_commits::Found,
+        found: &Checkpoint,
     ) -> Result<Option<Option<PageNumber>>, Fault<F::Error>> {
-        self.space.log.blocks.forget_valid();
-        let newest = PageNumber(self.newest.0);
-        let mut last = None;
-        let mut scan = Scan::default();
-        while let Some((page, header)) = self.next_newer(&mut scan, identity)? {
-            // Only a page that commits counts for certain. (The mappings that another inner node
-            // flushed are dropped in the end.)
-            if header.height == 0 {
+        let mut root = Top { page: found.tree.root, level: found.tree.height };
+        self.inner_nodes = found.tree.inner_nodes;
+        let (mut scan, mut last, mut before) = (Scan::default(), 0, None);
+        while let Some((page, header)) = self.next_newer(&mut scan, found.header.identity)? {
+            let level = header.lowest;
+            if header.height == 0 || !(1..=HEIGHT_MAX).contains(&level) {
+                // It commits nothing: if it counts, a page that commits leads to it.
                 continue;
             }
             let area = &self.space.log.frames.bytes(0)[..self.space.log.layout().area_bytes()];
-            let name = S::address_in(area)
-                .filter(|&name| name < self.space.log.geometry().pages() && name != page.0);
-            if (2..=HEIGHT_MAX).contains(&header.lowest) {
-                self.for_each_pointer(header.lowest, |index, page| {
-                    let blocks = &mut index.space.log.blocks;
-                    if !blocks.is_valid(page) {
-                        blocks.set_valid(page, true);
-                    }
-                });
-            }
-            let Some(name) = name else { continue };
-            if page == newest {
-                last = Some(name);
-            } else if !self.has_newer_page(name, header.sequence)? && !self.set_mapping(name, page)
-            {
+            let name = S::address_in(area).filter(|&name| name != page.0);
+            let new = Top { page: page.0, level };
+            let is_in_order = header.sequence > last;
+            last = header.sequence;
+            if level == header.height && is_in_order {
+                before = Some(PageNumber(root.page));
+                self.take_instead(root, new)?;
+                root = new;
+            } else if let Some(name) = name.filter(|&name| self.is_address(name) && is_in_order) {
+                before = Some(PageNumber(self.space.current_page(name)));
+                self.take_instead(Top { page: name, level }, new)?;
+                if !self.space.mappings.takes(name) {
+                    return Ok(None);
+                }
+                self.claim_page(PageNumber(name))?;
+                self.space.mappings.set(name, page.0);
+            } else {
                 return Ok(None);
             }
         }
-        self.drop_flushed();
-        let root_before = since.root_before.map(|(page, _)| page);
-        let Some(name) = last else { return Ok(Some(root_before)) };
-        let before = PageNumber(self.space.current_page(name));
-        Ok(self.set_mapping(name, newest).then_some(Some(before)))
+        Ok((root == self.top()).then_some(before))
     }
 
-    /// Maps `name` to `page`. Returns `false` if the table has no room for that.
-    fn set_mapping(&mut self, name: u32, page: PageNumber) -> bool {
-        if !self.space.mappings.takes(name) {
-            self.drop_flushed();
-        }
-        let has_room = self.space.mappings.takes(name);
-        if has_room {
-            self.space.mappings.set(name, page.0);
-        }
-        has_room
+    /// Whether a node of the tree has the logical address `name`.
+    fn is_address(&self, name: u32) -> bool {
+        let page = PageNumber(name);
+        name < self.space.log.geometry().pages() && self.space.log.blocks.is_valid(page)
     }
 
-    /// Whether the current page of the address `name` is newer than `sequence`.
-    fn has_newer_page(&mut self, name: u32, sequence: u64) -> Result<bool, Fault<F::Error>> {
-        let rival = PageNumber(self.space.current_page(name));
-        let block = self.space.log.geometry().block_of(rival);
-        let mut position = 0;
-        while let Some(scanned) = self.next_scanned(&mut position) {
-            if scanned == block {
-                let rival = self.space.log.read_raw(rival, 0)?;
-                return Ok(rival.is_ok_and(|rival| rival.sequence > sequence));
-            }
+    /// Marks the pages below `new` as valid, and those below `old` that it replaces as not valid.
+    fn take_instead(&mut self, old: Top, new: Top) -> Result<(), Fault<F::Error>> {
+        self.drop_replaced(old, new)?;
+        if new.level == 1 {
+            return self.claim_page(PageNumber(new.page));
         }
-        Ok(false)
-    }
-
-    /// Removes the mappings that were flushed: those to pages that are marked.
-    fn drop_flushed(&mut self) {
-        let blocks = &self.space.log.blocks;
-        self.space.mappings.retain(|_, page| !blocks.is_valid(PageNumber(page)));
+        self.find_new_pages(new, |blocks, page| !blocks.is_valid(PageNumber(page)))
     }
 
     /// Reads the next page that is newer than the checkpoint and counts.
@@ -158,16 +130,17 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         scan: &mut Scan,
         identity: u32,
     ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
-        let base = Checkpoints::base(&self.space).map_or(0, |base| base.sequence);
+        let Some(base) = Checkpoints::base(&self.space) else { return Ok(None) };
         while let Some(block) = Checkpoints::scanned(&self.space, scan.block) {
             while scan.place < self.space.log.block_pages() {
                 let page = self.space.log.page_at(block, scan.place);
                 scan.place += 1;
-                if let Ok(header) = self.space.log.read_raw(page, 0)?
-                    && header.identity == identity
-                    && header.sequence > base
-                    && self.counts(page, header.sequence)
-                {
+                let Ok(header) = self.space.log.read_raw(page, 0)? else { continue };
+                let is_new = header.sequence > base.sequence;
+                if !is_new && base.active != Some(block) {
+                    break;
+                }
+                if is_new && header.identity == identity && self.counts(page, header.sequence) {
                     return Ok(Some((page, header)));
                 }
             }

@@ -39,7 +39,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         }
         self.space.log.blocks.forget_valid();
         self.inner_nodes = 0;
-        self.find_valid_pages(|_| true)?;
+        self.find_valid_pages()?;
         self.count_unexplained();
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
 use crate::space::{Checkpoint, Paths};
-use crate::tree::{HEIGHT_MAX, Index, Placement};
+use crate::tree::{HEIGHT_MAX, Index, Placement, Top};
 
 /// Upper bound of the inner nodes in one page.
 const NODES_BY_PAGE: u32 = HEIGHT_MAX as u32;
@@ -92,14 +92,14 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         {
             self.space.log.blocks.forget_valid();
             self.inner_nodes = 0;
-            self.find_valid_pages(|_| true)?;
+            self.find_valid_pages()?;
         } else {
-            self.drop_replaced(&tree)?;
+            self.drop_replaced(Top { page: tree.root, level: tree.height }, self.top())?;
             let geometry = self.space.log.geometry();
             let first = found
                 .active
                 .map(|(block, place)| (block, self.space.log.place_or_end(block, place)));
-            self.find_valid_pages(|page| {
+            self.find_new_pages(self.top(), |_, page| {
                 let block = geometry.block_of(PageNumber(page));
                 listed.contains(&block)
                     || first.is_some_and(|(active, first)| block == active && page >= first)

@@ -4,8 +4,6 @@
 
 #[cfg(feature = "checkpoints")]
 mod checkpoint;
-#[cfg(feature = "checkpoints")]
-mod follow;
 mod mu;
 mod recover;
 mod wandering;

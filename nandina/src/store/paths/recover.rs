@@ -37,7 +37,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         self.take_root(page, &root)?;
         self.space.restart(identity, root.sequence, sequence);
         self.inner_nodes = 0;
-        self.find_valid_pages(|_| true)
+        self.find_valid_pages()
     }
 
     /// The newest root whose sequence number is below `below`, and its block.
@@ -135,7 +135,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         self.take_root(page, &before)?;
         self.space.restart(root.identity, before.sequence, sequence);
         self.inner_nodes = 0;
-        match self.find_valid_pages(|_| true) {
+        match self.find_valid_pages() {
             Ok(()) => self.space.log.blocks.hold_valid(),
             Err(Fault::Corrupt { .. }) => {
                 covered!("the tree before the newest root is gone");
