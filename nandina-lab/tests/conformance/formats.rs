@@ -30,9 +30,11 @@ pub struct Torn {
     pub left: Cell<Option<u32>>,
     pub hidden: Option<PageNumber>,
     pub shown: Shown,
+    /// Whether a cut ends the next erase of its block: it destroys the first page of that alone.
+    pub cuts_erase: bool,
     /// Blocks whose erase and bad-block mark fail.
     worn: Range<u32>,
-    reads: u64,
+    pub reads: u64,
 }
 
 impl Torn {
@@ -42,6 +44,7 @@ impl Torn {
             left: Cell::new(None),
             hidden: None,
             shown: Shown::Erased,
+            cuts_erase: false,
             worn: 0..0,
             reads: 0,
         }
@@ -89,6 +92,12 @@ impl Flash for Torn {
             return Err(ChipError::EraseFailed(block));
         }
         if self.hidden.is_some_and(|page| self.geometry().block_of(page) == block) {
+            if self.cuts_erase {
+                self.cuts_erase = false;
+                let first = self.geometry().page_in(block, 0);
+                self.chip.corrupt_page(first, |main, _| main.fill(0x5A));
+                return Err(ChipError::PowerLost);
+            }
             self.hidden = None;
         }
         self.chip.erase(block)

@@ -185,18 +185,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         (self.torn_from, self.torn_to) = (found.sequence + 1, u64::MAX);
         let mut position = 0;
         while let Some(block) = self.next_scanned(&mut position) {
-            match self.space.log.first_sequence(block)? {
-                Some(first) if first < from => continue,
-                Some(_) => {}
-                None => {
-                    // This block may have been the last to be opened.
-                    let page = self.space.log.page_at(block, 0);
-                    if page.0 != newest && !self.reads_alike(page)? {
-                        covered!("the first page of a block is torn");
-                        self.note_torn(page)?;
-                    }
-                    continue;
-                }
+            let first = self.space.log.first_sequence(block)?;
+            if first.is_some_and(|first| first < from) {
+                continue;
+            }
+            let first_page = self.space.log.page_at(block, 0).0;
+            if first_page != newest && (first.is_none() || !self.is_steady(first_page)?) {
+                self.note_torn_in(block)?;
+                continue;
             }
             let written = self.space.log.written(block, self.space.log.block_pages(), 1)?;
             for place in written.saturating_sub(1)..(written + 1).min(self.space.log.block_pages())
@@ -229,6 +225,31 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let block = self.block_of(page.0);
         if self.exclude(page.0) && self.torn_block == NO_BLOCK && self.erase_was_begun(block)? {
             self.torn_block = block;
+        }
+        Ok(())
+    }
+
+    /// Notes the torn pages of a block whose first page cannot be read every time.
+    ///
+    /// This block may have been the last to be opened. Or its erase was cut, and a page that was
+    /// torn before is left behind the first.
+    #[inline(never)]
+    fn note_torn_in(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
+        let mut blank = 0;
+        for place in 0..self.space.log.block_pages() {
+            let page = self.space.log.page_at(block, place);
+            if page.0 != self.newest.0 && !self.reads_alike(page)? {
+                covered!("the first page of a block is torn");
+                self.note_torn(page)?;
+                blank = 0;
+            } else if self.space.log.read_raw(page, 0)? == Err(PageFault::Erased) {
+                blank += 1;
+            } else {
+                blank = 0;
+            }
+            if blank > LOST_MAX || block == self.torn_block {
+                break;
+            }
         }
         Ok(())
     }

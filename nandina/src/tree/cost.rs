@@ -6,6 +6,7 @@ use super::torn::BEGUN_ERASE_PAGES;
 use crate::blocks::{Victims, Wear};
 use crate::flash::Geometry;
 use crate::gc::SPARE_MOVES;
+use crate::log::LOST_MAX;
 use crate::log::WEAK_MAX;
 use crate::space::{Budget, CHECKPOINT_ERASES_MAX, Extent, LISTED_MAX};
 
@@ -162,8 +163,10 @@ impl Opening {
         let reads = blocks + 2 * height * pages + 5 * height * nodes;
         // Twice, for the index before the last commit as well; and every page to see which may
         // be torn, and those; and some pages of the blocks of these.
-        let reads = 2 * reads + 4 * pages + (2 * LOOKS + 4) * blocks;
-        let reads = reads + BEGUN_ERASES * BEGUN_ERASE_PAGES * (LOOKS + 1);
+        let blank_pages = u64::from(LOST_MAX) + 2;
+        let reads = 2 * reads + 4 * pages + (blank_pages * (LOOKS + 1) + 4) * blocks;
+        let begun = BEGUN_ERASE_PAGES + u64::from(self.block_pages);
+        let reads = reads + BEGUN_ERASES * begun * (LOOKS + 1);
         let found = self.finding(reads);
         // All that was programmed since the last mount may be written anew.
         let written = nodes * u64::from(self.path + 1);
