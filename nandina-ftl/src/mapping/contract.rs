@@ -1,0 +1,130 @@
+//! What every mapping does: the trait [`Mapping`], its errors and its accounts.
+//!
+//! No mapping is named here. The trait can be used as `dyn Mapping`.
+
+use core::fmt;
+
+use super::extent::{Extent, Piece, Run, Space};
+
+/// Why a mapping refused a call. A refused call has changed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The extent is empty, or it ends behind the logical space.
+    Outside,
+    /// The physical numbers end behind the physical space.
+    Physical,
+    /// The space is larger than this kind of mapping can hold.
+    Space {
+        /// The most logical units that it holds.
+        logical_max: u32,
+    },
+    /// The memory does not suffice for the change, whatever else it is used for.
+    Full {
+        /// Bytes of memory in all with which this call is accepted.
+        needed: usize,
+    },
+}
+
+/// An invariant of a mapping that does not hold, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken(pub &'static str);
+
+/// Memory of a mapping, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// In use: entries, directories, slack inside of them, and free lists.
+    ///
+    /// Containers of libraries do not tell their bytes. Theirs are a lower bound, which the
+    /// mapping documents.
+    pub used: usize,
+    /// Taken from the caller, or the limit where a container of a library allocates.
+    pub reserved: usize,
+    /// The most that `used` ever was.
+    pub peak: usize,
+}
+
+/// Exact work since the mapping was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Entries of a table that were read or written, or calls of a container of a library.
+    pub probes: u64,
+    /// Nodes of a tree, or records of a leaf, that were visited.
+    pub nodes: u64,
+    /// Bytes that were moved to other places, or encoded again, to make or close room.
+    pub moved: u64,
+}
+
+/// Leads from logical to physical units.
+///
+/// Pieces and runs are passed in rising order of logical units. Two neighbours may continue one
+/// another: how finely they are divided differs between mappings, what they say does not.
+pub trait Mapping {
+    /// The space that the mapping was made for.
+    fn space(&self) -> Space;
+
+    /// Passes the pieces of `extent` to `found`, in order; together they cover it.
+    ///
+    /// Units that are not mapped are holes. Refuses with [`Refusal::Outside`].
+    fn look_up(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) -> Result<(), Refusal>;
+
+    /// Maps `extent` to the physical units from `physical` on.
+    ///
+    /// Every part of a run that this supersedes is passed to `superseded`, in order, with the
+    /// physical units that it had. Refuses with any [`Refusal`], and has then changed nothing and
+    /// passed no run.
+    fn update(
+        &mut self,
+        extent: Extent,
+        physical: u32,
+        superseded: &mut dyn FnMut(Run),
+    ) -> Result<(), Refusal>;
+
+    /// Turns `extent` into a hole.
+    ///
+    /// The rest is as in [`Self::update`]. A removal can need memory, because it can divide a run.
+    fn remove(&mut self, extent: Extent, superseded: &mut dyn FnMut(Run)) -> Result<(), Refusal>;
+
+    /// Whether an `update` of this extent will be accepted, whatever its physical units are.
+    ///
+    /// Ask before programming a page. The refusal is that of the update, and where an update is
+    /// accepted a removal is too. Costs no more than the update.
+    fn admits(&self, extent: Extent) -> Result<(), Refusal>;
+
+    /// Passes every run of the mapping to `visit`, in order.
+    fn walk(&self, visit: &mut dyn FnMut(Run));
+
+    /// How many entries the mapping keeps: units, nodes, extents or records.
+    fn entries(&self) -> usize;
+
+    /// The memory of the mapping.
+    fn bytes(&self) -> Bytes;
+
+    /// The work that the calls so far have cost.
+    fn work(&self) -> Work;
+
+    /// Checks every invariant of the mapping. The cost rises at least with its entries.
+    fn check(&self) -> Result<(), Broken>;
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Outside => f.write_str("the extent is empty or ends behind the space"),
+            Refusal::Physical => f.write_str("the physical units end behind their space"),
+            Refusal::Space { logical_max } => {
+                write!(f, "the mapping holds {logical_max} logical units at most")
+            }
+            Refusal::Full { needed } => write!(f, "the mapping needs {needed} bytes"),
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl core::error::Error for Broken {}

@@ -1,0 +1,21 @@
+//! The mappings: from extents of logical units to where they are stored (§2.1 of the paper).
+//!
+//! A unit is a sector or a page; no mapping asks which. Each mapping is a file or a folder, and
+//! knows none of the others. [`contract`] says what they have in common. The list of them is in
+//! `registry`, which needs the feature `std`.
+
+pub mod contract;
+pub mod emt;
+mod extent;
+mod memory;
+mod page;
+mod page_2;
+#[cfg(feature = "std")]
+pub mod registry;
+
+pub use contract::{Broken, Bytes, Mapping, Refusal, Work};
+pub use extent::{Extent, Piece, Run, Space};
+pub use page::Page;
+pub use page_2::Page2;
+#[cfg(feature = "std")]
+pub use registry::MAPPINGS;

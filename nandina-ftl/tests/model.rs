@@ -1,0 +1,262 @@
+//! Every mapping of the registry against a plain vector, under random changes with shrinking.
+//!
+//! After each step the superseded runs, the content, the accounts and the mapping's own check are
+//! compared. A refused change must have changed nothing. `PROPTEST_CASES` sets the cases.
+
+use nandina_ftl::mapping::registry::Entry;
+use nandina_ftl::mapping::{Extent, MAPPINGS, Mapping, Refusal, Space};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+
+/// A step of a test. Places are drawn from all of `u16` and scaled to the space.
+#[derive(Clone, Debug)]
+struct Step {
+    kind: Kind,
+    place: Place,
+    at: u16,
+    length: u16,
+    /// Whether an update continues the physical units of the last one.
+    in_a_row: bool,
+    physical: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Update,
+    Remove,
+    LookUp,
+}
+
+/// Where an extent lies.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Anywhere,
+    Short,
+    OneUnit,
+    Whole,
+    AtTheBegin,
+    AtTheEnd,
+    /// As the last extent, behind it, before it, in it, around it.
+    Same,
+    Behind,
+    Before,
+    Inside,
+    Around,
+}
+
+fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    use Place::*;
+    let kind =
+        prop_oneof![6 => Just(Kind::Update), 2 => Just(Kind::Remove), 2 => Just(Kind::LookUp)];
+    let place = prop_oneof![
+        4 => Just(Anywhere), 12 => Just(Short), 8 => Just(OneUnit), 1 => Just(Whole),
+        1 => Just(AtTheBegin), 1 => Just(AtTheEnd), 2 => Just(Same), 4 => Just(Behind),
+        4 => Just(Before), 2 => Just(Inside), 2 => Just(Around),
+    ];
+    let step = (kind, place, any::<u16>(), any::<u16>(), any::<bool>(), any::<u16>()).prop_map(
+        |(kind, place, at, length, in_a_row, physical)| Step {
+            kind,
+            place,
+            at,
+            length,
+            in_a_row,
+            physical,
+        },
+    );
+    prop::collection::vec(step, 1..most)
+}
+
+impl Step {
+    fn extent(&self, logical: u32, last: Extent) -> Extent {
+        let scale = |number: u16, most: u32| ((u64::from(number) * u64::from(most)) >> 16) as u32;
+        let at = scale(self.at, logical);
+        let short = 1 + scale(self.length, logical.min(12));
+        let clip = |start: u32, end: u32| {
+            let start = start.min(logical - 1);
+            Extent::between(start, end.clamp(start + 1, logical))
+        };
+        match self.place {
+            Place::Anywhere => clip(at, at + 1 + scale(self.length, logical - at)),
+            Place::Short => clip(at, at + short),
+            Place::OneUnit => clip(at, at + 1),
+            Place::Whole => clip(0, logical),
+            Place::AtTheBegin => clip(0, short),
+            Place::AtTheEnd => clip(logical.saturating_sub(short), logical),
+            Place::Same => last,
+            Place::Behind => clip(last.end(), last.end() + short),
+            Place::Before => clip(last.start.saturating_sub(short), last.start),
+            Place::Inside => clip(last.start + last.length / 3, last.end() - last.length / 3),
+            Place::Around => clip(last.start.saturating_sub(short), last.end() + short),
+        }
+    }
+}
+
+type Model = Vec<Option<u32>>;
+
+/// The units of runs or pieces one by one, so that their division does not count.
+fn units(
+    logical: u32,
+    length: u32,
+    physical: Option<u32>,
+) -> impl Iterator<Item = (u32, Option<u32>)> {
+    (0..length).map(move |at| (logical + at, physical.map(|physical| physical + at)))
+}
+
+fn compare(map: &dyn Mapping, model: &Model) -> Result<(), TestCaseError> {
+    let mut found: Model = vec![None; model.len()];
+    let mut end = 0;
+    let mut rises = true;
+    map.walk(&mut |run| {
+        rises &= run.logical >= end;
+        end = run.end();
+        for (unit, physical) in units(run.logical, run.length, Some(run.physical)) {
+            found[unit as usize] = physical;
+        }
+    });
+    prop_assert!(rises, "runs of a walk must rise");
+    prop_assert_eq!(&found, model);
+    let bytes = map.bytes();
+    prop_assert!(bytes.used <= bytes.peak && bytes.peak <= bytes.reserved, "{:?}", bytes);
+    map.check().map_err(|broken| TestCaseError::fail(broken.0))
+}
+
+/// Runs the steps and returns how many changes were refused.
+fn run(entry: &Entry, space: Space, bytes: usize, steps: &[Step]) -> Result<usize, TestCaseError> {
+    let mut memory = vec![0; bytes];
+    let mut map = match (entry.build)(space, &mut memory) {
+        Ok(map) => map,
+        Err(Refusal::Full { needed }) => {
+            prop_assert!(needed > bytes, "{} bytes suffice, there are {}", needed, bytes);
+            return Ok(0);
+        }
+        Err(refusal) => return Err(TestCaseError::fail(refusal.to_string())),
+    };
+    let mut model: Model = vec![None; space.logical as usize];
+    let mut last = Extent::new(0, 1);
+    let mut log = 0;
+    let mut refused = 0;
+    for step in steps {
+        let extent = step.extent(space.logical, last);
+        last = extent;
+        let range = extent.start as usize..extent.end() as usize;
+        let mut passed = Vec::new();
+        if let Kind::LookUp = step.kind {
+            map.look_up(extent, &mut |piece| {
+                passed.extend(units(piece.logical, piece.length, piece.physical));
+            })
+            .unwrap();
+            let expected: Vec<_> = (extent.start..).zip(model[range].iter().copied()).collect();
+            prop_assert_eq!(passed, expected);
+            continue;
+        }
+        let most = space.physical - extent.length;
+        let scattered = ((u64::from(step.physical) * u64::from(most + 1)) >> 16) as u32;
+        let physical = if step.in_a_row && log <= most { log } else { scattered };
+        let new = matches!(step.kind, Kind::Update).then_some(physical);
+        let admitted = map.admits(extent);
+        let pass = &mut |run: nandina_ftl::mapping::Run| {
+            passed.extend(units(run.logical, run.length, Some(run.physical)));
+        };
+        let result = match new {
+            Some(physical) => map.update(extent, physical, pass),
+            None => map.remove(extent, pass),
+        };
+        if new.is_some() {
+            prop_assert_eq!(admitted, result);
+        }
+        prop_assert!(admitted.is_err() || result.is_ok());
+        match result {
+            Ok(()) => {
+                let old = (extent.start..).zip(model[range.clone()].iter().copied());
+                let expected: Vec<_> = old.filter(|(_, physical)| physical.is_some()).collect();
+                prop_assert_eq!(passed, expected);
+                for (at, place) in (0..).zip(&mut model[range]) {
+                    *place = new.map(|physical| physical + at);
+                }
+                log = new.map_or(log, |physical| physical + extent.length);
+            }
+            Err(Refusal::Full { needed }) => {
+                refused += 1;
+                prop_assert!(passed.is_empty(), "a refused change passed runs");
+                prop_assert!(needed > bytes, "{} bytes suffice, there are {}", needed, bytes);
+            }
+            Err(refusal) => return Err(TestCaseError::fail(refusal.to_string())),
+        }
+        compare(&*map, &model)?;
+    }
+    Ok(refused)
+}
+
+/// Runs random steps on every mapping; the second argument gives the memory for an entry.
+fn every_mapping(spaces: &[Space], most: usize, bytes: impl Fn(&Entry, Space) -> usize) {
+    for entry in MAPPINGS {
+        for &space in spaces {
+            let config = Config { failure_persistence: None, ..Config::default() };
+            // Large spaces are walked after each step, which takes longest.
+            let cases = config.cases.div_ceil(if space.logical > 1000 { 16 } else { 4 });
+            let mut runner = TestRunner::new(Config { cases, ..config });
+            let result = runner.run(&steps(most), |steps| {
+                run(entry, space, bytes(entry, space), &steps).map(|_| ())
+            });
+            if let Err(error) = result {
+                panic!("{} on {space:?}: {error}", entry.name);
+            }
+        }
+    }
+}
+
+const SMALL: Space = Space { logical: 64, physical: 1000 };
+const ODD: Space = Space { logical: 301, physical: u32::MAX };
+const LARGE: Space = Space { logical: 4000, physical: 1 << 28 };
+
+#[test]
+fn every_mapping_equals_a_vector() {
+    every_mapping(&[SMALL, ODD], 60, |entry, space| (entry.memory)(space, 600));
+}
+
+#[test]
+fn every_mapping_equals_a_vector_over_many_leaves() {
+    every_mapping(&[LARGE], 120, |entry, space| (entry.memory)(space, 4000));
+}
+
+#[test]
+fn a_full_mapping_refuses_and_changes_nothing() {
+    every_mapping(&[SMALL, LARGE], 60, |entry, space| (entry.memory)(space, 12));
+}
+
+#[test]
+fn the_smallest_spaces_hold_what_they_can() {
+    for logical in [1, 2, 3] {
+        let space = Space { logical, physical: 3 };
+        every_mapping(&[space], 12, |entry, space| (entry.memory)(space, 600));
+    }
+}
+
+#[test]
+fn what_lies_outside_of_the_space_is_refused() {
+    for entry in MAPPINGS {
+        let mut memory = vec![0; (entry.memory)(SMALL, 600)];
+        let mut map = (entry.build)(SMALL, &mut memory).unwrap();
+        for extent in
+            [Extent::new(0, 0), Extent::new(64, 1), Extent::new(60, 5), Extent::new(9, u32::MAX)]
+        {
+            assert_eq!(map.look_up(extent, &mut |_| ()), Err(Refusal::Outside));
+            assert_eq!(map.update(extent, 0, &mut |_| ()), Err(Refusal::Outside));
+            assert_eq!(map.remove(extent, &mut |_| ()), Err(Refusal::Outside));
+            assert_eq!(map.admits(extent), Err(Refusal::Outside));
+        }
+        for physical in [999, 1000, u32::MAX] {
+            let refused = map.update(Extent::new(0, 2), physical, &mut |_| ());
+            assert_eq!(refused, Err(Refusal::Physical), "{}", entry.name);
+        }
+        map.update(Extent::new(0, 2), 998, &mut |_| ()).unwrap();
+    }
+}
+
+#[test]
+fn every_mapping_has_a_name_of_its_own() {
+    for (at, entry) in MAPPINGS.iter().enumerate() {
+        assert!(MAPPINGS[..at].iter().all(|other| other.name != entry.name));
+        assert!(!entry.line.is_empty() && !entry.section.is_empty());
+    }
+}
