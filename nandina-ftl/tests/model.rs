@@ -260,3 +260,77 @@ fn every_mapping_has_a_name_of_its_own() {
         assert!(!entry.line.is_empty() && !entry.section.is_empty());
     }
 }
+
+/// A generator of numbers, so that the long runs below are the same everywhere.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, most: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 33) * u64::from(most) >> 31) as u32
+    }
+}
+
+/// A stream of changes: an extent, and whether it is written.
+type Stream = fn(&mut Numbers, u32, u32) -> (Extent, bool);
+
+/// Streams whose maps differ in form: dense, sparse, rising, shrinking, mixed.
+const STREAMS: &[(&str, Stream)] = &[
+    ("units at random", |n, _, space| (Extent::new(n.below(space), 1), true)),
+    ("sparse", |n, _, space| (Extent::new(n.below(space / 8) * 8, 1 + n.below(3)), true)),
+    ("touching", |n, _, space| (Extent::new(n.below(space / 8) * 8, 8), true)),
+    ("rising", |_, turn, space| (Extent::new(turn * 5 % (space - 8), 1 + turn % 4), true)),
+    ("three rising", |_, turn, space| {
+        (Extent::new(turn % 3 * (space / 3) + turn * 2 % (space / 3 - 8), 1 + turn % 2), true)
+    }),
+    ("written and removed", |n, _, space| {
+        (Extent::new(n.below(space - 8), 1 + n.below(8)), n.below(5) < 3)
+    }),
+    ("all sizes", |n, _, space| {
+        let most = 1 << n.below(12);
+        let start = n.below(space - 1);
+        (Extent::new(start, (1 + n.below(most)).min(space - start)), n.below(8) > 0)
+    }),
+    ("units, then long ones", |n, turn, space| {
+        let most = if turn % 3000 < 2000 { 1 } else { 60 };
+        (Extent::new(n.below(space - 64), most + n.below(3)), true)
+    }),
+];
+
+#[test]
+fn long_runs_equal_a_vector() {
+    let space = Space { logical: 12_000, physical: (1 << 28) - 1 };
+    for entry in MAPPINGS {
+        for (name, stream) in STREAMS {
+            let mut memory = vec![0; (entry.memory)(space, 30_000)];
+            let mut map = (entry.build)(space, &mut memory).unwrap();
+            let mut model: Model = vec![None; space.logical as usize];
+            let mut numbers = Numbers(9);
+            for turn in 0..6000 {
+                let (extent, is_write) = stream(&mut numbers, turn, space.logical);
+                let range = extent.start as usize..extent.end() as usize;
+                let physical = numbers.below(1 << 27);
+                let mut passed = Vec::new();
+                let pass = &mut |run: nandina_ftl::mapping::Run| {
+                    passed.extend(units(run.logical, run.length, Some(run.physical)));
+                };
+                let result = match is_write {
+                    true => map.update(extent, physical, pass),
+                    false => map.remove(extent, pass),
+                };
+                result.unwrap_or_else(|refusal| panic!("{}, {name}: {refusal}", entry.name));
+                let old = (extent.start..).zip(model[range.clone()].iter().copied());
+                let expected: Vec<_> = old.filter(|(_, physical)| physical.is_some()).collect();
+                assert_eq!(passed, expected, "{}, {name}, turn {turn}", entry.name);
+                for (at, place) in (0..).zip(&mut model[range]) {
+                    *place = is_write.then_some(physical + at);
+                }
+                if turn % 400 == 399 {
+                    if let Err(error) = compare(&*map, &model) {
+                        panic!("{}, {name}, turn {turn}: {error}", entry.name);
+                    }
+                }
+            }
+        }
+    }
+}

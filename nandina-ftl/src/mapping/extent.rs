@@ -127,6 +127,31 @@ impl Piece {
         Piece { logical: extent.start, length: extent.length, physical: None }
     }
 
+    /// The first logical unit behind it.
+    pub const fn end(&self) -> u32 {
+        self.logical.saturating_add(self.length)
+    }
+
+    /// The part of it that lies in `extent`, if there is one.
+    pub fn within(&self, extent: Extent) -> Option<Piece> {
+        let start = self.logical.max(extent.start);
+        let end = self.end().min(extent.end());
+        (start < end).then(|| Piece {
+            logical: start,
+            length: end - start,
+            physical: self.physical.map(|physical| physical + (start - self.logical)),
+        })
+    }
+
+    /// Whether `next` begins where it ends, and both are holes or one run.
+    pub fn continues_to(&self, next: &Piece) -> bool {
+        match (self.run(), next.run()) {
+            (Some(run), Some(next)) => run.continues_to(&next),
+            (None, None) => self.end() == next.logical,
+            _ => false,
+        }
+    }
+
     /// The piece as a run, unless it is a hole.
     pub fn run(&self) -> Option<Run> {
         let Piece { logical, length, physical } = *self;
@@ -149,12 +174,7 @@ impl<'f> Joined<'f> {
     /// Takes the next piece, which begins behind the last one.
     pub fn push(&mut self, next: Piece) {
         if let Some(last) = &mut self.last {
-            let continues = match (last.run(), next.run()) {
-                (Some(last), Some(next)) => last.continues_to(&next),
-                (None, None) => last.logical + last.length == next.logical,
-                _ => false,
-            };
-            if continues {
+            if last.continues_to(&next) {
                 last.length += next.length;
                 return;
             }

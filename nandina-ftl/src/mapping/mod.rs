@@ -4,6 +4,7 @@
 //! knows none of the others. [`contract`] says what they have in common. The list of them is in
 //! `registry`, which needs the feature `std`.
 
+mod compact;
 pub mod contract;
 pub mod emt;
 mod extent;
@@ -13,6 +14,7 @@ mod page_2;
 #[cfg(feature = "std")]
 pub mod registry;
 
+pub use compact::Compact;
 pub use contract::{Broken, Bytes, Mapping, Refusal, Work};
 pub use extent::{Extent, Piece, Run, Space};
 pub use page::Page;

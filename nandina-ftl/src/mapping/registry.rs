@@ -6,7 +6,7 @@
 use std::boxed::Box;
 
 use super::emt::{Arena, Emt, Rangemap, Runs};
-use super::{Mapping, Page, Page2, Refusal, Space};
+use super::{Compact, Mapping, Page, Page2, Refusal, Space};
 
 /// Makes a mapping of a space in the given memory.
 ///
@@ -64,6 +64,13 @@ pub const MAPPINGS: &[Entry] = &[
         section: "2.3, 4",
         memory: |_, runs| runs * Runs::ENTRY,
         build: |space, memory| Ok(Box::new(Rangemap::new(space, memory.len()))),
+    },
+    Entry {
+        name: "compact",
+        line: "runs in packed leaves of variable span, changed in place",
+        section: "none: ours",
+        memory: Compact::bytes_for,
+        build: |space, memory| Ok(Box::new(Compact::new(space, memory)?)),
     },
 ];
 

@@ -1,0 +1,174 @@
+//! Changes of leaves in place: one move of bits, and the few items that a change touches.
+//!
+//! A leaf is changed here only where its fields are wide enough and it has room for its items.
+//! Every other change is passed to `encode.rs`. Nothing here allocates a slot for a new leaf.
+
+use super::leaf::{Form, ITEMS, Leaf, UNITS};
+use super::store::granules;
+use super::{Compact, bits};
+use crate::mapping::extent::{Extent, Joined, Piece, Run};
+
+/// A leaf of fewer items is joined with a neighbour, if that has room.
+const FEW: usize = 16;
+
+/// Free granules that a slot may keep.
+const SPARE: usize = 3;
+
+impl Compact<'_> {
+    /// Gives `extent` new physical units, or none. There is room for the change.
+    pub(super) fn change(
+        &mut self,
+        extent: Extent,
+        new: Option<u32>,
+        superseded: &mut dyn FnMut(Run),
+    ) {
+        let mut pass = |piece: Piece| piece.run().into_iter().for_each(&mut *superseded);
+        let mut old = Joined::to(&mut pass);
+        let piece = |part: Extent| Piece {
+            logical: part.start,
+            length: part.length,
+            physical: new.map(|physical| physical + (part.start - extent.start)),
+        };
+        let mut start = extent.start;
+        while start < extent.end() {
+            let at = self.find(start);
+            let leaf = self.leaf(at);
+            let is_covered = start == leaf.base && leaf.limit <= extent.end();
+            if leaf.form == Form::Units && !is_covered {
+                // A flat leaf keeps its part of the space; the change is divided at its end.
+                let part = Extent::between(start, leaf.limit.min(extent.end()));
+                self.change_units(at, leaf, piece(part), &mut old);
+                start = part.end();
+                continue;
+            }
+            let (mut last, mut end) = (at, extent.end());
+            if end > leaf.limit {
+                last = self.find(end - 1);
+                let last_leaf = self.leaf(last);
+                if last_leaf.form == Form::Units && last_leaf.limit > end {
+                    end = last_leaf.base;
+                    last -= 1;
+                }
+            }
+            let new = piece(Extent::between(start, end));
+            if last == at && leaf.form != Form::Units {
+                self.change_items(at, leaf, new, &mut old);
+            } else {
+                self.encode(at, last, new, Some(&mut old));
+            }
+            start = end;
+        }
+        old.end();
+        self.store.tidy();
+    }
+
+    /// Changes units of a flat leaf.
+    fn change_units(&mut self, at: usize, mut leaf: Leaf, new: Piece, old: &mut Joined<'_>) {
+        let breaks = breaks(self.store.memory(), &leaf, new);
+        for unit in new.logical..new.end() {
+            let field = (unit - leaf.base) as usize;
+            old.push(leaf.item(self.store.memory(), field));
+            let physical = new.physical.map(|physical| physical + (unit - new.logical));
+            let piece = Piece { logical: unit, length: 1, physical };
+            leaf.set_item(self.store.memory_mut(), field, piece);
+        }
+        self.count(u64::from(new.length));
+        leaf.count = leaf.count + self::breaks(self.store.memory(), &leaf, new) - breaks;
+        self.store.set_header(at, &leaf);
+        // Items of three quarters of its size would do, of which three times 64 may be encoded.
+        let item = leaf.physical_bits + 2 * bits::width(UNITS);
+        let flat = leaf.fields() * leaf.stride();
+        if leaf.count * item as usize <= flat * 3 / 4 && leaf.count <= 2 * ITEMS {
+            self.encode(at, at, new, None);
+        }
+    }
+
+    /// Changes items of a leaf whose part of the space has all of `new`.
+    fn change_items(&mut self, at: usize, leaf: Leaf, new: Piece, old: &mut Joined<'_>) {
+        let memory = self.store.memory();
+        let cut = Extent::new(new.logical, new.length);
+        let (mut first, read) = leaf.find(memory, new.logical);
+        let mut behind = first;
+        let (mut left, mut right) = (None, None);
+        while behind < leaf.count {
+            let item = leaf.item(memory, behind);
+            let Some(superseded) = item.within(cut) else { break };
+            old.push(superseded);
+            left = left.or(item.within(Extent::between(0, cut.start)));
+            right = item.within(Extent::between(cut.end(), u32::MAX));
+            behind += 1;
+        }
+        self.count(read + (behind - first) as u64);
+        let is_item = new.physical.is_some() || leaf.form == Form::Pieces;
+        if is_item && left.is_none() && first > 0 {
+            left = Some(leaf.item(memory, first - 1)).filter(|left| left.continues_to(&new));
+            first -= usize::from(left.is_some());
+        }
+        if is_item && right.is_none() && behind < leaf.count {
+            right = Some(leaf.item(memory, behind)).filter(|right| new.continues_to(right));
+            behind += usize::from(right.is_some());
+        }
+        let (mut items, mut count) = ([new; 3], 0usize);
+        for item in [left, is_item.then_some(new), right].into_iter().flatten() {
+            match count.checked_sub(1).map(|last| &mut items[last]) {
+                Some(last) if last.continues_to(&item) => last.length += item.length,
+                _ => {
+                    items[count] = item;
+                    count += 1;
+                }
+            }
+        }
+        if !self.splice(at, leaf, (first, behind), &items[..count]) {
+            self.encode(at, at, new, None);
+        }
+    }
+
+    /// Replaces items of a leaf; returns whether it could: else nothing was changed.
+    fn splice(
+        &mut self,
+        at: usize,
+        mut leaf: Leaf,
+        (first, behind): (usize, usize),
+        items: &[Piece],
+    ) -> bool {
+        let count = leaf.count - (behind - first) + items.len();
+        let stride = leaf.stride();
+        let needed = granules(count * stride);
+        let is_small = count < FEW && count < leaf.count && self.store.entries() > 1;
+        if count > ITEMS || is_small || items.iter().any(|&item| !leaf.holds(item)) {
+            return false;
+        }
+        if needed > leaf.granules {
+            let units = leaf.part().length;
+            let flat = units as usize * leaf.physical_bits as usize;
+            if units <= UNITS && flat < count * stride {
+                return false;
+            }
+            self.store.grow(at, needed);
+            leaf = self.leaf(at);
+        }
+        let field = |at: usize| leaf.bit + at * stride;
+        if behind != first + items.len() {
+            let moved = (leaf.count - behind) * stride;
+            bits::shift(self.store.memory_mut(), field(behind), field(first + items.len()), moved);
+            self.store.note_moved(moved.div_ceil(8));
+        }
+        for (at, &item) in (first..).zip(items) {
+            leaf.set_item(self.store.memory_mut(), at, item);
+        }
+        leaf.count = count;
+        self.store.set_header(at, &leaf);
+        if needed + SPARE < leaf.granules {
+            self.store.shrink(at, &mut leaf, needed);
+        }
+        true
+    }
+}
+
+/// How often a unit of a flat leaf does not continue the one before, from `new` to behind it.
+fn breaks(memory: &[u8], leaf: &Leaf, new: Piece) -> usize {
+    let unit = |unit: u32| leaf.item(memory, (unit - leaf.base) as usize);
+    let first = new.logical.max(leaf.base + 1);
+    let last = new.end().min(leaf.limit - 1);
+    (first..=last).filter(|&at| !unit(at - 1).continues_to(&unit(at))).count()
+}

@@ -1,0 +1,181 @@
+//! A leaf as bits: its header, its three forms, and the items in it.
+//!
+//! ```text
+//! bytes 0..4  base: the first logical unit of the leaf's part of the space
+//! bytes 4..8  meta: granules (8 bits), form (2), bits of a start (6), of a length (6), count (10)
+//! then        form Runs:   count x (start - base, length, physical)
+//!             form Pieces: count x (start - base, physical), which tile the part: holes too
+//!             form Units:  physical of every unit; count is how many pieces that makes
+//! ```
+//!
+//! A field has as few bits as the leaf needs. Where holes are items, the highest physical number
+//! that fits stands for none. This file changes no leaf's size and knows no other leaf.
+
+use super::bits;
+use crate::mapping::{Extent, Piece};
+
+/// Bytes of a header.
+pub(super) const HEADER: usize = 8;
+
+/// The most items of the forms `Runs` and `Pieces`.
+pub(super) const ITEMS: usize = 64;
+
+/// The most units of the form `Units`.
+pub(super) const UNITS: u32 = 256;
+
+/// How a leaf stores its part of the space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Runs,
+    Pieces,
+    Units,
+    /// No leaf: a hole in the memory.
+    Free,
+}
+
+/// The header of a leaf, decoded, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaf {
+    /// The bit at which items begin.
+    pub bit: usize,
+    pub base: u32,
+    /// The first unit behind the leaf's part of the space.
+    pub limit: u32,
+    pub granules: usize,
+    pub form: Form,
+    pub start_bits: u32,
+    pub length_bits: u32,
+    pub physical_bits: u32,
+    pub count: usize,
+}
+
+/// The second word of a header.
+pub(super) fn meta(granules: usize, form: Form, start: u32, length: u32, count: usize) -> u32 {
+    let form = form as u32;
+    granules as u32 | form << 8 | start << 10 | length << 16 | (count as u32) << 22
+}
+
+impl Leaf {
+    /// The leaf with the given header, whose first byte is at `byte`.
+    pub fn decode(byte: usize, base: u32, limit: u32, meta: u32, physical_bits: u32) -> Leaf {
+        Leaf {
+            bit: (byte + HEADER) * 8,
+            base,
+            limit,
+            granules: (meta & 0xFF) as usize,
+            form: match meta >> 8 & 3 {
+                0 => Form::Runs,
+                1 => Form::Pieces,
+                2 => Form::Units,
+                _ => Form::Free,
+            },
+            start_bits: meta >> 10 & 0x3F,
+            length_bits: meta >> 16 & 0x3F,
+            physical_bits,
+            count: (meta >> 22) as usize,
+        }
+    }
+
+    /// The second word of its header.
+    pub fn meta(&self) -> u32 {
+        meta(self.granules, self.form, self.start_bits, self.length_bits, self.count)
+    }
+
+    /// Its part of the space.
+    pub fn part(&self) -> Extent {
+        Extent::between(self.base, self.limit)
+    }
+
+    /// Bits of an item; of a unit where the form is `Units`.
+    #[inline]
+    pub fn stride(&self) -> usize {
+        let length = if self.form == Form::Runs { self.length_bits } else { 0 };
+        (self.start_bits + length + self.physical_bits) as usize
+    }
+
+    /// How many fields of [`Self::stride`] bits it has.
+    pub fn fields(&self) -> usize {
+        if self.form == Form::Units { self.part().length as usize } else { self.count }
+    }
+
+    /// The number that stands for no physical unit.
+    fn none(&self) -> u32 {
+        ((1u64 << self.physical_bits) - 1) as u32
+    }
+
+    fn physical(&self, memory: &[u8], bit: usize) -> Option<u32> {
+        let physical = bits::get(memory, bit, self.physical_bits);
+        (self.form == Form::Runs || physical != self.none()).then_some(physical)
+    }
+
+    /// The first unit of item `at`.
+    #[inline]
+    fn start(&self, memory: &[u8], at: usize) -> u32 {
+        self.base + bits::get(memory, self.bit + at * self.stride(), self.start_bits)
+    }
+
+    /// The item at `at`; a unit where the form is `Units`.
+    pub fn item(&self, memory: &[u8], at: usize) -> Piece {
+        let bit = self.bit + at * self.stride();
+        let start_bits = self.start_bits as usize;
+        match self.form {
+            Form::Units => Piece {
+                logical: self.base + at as u32,
+                length: 1,
+                physical: self.physical(memory, bit),
+            },
+            Form::Pieces => {
+                let logical = self.start(memory, at);
+                let end = if at + 1 < self.count { self.start(memory, at + 1) } else { self.limit };
+                let physical = self.physical(memory, bit + start_bits);
+                Piece { logical, length: end.saturating_sub(logical), physical }
+            }
+            Form::Runs | Form::Free => Piece {
+                logical: self.start(memory, at),
+                length: bits::get(memory, bit + start_bits, self.length_bits),
+                physical: self.physical(memory, bit + start_bits + self.length_bits as usize),
+            },
+        }
+    }
+
+    /// Whether the item fits in the fields of this leaf.
+    pub fn holds(&self, piece: Piece) -> bool {
+        self.form != Form::Runs || bits::width(piece.length) <= self.length_bits
+    }
+
+    /// Writes the item at `at`, which [`Self::holds`].
+    pub fn set_item(&self, memory: &mut [u8], at: usize, piece: Piece) {
+        let mut bit = self.bit + at * self.stride();
+        if self.form != Form::Units {
+            bits::set(memory, bit, self.start_bits, piece.logical - self.base);
+            bit += self.start_bits as usize;
+        }
+        if self.form == Form::Runs {
+            bits::set(memory, bit, self.length_bits, piece.length);
+            bit += self.length_bits as usize;
+        }
+        bits::set(memory, bit, self.physical_bits, piece.physical.unwrap_or(self.none()));
+    }
+
+    /// The first item that ends behind `unit`, and how many items the search has read.
+    pub fn find(&self, memory: &[u8], unit: u32) -> (usize, u64) {
+        if self.form == Form::Units {
+            return ((unit - self.base) as usize, 0);
+        }
+        let (mut low, mut high, mut read) = (0, self.count, 0);
+        while low < high {
+            let middle = (low + high) / 2;
+            read += 1;
+            if self.start(memory, middle) <= unit {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        // The last item that begins at `unit` or before it, unless it ends there.
+        match low.checked_sub(1).map(|at| (at, self.item(memory, at))) {
+            Some((at, piece)) if piece.logical + piece.length > unit => (at, read + 1),
+            _ => (low, read + 1),
+        }
+    }
+}
