@@ -4,7 +4,7 @@
 //! smallest form. Old slots are free before new ones are allocated, so no more room is needed than
 //! the change was admitted with.
 
-use super::leaf::{Form, ITEMS, Leaf, UNITS};
+use super::leaf::{Form, ITEMS, Leaf, SCALE_MAX, UNITS};
 use super::store::granules;
 use super::{Compact, bits};
 use crate::mapping::extent::{Extent, Joined, Piece, Run};
@@ -139,7 +139,11 @@ impl Compact<'_> {
         }
         pieces += usize::from(end < limit);
         let length = runs.iter().map(|run| run.length).max().unwrap_or(0);
-        let (start_bits, length_bits) = (bits::width(span - 1), bits::width(length));
+        // Ends of items are starts of pieces; where lengths are multiples too, ends are.
+        let bounds = runs.iter().fold(0, |all, run| all | (run.logical - base) | run.length);
+        let scale = bounds.trailing_zeros().min(SCALE_MAX);
+        let start_bits = bits::width((span - 1) >> scale);
+        let length_bits = bits::width((length >> scale).max(1) - 1);
         let (start, physical) = (start_bits as usize, self.physical_bits as usize);
         let as_runs = runs.len() * (start + length_bits as usize + physical);
         let as_pieces = pieces * (start + physical);
@@ -157,6 +161,7 @@ impl Compact<'_> {
         leaf.limit = limit;
         leaf.form = form;
         leaf.count = if form == Form::Runs { runs.len() } else { pieces };
+        leaf.scale = if form == Form::Units { 0 } else { scale };
         leaf.start_bits = if form == Form::Units { 0 } else { start_bits };
         leaf.length_bits = if form == Form::Runs { length_bits } else { 0 };
         self.store.set_header(at, &leaf);

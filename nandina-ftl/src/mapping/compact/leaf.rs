@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! bytes 0..4  base: the first logical unit of the leaf's part of the space
-//! bytes 4..8  meta: granules (8 bits), form (2), bits of a start (6), of a length (6), count (10)
-//! then        form Runs:   count x (start - base, length, physical)
+//! bytes 4..8  meta: granules (7 bits), form (2), bits of a start (6), of a length (6), count (9),
+//!             scale (2)
+//! then        form Runs:   count x (start - base, length - 1, physical)
 //!             form Pieces: count x (start - base, physical), which tile the part: holes too
 //!             form Units:  physical of every unit; count is how many pieces that makes
 //! ```
 //!
-//! A field has as few bits as the leaf needs. Where holes are items, the highest physical number
+//! A field has as few bits as the leaf needs. Starts and lengths are in units of `2^scale`, if all of
+//! them are multiples of that: sectors of pages of 4 KB take 3 bits less for each. Where holes are items, the highest physical number
 //! that fits stands for none. This file changes no leaf's size and knows no other leaf.
 
 use super::bits;
@@ -22,6 +24,9 @@ pub(super) const ITEMS: usize = 64;
 
 /// The most units of the form `Units`.
 pub(super) const UNITS: u32 = 256;
+
+/// The highest scale: units of 8, which is a page of 4 KB in sectors.
+pub(super) const SCALE_MAX: u32 = 3;
 
 /// How a leaf stores its part of the space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +52,27 @@ pub(super) struct Leaf {
     pub length_bits: u32,
     pub physical_bits: u32,
     pub count: usize,
+    pub scale: u32,
 }
 
 /// The second word of a header.
-pub(super) fn meta(granules: usize, form: Form, start: u32, length: u32, count: usize) -> u32 {
-    let form = form as u32;
-    granules as u32 | form << 8 | start << 10 | length << 16 | (count as u32) << 22
+pub(super) fn meta(granules: usize, form: Form) -> u32 {
+    granules as u32 | (form as u32) << 7
+}
+
+/// The granules of a slot whose header has that second word.
+pub(super) fn granules_of(meta: u32) -> usize {
+    (meta & 0x7F) as usize
+}
+
+/// The form of the leaf whose header has that second word.
+pub(super) fn form_of(meta: u32) -> Form {
+    match meta >> 7 & 3 {
+        0 => Form::Runs,
+        1 => Form::Pieces,
+        2 => Form::Units,
+        _ => Form::Free,
+    }
 }
 
 impl Leaf {
@@ -62,23 +82,20 @@ impl Leaf {
             bit: (byte + HEADER) * 8,
             base,
             limit,
-            granules: (meta & 0xFF) as usize,
-            form: match meta >> 8 & 3 {
-                0 => Form::Runs,
-                1 => Form::Pieces,
-                2 => Form::Units,
-                _ => Form::Free,
-            },
-            start_bits: meta >> 10 & 0x3F,
-            length_bits: meta >> 16 & 0x3F,
+            granules: granules_of(meta),
+            form: form_of(meta),
+            start_bits: meta >> 9 & 0x3F,
+            length_bits: meta >> 15 & 0x3F,
             physical_bits,
-            count: (meta >> 22) as usize,
+            count: (meta >> 21 & 0x1FF) as usize,
+            scale: meta >> 30,
         }
     }
 
     /// The second word of its header.
     pub fn meta(&self) -> u32 {
-        meta(self.granules, self.form, self.start_bits, self.length_bits, self.count)
+        let widths = self.start_bits << 9 | self.length_bits << 15;
+        meta(self.granules, self.form) | widths | (self.count as u32) << 21 | self.scale << 30
     }
 
     /// Its part of the space.
@@ -111,7 +128,8 @@ impl Leaf {
     /// The first unit of item `at`.
     #[inline]
     fn start(&self, memory: &[u8], at: usize) -> u32 {
-        self.base + bits::get(memory, self.bit + at * self.stride(), self.start_bits)
+        let start = bits::get(memory, self.bit + at * self.stride(), self.start_bits);
+        self.base + (start << self.scale)
     }
 
     /// The item at `at`; a unit where the form is `Units`.
@@ -132,7 +150,7 @@ impl Leaf {
             }
             Form::Runs | Form::Free => Piece {
                 logical: self.start(memory, at),
-                length: bits::get(memory, bit + start_bits, self.length_bits),
+                length: (bits::get(memory, bit + start_bits, self.length_bits) + 1) << self.scale,
                 physical: self.physical(memory, bit + start_bits + self.length_bits as usize),
             },
         }
@@ -140,18 +158,24 @@ impl Leaf {
 
     /// Whether the item fits in the fields of this leaf.
     pub fn holds(&self, piece: Piece) -> bool {
-        self.form != Form::Runs || bits::width(piece.length) <= self.length_bits
+        let is_run = self.form == Form::Runs;
+        let length = if is_run { piece.length } else { 0 };
+        let mask = (1 << self.scale) - 1;
+        let is_scaled = ((piece.logical - self.base) | length) & mask == 0;
+        is_scaled && (!is_run || bits::width((length >> self.scale) - 1) <= self.length_bits)
     }
 
     /// Writes the item at `at`, which [`Self::holds`].
     pub fn set_item(&self, memory: &mut [u8], at: usize, piece: Piece) {
         let mut bit = self.bit + at * self.stride();
         if self.form != Form::Units {
-            bits::set(memory, bit, self.start_bits, piece.logical - self.base);
+            let start = (piece.logical - self.base) >> self.scale;
+            bits::set(memory, bit, self.start_bits, start);
             bit += self.start_bits as usize;
         }
         if self.form == Form::Runs {
-            bits::set(memory, bit, self.length_bits, piece.length);
+            let length = (piece.length >> self.scale) - 1;
+            bits::set(memory, bit, self.length_bits, length);
             bit += self.length_bits as usize;
         }
         bits::set(memory, bit, self.physical_bits, piece.physical.unwrap_or(self.none()));

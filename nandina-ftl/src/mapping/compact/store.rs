@@ -12,7 +12,7 @@
 //!
 //! Nothing here knows what an item is. A slot never lies outside of the memory.
 
-use super::leaf::{Form, HEADER, Leaf, UNITS, meta};
+use super::leaf::{Form, HEADER, Leaf, UNITS, form_of, granules_of, meta};
 use crate::mapping::memory::{WORD, set_word, word};
 use crate::mapping::{Bytes, Refusal};
 
@@ -31,8 +31,9 @@ const GRANULES_MAX: usize = (HEADER + UNITS as usize * WORD).div_ceil(GRANULE);
 /// No hole.
 const NONE: u32 = u32::MAX;
 
-/// Steps of the gap after a change while holes are more than a 32nd of the slots.
-const STEPS: usize = 16;
+/// The part of the slots that holes and gap may be, and the steps of the gap after a change else.
+const SPARE_PART: usize = 24;
+const STEPS: usize = 4;
 
 /// Slots and directory in the caller's memory.
 pub(super) struct Store<'m> {
@@ -187,7 +188,7 @@ impl<'m> Store<'m> {
     fn set_hole(&mut self, slot: usize, granules: usize) {
         let head = self.heads[granules];
         set_word(self.memory, slot * WORDS, head);
-        set_word(self.memory, slot * WORDS + 1, meta(granules, Form::Free, 0, 0, 0));
+        set_word(self.memory, slot * WORDS + 1, meta(granules, Form::Free));
         set_word(self.memory, slot * WORDS + 2, NONE);
         if head != NONE {
             set_word(self.memory, head as usize * WORDS + 2, slot as u32);
@@ -213,7 +214,7 @@ impl<'m> Store<'m> {
     /// Frees the slot of leaf `at`, whose entry then leads nowhere.
     pub fn free(&mut self, at: usize) {
         let slot = self.slot(at);
-        let granules = (word(self.memory, slot * WORDS + 1) & 0xFF) as usize;
+        let granules = granules_of(word(self.memory, slot * WORDS + 1));
         self.set_hole(slot, granules);
     }
 
@@ -234,7 +235,7 @@ impl<'m> Store<'m> {
         self.set_slot(at, slot);
         let base = self.base(at);
         set_word(self.memory, slot * WORDS, base);
-        set_word(self.memory, slot * WORDS + 1, meta(granules, Form::Runs, 0, 0, 0));
+        set_word(self.memory, slot * WORDS + 1, meta(granules, Form::Runs));
         self.peak = self.peak.max(self.used());
     }
 
@@ -276,9 +277,9 @@ impl<'m> Store<'m> {
         // The old slot may have moved.
         let old = self.slot(at);
         let meta = word(self.memory, old * WORDS + 1);
-        let size = (meta & 0xFF) as usize;
+        let size = granules_of(meta);
         self.memory.copy_within(old * GRANULE..(old + size) * GRANULE, slot * GRANULE);
-        set_word(self.memory, slot * WORDS + 1, meta & !0xFF | granules as u32);
+        set_word(self.memory, slot * WORDS + 1, meta - size as u32 + granules as u32);
         self.set_hole(old, size);
         self.set_slot(at, slot);
         self.moved += (size * GRANULE) as u64;
@@ -295,8 +296,8 @@ impl<'m> Store<'m> {
             return true;
         }
         let meta = word(self.memory, next * WORDS + 1);
-        let granules = (meta & 0xFF).max(1) as usize;
-        if meta >> 8 & 3 == Form::Free as u32 {
+        let granules = granules_of(meta).max(1);
+        if form_of(meta) == Form::Free {
             self.unlink_hole(next, granules);
             self.gap_granules += granules;
         } else {
@@ -312,10 +313,10 @@ impl<'m> Store<'m> {
         false
     }
 
-    /// Ends a change: keeps holes and gap below a 32nd of the slots, in bounded steps.
+    /// Ends a change: keeps holes and gap a small part of the slots, in bounded steps.
     pub fn tidy(&mut self) {
         for _ in 0..STEPS {
-            if (self.holes + self.gap_granules) * 32 <= self.end {
+            if (self.holes + self.gap_granules) * SPARE_PART <= self.end {
                 break;
             }
             self.step();
@@ -331,11 +332,11 @@ impl<'m> Store<'m> {
                 continue;
             }
             let meta = word(self.memory, at * WORDS + 1);
-            let granules = (meta & 0xFF) as usize;
+            let granules = granules_of(meta);
             if granules == 0 {
                 return false;
             }
-            if meta >> 8 & 3 == Form::Free as u32 {
+            if form_of(meta) == Form::Free {
                 holes += granules;
             } else {
                 let base = word(self.memory, at * WORDS);
