@@ -31,8 +31,8 @@ const GRANULES_MAX: usize = (HEADER + UNITS as usize * WORD).div_ceil(GRANULE);
 /// No hole.
 const NONE: u32 = u32::MAX;
 
-/// The part of the slots that holes and gap may be, and the steps of the gap after a change else.
-const SPARE_PART: usize = 24;
+/// The part of the slots that holes and gap may be, and the steps of the gap for each new hole else.
+const SPARE_PART: usize = 32;
 const STEPS: usize = 4;
 
 /// Slots and directory in the caller's memory.
@@ -45,6 +45,8 @@ pub(super) struct Store<'m> {
     gap_granules: usize,
     /// Granules of listed holes.
     holes: usize,
+    /// Leaves that left a hole since the last [`Self::tidy`].
+    made_holes: usize,
     /// The first hole of each size.
     heads: [u32; GRANULES_MAX + 1],
     entries: usize,
@@ -65,6 +67,7 @@ impl<'m> Store<'m> {
             gap: 0,
             gap_granules: 0,
             holes: 0,
+            made_holes: 0,
             heads: [NONE; GRANULES_MAX + 1],
             entries: 0,
             peak: 0,
@@ -216,6 +219,7 @@ impl<'m> Store<'m> {
         let slot = self.slot(at);
         let granules = granules_of(word(self.memory, slot * WORDS + 1));
         self.set_hole(slot, granules);
+        self.made_holes += 1;
     }
 
     /// Frees all but the first `granules` granules of the slot of leaf `at`.
@@ -281,6 +285,7 @@ impl<'m> Store<'m> {
         self.memory.copy_within(old * GRANULE..(old + size) * GRANULE, slot * GRANULE);
         set_word(self.memory, slot * WORDS + 1, meta - size as u32 + granules as u32);
         self.set_hole(old, size);
+        self.made_holes += 1;
         self.set_slot(at, slot);
         self.moved += (size * GRANULE) as u64;
         self.peak = self.peak.max(self.used());
@@ -315,7 +320,8 @@ impl<'m> Store<'m> {
 
     /// Ends a change: keeps holes and gap a small part of the slots, in bounded steps.
     pub fn tidy(&mut self) {
-        for _ in 0..STEPS {
+        let made = core::mem::take(&mut self.made_holes);
+        for _ in 0..STEPS * made + 1 {
             if (self.holes + self.gap_granules) * SPARE_PART <= self.end {
                 break;
             }
