@@ -267,7 +267,7 @@ struct Numbers(u64);
 impl Numbers {
     fn below(&mut self, most: u32) -> u32 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        ((self.0 >> 33) * u64::from(most) >> 31) as u32
+        (((self.0 >> 33) * u64::from(most)) >> 31) as u32
     }
 }
 
@@ -325,10 +325,10 @@ fn long_runs_equal_a_vector() {
                 for (at, place) in (0..).zip(&mut model[range]) {
                     *place = is_write.then_some(physical + at);
                 }
-                if turn % 400 == 399 {
-                    if let Err(error) = compare(&*map, &model) {
-                        panic!("{}, {name}, turn {turn}: {error}", entry.name);
-                    }
+                if turn % 400 == 399
+                    && let Err(error) = compare(&*map, &model)
+                {
+                    panic!("{}, {name}, turn {turn}: {error}", entry.name);
                 }
             }
         }

@@ -13,6 +13,7 @@ mod page;
 mod page_2;
 #[cfg(feature = "std")]
 pub mod registry;
+pub mod vet;
 
 pub use compact::Compact;
 pub use contract::{Broken, Bytes, Mapping, Refusal, Work};

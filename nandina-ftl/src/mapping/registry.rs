@@ -6,6 +6,7 @@
 use std::boxed::Box;
 
 use super::emt::{Arena, Emt, Rangemap, Runs};
+use super::vet::{Brown, Chained, Cuckoo, Inline, Insertion, Pointed, Table, Vet};
 use super::{Compact, Mapping, Page, Page2, Refusal, Space};
 
 /// Makes a mapping of a space in the given memory.
@@ -45,6 +46,58 @@ pub const MAPPINGS: &[Entry] = &[
         build: |space, memory| Ok(Box::new(Page2::new(space, memory)?)),
     },
     Entry {
+        name: "vet",
+        line: "canonical extents, binary insertion, no pointers, a table with chains",
+        section: "2.2, 3.3, 6.2.1 (BIS, PF-VET, myhash)",
+        memory: |space, runs| nodes(space, runs, 40) * Chained::<false>::NODE,
+        build: |space, memory| vet(space, Insertion::Binary, Chained::<false>::new(memory)),
+    },
+    Entry {
+        name: "vet-lis",
+        line: "the same with linear insertion",
+        section: "2.2, 3.1 (LIS, PF-VET, myhash)",
+        memory: |space, runs| nodes(space, runs, 80) * Chained::<false>::NODE,
+        build: |space, memory| vet(space, Insertion::Linear, Chained::<false>::new(memory)),
+    },
+    Entry {
+        name: "vet-pointers",
+        line: "the same with binary insertion, and leaves that point to extents",
+        section: "6.2.1 (BIS, PD-VET, myhash)",
+        memory: |space, runs| pointed_bytes(space, runs, 40),
+        build: |space, memory| pointed(space, Insertion::Binary, 40, memory),
+    },
+    Entry {
+        name: "vet-lis-pointers",
+        line: "the same with linear insertion, and leaves that point to extents",
+        section: "6.2.1 (LIS, PD-VET, myhash)",
+        memory: |space, runs| pointed_bytes(space, runs, 80),
+        build: |space, memory| pointed(space, Insertion::Linear, 80, memory),
+    },
+    Entry {
+        name: "vet-cuckoo",
+        line: "as vet, in a cuckoo hash table",
+        section: "6.2.1, Table 4 (cuckoo-hash)",
+        memory: |space, runs| {
+            let buckets = (nodes(space, runs, 40) / 3).next_power_of_two();
+            Cuckoo::STASH_BYTES + buckets * Cuckoo::BUCKET
+        },
+        build: |space, memory| vet(space, Insertion::Binary, Cuckoo::new(memory)?),
+    },
+    Entry {
+        name: "vet-intrusive",
+        line: "as vet, in a table whose nodes carry handles",
+        section: "6.2.1, Table 4 (uthash)",
+        memory: |space, runs| nodes(space, runs, 40) * Chained::<true>::NODE,
+        build: |space, memory| vet(space, Insertion::Binary, Chained::<true>::new(memory)),
+    },
+    Entry {
+        name: "vet-hashbrown",
+        line: "as vet, in the crate hashbrown",
+        section: "6.2.1, Table 4: not in the paper",
+        memory: |space, runs| Brown::allocation(nodes(space, runs, 40)),
+        build: |space, memory| vet(space, Insertion::Binary, Brown::new(memory.len())),
+    },
+    Entry {
         name: "emt",
         line: "extents in a balanced tree in an arena, 24 bytes an extent",
         section: "2.3, 4, Lemma 5.7",
@@ -73,6 +126,50 @@ pub const MAPPINGS: &[Entry] = &[
         build: |space, memory| Ok(Box::new(Compact::new(space, memory)?)),
     },
 ];
+
+/// Nodes of a trie with `runs` runs of `each` nodes, never more than the space has prefixes.
+fn nodes(space: Space, runs: usize, each: usize) -> usize {
+    let prefixes = 2 * (space.logical as usize).next_power_of_two();
+    // A change may need room for a few nodes more than it makes.
+    (runs * each).min(prefixes) + 4 * each
+}
+
+fn vet<'m>(
+    space: Space,
+    insertion: Insertion,
+    table: impl Table + 'm,
+) -> Result<Box<dyn Mapping + 'm>, Refusal> {
+    Ok(Box::new(Vet::new(space, insertion, table, Inline)?))
+}
+
+/// Bytes of a trie whose leaves point to extents: an extent for each `each` nodes.
+fn pointed_bytes(space: Space, runs: usize, each: usize) -> usize {
+    // In a small space there are fewer nodes for each run, at least one.
+    let nodes = nodes(space, runs, each);
+    nodes * Chained::<false>::NODE + runs.min(nodes) * Pointed::EXTENT
+}
+
+fn pointed(
+    space: Space,
+    insertion: Insertion,
+    each: usize,
+    memory: &mut [u8],
+) -> Result<Box<dyn Mapping + '_>, Refusal> {
+    // As many runs as `pointed_bytes` has given memory for: the most that fit.
+    let (mut low, mut high) = (0, memory.len() / Pointed::EXTENT + 1);
+    while high - low > 1 {
+        let middle = (low + high) / 2;
+        if pointed_bytes(space, middle, each) <= memory.len() {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let extents = low.min(nodes(space, low, each)) * Pointed::EXTENT;
+    let (extents, table) = memory.split_at_mut(extents);
+    let table = Chained::<false>::new(table);
+    Ok(Box::new(Vet::new(space, insertion, table, Pointed::new(extents))?))
+}
 
 /// The entry of that name.
 pub fn by_name(name: &str) -> Option<&'static Entry> {

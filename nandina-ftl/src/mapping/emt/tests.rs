@@ -54,7 +54,7 @@ fn differs(runs: &[(u32, u32, u32)], meant: &[(u32, u32, u32)], printed: &[(u32,
 fn figure_7_a_write_shortens_e1_and_e3_and_evicts_e2() {
     let mut memory = [0; 24 * 8];
     // e1, e2 and e3 of §2.2; then e7 = <80, 160>.
-    let runs = [(0, 144, 1000), (200, 24, 2000), (224, 32, 3000), (80, 160, 7000)];
+    let runs = [(0, 144, 1000), (200, 16, 2000), (224, 32, 3000), (80, 160, 7000)];
     assert_eq!(emt(&mut memory, &runs), [(0, 80, 1000), (80, 160, 7000), (240, 16, 3016)]);
 }
 
@@ -62,13 +62,13 @@ fn figure_7_a_write_shortens_e1_and_e3_and_evicts_e2() {
 fn figure_7_each_superseded_part_is_passed_once() {
     let mut memory = [0; 24 * 8];
     let mut map = Emt::new(SPACE, Arena::new(&mut memory));
-    for (start, length, physical) in [(0, 144, 1000), (200, 24, 2000), (224, 32, 3000)] {
+    for (start, length, physical) in [(0, 144, 1000), (200, 16, 2000), (224, 32, 3000)] {
         map.update(Extent::new(start, length), physical, &mut |_| {}).unwrap();
     }
     let mut superseded = Vec::new();
     let pass = &mut |run: Run| superseded.push((run.logical, run.length, run.physical));
     map.update(Extent::new(80, 160), 7000, pass).unwrap();
-    assert_eq!(superseded, [(80, 64, 1080), (200, 24, 2000), (224, 16, 3000)]);
+    assert_eq!(superseded, [(80, 64, 1080), (200, 16, 2000), (224, 16, 3000)]);
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! The crate `hashbrown` as a table of a virtual trie.
+//!
+//! It allocates on the heap, and tells how much. While it grows, it has two allocations for a
+//! moment; the bytes here are those of the one that stays.
+
+use core::cell::Cell;
+use core::hash::{BuildHasherDefault, Hasher};
+
+use hashbrown::HashMap;
+
+use super::table::{Node, Table, hash};
+use crate::mapping::{Broken, Bytes, Refusal};
+
+/// Hashes keys as the other tables do, so that runs are the same everywhere.
+#[derive(Default)]
+pub struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u32(u32::from(byte)));
+    }
+
+    fn write_u32(&mut self, key: u32) {
+        let low = hash(key ^ self.0 as u32);
+        self.0 = u64::from(hash(low ^ 0x9E37_79B9)) << 32 | u64::from(low);
+    }
+}
+
+/// A table of the crate `hashbrown` that allocates at most a given number of bytes.
+pub struct Brown {
+    map: HashMap<u32, Node, BuildHasherDefault<Mixed>>,
+    limit: usize,
+    peak: usize,
+    calls: Cell<u64>,
+}
+
+impl Brown {
+    /// An empty table that allocates at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Brown { map: HashMap::default(), limit, peak: 0, calls: Cell::new(0) }
+    }
+
+    /// Bytes of an allocation for `entries` nodes: buckets, a power of two, are 7/8 full at most.
+    ///
+    /// A bucket takes 13 bytes; a few at the end let groups be read whole.
+    pub fn allocation(entries: usize) -> usize {
+        let buckets = (entries * 8).div_ceil(7).next_power_of_two().max(4);
+        buckets * 13 + 64
+    }
+
+    fn call(&self) {
+        self.calls.set(self.calls.get() + 1);
+    }
+}
+
+impl Table for Brown {
+    fn get(&self, key: u32) -> Option<Node> {
+        self.call();
+        self.map.get(&key).copied()
+    }
+
+    fn put(&mut self, key: u32, node: Node) {
+        self.call();
+        self.map.insert(key, node);
+        self.peak = self.peak.max(self.map.allocation_size());
+    }
+
+    fn remove(&mut self, key: u32) {
+        self.call();
+        self.map.remove(&key);
+    }
+
+    fn room(&self, more: usize) -> Result<(), Refusal> {
+        let entries = self.map.len() + more;
+        let needed = Self::allocation(entries);
+        let fits = entries <= self.map.capacity() || needed <= self.limit;
+        if fits { Ok(()) } else { Err(Refusal::Full { needed }) }
+    }
+
+    fn entries(&self) -> usize {
+        self.map.len()
+    }
+
+    fn bytes(&self) -> Bytes {
+        Bytes { used: self.map.allocation_size(), reserved: self.limit, peak: self.peak }
+    }
+
+    fn probes(&self) -> u64 {
+        self.calls.get()
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(u32, Node)) {
+        self.map.iter().for_each(|(&key, &node)| visit(key, node));
+    }
+
+    fn check(&self) -> Result<(), Broken> {
+        if self.map.allocation_size() > self.limit {
+            return Err(Broken("the table has allocated more than its limit"));
+        }
+        Ok(())
+    }
+}
