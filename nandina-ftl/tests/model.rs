@@ -193,7 +193,7 @@ fn every_mapping(spaces: &[Space], most: usize, bytes: impl Fn(&Entry, Space) ->
         for &space in spaces {
             let config = Config { failure_persistence: None, ..Config::default() };
             // Large spaces are walked after each step, which takes longest.
-            let cases = config.cases.div_ceil(if space.logical > 1000 { 16 } else { 4 });
+            let cases = config.cases.div_ceil(if space.logical > 1000 { 24 } else { 6 });
             let mut runner = TestRunner::new(Config { cases, ..config });
             let result = runner.run(&steps(most), |steps| {
                 run(entry, space, bytes(entry, space), &steps).map(|_| ())

@@ -144,8 +144,7 @@ impl Compact<'_> {
             if units <= UNITS && flat < count * stride {
                 return false;
             }
-            // A sparse leaf grows by a granule more, so that it moves half as often.
-            self.store.grow(at, needed + usize::from(units > 4 * UNITS));
+            self.store.grow(at, needed);
             leaf = self.leaf(at);
         }
         let field = |at: usize| leaf.bit + at * stride;

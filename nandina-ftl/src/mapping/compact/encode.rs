@@ -15,6 +15,9 @@ const RUNS: usize = 3 * ITEMS;
 /// Two small neighbours are joined if they have no more items than this.
 const JOINED: usize = 48;
 
+/// The most items of a leaf that was divided.
+const DIVIDED: usize = 56;
+
 /// Runs of the leaves that are encoded again.
 struct Runs {
     runs: [Run; RUNS],
@@ -48,7 +51,7 @@ impl Compact<'_> {
         new: Piece,
         mut old: Option<&mut Joined<'_>>,
     ) {
-        let (first, last) = self.with_neighbour(first, last);
+        let (first, last) = self.with_neighbour(first, last, new);
         let mut runs = Runs { runs: [Run { logical: 0, length: 0, physical: 0 }; RUNS], count: 0 };
         let cut = Extent::new(new.logical, new.length);
         let mut is_placed = false;
@@ -74,16 +77,28 @@ impl Compact<'_> {
         self.write_leaves(first, last, &runs[..*count], new);
     }
 
-    /// The leaves `first..=last`, and a neighbour if all of them have few items.
-    fn with_neighbour(&self, first: usize, last: usize) -> (usize, usize) {
+    /// The leaves `first..=last`, and a neighbour if they have few items or one too many.
+    ///
+    /// A leaf that overflows shares its items with a neighbour, so that leaves are fuller; but not
+    /// where runs rise, as these leave full leaves behind them.
+    fn with_neighbour(&self, first: usize, last: usize, new: Piece) -> (usize, usize) {
         let items = |at: usize| {
             let leaf = self.leaf(at);
             if leaf.form == Form::Units { RUNS } else { leaf.count }
         };
+        let is_last = |at: usize| {
+            let leaf = self.leaf(at);
+            let last = leaf.count.checked_sub(1).map(|last| leaf.item(self.store.memory(), last));
+            last.is_none_or(|last| last.end() <= new.end())
+        };
         let count = items(first) + if first == last { 1 } else { 1 + items(last) };
-        if first > 0 && items(first - 1) + count <= JOINED {
+        let overflows = first == last && (ITEMS..RUNS).contains(&(count - 1)) && !is_last(first);
+        let most = if overflows { ITEMS } else { JOINED.saturating_sub(count) };
+        let before = first.checked_sub(1).map_or(RUNS, items);
+        let behind = if last + 1 < self.store.entries() { items(last + 1) } else { RUNS };
+        if before <= most && before <= behind {
             (first - 1, last)
-        } else if last + 1 < self.store.entries() && items(last + 1) + count <= JOINED {
+        } else if behind <= most {
             (first, last + 1)
         } else {
             (first, last)
@@ -98,7 +113,7 @@ impl Compact<'_> {
         if size > ITEMS && !self.is_flat_smaller(runs, part) {
             // Behind a run that rises, leaves stay full; else they are divided evenly.
             let is_last = runs.last().is_some_and(|run| run.end() == new.end());
-            size = if is_last { ITEMS } else { size.div_ceil(size.div_ceil(ITEMS)) };
+            size = if is_last { ITEMS } else { size.div_ceil(size.div_ceil(DIVIDED)) };
         }
         let leaves = runs.len().div_ceil(size.max(1)).max(1);
         self.store.replace_entries(first, last + 1, leaves);

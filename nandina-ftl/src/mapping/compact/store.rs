@@ -31,9 +31,11 @@ const GRANULES_MAX: usize = (HEADER + UNITS as usize * WORD).div_ceil(GRANULE);
 /// No hole.
 const NONE: u32 = u32::MAX;
 
-/// The part of the slots that holes and gap may be, and the steps of the gap for each new hole else.
-const SPARE_PART: usize = 32;
-const STEPS: usize = 4;
+/// Granules of slots up to which they are kept denser. All of them fit in a processor's cache.
+const SMALL: usize = 4096;
+
+/// Granules of slots up to which no hole is left. They are few enough for the gap to pass at once.
+const TINY: usize = 1024;
 
 /// Slots and directory in the caller's memory.
 pub(super) struct Store<'m> {
@@ -320,9 +322,14 @@ impl<'m> Store<'m> {
 
     /// Ends a change: keeps holes and gap a small part of the slots, in bounded steps.
     pub fn tidy(&mut self) {
+        let (part, steps) = match self.end {
+            0..TINY => (TINY, 64),
+            TINY..SMALL => (128, 16),
+            _ => (32, 4),
+        };
         let made = core::mem::take(&mut self.made_holes);
-        for _ in 0..STEPS * made + 1 {
-            if (self.holes + self.gap_granules) * SPARE_PART <= self.end {
+        for _ in 0..steps * made + 1 {
+            if (self.holes + self.gap_granules) * part <= self.end {
                 break;
             }
             self.step();
