@@ -292,7 +292,7 @@ const STREAMS: &[(&str, Stream)] = &[
         (Extent::new(start, (1 + n.below(most)).min(space - start)), n.below(8) > 0)
     }),
     ("units, then long ones", |n, turn, space| {
-        let most = if turn % 3000 < 2000 { 1 } else { 60 };
+        let most = if turn % 1800 < 1200 { 1 } else { 60 };
         (Extent::new(n.below(space - 64), most + n.below(3)), true)
     }),
 ];
@@ -306,7 +306,7 @@ fn long_runs_equal_a_vector() {
             let mut map = (entry.build)(space, &mut memory).unwrap();
             let mut model: Model = vec![None; space.logical as usize];
             let mut numbers = Numbers(9);
-            for turn in 0..6000 {
+            for turn in 0..3600 {
                 let (extent, is_write) = stream(&mut numbers, turn, space.logical);
                 let range = extent.start as usize..extent.end() as usize;
                 let physical = numbers.below(1 << 27);

@@ -8,6 +8,7 @@ mod compact;
 pub mod contract;
 pub mod emt;
 mod extent;
+mod hashing;
 mod memory;
 mod page;
 mod page_2;

@@ -5,7 +5,7 @@
 
 use std::boxed::Box;
 
-use super::emt::{Arena, Emt, Rangemap, Runs};
+use super::emt::{Arena, Emt, Rangemap, Runs, YFast};
 use super::vet::{Brown, Chained, Cuckoo, Inline, Insertion, Pointed, Table, Vet};
 use super::{Compact, Mapping, Page, Page2, Refusal, Space};
 
@@ -117,6 +117,13 @@ pub const MAPPINGS: &[Entry] = &[
         section: "2.3, 4",
         memory: |_, runs| runs * Runs::ENTRY,
         build: |space, memory| Ok(Box::new(Rangemap::new(space, memory.len()))),
+    },
+    Entry {
+        name: "emt-yfast",
+        line: "extents in a y-fast trie, which the authors did not build",
+        section: "5.3, Lemma 5.6",
+        memory: YFast::bytes_for,
+        build: |space, memory| Ok(Box::new(Emt::new(space, YFast::new(space, memory.len())?))),
     },
     Entry {
         name: "compact",

@@ -12,6 +12,8 @@ mod btree_map;
 mod ordered;
 #[cfg(feature = "std")]
 mod range_map;
+#[cfg(feature = "std")]
+mod y_fast;
 
 pub use arena::Arena;
 #[cfg(feature = "std")]
@@ -19,6 +21,8 @@ pub use btree_map::Runs;
 pub use ordered::Ordered;
 #[cfg(feature = "std")]
 pub use range_map::Rangemap;
+#[cfg(feature = "std")]
+pub use y_fast::YFast;
 
 use super::contract::{Broken, Bytes, Mapping, Refusal, Work};
 use super::extent::{Extent, Piece, Run, Space};

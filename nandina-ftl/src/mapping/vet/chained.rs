@@ -13,7 +13,8 @@
 
 use core::cell::Cell;
 
-use super::table::{Node, Table, hash};
+use super::table::{Node, Table};
+use crate::mapping::hashing::hash;
 use crate::mapping::memory::{WORD, set_word, word};
 use crate::mapping::{Broken, Bytes, Refusal};
 

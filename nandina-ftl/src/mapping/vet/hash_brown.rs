@@ -4,35 +4,16 @@
 //! moment; the bytes here are those of the one that stays.
 
 use core::cell::Cell;
-use core::hash::{BuildHasherDefault, Hasher};
 
 use hashbrown::HashMap;
 
-use super::table::{Node, Table, hash};
+use super::table::{Node, Table};
+use crate::mapping::hashing::Hashing;
 use crate::mapping::{Broken, Bytes, Refusal};
-
-/// Hashes keys as the other tables do, so that runs are the same everywhere.
-#[derive(Default)]
-pub struct Mixed(u64);
-
-impl Hasher for Mixed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u32(u32::from(byte)));
-    }
-
-    fn write_u32(&mut self, key: u32) {
-        let low = hash(key ^ self.0 as u32);
-        self.0 = u64::from(hash(low ^ 0x9E37_79B9)) << 32 | u64::from(low);
-    }
-}
 
 /// A table of the crate `hashbrown` that allocates at most a given number of bytes.
 pub struct Brown {
-    map: HashMap<u32, Node, BuildHasherDefault<Mixed>>,
+    map: HashMap<u32, Node, Hashing>,
     limit: usize,
     peak: usize,
     calls: Cell<u64>,

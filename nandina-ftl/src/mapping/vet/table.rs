@@ -44,10 +44,3 @@ pub trait Table {
     /// Checks the table's own invariants.
     fn check(&self) -> Result<(), Broken>;
 }
-
-/// A number that depends on all bits of `key`, each of its bits on all of them.
-pub(super) fn hash(key: u32) -> u32 {
-    let mixed = (key ^ (key >> 16)).wrapping_mul(0x7FEB_352D);
-    let mixed = (mixed ^ (mixed >> 15)).wrapping_mul(0x846C_A68B);
-    mixed ^ (mixed >> 16)
-}
