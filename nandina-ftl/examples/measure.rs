@@ -1,4 +1,4 @@
-//! Measures every mapping on synthetic streams: bytes per run and per unit, work, time.
+//! Measures every mapping on synthetic streams: bytes, work and time.
 //!
 //! `cargo run --release -p nandina-ftl --features std --example measure [mapping ...]`
 //!
@@ -82,7 +82,7 @@ impl Numbers {
     }
 }
 
-/// The least runs that can tell the content: those of a walk, joined where they continue.
+/// The least runs that hold the content: those of a walk, joined.
 fn least_runs(map: &dyn Mapping) -> (usize, u64) {
     let (mut runs, mut units, mut last) = (0, 0, None::<Run>);
     map.walk(&mut |run| {

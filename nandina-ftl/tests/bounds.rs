@@ -1,4 +1,4 @@
-//! The bounds of memory that `compact` promises, and the exact work of every mapping.
+//! The memory that `compact` is bounded by, and the exact work of every mapping.
 //!
 //! Bytes are all bytes in use, with directory, slack and holes. Physical numbers have 28 bits.
 

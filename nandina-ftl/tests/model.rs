@@ -1,4 +1,4 @@
-//! Every mapping of the registry against a plain vector, under random changes with shrinking.
+//! Every mapping of the registry against a plain vector, under random changes.
 //!
 //! After each step the superseded runs, the content, the accounts and the mapping's own check are
 //! compared. A refused change must have changed nothing. `PROPTEST_CASES` sets the cases.
@@ -187,7 +187,7 @@ fn run(entry: &Entry, space: Space, bytes: usize, steps: &[Step]) -> Result<usiz
     Ok(refused)
 }
 
-/// Runs random steps on every mapping; the second argument gives the memory for an entry.
+/// Runs random steps on every mapping, in the memory that `bytes` gives it.
 fn every_mapping(spaces: &[Space], most: usize, bytes: impl Fn(&Entry, Space) -> usize) {
     for entry in MAPPINGS {
         for &space in spaces {
@@ -297,40 +297,56 @@ const STREAMS: &[(&str, Stream)] = &[
     }),
 ];
 
-#[test]
-fn long_runs_equal_a_vector() {
+/// Runs every stream on every mapping, in memory for `runs` runs; returns how many were refused.
+fn long_runs(turns: u32, runs: usize) -> usize {
     let space = Space { logical: 12_000, physical: (1 << 28) - 1 };
-    for entry in MAPPINGS {
-        for (name, stream) in STREAMS {
-            let mut memory = vec![0; (entry.memory)(space, 30_000)];
-            let mut map = (entry.build)(space, &mut memory).unwrap();
-            let mut model: Model = vec![None; space.logical as usize];
-            let mut numbers = Numbers(9);
-            for turn in 0..3600 {
-                let (extent, is_write) = stream(&mut numbers, turn, space.logical);
-                let range = extent.start as usize..extent.end() as usize;
-                let physical = numbers.below(1 << 27);
-                let mut passed = Vec::new();
-                let pass = &mut |run: nandina_ftl::mapping::Run| {
-                    passed.extend(units(run.logical, run.length, Some(run.physical)));
-                };
-                let result = match is_write {
-                    true => map.update(extent, physical, pass),
-                    false => map.remove(extent, pass),
-                };
-                result.unwrap_or_else(|refusal| panic!("{}, {name}: {refusal}", entry.name));
+    let mut refused = 0;
+    for (entry, (name, stream)) in
+        MAPPINGS.iter().flat_map(|entry| STREAMS.iter().map(move |stream| (entry, stream)))
+    {
+        let mut memory = vec![0; (entry.memory)(space, runs)];
+        let mut map = (entry.build)(space, &mut memory).unwrap();
+        let mut model: Model = vec![None; space.logical as usize];
+        let mut numbers = Numbers(9);
+        for turn in 0..turns {
+            let (extent, is_write) = stream(&mut numbers, turn, space.logical);
+            let range = extent.start as usize..extent.end() as usize;
+            let physical = numbers.below(1 << 27);
+            let mut passed = Vec::new();
+            let pass = &mut |run: nandina_ftl::mapping::Run| {
+                passed.extend(units(run.logical, run.length, Some(run.physical)));
+            };
+            let result = match is_write {
+                true => map.update(extent, physical, pass),
+                false => map.remove(extent, pass),
+            };
+            if result.is_ok() {
                 let old = (extent.start..).zip(model[range.clone()].iter().copied());
                 let expected: Vec<_> = old.filter(|(_, physical)| physical.is_some()).collect();
                 assert_eq!(passed, expected, "{}, {name}, turn {turn}", entry.name);
                 for (at, place) in (0..).zip(&mut model[range]) {
                     *place = is_write.then_some(physical + at);
                 }
-                if turn % 400 == 399
-                    && let Err(error) = compare(&*map, &model)
-                {
-                    panic!("{}, {name}, turn {turn}: {error}", entry.name);
-                }
+            } else {
+                refused += 1;
+                assert!(passed.is_empty(), "{}, {name}: a refused change passed runs", entry.name);
+            }
+            if turn % 400 == 399
+                && let Err(error) = compare(&*map, &model)
+            {
+                panic!("{}, {name}, turn {turn}: {error}", entry.name);
             }
         }
     }
+    refused
+}
+
+#[test]
+fn long_runs_equal_a_vector() {
+    assert_eq!(long_runs(3600, 30_000), 0);
+}
+
+#[test]
+fn long_runs_in_too_little_memory_lose_nothing() {
+    assert!(long_runs(1200, 250) > 1000);
 }

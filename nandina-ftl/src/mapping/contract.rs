@@ -46,7 +46,7 @@ pub struct Bytes {
 /// Exact work since the mapping was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Entries of a table that were read or written, or calls of a container of a library.
+    /// Entries of a table that were read or written, or calls of a library.
     pub probes: u64,
     /// Nodes of a tree, or records of a leaf, that were visited.
     pub nodes: u64,
@@ -84,7 +84,7 @@ pub trait Mapping {
     /// The rest is as in [`Self::update`]. A removal can need memory, because it can divide a run.
     fn remove(&mut self, extent: Extent, superseded: &mut dyn FnMut(Run)) -> Result<(), Refusal>;
 
-    /// Whether an `update` of this extent will be accepted, whatever its physical units are.
+    /// Whether an `update` of this extent will be accepted, wherever it is stored.
     ///
     /// Ask before programming a page. The refusal is that of the update, and where an update is
     /// accepted a removal is too. Costs no more than the update.

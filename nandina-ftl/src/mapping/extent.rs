@@ -1,4 +1,4 @@
-//! Extents, runs and pieces: the words in which callers and mappings talk (§2.1 of the paper).
+//! Extents, runs and pieces: what callers and mappings exchange (§2.1).
 //!
 //! Nothing here allocates, and no arithmetic overflows: an extent that does not fit in its space
 //! is refused before its end is used.
@@ -52,7 +52,7 @@ impl Space {
         if fits && extent.length > 0 { Ok(()) } else { Err(Refusal::Outside) }
     }
 
-    /// Refuses an extent as [`Self::admit`] does, or a target that ends behind the physical space.
+    /// Refuses as [`Self::admit`] does, or a target behind the physical space.
     pub fn admit_run(&self, extent: Extent, physical: u32) -> Result<(), Refusal> {
         self.admit(extent)?;
         let end = physical.checked_add(extent.length);

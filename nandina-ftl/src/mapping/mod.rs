@@ -1,4 +1,4 @@
-//! The mappings: from extents of logical units to where they are stored (§2.1 of the paper).
+//! The mappings: from extents of logical units to physical ones (§2.1).
 //!
 //! A unit is a sector or a page; no mapping asks which. Each mapping is a file or a folder, and
 //! knows none of the others. [`contract`] says what they have in common. The list of them is in

@@ -1,4 +1,4 @@
-//! `page`: one flat table, 4 bytes a unit of the whole space (the paper's PMT, §1 and §6.3).
+//! `page`: one flat table, 4 bytes a unit of the space (PMT, §1 and §6.3).
 //!
 //! Memory is taken once, for the whole space. So no change is refused for want of it, and the
 //! memory never depends on what was written.
@@ -37,7 +37,7 @@ impl<'m> Page<'m> {
         Piece { logical: unit, length: 1, physical: (physical != HOLE).then_some(physical) }
     }
 
-    /// Passes the old pieces of `extent` and gives each unit the number that `new` returns.
+    /// Passes the old pieces of `extent` and gives each unit its new number.
     fn replace(
         &mut self,
         extent: Extent,

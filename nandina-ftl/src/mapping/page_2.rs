@@ -10,13 +10,13 @@ use super::memory::{WORD, set_word, word};
 /// Units of a leaf.
 const LEAF: u32 = 1024;
 
-/// What a leaf says of a unit that is not mapped, and the directory of a leaf that is not made.
+/// An unmapped unit in a leaf, or a leaf that is not made in the directory.
 const NONE: u32 = u32::MAX;
 
 /// A page map of two levels: a directory of leaves, each of 1,024 units and 4 KiB.
 pub struct Page2<'m> {
     space: Space,
-    /// The directory, a word for each leaf; behind it the leaves in the order of their making.
+    /// The directory, a word for each leaf; behind it the leaves as they were made.
     memory: &'m mut [u8],
     leaves: usize,
     mapped: u32,
@@ -30,7 +30,9 @@ impl<'m> Page2<'m> {
         leaves * WORD + leaves * LEAF as usize * WORD
     }
 
-    /// A map without any leaf. Refuses with [`Refusal::Full`] if the directory does not fit.
+    /// A map without any leaf.
+    ///
+    /// Refuses with [`Refusal::Full`] if the directory does not fit.
     pub fn new(space: Space, memory: &'m mut [u8]) -> Result<Self, Refusal> {
         let needed = space.logical.div_ceil(LEAF) as usize * WORD;
         memory.get_mut(..needed).ok_or(Refusal::Full { needed })?.fill(0xFF);

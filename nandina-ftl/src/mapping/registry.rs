@@ -23,7 +23,7 @@ pub struct Entry {
     pub line: &'static str,
     /// Where the paper has it.
     pub section: &'static str,
-    /// Bytes with which the given number of runs fit, if no change is larger than a few runs.
+    /// Bytes with which the given number of runs fit.
     pub memory: fn(Space, usize) -> usize,
     /// Makes it.
     pub build: Build,
@@ -134,7 +134,7 @@ pub const MAPPINGS: &[Entry] = &[
     },
 ];
 
-/// Nodes of a trie with `runs` runs of `each` nodes, never more than the space has prefixes.
+/// Nodes of a trie with `runs` runs of `each` nodes, at most all prefixes.
 fn nodes(space: Space, runs: usize, each: usize) -> usize {
     let prefixes = 2 * (space.logical as usize).next_power_of_two();
     // A change may need room for a few nodes more than it makes.

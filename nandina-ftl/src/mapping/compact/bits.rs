@@ -1,9 +1,9 @@
-//! Fields of up to 32 bits at any bit of a byte buffer, least significant bit first.
+//! Fields of up to 32 bits at any bit of a buffer, least significant bit first.
 //!
 //! No access panics: bits behind the buffer read as 0 and take no write. Every access loads 8
 //! bytes, so that the last 7 bytes of a buffer hold no fields.
 
-/// Bits that [`shift`] moves at a time: what is whole in 8 bytes wherever it begins.
+/// Bits that [`shift`] moves at a time: whole in 8 bytes wherever they begin.
 const CHUNK: usize = 56;
 
 #[inline]

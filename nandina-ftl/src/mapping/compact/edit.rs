@@ -1,4 +1,4 @@
-//! Changes of leaves in place: one move of bits, and the few items that a change touches.
+//! Changes of leaves in place: one move of bits, and a few items.
 //!
 //! A leaf is changed here only where its fields are wide enough and it has room for its items.
 //! Every other change is passed to `encode.rs`. Nothing here allocates a slot for a new leaf.
@@ -165,7 +165,7 @@ impl Compact<'_> {
     }
 }
 
-/// How often a unit of a flat leaf does not continue the one before, from `new` to behind it.
+/// How often a unit does not continue the one before, from `new` to behind it.
 fn breaks(memory: &[u8], leaf: &Leaf, new: Piece) -> usize {
     let unit = |unit: u32| leaf.item(memory, (unit - leaf.base) as usize);
     let first = new.logical.max(leaf.base + 1);

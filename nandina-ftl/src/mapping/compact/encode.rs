@@ -9,7 +9,7 @@ use super::store::granules;
 use super::{Compact, bits};
 use crate::mapping::extent::{Extent, Joined, Piece, Run};
 
-/// Runs of two full leaves, of a small neighbour on either side, and a few that a change adds.
+/// Runs of two full leaves, or of a few small ones, and those of a change.
 const RUNS: usize = 3 * ITEMS;
 
 /// Two small neighbours are joined if they have no more items than this.
@@ -77,7 +77,7 @@ impl Compact<'_> {
         self.write_leaves(first, last, &runs[..*count], new);
     }
 
-    /// The leaves `first..=last`, and a neighbour if they have few items or one too many.
+    /// The leaves `first..=last`, and a neighbour if items are few or too many.
     ///
     /// A leaf that overflows shares its items with a neighbour, so that leaves are fuller; but not
     /// where runs rise, as these leave full leaves behind them.
@@ -142,7 +142,7 @@ impl Compact<'_> {
         part.length <= UNITS && flat <= runs.len() * item as usize
     }
 
-    /// Writes a leaf of `runs` whose part of the space ends at `limit`, in its smallest form.
+    /// Writes a leaf of `runs`, whose part ends at `limit`, in its smallest form.
     pub(super) fn write_leaf(&mut self, at: usize, runs: &[Run], limit: u32) {
         let base = self.store.base(at);
         let span = limit - base;
@@ -207,7 +207,7 @@ impl Compact<'_> {
         }
     }
 
-    /// Joins the flat leaf `at` with the next one, if that is flat and both are small enough.
+    /// Joins two neighbouring flat leaves that are small enough.
     fn join_units(&mut self, at: usize) {
         if at + 1 >= self.store.entries() {
             return;

@@ -9,9 +9,10 @@
 //!             form Units:  physical of every unit; count is how many pieces that makes
 //! ```
 //!
-//! A field has as few bits as the leaf needs. Starts and lengths are in units of `2^scale`, if all of
-//! them are multiples of that: sectors of pages of 4 KB take 3 bits less for each. Where holes are items, the highest physical number
-//! that fits stands for none. This file changes no leaf's size and knows no other leaf.
+//! A field has as few bits as the leaf needs. Starts and lengths are in units of `2^scale`, if all
+//! of them are multiples of that: sectors of pages of 4 KB take 3 bits less for each. Where holes
+//! are items, the highest physical number that fits stands for none. This file changes no leaf's
+//! size and knows no other leaf. The paper has no such mapping.
 
 use super::bits;
 use crate::mapping::{Extent, Piece};

@@ -1,4 +1,6 @@
-//! `compact`: runs in leaves of variable span, packed always and changed in place. Not in the paper.
+//! `compact`, ours: runs in packed leaves of variable span, changed in place.
+//!
+//! The paper has nothing like it; its opponents there are `emt` and `page`.
 //!
 //! The logical space is divided into parts, one for each leaf; a small sorted directory leads to
 //! the leaf of a unit. A leaf (`leaf.rs`) has up to 64 items of as few bits as it needs, or a flat
@@ -47,7 +49,9 @@ impl<'m> Compact<'m> {
         Self::reserve(space) + runs * 16
     }
 
-    /// A mapping without any run. Refuses with [`Refusal::Full`] if no change would be accepted.
+    /// A mapping without any run.
+    ///
+    /// Refuses with [`Refusal::Full`] if no change would be accepted.
     pub fn new(space: Space, memory: &'m mut [u8]) -> Result<Self, Refusal> {
         let store = Store::new(memory);
         store.room(Self::reserve(space) + GRANULE + ENTRY)?;

@@ -1,4 +1,4 @@
-//! The caller's memory of a compact mapping: slots for leaves, and the directory that leads there.
+//! The memory of a compact mapping: slots for leaves, and their directory.
 //!
 //! ```text
 //! | slots and holes ... | gap | slots and holes ... | free | directory, its first entry last |
@@ -25,16 +25,20 @@ const WORDS: usize = GRANULE / WORD;
 /// Bytes of a directory entry.
 pub(super) const ENTRY: usize = 2 * WORD;
 
-/// The largest slot, in granules: a leaf of `UNITS` units or of 64 items, each of 96 bits.
+/// The largest slot, in granules: `UNITS` units, or 64 items of 96 bits.
 const GRANULES_MAX: usize = (HEADER + UNITS as usize * WORD).div_ceil(GRANULE);
 
 /// No hole.
 const NONE: u32 = u32::MAX;
 
-/// Granules of slots up to which they are kept denser. All of them fit in a processor's cache.
+/// Granules of slots up to which they are kept denser.
+///
+/// All of them fit in a processor's cache.
 const SMALL: usize = 4096;
 
-/// Granules of slots up to which no hole is left. They are few enough for the gap to pass at once.
+/// Granules of slots up to which no hole is left.
+///
+/// They are few enough for the gap to pass all of them at once.
 const TINY: usize = 1024;
 
 /// Slots and directory in the caller's memory.
@@ -116,7 +120,7 @@ impl<'m> Store<'m> {
 
     // The directory.
 
-    /// The word of the memory at which entry `at` begins. The first entry is the last one there.
+    /// The word at which entry `at` begins. The first entry is the last one there.
     fn entry(&self, at: usize) -> usize {
         (self.memory.len() / WORD).saturating_sub(2 * (at + 1))
     }
@@ -136,7 +140,7 @@ impl<'m> Store<'m> {
         set_word(self.memory, entry + 1, slot as u32);
     }
 
-    /// The leaf whose part of the space has `unit`, and how many entries the search has read.
+    /// The leaf whose part has `unit`, and how many entries the search has read.
     pub fn find(&self, unit: u32) -> (usize, u64) {
         let (mut low, mut high, mut read) = (0, self.entries, 0);
         while high - low > 1 {
@@ -175,7 +179,7 @@ impl<'m> Store<'m> {
 
     // Slots.
 
-    /// The leaf `at`. Its part of the space ends where the next one begins, the last at `logical`.
+    /// The leaf `at`. Its part ends where the next begins, the last at `logical`.
     pub fn leaf(&self, at: usize, logical: u32, physical_bits: u32) -> Leaf {
         let slot = self.slot(at);
         let limit = if at + 1 < self.entries { self.base(at + 1) } else { logical };
@@ -266,7 +270,7 @@ impl<'m> Store<'m> {
         self.end - granules
     }
 
-    /// Frees all holes, if `granules` behind the slots do not fit before `entries` entries.
+    /// Frees all holes, if `granules` more and `entries` entries do not fit else.
     fn make_room(&mut self, granules: usize, entries: usize) {
         let limit = self.memory.len().saturating_sub(entries * ENTRY) / GRANULE;
         if self.end + granules > limit {
@@ -293,7 +297,7 @@ impl<'m> Store<'m> {
         self.peak = self.peak.max(self.used());
     }
 
-    /// Moves the gap by a slot; returns whether it has arrived at the end and is free memory now.
+    /// Moves the gap by a slot; returns whether it has become free memory.
     fn step(&mut self) -> bool {
         let next = self.gap + self.gap_granules;
         if next >= self.end {
@@ -336,7 +340,7 @@ impl<'m> Store<'m> {
         }
     }
 
-    /// Whether slots, holes and gap tile the memory, and the directory leads to every slot.
+    /// Whether slots, holes and gap tile the memory, and every slot is listed.
     pub fn is_whole(&self) -> bool {
         let (mut at, mut holes, mut leaves) = (0, 0, 0);
         while at < self.end {

@@ -1,4 +1,4 @@
-//! A balanced binary search tree in the caller's memory: the container that the paper built (§5.3).
+//! A balanced search tree in the caller's memory, as the paper built (§5.3).
 //!
 //! A node is 24 bytes: the three numbers of a run, two children, and its height. Nodes are numbers
 //! of places in the memory; there is no heap and no recursion. Heights of siblings differ by at
@@ -98,7 +98,7 @@ impl<'m> Arena<'m> {
         self.set(node, PHYSICAL, run.physical);
     }
 
-    /// The path to the node that begins at `start`, or to the one below which it would be.
+    /// The path to the node of `start`, or to the one below which it would be.
     fn path(&self, start: u32) -> Path {
         let mut path = Path::new();
         let mut node = self.root;
@@ -136,7 +136,7 @@ impl<'m> Arena<'m> {
         self.set(node, HEIGHT, 1 + left.max(right));
     }
 
-    /// Turns the tree below `node` so that the child at `side` is its top; returns that child.
+    /// Turns the tree below `node` so that its child at `side` is the top.
     fn rotate(&mut self, node: u32, side: usize) -> u32 {
         let other = LEFT + RIGHT - side;
         let child = self.field(node, side);

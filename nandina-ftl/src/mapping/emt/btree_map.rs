@@ -1,4 +1,4 @@
-//! Runs in the standard library's `BTreeMap`, as a container of an Extent Mapping Tree.
+//! Runs in the standard library's `BTreeMap`, for an Extent Mapping Tree (§2.3).
 //!
 //! The map allocates on the heap. Its nodes cannot be seen, so bytes are those of the entries
 //! alone, a lower bound, and a limit in bytes is a limit of entries.

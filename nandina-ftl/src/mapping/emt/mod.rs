@@ -1,4 +1,4 @@
-//! `emt`: the Extent Mapping Tree, over any ordered container (§2.3 and §4 of the paper).
+//! `emt`: the Extent Mapping Tree, over any ordered container (§2.3, §4).
 //!
 //! Runs in the tree never overlap and are never joined: the tree keeps one node for each write,
 //! or for what is left of it. No algorithm here knows which container holds the runs.
@@ -57,7 +57,7 @@ impl<O: Ordered> Emt<O> {
         })
     }
 
-    /// Whether the change fits, which adds `new` runs besides what it leaves of the old ones.
+    /// Whether the change fits, which adds `new` runs and may divide an old one.
     fn fits(&self, extent: Extent, new: usize) -> Result<(), Refusal> {
         // Whatever it meets, a change adds its own run and the right part of a divided one.
         if self.runs.room(new + 1).is_ok() {
@@ -66,7 +66,7 @@ impl<O: Ordered> Emt<O> {
         self.runs.room(growth(extent, new, self.overlapping(extent)))
     }
 
-    /// Algorithm 4: cuts `extent` out of every run that it overlaps, then adds the new run.
+    /// Algorithm 4: cuts `extent` out of the runs it overlaps, then adds the new one.
     ///
     /// As printed the algorithm deletes the predecessor also where it does not overlap (line 12),
     /// does nothing where there is no predecessor (line 3), misses overlaps of exactly one unit at
@@ -98,7 +98,7 @@ impl<O: Ordered> Emt<O> {
     }
 }
 
-/// How many runs a change adds that cuts `extent` out of `runs` and adds `new` runs; 0 if fewer.
+/// How many runs a change adds that cuts `extent` out of `runs`; 0 if fewer.
 fn growth(extent: Extent, new: usize, runs: impl Iterator<Item = Run>) -> usize {
     let (mut more, mut fewer) = (new, 0);
     for run in runs {
@@ -112,7 +112,7 @@ fn growth(extent: Extent, new: usize, runs: impl Iterator<Item = Run>) -> usize 
     more.saturating_sub(fewer)
 }
 
-/// Algorithm 5: passes the pieces of `extent`, given the runs that overlap it in order.
+/// Algorithm 5: passes the pieces of `extent`, given the runs that overlap it.
 ///
 /// As printed the algorithm returns nothing once it meets a hole (lines 10 and 12): what it had
 /// found before the hole is lost, and what lies behind is never searched. Here a hole is a piece.

@@ -1,4 +1,4 @@
-//! What an Extent Mapping Tree requires of an ordered container (§2.3 of the paper).
+//! What an Extent Mapping Tree requires of an ordered container (§2.3).
 //!
 //! The paper asks for *find*, *insert*, *delete*, and *successor* or *predecessor*. A container
 //! knows nothing of overlaps; the tree sees to it that its runs never overlap.

@@ -1,4 +1,4 @@
-//! The crate `rangemap` as a mapping: the value of a range is physical minus logical (§2.3).
+//! The crate `rangemap` as a mapping: values are physical minus logical (§2.3).
 //!
 //! The crate joins neighbouring ranges of equal value, so runs that continue one another are one
 //! entry here. It allocates on the heap; bytes are those of the entries alone, a lower bound.

@@ -1,4 +1,4 @@
-//! The paper's Figure 7, and a test for each printed line of Algorithms 4 and 5 that loses data.
+//! Figure 7, and a test for each line of Algorithms 4 and 5 that loses data.
 //!
 //! The printed algorithms are kept here, as they are printed, so that each test shows the loss.
 

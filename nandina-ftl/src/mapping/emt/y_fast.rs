@@ -1,4 +1,4 @@
-//! A y-fast trie as the container of an Extent Mapping Tree (Lemma 5.6 of the paper).
+//! A y-fast trie as the container of an Extent Mapping Tree (Lemma 5.6).
 //!
 //! The authors did not build it. Runs are in buckets, sorted arrays of 8 to 64; each bucket has a
 //! representative, a unit at or before its first run. An x-fast trie over the representatives
@@ -43,7 +43,9 @@ pub struct YFast {
 }
 
 impl Bucket {
-    /// An empty bucket. Its memory never grows: it is divided when it has one run too many.
+    /// An empty bucket.
+    ///
+    /// Its memory never grows: it is divided when it has one run too many.
     fn new(previous: Option<u32>, next: Option<u32>) -> Self {
         Bucket { runs: Vec::with_capacity(MOST + 1), previous, next }
     }

@@ -1,4 +1,4 @@
-//! Hash tables with chains: `myhash` of the paper, and `uthash` with its handles (§6.2.1).
+//! Hash tables with chains: the paper's `myhash`, and `uthash` (§6.2.1).
 //!
 //! ```text
 //! | buckets: a word each, the first node of a chain | nodes |
@@ -31,7 +31,7 @@ const NEWER: usize = 5;
 const OLDER: usize = 6;
 const HASH: usize = 7;
 
-/// A hash table with chains in memory of the caller; with `HANDLES` an intrusive one.
+/// A hash table with chains; with `HANDLES` an intrusive one.
 pub struct Chained<'m, const HANDLES: bool> {
     memory: &'m mut [u8],
     /// Nodes for which there is memory, with a bucket each.

@@ -1,4 +1,4 @@
-//! Cuckoo hashing: a node is in one of two buckets, so that a look-up reads at most two (§6.2.1).
+//! Cuckoo hashing: a node is in one of two buckets (§6.2.1, Table 4).
 //!
 //! ```text
 //! | stash: 384 nodes | buckets of 4 nodes |
@@ -141,7 +141,9 @@ impl<'m> Cuckoo<'m> {
         self.stashed += 1;
     }
 
-    /// Doubles the buckets. A node moves to the new bucket that has its old number in its low bits.
+    /// Doubles the buckets.
+    ///
+    /// A node moves to the new bucket that has its old number in its low bits.
     fn double(&mut self) {
         let old = self.buckets;
         let begin = Self::slot(old, 0) * WORDS * WORD;

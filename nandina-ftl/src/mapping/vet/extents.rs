@@ -1,4 +1,4 @@
-//! Where leaves are stored: in the leaf itself, or in an extent that it points to (§6.2.1).
+//! Where a leaf keeps its physical units: inside, or behind a pointer (§6.2.1).
 //!
 //! *Pointer-free* leaves keep their physical unit. *Pointer-dependent* ones lead to the extent that
 //! was written, which all leaves of that write share; it is dropped with the last of them. What a
@@ -12,7 +12,7 @@ pub trait Extents {
     /// The word for a run that is about to be stored.
     fn add(&mut self, run: Run) -> u32;
 
-    /// The word of a new leaf that begins at `start`, in what has `word` and begins at `from`.
+    /// The word of a new leaf at `start`, in what has `word` and begins at `from`.
     fn share(&mut self, word: u32, from: u32, start: u32) -> u32;
 
     /// The physical unit of a leaf that begins at `start`.
@@ -72,7 +72,7 @@ const PHYSICAL: usize = 2;
 const LEAVES: usize = 3;
 const WORDS: usize = 4;
 
-/// Pointer-dependent: a leaf's word is the number of an extent in memory of the caller.
+/// Pointer-dependent: a leaf's word is the number of an extent.
 pub struct Pointed<'m> {
     memory: &'m mut [u8],
     free: u32,

@@ -1,4 +1,4 @@
-//! The crate `hashbrown` as a table of a virtual trie.
+//! The crate `hashbrown` as a table of a virtual trie (§6.2.1).
 //!
 //! It allocates on the heap, and tells how much. While it grows, it has two allocations for a
 //! moment; the bytes here are those of the one that stays.
@@ -25,9 +25,9 @@ impl Brown {
         Brown { map: HashMap::default(), limit, peak: 0, calls: Cell::new(0) }
     }
 
-    /// Bytes of an allocation for `entries` nodes: buckets, a power of two, are 7/8 full at most.
+    /// Bytes of an allocation for `entries` nodes, at most 7/8 of its buckets.
     ///
-    /// A bucket takes 13 bytes; a few at the end let groups be read whole.
+    /// Buckets are a power of two and take 13 bytes each; a few more let groups be read whole.
     pub fn allocation(entries: usize) -> usize {
         let buckets = (entries * 8).div_ceil(7).next_power_of_two().max(4);
         buckets * 13 + 64

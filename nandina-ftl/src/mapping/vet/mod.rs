@@ -1,4 +1,4 @@
-//! `vet`: the Virtual Extent Trie, whose nodes are in a hash table (§2.2 and §3 of the paper).
+//! `vet`: the Virtual Extent Trie, with its nodes in a hash table (§2.2, §3).
 //!
 //! A write is divided into canonical extents; each is a leaf of a binary trie over all units. The
 //! trie has no pointers: a node is found by its prefix. To find the leaf of a unit is a binary
@@ -50,7 +50,7 @@ enum Found {
     Hole(Extent),
 }
 
-/// A leaf that is left of a divided one: its units, and the word and first unit of that one.
+/// Units that are left of a divided leaf, and the word and start of that leaf.
 type Remainder = Option<(Extent, u32, u32)>;
 
 impl<T: Table, E: Extents> Vet<T, E> {
@@ -115,7 +115,7 @@ impl<T: Table, E: Extents> Vet<T, E> {
         leaves + path.min(2 * self.levels.0 as usize)
     }
 
-    /// Whether the change fits; `is_new` says that `extent` is mapped and not only removed.
+    /// Whether the change fits; `is_new` says that `extent` is not only removed.
     fn fits(&self, extent: Extent, is_new: bool) -> Result<(), Refusal> {
         let mut more = if is_new { self.nodes(extent) } else { 0 };
         let (mut dropped, mut unit) = (0, extent.start);
@@ -181,7 +181,7 @@ impl<T: Table, E: Extents> Vet<T, E> {
         }
     }
 
-    /// Algorithms 1 and 3: leaves that `extent` overlaps go, their remainders and the new ones come.
+    /// Algorithms 1 and 3: leaves that `extent` overlaps give way to new ones.
     ///
     /// Line 5 of Algorithm 1 and line 4 of Algorithm 3 drop a subtree. Here its leaves are found by
     /// search, as each must be passed on; internal nodes go with the last leaf that needs them.

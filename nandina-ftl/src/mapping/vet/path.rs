@@ -1,4 +1,4 @@
-//! Prefixes of units, and the levels that a binary search visits (§2.2, §3.2 and §3.3).
+//! Prefixes of units, and the levels that a search visits (§2.2, §3.2, §3.3).
 //!
 //! A key is a prefix behind a leading 1: that of the root is 1, and of `11**` with four bits 7. So
 //! no key is 0. A path is the levels above a leaf whose internal nodes the leaf needs.
@@ -14,7 +14,7 @@ pub struct Levels(pub u32);
 pub enum Insertion {
     /// LIS: a node at every level above the leaf.
     Linear,
-    /// BIS: a node where the binary search for the leaf looks before it continues below.
+    /// BIS: a node where the search for the leaf looks before it continues below.
     Binary,
 }
 
@@ -53,7 +53,7 @@ impl Levels {
         (Extent::new((key ^ 1 << level) << (self.0 - level), self.length(level)), level)
     }
 
-    /// The level of the first canonical extent of `extent` (Definition 1): the largest one.
+    /// The level of the first canonical extent of `extent` (Definition 1).
     fn first_level(self, extent: Extent) -> u32 {
         let aligned = if extent.start == 0 { self.0 } else { extent.start.trailing_zeros() };
         self.0 - aligned.min(extent.length.ilog2()).min(self.0)
