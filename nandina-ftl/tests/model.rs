@@ -193,7 +193,7 @@ fn every_mapping(spaces: &[Space], most: usize, bytes: impl Fn(&Entry, Space) ->
         for &space in spaces {
             let config = Config { failure_persistence: None, ..Config::default() };
             // Large spaces are walked after each step, which takes longest.
-            let cases = config.cases.div_ceil(if space.logical > 1000 { 24 } else { 6 });
+            let cases = config.cases.div_ceil(if space.logical > 1000 { 32 } else { 8 });
             let mut runner = TestRunner::new(Config { cases, ..config });
             let result = runner.run(&steps(most), |steps| {
                 run(entry, space, bytes(entry, space), &steps).map(|_| ())
@@ -343,10 +343,10 @@ fn long_runs(turns: u32, runs: usize) -> usize {
 
 #[test]
 fn long_runs_equal_a_vector() {
-    assert_eq!(long_runs(3600, 30_000), 0);
+    assert_eq!(long_runs(2400, 30_000), 0);
 }
 
 #[test]
 fn long_runs_in_too_little_memory_lose_nothing() {
-    assert!(long_runs(1200, 250) > 1000);
+    assert!(long_runs(800, 250) > 1000);
 }

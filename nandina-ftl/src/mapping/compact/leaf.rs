@@ -134,6 +134,7 @@ impl Leaf {
     }
 
     /// The item at `at`; a unit where the form is `Units`.
+    #[inline]
     pub fn item(&self, memory: &[u8], at: usize) -> Piece {
         let bit = self.bit + at * self.stride();
         let start_bits = self.start_bits as usize;
