@@ -4,7 +4,7 @@
 //! compared. A refused change must have changed nothing. `PROPTEST_CASES` sets the cases.
 
 use nandina_ftl::mapping::registry::Entry;
-use nandina_ftl::mapping::{Extent, MAPPINGS, Mapping, Refusal, Space};
+use nandina_ftl::mapping::{Extent, MAPPINGS, Mapping, Piece, Refusal, Run, Space};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
@@ -154,7 +154,7 @@ fn run(entry: &Entry, space: Space, bytes: usize, steps: &[Step]) -> Result<usiz
         let physical = if step.in_a_row && log <= most { log } else { scattered };
         let new = matches!(step.kind, Kind::Update).then_some(physical);
         let admitted = map.admits(extent);
-        let pass = &mut |run: nandina_ftl::mapping::Run| {
+        let pass = &mut |run: Run| {
             passed.extend(units(run.logical, run.length, Some(run.physical)));
         };
         let result = match new {
@@ -313,7 +313,7 @@ fn long_runs(turns: u32, runs: usize) -> usize {
             let range = extent.start as usize..extent.end() as usize;
             let physical = numbers.below(1 << 27);
             let mut passed = Vec::new();
-            let pass = &mut |run: nandina_ftl::mapping::Run| {
+            let pass = &mut |run: Run| {
                 passed.extend(units(run.logical, run.length, Some(run.physical)));
             };
             let result = match is_write {
@@ -349,4 +349,59 @@ fn long_runs_equal_a_vector() {
 #[test]
 fn long_runs_in_too_little_memory_lose_nothing() {
     assert!(long_runs(800, 250) > 1000);
+}
+
+/// Runs joined where they continue one another, so that mappings can be compared.
+fn joined(mut walk: impl FnMut(&mut dyn FnMut(Run))) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    walk(&mut |run| match runs.last_mut() {
+        Some(last) if last.continues_to(&run) => last.length += run.length,
+        _ => runs.push(run),
+    });
+    runs
+}
+
+#[test]
+fn mappings_agree_on_the_largest_spaces() {
+    for logical in [1 << 31, u32::MAX] {
+        let space = Space { logical, physical: u32::MAX };
+        let lists = |entry: &&Entry| !entry.name.starts_with("page");
+        let mut expected = None;
+        for entry in MAPPINGS.iter().filter(lists) {
+            let mut memory = vec![0; (entry.memory)(space, 3000)];
+            let mut map = match (entry.build)(space, &mut memory) {
+                Err(Refusal::Space { logical_max }) if logical > logical_max => continue,
+                map => map.unwrap(),
+            };
+            let mut numbers = Numbers(4);
+            let mut all = Vec::new();
+            for turn in 0..1500 {
+                let length = (1u32 << numbers.below(if turn % 50 == 0 { 32 } else { 12 })).max(1);
+                let length = length.min(logical - 1) - numbers.below(length.min(5));
+                let start = match turn % 7 {
+                    0 => 0,
+                    1 => logical - length,
+                    _ => numbers.below(u32::MAX >> 1) % (logical - length),
+                };
+                let physical = numbers.below(1 << 30).min(u32::MAX - length);
+                let extent = Extent::new(start, length);
+                all.extend(joined(|pass| match turn % 5 {
+                    4 => map.remove(extent, pass).unwrap(),
+                    _ => map.update(extent, physical, pass).unwrap(),
+                }));
+                let find = |pass: &mut dyn FnMut(Run)| {
+                    let found = &mut |piece: Piece| {
+                        piece.run().into_iter().for_each(&mut *pass);
+                    };
+                    map.look_up(Extent::new(start / 2, length), found).unwrap();
+                };
+                all.extend(joined(find));
+            }
+            map.check().unwrap_or_else(|broken| panic!("{}: {broken}", entry.name));
+            all.extend(joined(|pass| map.walk(pass)));
+            let expected = expected.get_or_insert_with(|| all.clone());
+            assert!(*expected == all, "{} of {logical} units differs", entry.name);
+        }
+        assert!(expected.is_some_and(|runs| runs.len() > 1000));
+    }
 }
