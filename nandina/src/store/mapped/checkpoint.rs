@@ -67,7 +67,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         since.commit = since.commit.or(Some(header));
     }
 
-    /// Applies the pages that are newer than the checkpoint `found` and commit, in their order.
+    /// Applies the newer pages that commit to the checkpoint `found`, in their order.
     ///
     /// Returns the page that the newest commit superseded, or `None` if the pages do not continue
     /// the tree of the checkpoint.
@@ -115,7 +115,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         name < self.space.log.geometry().pages() && self.space.log.blocks.is_valid(page)
     }
 
-    /// Marks the pages below `new` as valid, and those below `old` that it replaces as not valid.
+    /// Marks the pages below `new` as valid, and what they replace below `old` as not.
     fn take_instead(&mut self, old: Top, new: Top) -> Result<(), Fault<F::Error>> {
         self.drop_replaced(old, new)?;
         if new.level == 1 {
