@@ -315,6 +315,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 loaded => loaded?,
             };
             let lowest = self.space.log.lowest(frame);
+            if !(1..level).contains(&lowest) {
+                // No child of this level is in such a page: it is damaged.
+                continue;
+            }
             // Nodes above the child in its page are older than the path being written.
             let extent = S::extent(self.space.log.layout().area_bytes(), level - 1, self.height);
             self.space.log.frames.bytes_mut(frame)[..extent.start].fill(0xFF);
