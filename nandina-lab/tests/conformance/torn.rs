@@ -117,6 +117,8 @@ struct Flaky {
     reads: Cell<Option<u32>>,
     /// Appends until one is torn, and power lost.
     appends: Cell<Option<u32>>,
+    /// A torn append programs the first half of its bytes, for good.
+    halves: bool,
     /// The page with the torn append, with its content before: half of the reads find that.
     torn: Option<(PageNumber, Vec<u8>)>,
     /// Erases until all others fail.
@@ -132,6 +134,7 @@ impl Flaky {
             programs: Cell::new(None),
             reads: Cell::new(None),
             appends: Cell::new(None),
+            halves: false,
             torn: None,
             erases: Cell::new(None),
             all_reads: 0,
@@ -182,6 +185,10 @@ impl Flash for Flaky {
     fn overwrite(&mut self, page: PageNumber, offset: u32, bytes: &[u8]) -> Result<(), ChipError> {
         if !strikes(&self.appends) {
             return self.chip.overwrite(page, offset, bytes);
+        }
+        if self.halves {
+            self.chip.overwrite(page, offset, &bytes[..bytes.len() / 2])?;
+            return Err(ChipError::PowerLost);
         }
         let mut before = vec![0; self.chip.geometry().page_bytes as usize];
         self.chip.read(page, &mut before, &mut [])?;
@@ -309,6 +316,64 @@ impl Check for ShortOfRoom {
 #[test]
 fn a_torn_append_is_written_anew_first_where_room_is_short() {
     for_every_system(&ShortOfRoom);
+}
+
+struct UpperAlone;
+
+impl Check for UpperAlone {
+    fn concerns(&self, system: &Description) -> bool {
+        system.appends
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = Case::new(SMALL);
+        case.options.write_buffer = 24;
+        let mut case = case.suited::<S>();
+        case.profile.capabilities.programs_per_page = None;
+        case.profile.capabilities.in_order = false;
+        let mut ram = case.ram::<S>();
+        let (records, mut torn) = (60, 0);
+        for removed in 0..24 {
+            for append in 0..4 {
+                let mut chip = Flaky { halves: true, ..Flaky::new(Chip::new(case.profile)) };
+                let mut index =
+                    Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+                for number in 100..100 + records {
+                    index.insert(&key(number), &value(number, 0)).map_err(text)?;
+                }
+                for number in 100..100 + removed {
+                    index.remove(&key(number)).map_err(text)?;
+                }
+                index.flush().map_err(text)?;
+                index.flash().appends.set(Some(append));
+                // All of these are lower than what the lowest leaf has.
+                for new in 0..case.options.write_buffer as u32 {
+                    let _ = index.insert(&key(new), &value(0, new));
+                }
+                torn += u32::from(index.flush().is_err());
+                drop(index);
+                chip.appends.set(None);
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                let mut violations = Vec::new();
+                index.check(|violation| violations.push(violation.to_string())).map_err(text)?;
+                for number in 100 + removed..100 + records {
+                    if index.get(&key(number)).map_err(text)? != Some(&value(number, 0)) {
+                        violations.push(format!("record {number} is lost"));
+                    }
+                }
+                if !violations.is_empty() {
+                    return Err(format!("{removed} removed, append {append}: {violations:?}"));
+                }
+            }
+        }
+        if torn < 20 { Err(format!("only {torn} appends were torn")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_split_of_which_only_the_upper_half_was_noted_leaves_no_empty_leaf() {
+    for_every_system(&UpperAlone);
 }
 
 #[test]

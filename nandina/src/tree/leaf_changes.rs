@@ -7,7 +7,7 @@ use core::cell::Cell;
 use super::Index;
 use super::Placement;
 use super::batch::Batch;
-use super::split::{Record, Separator};
+use super::split::{Record, Separator, left_count};
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::node::NodeMut;
@@ -88,6 +88,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
             }
         }
+        let (capacity, is_root) = (self.capacity(1), self.height == 1);
+        // Records at the front of the leaf that are new.
+        let mut front = 0;
         for at in changes.from..changes.end {
             let key = batch.key(at);
             let mut node = self.working_node(1)?;
@@ -99,6 +102,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 (Err(_), None) => {}
                 (Err(index), Some(value)) => {
+                    front += usize::from(index == front);
+                    let count = node.count();
+                    if S::TRIMS
+                        && count >= capacity
+                        && left_count(count, index, right_edge && !is_root) <= front
+                    {
+                        // A cut may leave only the upper half noted in the parent. Then the leaf
+                        // as it is on the medium must keep a record below the upper half.
+                        changes.applied.set(at);
+                        break;
+                    }
                     records += 1;
                     if changes.lowest.get().is_none() {
                         changes.lowest.set(Some(at));
