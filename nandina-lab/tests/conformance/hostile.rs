@@ -1,7 +1,7 @@
 //! Damaged media: whatever bytes are on the chip, no call panics, loops for ever or reads past a
 //! page.
 
-use nandina::flash::{Geometry, PageNumber, Profile};
+use nandina::flash::{Flash, Geometry, PageNumber, Profile};
 use nandina::node::{HEADER_BYTES, NodeMut, PageLayout, Shape};
 use nandina::store::{Description, Placement};
 use nandina::tree::Statistics;
@@ -133,6 +133,83 @@ fn damaged_media_never_panic() {
     for checkpoints in [None, Some(2)] {
         for_every_system(&Damaged { checkpoints });
     }
+}
+
+/// Changes a pointer of an inner page so that it has as many bits that are 1, and uses what is left.
+///
+/// The tag of an appended record does not see that.
+struct PointersMoved;
+
+impl Check for PointersMoved {
+    fn concerns(&self, system: &Description) -> bool {
+        system.appends
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = Case::new(SMALL.with_blocks(10));
+        case.profile.geometry.pages_per_block = 5;
+        case.profile.capabilities.programs_per_page = None;
+        case.profile.capabilities.in_order = false;
+        let case = case.suited::<S>();
+        let mut ram = case.ram::<S>();
+        let geometry = case.profile.geometry;
+        let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
+        let (mut opened, mut refused) = (0, 0);
+        for turns in Share::one_in(40).of(0..80) {
+            let mut image = Chip::new(case.profile);
+            let mut index =
+                Index::<_, S>::format(&mut image, &case.options, &mut ram).map_err(text)?;
+            let mut records = 0;
+            while index.insert(&key(records), &value(records, 0)).is_ok() {
+                records += 1;
+            }
+            for turn in 0..turns {
+                let number = turn * 7 % records;
+                index.insert(&key(number), &value(number, turn)).map_err(text)?;
+            }
+            drop(index);
+            for page in (0..geometry.pages()).map(PageNumber) {
+                let mut frame = vec![0; layout.frame_bytes()];
+                let (main, spare) = frame.split_at_mut(geometry.page_bytes as usize);
+                image.read(page, main, spare).map_err(text)?;
+                if layout.header(&frame).lowest != 2 {
+                    continue;
+                }
+                for at in 0..geometry.page_bytes as usize - 4 {
+                    let pointer = u32::from_le_bytes(frame[at..at + 4].try_into().unwrap());
+                    if !(1..geometry.pages()).contains(&pointer) {
+                        continue;
+                    }
+                    for other in (0..geometry.pages()).filter(|other| {
+                        *other != pointer && other.count_ones() == pointer.count_ones()
+                    }) {
+                        let mut chip = image.clone();
+                        chip.corrupt_page(page, |main, _| {
+                            main[at..at + 4].copy_from_slice(&other.to_le_bytes());
+                        });
+                        let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram)
+                        else {
+                            refused += 1;
+                            continue;
+                        };
+                        opened += 1;
+                        for number in (0..records).step_by(7) {
+                            let _ = index.insert(&key(number), &value(number, 1));
+                        }
+                    }
+                }
+            }
+        }
+        if opened == 0 || refused == 0 {
+            return Err(format!("{opened} opened and {refused} refused show nothing"));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn pointers_with_moved_bits_never_panic() {
+    for_every_system(&PointersMoved);
 }
 
 /// A tree of four or more levels in which all children of an inner node are the same.

@@ -311,6 +311,12 @@ impl<'b, F: Flash> Log<'b, F> {
         remaining + self.blocks.free_blocks(self.active_block()) * self.block_pages()
     }
 
+    /// Whether `page` is erased, and not programmed since.
+    pub fn is_ahead(&self, page: PageNumber) -> bool {
+        let (block, (active, place)) = (self.geometry().block_of(page), self.active);
+        block == self.ready || (block == active && page.0 >= self.place_or_end(active, place))
+    }
+
     /// The block being written.
     pub fn active_block(&self) -> Option<BlockNumber> {
         Some(self.active.0).filter(|&block| block != NO_BLOCK)
