@@ -2,15 +2,20 @@
 //!
 //! `cargo run --release -p nandina-ftl --features std --example measure [mapping ...]`
 //!
-//! The streams are made here and stand for no trace. Bytes are those in use, with directories,
+//! The streams are made here; they are no traces. Bytes are those in use, with directories,
 //! slack and free lists; containers of libraries report a lower bound. `peak/page` is the most
 //! that the mapping ever used, in per cent of a flat table of 4 bytes a unit. Times are those of
 //! one thread and of this machine; look-ups are of the extents that were written.
+
+#[path = "../tests/numbers/mod.rs"]
+mod numbers;
 
 use std::time::Instant;
 
 use nandina_ftl::mapping::registry::Entry;
 use nandina_ftl::mapping::{Extent, MAPPINGS, Mapping, Run, Space};
+
+use numbers::Numbers;
 
 /// Physical units: 28 bits.
 const PHYSICAL: u32 = (1 << 28) - 1;
@@ -73,15 +78,6 @@ const STREAMS: &[Stream] = &[
 ];
 
 /// The same numbers everywhere.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, most: u32) -> u32 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (((self.0 >> 33) * u64::from(most)) >> 31) as u32
-    }
-}
-
 /// The least runs that hold the content: those of a walk, joined.
 fn least_runs(map: &dyn Mapping) -> (usize, u64) {
     let (mut runs, mut units, mut last) = (0, 0, None::<Run>);

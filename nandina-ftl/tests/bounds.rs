@@ -2,20 +2,14 @@
 //!
 //! Bytes are all bytes in use, with directory, slack and holes. Physical numbers have 28 bits.
 
+mod numbers;
+
 use nandina_ftl::mapping::registry::by_name;
 use nandina_ftl::mapping::{Extent, MAPPINGS, Mapping, Run, Space};
 
+use numbers::Numbers;
+
 const PHYSICAL: u32 = (1 << 28) - 1;
-
-/// A generator of numbers that is the same everywhere.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, most: u32) -> u32 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (((self.0 >> 33) * u64::from(most)) >> 31) as u32
-    }
-}
 
 /// The extent of a turn in a space, and whether it is written; else it is removed.
 type Stream = fn(&mut Numbers, u32, u32) -> (Extent, bool);

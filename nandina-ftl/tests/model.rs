@@ -3,10 +3,14 @@
 //! After each step the superseded runs, the content, the accounts and the mapping's own check are
 //! compared. A refused change must have changed nothing. `PROPTEST_CASES` sets the cases.
 
+mod numbers;
+
 use nandina_ftl::mapping::registry::Entry;
 use nandina_ftl::mapping::{Extent, MAPPINGS, Mapping, Piece, Refusal, Run, Space};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
+
+use numbers::Numbers;
 
 /// A step of a test. Places are drawn from all of `u16` and scaled to the space.
 #[derive(Clone, Debug)]
@@ -258,16 +262,6 @@ fn every_mapping_has_a_name_of_its_own() {
     for (at, entry) in MAPPINGS.iter().enumerate() {
         assert!(MAPPINGS[..at].iter().all(|other| other.name != entry.name));
         assert!(!entry.line.is_empty() && !entry.section.is_empty());
-    }
-}
-
-/// A generator of numbers, so that the long runs below are the same everywhere.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, most: u32) -> u32 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (((self.0 >> 33) * u64::from(most)) >> 31) as u32
     }
 }
 

@@ -1,6 +1,7 @@
 //! What every mapping does: the trait [`Mapping`], its errors and its accounts.
 //!
-//! No mapping is named here. The trait can be used as `dyn Mapping`.
+//! No mapping is named here. The trait can be used as `dyn Mapping`. What a mapping finds and
+//! changes is in [`Scheme`]; extents and room are checked here alone.
 
 use core::fmt;
 
@@ -54,18 +55,41 @@ pub struct Work {
     pub moved: u64,
 }
 
+/// How a mapping finds and changes what it stores.
+///
+/// Call [`Mapping`] instead: it checks the extent and the room first. Here an extent has units, and
+/// they are in the space.
+pub trait Scheme {
+    /// Passes the pieces of `extent` to `found`, in order; together they cover it.
+    fn find(&mut self, extent: Extent, found: &mut dyn FnMut(Piece));
+
+    /// Refuses with [`Refusal::Full`] if a change of `extent` does not fit.
+    ///
+    /// `adds` is false if the extent is only removed.
+    fn room(&self, extent: Extent, adds: bool) -> Result<(), Refusal>;
+
+    /// Maps `extent` to the physical units from `physical` on, or to none. There is room for that.
+    ///
+    /// Passes what this supersedes to `superseded`, in order.
+    fn replace(&mut self, extent: Extent, physical: Option<u32>, superseded: &mut dyn FnMut(Run));
+}
+
 /// Leads from logical to physical units.
 ///
 /// Pieces and runs are passed in rising order of logical units. Two neighbours may continue one
 /// another: how finely they are divided differs between mappings, what they say does not.
-pub trait Mapping {
+pub trait Mapping: Scheme {
     /// The space that the mapping was made for.
     fn space(&self) -> Space;
 
     /// Passes the pieces of `extent` to `found`, in order; together they cover it.
     ///
     /// Units that are not mapped are holes. Refuses with [`Refusal::Outside`].
-    fn look_up(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) -> Result<(), Refusal>;
+    fn look_up(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) -> Result<(), Refusal> {
+        self.space().admit(extent)?;
+        self.find(extent, found);
+        Ok(())
+    }
 
     /// Maps `extent` to the physical units from `physical` on.
     ///
@@ -77,18 +101,31 @@ pub trait Mapping {
         extent: Extent,
         physical: u32,
         superseded: &mut dyn FnMut(Run),
-    ) -> Result<(), Refusal>;
+    ) -> Result<(), Refusal> {
+        self.space().admit_run(extent, physical)?;
+        self.room(extent, true)?;
+        self.replace(extent, Some(physical), superseded);
+        Ok(())
+    }
 
     /// Turns `extent` into a hole.
     ///
     /// The rest is as in [`Self::update`]. A removal can need memory, because it can divide a run.
-    fn remove(&mut self, extent: Extent, superseded: &mut dyn FnMut(Run)) -> Result<(), Refusal>;
+    fn remove(&mut self, extent: Extent, superseded: &mut dyn FnMut(Run)) -> Result<(), Refusal> {
+        self.space().admit(extent)?;
+        self.room(extent, false)?;
+        self.replace(extent, None, superseded);
+        Ok(())
+    }
 
     /// Whether an `update` of this extent will be accepted, wherever it is stored.
     ///
     /// Ask before programming a page. The refusal is that of the update, and where an update is
     /// accepted a removal is too. Costs no more than the update.
-    fn admits(&self, extent: Extent) -> Result<(), Refusal>;
+    fn admits(&self, extent: Extent) -> Result<(), Refusal> {
+        self.space().admit(extent)?;
+        self.room(extent, true)
+    }
 
     /// Passes every run of the mapping to `visit`, in order.
     fn walk(&self, visit: &mut dyn FnMut(Run));

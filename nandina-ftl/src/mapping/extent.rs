@@ -90,13 +90,7 @@ impl Run {
 
     /// The part of it that lies in `extent`, if there is one.
     pub fn within(&self, extent: Extent) -> Option<Run> {
-        let start = self.logical.max(extent.start);
-        let end = self.end().min(extent.end());
-        (start < end).then(|| Run {
-            logical: start,
-            length: end - start,
-            physical: self.physical + (start - self.logical),
-        })
+        Piece::from(*self).within(extent)?.run()
     }
 
     /// The part of it before the logical unit `end`, if there is one.
@@ -165,10 +159,19 @@ pub(super) struct Joined<'f> {
     last: Option<Piece>,
 }
 
-impl<'f> Joined<'f> {
-    /// Passes joined pieces to `pass`.
-    pub fn to(pass: &'f mut dyn FnMut(Piece)) -> Self {
-        Joined { pass, last: None }
+impl Joined<'_> {
+    /// Passes the pieces that `fill` pushes to `pass`.
+    pub fn pieces(pass: &mut dyn FnMut(Piece), fill: impl FnOnce(&mut Joined<'_>)) {
+        let mut pieces = Joined { pass, last: None };
+        fill(&mut pieces);
+        if let Some(last) = pieces.last {
+            (pieces.pass)(last);
+        }
+    }
+
+    /// The same, for those that are no holes.
+    pub fn runs(pass: &mut dyn FnMut(Run), fill: impl FnOnce(&mut Joined<'_>)) {
+        Self::pieces(&mut |piece| piece.run().into_iter().for_each(&mut *pass), fill);
     }
 
     /// Takes the next piece, which begins behind the last one.
@@ -181,12 +184,5 @@ impl<'f> Joined<'f> {
             (self.pass)(*last);
         }
         self.last = Some(next);
-    }
-
-    /// Passes the last piece.
-    pub fn end(self) {
-        if let Some(last) = self.last {
-            (self.pass)(last);
-        }
     }
 }

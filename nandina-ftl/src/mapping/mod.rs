@@ -17,7 +17,7 @@ pub mod registry;
 pub mod vet;
 
 pub use compact::Compact;
-pub use contract::{Broken, Bytes, Mapping, Refusal, Work};
+pub use contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
 pub use extent::{Extent, Piece, Run, Space};
 pub use page::Page;
 pub use page_2::Page2;

@@ -3,7 +3,7 @@
 //! Memory is taken once, for the whole space. So no change is refused for want of it, and the
 //! memory never depends on what was written.
 
-use super::contract::{Broken, Bytes, Mapping, Refusal, Work};
+use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
 use super::memory::{WORD, set_word, word};
 
@@ -36,26 +36,32 @@ impl<'m> Page<'m> {
         let physical = word(self.table, unit as usize);
         Piece { logical: unit, length: 1, physical: (physical != HOLE).then_some(physical) }
     }
+}
 
-    /// Passes the old pieces of `extent` and gives each unit its new number.
-    fn replace(
-        &mut self,
-        extent: Extent,
-        new: impl Fn(u32) -> u32,
-        superseded: &mut dyn FnMut(Run),
-    ) {
-        let mut pass = |piece: Piece| piece.run().into_iter().for_each(&mut *superseded);
-        let mut pieces = Joined::to(&mut pass);
-        for unit in extent.start..extent.end() {
-            let old = self.piece(unit);
-            let new = new(unit - extent.start);
-            self.mapped += u32::from(new != HOLE);
-            self.mapped -= u32::from(old.physical.is_some());
-            set_word(self.table, unit as usize, new);
-            pieces.push(old);
-        }
+impl Scheme for Page<'_> {
+    fn find(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) {
+        Joined::pieces(found, |pieces| {
+            (extent.start..extent.end()).for_each(|unit| pieces.push(self.piece(unit)));
+        });
         self.probes += u64::from(extent.length);
-        pieces.end();
+    }
+
+    fn room(&self, _extent: Extent, _adds: bool) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn replace(&mut self, extent: Extent, physical: Option<u32>, superseded: &mut dyn FnMut(Run)) {
+        Joined::runs(superseded, |pieces| {
+            for unit in extent.start..extent.end() {
+                let old = self.piece(unit);
+                let new = physical.map_or(HOLE, |physical| physical + (unit - extent.start));
+                self.mapped += u32::from(new != HOLE);
+                self.mapped -= u32::from(old.physical.is_some());
+                set_word(self.table, unit as usize, new);
+                pieces.push(old);
+            }
+        });
+        self.probes += u64::from(extent.length);
     }
 }
 
@@ -64,41 +70,10 @@ impl Mapping for Page<'_> {
         self.space
     }
 
-    fn look_up(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        let mut pieces = Joined::to(found);
-        (extent.start..extent.end()).for_each(|unit| pieces.push(self.piece(unit)));
-        pieces.end();
-        self.probes += u64::from(extent.length);
-        Ok(())
-    }
-
-    fn update(
-        &mut self,
-        extent: Extent,
-        physical: u32,
-        superseded: &mut dyn FnMut(Run),
-    ) -> Result<(), Refusal> {
-        self.space.admit_run(extent, physical)?;
-        self.replace(extent, |at| physical + at, superseded);
-        Ok(())
-    }
-
-    fn remove(&mut self, extent: Extent, superseded: &mut dyn FnMut(Run)) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        self.replace(extent, |_| HOLE, superseded);
-        Ok(())
-    }
-
-    fn admits(&self, extent: Extent) -> Result<(), Refusal> {
-        self.space.admit(extent)
-    }
-
     fn walk(&self, visit: &mut dyn FnMut(Run)) {
-        let mut pass = |piece: Piece| piece.run().into_iter().for_each(&mut *visit);
-        let mut pieces = Joined::to(&mut pass);
-        (0..self.space.logical).for_each(|unit| pieces.push(self.piece(unit)));
-        pieces.end();
+        Joined::runs(visit, |pieces| {
+            (0..self.space.logical).for_each(|unit| pieces.push(self.piece(unit)));
+        });
     }
 
     fn entries(&self) -> usize {

@@ -3,7 +3,7 @@
 //! The paper compares with a flat table only (§6.3). This is its fair opponent: a large space of
 //! which little is written costs little here too. A leaf stays when all its units were removed.
 
-use super::contract::{Broken, Bytes, Mapping, Refusal, Work};
+use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
 use super::memory::{WORD, set_word, word};
 
@@ -101,19 +101,34 @@ impl<'m> Page2<'m> {
         set_word(self.memory, leaf as usize, self.leaves as u32);
         self.leaves += 1;
     }
+}
 
-    /// Gives the units of `extent` new numbers: rising from `physical`, or none.
+impl Scheme for Page2<'_> {
+    fn find(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) {
+        let mut probes = 0;
+        Joined::pieces(found, |pieces| probes = self.collect(extent, pieces));
+        self.probes += probes;
+    }
+
+    fn room(&self, extent: Extent, adds: bool) -> Result<(), Refusal> {
+        // A removal makes no leaf.
+        let needed = self.bytes_with(self.leaves + if adds { self.missing(extent) } else { 0 });
+        if needed <= self.memory.len() { Ok(()) } else { Err(Refusal::Full { needed }) }
+    }
+
     fn replace(&mut self, extent: Extent, physical: Option<u32>, superseded: &mut dyn FnMut(Run)) {
-        let mut pass = |piece: Piece| piece.run().into_iter().for_each(&mut *superseded);
-        let mut pieces = Joined::to(&mut pass);
-        let mut start = extent.start;
-        while start < extent.end() {
-            let part = Self::in_leaf(extent, start);
-            self.probes += 1;
-            if physical.is_some() && self.place(start).is_none() {
-                self.make_leaf(start / LEAF);
-            }
-            if let Some(place) = self.place(start) {
+        Joined::runs(superseded, |pieces| {
+            let mut start = extent.start;
+            while start < extent.end() {
+                let part = Self::in_leaf(extent, start);
+                self.probes += 1;
+                if physical.is_some() && self.place(start).is_none() {
+                    self.make_leaf(start / LEAF);
+                }
+                let Some(place) = self.place(start) else {
+                    start = part.end();
+                    continue;
+                };
                 self.probes += u64::from(part.length);
                 for (unit, place) in (start..part.end()).zip(place..) {
                     let old = self.piece(unit, place);
@@ -123,10 +138,9 @@ impl<'m> Page2<'m> {
                     set_word(self.memory, place, new);
                     pieces.push(old);
                 }
+                start = part.end();
             }
-            start = part.end();
-        }
-        pieces.end();
+        });
     }
 }
 
@@ -135,43 +149,8 @@ impl Mapping for Page2<'_> {
         self.space
     }
 
-    fn look_up(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        let mut pieces = Joined::to(found);
-        self.probes += self.collect(extent, &mut pieces);
-        pieces.end();
-        Ok(())
-    }
-
-    fn update(
-        &mut self,
-        extent: Extent,
-        physical: u32,
-        superseded: &mut dyn FnMut(Run),
-    ) -> Result<(), Refusal> {
-        self.space.admit_run(extent, physical)?;
-        self.admits(extent)?;
-        self.replace(extent, Some(physical), superseded);
-        Ok(())
-    }
-
-    fn remove(&mut self, extent: Extent, superseded: &mut dyn FnMut(Run)) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        self.replace(extent, None, superseded);
-        Ok(())
-    }
-
-    fn admits(&self, extent: Extent) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        let needed = self.bytes_with(self.leaves + self.missing(extent));
-        if needed <= self.memory.len() { Ok(()) } else { Err(Refusal::Full { needed }) }
-    }
-
     fn walk(&self, visit: &mut dyn FnMut(Run)) {
-        let mut pass = |piece: Piece| piece.run().into_iter().for_each(&mut *visit);
-        let mut pieces = Joined::to(&mut pass);
-        self.collect(self.space.whole(), &mut pieces);
-        pieces.end();
+        Joined::runs(visit, |pieces| _ = self.collect(self.space.whole(), pieces));
     }
 
     fn entries(&self) -> usize {

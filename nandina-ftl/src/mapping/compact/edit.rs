@@ -6,7 +6,7 @@
 use super::leaf::{Form, ITEMS, Leaf, UNITS};
 use super::store::granules;
 use super::{Compact, bits};
-use crate::mapping::extent::{Extent, Joined, Piece, Run};
+use crate::mapping::extent::{Extent, Joined, Piece};
 
 /// A leaf of fewer items is joined with a neighbour, if that has room.
 const FEW: usize = 16;
@@ -16,14 +16,9 @@ const SPARE: usize = 3;
 
 impl Compact<'_> {
     /// Gives `extent` new physical units, or none. There is room for the change.
-    pub(super) fn change(
-        &mut self,
-        extent: Extent,
-        new: Option<u32>,
-        superseded: &mut dyn FnMut(Run),
-    ) {
-        let mut pass = |piece: Piece| piece.run().into_iter().for_each(&mut *superseded);
-        let mut old = Joined::to(&mut pass);
+    ///
+    /// What this supersedes is passed to `old`.
+    pub(super) fn change(&mut self, extent: Extent, new: Option<u32>, old: &mut Joined<'_>) {
         let piece = |part: Extent| Piece {
             logical: part.start,
             length: part.length,
@@ -31,19 +26,19 @@ impl Compact<'_> {
         };
         let mut start = extent.start;
         while start < extent.end() {
-            let at = self.find(start);
+            let at = self.leaf_with(start);
             let leaf = self.leaf(at);
             let is_covered = start == leaf.base && leaf.limit <= extent.end();
             if leaf.form == Form::Units && !is_covered {
                 // A flat leaf keeps its part of the space; the change is divided at its end.
                 let part = Extent::between(start, leaf.limit.min(extent.end()));
-                self.change_units(at, leaf, piece(part), &mut old);
+                self.change_units(at, leaf, piece(part), old);
                 start = part.end();
                 continue;
             }
             let (mut last, mut end) = (at, extent.end());
             if end > leaf.limit {
-                last = self.find(end - 1);
+                last = self.leaf_with(end - 1);
                 let last_leaf = self.leaf(last);
                 if last_leaf.form == Form::Units && last_leaf.limit > end {
                     end = last_leaf.base;
@@ -52,13 +47,12 @@ impl Compact<'_> {
             }
             let new = piece(Extent::between(start, end));
             if last == at && leaf.form != Form::Units {
-                self.change_items(at, leaf, new, &mut old);
+                self.change_items(at, leaf, new, old);
             } else {
-                self.encode(at, last, new, Some(&mut old));
+                self.encode(at, last, new, Some(&mut *old));
             }
             start = end;
         }
-        old.end();
         self.store.tidy();
     }
 

@@ -11,7 +11,7 @@
 //!
 //! A field has as few bits as the leaf needs. Starts and lengths are in units of `2^scale`, if all
 //! of them are multiples of that: sectors of pages of 4 KB take 3 bits less for each. Where holes
-//! are items, the highest physical number that fits stands for none. This file changes no leaf's
+//! are items, the highest physical number of that many bits means none. This file changes no leaf's
 //! size and knows no other leaf. The paper has no such mapping.
 
 use super::bits;
@@ -116,7 +116,7 @@ impl Leaf {
         if self.form == Form::Units { self.part().length as usize } else { self.count }
     }
 
-    /// The number that stands for no physical unit.
+    /// The number that means no physical unit.
     fn none(&self) -> u32 {
         ((1u64 << self.physical_bits) - 1) as u32
     }

@@ -19,7 +19,7 @@ mod store;
 
 use core::cell::Cell;
 
-use super::contract::{Broken, Bytes, Mapping, Refusal, Work};
+use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
 use leaf::{Form, ITEMS, Leaf, UNITS};
 use store::{ENTRY, GRANULE, Store, granules};
@@ -33,7 +33,7 @@ pub struct Compact<'m> {
 }
 
 impl<'m> Compact<'m> {
-    /// Bytes that a change needs free, whatever it meets.
+    /// Bytes that any change needs free.
     ///
     /// At most three leaves take the place of those that it meets, and two flat leaves, covered in
     /// part, are encoded again.
@@ -68,7 +68,7 @@ impl<'m> Compact<'m> {
     }
 
     /// The leaf whose part of the space has `unit`.
-    fn find(&self, unit: u32) -> usize {
+    fn leaf_with(&self, unit: u32) -> usize {
         let (at, read) = self.store.find(unit);
         self.count(read);
         at
@@ -81,7 +81,7 @@ impl<'m> Compact<'m> {
     /// Passes what is stored of `extent`, cut to it, in order. Holes may be missing.
     fn visit(&self, extent: Extent, mut pass: impl FnMut(Piece)) {
         let memory = self.store.memory();
-        let mut at = self.find(extent.start);
+        let mut at = self.leaf_with(extent.start);
         while at < self.store.entries() {
             let leaf = self.leaf(at);
             if leaf.base >= extent.end() {
@@ -101,57 +101,39 @@ impl<'m> Compact<'m> {
     }
 }
 
+impl Scheme for Compact<'_> {
+    fn find(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) {
+        Joined::pieces(found, |pieces| {
+            let mut at = extent.start;
+            self.visit(extent, |piece| {
+                if at < piece.logical {
+                    pieces.push(Piece::hole(Extent::between(at, piece.logical)));
+                }
+                at = piece.end();
+                pieces.push(piece);
+            });
+            if at < extent.end() {
+                pieces.push(Piece::hole(Extent::between(at, extent.end())));
+            }
+        });
+    }
+
+    fn room(&self, _extent: Extent, _adds: bool) -> Result<(), Refusal> {
+        self.store.room(Self::reserve(self.space))
+    }
+
+    fn replace(&mut self, extent: Extent, physical: Option<u32>, superseded: &mut dyn FnMut(Run)) {
+        Joined::runs(superseded, |old| self.change(extent, physical, old));
+    }
+}
+
 impl Mapping for Compact<'_> {
     fn space(&self) -> Space {
         self.space
     }
 
-    fn look_up(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        let mut pieces = Joined::to(found);
-        let mut at = extent.start;
-        self.visit(extent, |piece| {
-            if at < piece.logical {
-                pieces.push(Piece::hole(Extent::between(at, piece.logical)));
-            }
-            at = piece.end();
-            pieces.push(piece);
-        });
-        if at < extent.end() {
-            pieces.push(Piece::hole(Extent::between(at, extent.end())));
-        }
-        pieces.end();
-        Ok(())
-    }
-
-    fn update(
-        &mut self,
-        extent: Extent,
-        physical: u32,
-        superseded: &mut dyn FnMut(Run),
-    ) -> Result<(), Refusal> {
-        self.space.admit_run(extent, physical)?;
-        self.admits(extent)?;
-        self.change(extent, Some(physical), superseded);
-        Ok(())
-    }
-
-    fn remove(&mut self, extent: Extent, superseded: &mut dyn FnMut(Run)) -> Result<(), Refusal> {
-        self.admits(extent)?;
-        self.change(extent, None, superseded);
-        Ok(())
-    }
-
-    fn admits(&self, extent: Extent) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        self.store.room(Self::reserve(self.space))
-    }
-
     fn walk(&self, visit: &mut dyn FnMut(Run)) {
-        let mut pass = |piece: Piece| piece.run().into_iter().for_each(&mut *visit);
-        let mut pieces = Joined::to(&mut pass);
-        self.visit(self.space.whole(), |piece| pieces.push(piece));
-        pieces.end();
+        Joined::runs(visit, |pieces| self.visit(self.space.whole(), |piece| pieces.push(piece)));
     }
 
     fn entries(&self) -> usize {

@@ -24,7 +24,7 @@ pub use range_map::Rangemap;
 #[cfg(feature = "std")]
 pub use y_fast::YFast;
 
-use super::contract::{Broken, Bytes, Mapping, Refusal, Work};
+use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
 use super::extent::{Extent, Piece, Run, Space};
 
 /// An Extent Mapping Tree over the container `O`.
@@ -55,46 +55,6 @@ impl<O: Ordered> Emt<O> {
             run = if found.end() < extent.end() { next(&found) } else { None };
             Some(found)
         })
-    }
-
-    /// Whether the change fits, which adds `new` runs and may divide an old one.
-    fn fits(&self, extent: Extent, new: usize) -> Result<(), Refusal> {
-        // Whatever it meets, a change adds its own run and the right part of a divided one.
-        if self.runs.room(new + 1).is_ok() {
-            return Ok(());
-        }
-        self.runs.room(growth(extent, new, self.overlapping(extent)))
-    }
-
-    /// Algorithm 4: cuts `extent` out of the runs it overlaps, then adds the new one.
-    ///
-    /// As printed the algorithm deletes the predecessor also where it does not overlap (line 12),
-    /// does nothing where there is no predecessor (line 3), misses overlaps of exactly one unit at
-    /// either end (lines 4 and 7), keeps one unit too many on the left (line 5), and leaves the
-    /// right part with the physical start of the whole (line 8).
-    fn replace(&mut self, extent: Extent, new: Option<u32>, superseded: &mut dyn FnMut(Run)) {
-        let mut right = None;
-        let mut next = self.first(extent.start);
-        while let Some(run) = next.filter(|run| run.logical < extent.end()) {
-            if let Some(cut) = run.within(extent) {
-                superseded(cut);
-            }
-            right = run.from(extent.end());
-            next = if right.is_none() { self.runs.successor(run.logical) } else { None };
-            match run.before(extent.start) {
-                Some(left) => self.runs.insert(left),
-                // The new run takes the place of one that begins where it does.
-                None if new.is_some() && run.logical == extent.start => {}
-                None => self.runs.delete(run.logical),
-            }
-        }
-        if let Some(physical) = new {
-            let Extent { start: logical, length } = extent;
-            self.runs.insert(Run { logical, length, physical });
-        }
-        if let Some(right) = right {
-            self.runs.insert(right);
-        }
     }
 }
 
@@ -130,39 +90,55 @@ fn search(extent: Extent, runs: impl Iterator<Item = Run>, found: &mut dyn FnMut
     }
 }
 
+impl<O: Ordered> Scheme for Emt<O> {
+    fn find(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) {
+        search(extent, self.overlapping(extent), found);
+    }
+
+    fn room(&self, extent: Extent, adds: bool) -> Result<(), Refusal> {
+        let new = usize::from(adds);
+        // A change adds at most its own run and the right part of a divided one.
+        if self.runs.room(new + 1).is_ok() {
+            return Ok(());
+        }
+        self.runs.room(growth(extent, new, self.overlapping(extent)))
+    }
+
+    /// Algorithm 4: cuts `extent` out of the runs it overlaps, then adds the new one.
+    ///
+    /// As printed the algorithm deletes the predecessor also where it does not overlap (line 12),
+    /// does nothing where there is no predecessor (line 3), misses overlaps of exactly one unit at
+    /// either end (lines 4 and 7), keeps one unit too many on the left (line 5), and leaves the
+    /// right part with the physical start of the whole (line 8).
+    fn replace(&mut self, extent: Extent, physical: Option<u32>, superseded: &mut dyn FnMut(Run)) {
+        let mut right = None;
+        let mut next = self.first(extent.start);
+        while let Some(run) = next.filter(|run| run.logical < extent.end()) {
+            if let Some(cut) = run.within(extent) {
+                superseded(cut);
+            }
+            right = run.from(extent.end());
+            next = if right.is_none() { self.runs.successor(run.logical) } else { None };
+            match run.before(extent.start) {
+                Some(left) => self.runs.insert(left),
+                // The new run takes the place of one that begins where it does.
+                None if physical.is_some() && run.logical == extent.start => {}
+                None => self.runs.delete(run.logical),
+            }
+        }
+        if let Some(physical) = physical {
+            let Extent { start: logical, length } = extent;
+            self.runs.insert(Run { logical, length, physical });
+        }
+        if let Some(right) = right {
+            self.runs.insert(right);
+        }
+    }
+}
+
 impl<O: Ordered> Mapping for Emt<O> {
     fn space(&self) -> Space {
         self.space
-    }
-
-    fn look_up(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        search(extent, self.overlapping(extent), found);
-        Ok(())
-    }
-
-    fn update(
-        &mut self,
-        extent: Extent,
-        physical: u32,
-        superseded: &mut dyn FnMut(Run),
-    ) -> Result<(), Refusal> {
-        self.space.admit_run(extent, physical)?;
-        self.fits(extent, 1)?;
-        self.replace(extent, Some(physical), superseded);
-        Ok(())
-    }
-
-    fn remove(&mut self, extent: Extent, superseded: &mut dyn FnMut(Run)) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        self.fits(extent, 0)?;
-        self.replace(extent, None, superseded);
-        Ok(())
-    }
-
-    fn admits(&self, extent: Extent) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        self.fits(extent, 1)
     }
 
     fn walk(&self, visit: &mut dyn FnMut(Run)) {

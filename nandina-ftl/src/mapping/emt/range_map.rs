@@ -8,7 +8,7 @@ use core::ops::Range;
 use rangemap::RangeMap;
 
 use super::{growth, search};
-use crate::mapping::{Broken, Bytes, Extent, Mapping, Piece, Refusal, Run, Space, Work};
+use crate::mapping::{Broken, Bytes, Extent, Mapping, Piece, Refusal, Run, Scheme, Space, Work};
 
 /// Bytes of an entry: two bounds and a value.
 const ENTRY: usize = 12;
@@ -31,21 +31,6 @@ impl Rangemap {
     fn overlapping(&self, extent: Extent) -> impl Iterator<Item = Run> {
         self.map.overlapping(extent.start..extent.end()).map(run)
     }
-
-    fn fits(&self, extent: Extent, new: usize) -> Result<(), Refusal> {
-        let all = |more: usize| (self.map.len() + more) * ENTRY;
-        if all(new + 1) <= self.limit {
-            return Ok(());
-        }
-        // Entries that the crate joins are not foreseen: a full mapping may refuse one too many.
-        let needed = all(growth(extent, new, self.overlapping(extent)));
-        if needed <= self.limit { Ok(()) } else { Err(Refusal::Full { needed }) }
-    }
-
-    fn pass(&mut self, extent: Extent, superseded: &mut dyn FnMut(Run)) {
-        self.overlapping(extent).filter_map(|run| run.within(extent)).for_each(superseded);
-        self.calls += 2;
-    }
 }
 
 fn run((range, value): (&Range<u32>, &u32)) -> Run {
@@ -56,44 +41,38 @@ fn run((range, value): (&Range<u32>, &u32)) -> Run {
     }
 }
 
+impl Scheme for Rangemap {
+    fn find(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) {
+        self.calls += 1;
+        search(extent, self.overlapping(extent), found);
+    }
+
+    fn room(&self, extent: Extent, adds: bool) -> Result<(), Refusal> {
+        let new = usize::from(adds);
+        let all = |more: usize| (self.map.len() + more) * ENTRY;
+        if all(new + 1) <= self.limit {
+            return Ok(());
+        }
+        // Entries that the crate joins are not foreseen: a full mapping may refuse one too many.
+        let needed = all(growth(extent, new, self.overlapping(extent)));
+        if needed <= self.limit { Ok(()) } else { Err(Refusal::Full { needed }) }
+    }
+
+    fn replace(&mut self, extent: Extent, physical: Option<u32>, superseded: &mut dyn FnMut(Run)) {
+        self.overlapping(extent).filter_map(|run| run.within(extent)).for_each(superseded);
+        let units = extent.start..extent.end();
+        match physical {
+            Some(physical) => self.map.insert(units, physical.wrapping_sub(extent.start)),
+            None => self.map.remove(units),
+        }
+        self.calls += 2;
+        self.peak = self.peak.max(self.map.len());
+    }
+}
+
 impl Mapping for Rangemap {
     fn space(&self) -> Space {
         self.space
-    }
-
-    fn look_up(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        self.calls += 1;
-        search(extent, self.overlapping(extent), found);
-        Ok(())
-    }
-
-    fn update(
-        &mut self,
-        extent: Extent,
-        physical: u32,
-        superseded: &mut dyn FnMut(Run),
-    ) -> Result<(), Refusal> {
-        self.space.admit_run(extent, physical)?;
-        self.fits(extent, 1)?;
-        self.pass(extent, superseded);
-        self.map.insert(extent.start..extent.end(), physical.wrapping_sub(extent.start));
-        self.peak = self.peak.max(self.map.len());
-        Ok(())
-    }
-
-    fn remove(&mut self, extent: Extent, superseded: &mut dyn FnMut(Run)) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        self.fits(extent, 0)?;
-        self.pass(extent, superseded);
-        self.map.remove(extent.start..extent.end());
-        self.peak = self.peak.max(self.map.len());
-        Ok(())
-    }
-
-    fn admits(&self, extent: Extent) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        self.fits(extent, 1)
     }
 
     fn walk(&self, visit: &mut dyn FnMut(Run)) {

@@ -26,7 +26,7 @@ pub use hash_brown::Brown;
 pub use path::Insertion;
 pub use table::{Node, Table};
 
-use super::contract::{Broken, Bytes, Mapping, Refusal, Work};
+use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
 use path::Levels;
 
@@ -115,39 +115,6 @@ impl<T: Table, E: Extents> Vet<T, E> {
         leaves + path.min(2 * self.levels.0 as usize)
     }
 
-    /// Whether the change fits; `is_new` says that `extent` is not only removed.
-    fn fits(&self, extent: Extent, is_new: bool) -> Result<(), Refusal> {
-        let mut more = if is_new { self.nodes(extent) } else { 0 };
-        let (mut dropped, mut unit) = (0, extent.start);
-        while unit < extent.end() {
-            let end = match self.search(unit) {
-                Found::Hole(hole) => hole.end(),
-                Found::Leaf(leaf, ..) => {
-                    dropped += 1;
-                    more += self.nodes(Extent::between(leaf.start, extent.start));
-                    more += self.nodes(Extent::between(extent.end(), leaf.end()));
-                    leaf.end()
-                }
-            };
-            // Where all fits, whatever is dropped, no more of the extent is searched.
-            let last_leaf = 2 * self.levels.0 as usize + self.levels.0 as usize;
-            if self.table.room(more + last_leaf).is_ok() {
-                break;
-            }
-            unit = end;
-        }
-        let with = |other: Bytes| {
-            move |refusal| match refusal {
-                Refusal::Full { needed } => Refusal::Full { needed: needed + other.reserved },
-                refusal => refusal,
-            }
-        };
-        let more = more.saturating_sub(dropped);
-        self.table.room(more).map_err(with(self.extents.bytes()))?;
-        let more = usize::from(is_new);
-        self.extents.room(more).map_err(with(self.table.bytes()))
-    }
-
     /// Stores a leaf and counts it in the internal nodes that it needs.
     fn insert_leaf(&mut self, part: Extent, level: u32, word: u32) {
         for above in self.levels.path(level, self.insertion) {
@@ -180,40 +147,77 @@ impl<T: Table, E: Extents> Vet<T, E> {
             self.insert_leaf(part, level, word);
         }
     }
+}
+
+impl<T: Table, E: Extents> Scheme for Vet<T, E> {
+    fn find(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) {
+        Joined::pieces(found, |pieces| self.visit(extent, |piece| pieces.push(piece)));
+    }
+
+    fn room(&self, extent: Extent, adds: bool) -> Result<(), Refusal> {
+        let mut more = if adds { self.nodes(extent) } else { 0 };
+        let (mut dropped, mut unit) = (0, extent.start);
+        while unit < extent.end() {
+            let end = match self.search(unit) {
+                Found::Hole(hole) => hole.end(),
+                Found::Leaf(leaf, ..) => {
+                    dropped += 1;
+                    more += self.nodes(Extent::between(leaf.start, extent.start));
+                    more += self.nodes(Extent::between(extent.end(), leaf.end()));
+                    leaf.end()
+                }
+            };
+            // Where all fits, whatever is dropped, no more of the extent is searched.
+            let last_leaf = 2 * self.levels.0 as usize + self.levels.0 as usize;
+            if self.table.room(more + last_leaf).is_ok() {
+                break;
+            }
+            unit = end;
+        }
+        let with = |other: Bytes| {
+            move |refusal| match refusal {
+                Refusal::Full { needed } => Refusal::Full { needed: needed + other.reserved },
+                refusal => refusal,
+            }
+        };
+        let more = more.saturating_sub(dropped);
+        self.table.room(more).map_err(with(self.extents.bytes()))?;
+        let more = usize::from(adds);
+        self.extents.room(more).map_err(with(self.table.bytes()))
+    }
 
     /// Algorithms 1 and 3: leaves that `extent` overlaps give way to new ones.
     ///
     /// Line 5 of Algorithm 1 and line 4 of Algorithm 3 drop a subtree. Here its leaves are found by
     /// search, as each must be passed on; internal nodes go with the last leaf that needs them.
-    fn replace(&mut self, extent: Extent, new: Option<u32>, superseded: &mut dyn FnMut(Run)) {
-        let mut pass = |piece: Piece| piece.run().into_iter().for_each(&mut *superseded);
-        let mut pieces = Joined::to(&mut pass);
+    fn replace(&mut self, extent: Extent, physical: Option<u32>, superseded: &mut dyn FnMut(Run)) {
         let (mut left, mut right): (Remainder, Remainder) = (None, None);
-        let mut unit = extent.start;
-        while unit < extent.end() {
-            let (leaf, level, word) = match self.search(unit) {
-                Found::Leaf(leaf, level, word) => (leaf, level, word),
-                Found::Hole(hole) => {
-                    unit = hole.end();
-                    continue;
+        Joined::runs(superseded, |pieces| {
+            let mut unit = extent.start;
+            while unit < extent.end() {
+                let (leaf, level, word) = match self.search(unit) {
+                    Found::Leaf(leaf, level, word) => (leaf, level, word),
+                    Found::Hole(hole) => {
+                        unit = hole.end();
+                        continue;
+                    }
+                };
+                let physical = self.extents.physical(word, leaf.start);
+                let run = Run { logical: leaf.start, length: leaf.length, physical };
+                if let Some(cut) = run.within(extent) {
+                    pieces.push(cut.into());
                 }
-            };
-            let physical = self.extents.physical(word, leaf.start);
-            let run = Run { logical: leaf.start, length: leaf.length, physical };
-            if let Some(cut) = run.within(extent) {
-                pieces.push(cut.into());
+                self.remove_leaf(leaf, level);
+                let before = Extent::between(leaf.start, extent.start);
+                let behind = Extent::between(extent.end(), leaf.end());
+                left = left.or((before.length > 0).then_some((before, word, leaf.start)));
+                right = (behind.length > 0).then_some((behind, word, leaf.start));
+                if before.length == 0 && behind.length == 0 {
+                    self.extents.drop_leaf(word);
+                }
+                unit = leaf.end();
             }
-            self.remove_leaf(leaf, level);
-            let before = Extent::between(leaf.start, extent.start);
-            let behind = Extent::between(extent.end(), leaf.end());
-            left = left.or((before.length > 0).then_some((before, word, leaf.start)));
-            right = (behind.length > 0).then_some((behind, word, leaf.start));
-            if before.length == 0 && behind.length == 0 {
-                self.extents.drop_leaf(word);
-            }
-            unit = leaf.end();
-        }
-        pieces.end();
+        });
         left.into_iter().chain(right).for_each(|remainder| self.insert(remainder));
         // The leaves that were divided; one that was divided at both ends counts once.
         if let Some((_, word, _)) = left {
@@ -224,7 +228,7 @@ impl<T: Table, E: Extents> Vet<T, E> {
         {
             self.extents.drop_leaf(word);
         }
-        if let Some(physical) = new {
+        if let Some(physical) = physical {
             let run = Run { logical: extent.start, length: extent.length, physical };
             let word = self.extents.add(run);
             self.insert((extent, word, extent.start));
@@ -237,43 +241,8 @@ impl<T: Table, E: Extents> Mapping for Vet<T, E> {
         self.space
     }
 
-    fn look_up(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        let mut pieces = Joined::to(found);
-        self.visit(extent, |piece| pieces.push(piece));
-        pieces.end();
-        Ok(())
-    }
-
-    fn update(
-        &mut self,
-        extent: Extent,
-        physical: u32,
-        superseded: &mut dyn FnMut(Run),
-    ) -> Result<(), Refusal> {
-        self.space.admit_run(extent, physical)?;
-        self.fits(extent, true)?;
-        self.replace(extent, Some(physical), superseded);
-        Ok(())
-    }
-
-    fn remove(&mut self, extent: Extent, superseded: &mut dyn FnMut(Run)) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        self.fits(extent, false)?;
-        self.replace(extent, None, superseded);
-        Ok(())
-    }
-
-    fn admits(&self, extent: Extent) -> Result<(), Refusal> {
-        self.space.admit(extent)?;
-        self.fits(extent, true)
-    }
-
     fn walk(&self, visit: &mut dyn FnMut(Run)) {
-        let mut pass = |piece: Piece| piece.run().into_iter().for_each(&mut *visit);
-        let mut pieces = Joined::to(&mut pass);
-        self.visit(self.space.whole(), |piece| pieces.push(piece));
-        pieces.end();
+        Joined::runs(visit, |pieces| self.visit(self.space.whole(), |piece| pieces.push(piece)));
     }
 
     fn entries(&self) -> usize {

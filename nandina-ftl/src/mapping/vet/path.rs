@@ -47,7 +47,7 @@ impl Levels {
         Extent::new(unit & !(length - 1), length)
     }
 
-    /// The extent and the level that a key stands for.
+    /// The extent and the level that a key encodes.
     pub fn decode(self, key: u32) -> (Extent, u32) {
         let level = key.ilog2();
         (Extent::new((key ^ 1 << level) << (self.0 - level), self.length(level)), level)
