@@ -86,8 +86,8 @@ fn clustered_changes_write_each_leaf_once() {
 ///
 /// 10,000 records of 4 + 12 bytes, pages of 512 bytes, three page buffers. Page writes of an
 /// in-place tree were 0.97 an insert with one page of buffer and 0.78 with four. A tree without a
-/// buffer writes its leaf and, for one insert in about 20, the other half and their parent: 1.10. The
-/// paper says nothing about stores of other crates.
+/// buffer writes its leaf and, for one insert in about 20, the other half and their parent: 1.10.
+/// The paper says nothing about stores of other crates.
 #[test]
 fn random_inserts_cost_what_the_vmtree_paper_says() {
     let mut work = Work::standard(10_000, 4, 12, seed()).unwrap();

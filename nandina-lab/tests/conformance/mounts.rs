@@ -26,7 +26,7 @@ impl Check for Reads {
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let mut reads = Vec::new();
         for blocks in [256, 1024] {
-            for checkpoints in [None, Some(1)] {
+            for checkpoints in [None, Some(4), Some(1)] {
                 let mut case = Case::new(SLC.with_blocks(blocks));
                 case.options.checkpoints = checkpoints;
                 let mut chip = Chip::new(case.profile);
@@ -38,7 +38,11 @@ impl Check for Reads {
                     index.insert(&key(number), &value(number, 0)).map_err(text)?;
                 }
                 let found = index.statistics();
-                index.close();
+                if checkpoints == Some(1) {
+                    index.close();
+                } else {
+                    drop(index);
+                }
                 let before = chip.counters().reads;
                 let mut index =
                     Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
@@ -58,8 +62,14 @@ impl Check for Reads {
             }
         }
         println!("{}: {reads:?} reads", S::DESCRIPTION.key);
-        let [few_blocks, few, many_blocks, many] = reads[..] else { unreachable!() };
-        let holds = few < few_blocks && 4 * many < many_blocks && many <= READS_MAX;
+        let [few_blocks, few, few_closed, many_blocks, many, closed] = reads[..] else {
+            unreachable!()
+        };
+        let holds = few < few_blocks
+            && 4 * many < many_blocks
+            && many < 4 * few
+            && closed < 4 * few_closed
+            && closed <= READS_MAX;
         if holds { Ok(()) } else { Err(format!("{reads:?} reads")) }
     }
 }

@@ -97,8 +97,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
                 damaged = header.is_err();
                 let Ok(header) = header else { continue };
-                let is_new = base.is_none_or(|base| header.sequence > base.sequence);
-                if !is_new && base.is_none_or(|base| base.active != Some(block)) {
+                if base.is_some_and(|base| base.has_all_of(block, header.sequence)) {
                     // The block was not opened since the checkpoint, which knows what it holds.
                     break;
                 }
@@ -106,7 +105,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     continue;
                 }
                 let first = *first.get_or_insert(header.sequence);
-                if !is_new {
+                if base.is_some_and(|base| !base.is_older_than(header.sequence)) {
                     continue;
                 }
                 found.sequence = found.sequence.max(header.sequence);
@@ -238,14 +237,18 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut blank = 0;
         for place in 0..self.space.log.block_pages() {
             let page = self.space.log.page_at(block, place);
-            if page.0 != self.newest.0 && !self.reads_alike(page)? {
-                covered!("the first page of a block is torn");
-                self.note_torn(page)?;
+            if page.0 == self.newest.0 {
                 blank = 0;
-            } else if self.space.log.read_raw(page, 0)? == Err(PageFault::Erased) {
-                blank += 1;
-            } else {
-                blank = 0;
+                continue;
+            }
+            match self.steady_reading(page)? {
+                None => {
+                    covered!("the first page of a block is torn");
+                    self.note_torn(page)?;
+                    blank = 0;
+                }
+                Some(Err(PageFault::Erased)) => blank += 1,
+                Some(_) => blank = 0,
             }
             if blank > LOST_MAX || block == self.torn_block {
                 break;

@@ -6,8 +6,7 @@ use super::torn::BEGUN_ERASE_PAGES;
 use crate::blocks::{Victims, Wear};
 use crate::flash::Geometry;
 use crate::gc::SPARE_MOVES;
-use crate::log::LOST_MAX;
-use crate::log::WEAK_MAX;
+use crate::log::{LOST_MAX, WEAK_MAX};
 use crate::space::{Budget, CHECKPOINT_ERASES_MAX, Extent, LISTED_MAX};
 
 /// Upper bounds of the chip operations of one call.

@@ -14,6 +14,9 @@ const UNSTEADY_MAX: u32 = 2;
 /// Pages of a block that are read to see whether its erase was begun.
 pub(crate) const BEGUN_ERASE_PAGES: u64 = 2 * (UNSTEADY_MAX as u64 + 1) + LOST_MAX as u64 + 1;
 
+/// What all reads of a page returned, or `None` if they differ.
+type Steady<E> = Result<Option<Result<u64, PageFault>>, Fault<E>>;
+
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Whether a mount counts the page as one of the index.
     pub(crate) fn counts(&self, page: PageNumber, sequence: u64) -> bool {
@@ -55,12 +58,10 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let (mut unsteady, mut steady, mut blank) = (0, 0, 0);
         for place in 0..self.space.log.block_pages() {
             let page = self.space.log.page_at(block, place);
-            if !self.reads_alike(page)? {
-                unsteady += 1;
-            } else if self.space.log.read_raw(page, 0)? == Err(PageFault::Erased) {
-                blank += 1;
-            } else {
-                steady += 1;
+            match self.steady_reading(page)? {
+                None => unsteady += 1,
+                Some(Err(PageFault::Erased)) => blank += 1,
+                Some(_) => steady += 1,
             }
             if unsteady > UNSTEADY_MAX {
                 covered!("the erase of a block was begun");
@@ -75,12 +76,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 
     /// Whether `page` reads the same every time, readable or not.
     pub(crate) fn reads_alike(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+        Ok(self.steady_reading(page)?.is_some())
+    }
+
+    /// The sequence number of `page` or its fault, if it reads the same every time.
+    pub(crate) fn steady_reading(&mut self, page: PageNumber) -> Steady<F::Error> {
         let first = self.space.log.read_raw(page, 0)?.map(|header| header.sequence);
         for _ in 1..LOOKS {
             if self.space.log.read_raw(page, 0)?.map(|header| header.sequence) != first {
-                return Ok(false);
+                return Ok(None);
             }
         }
-        Ok(true)
+        Ok(Some(first))
     }
 }

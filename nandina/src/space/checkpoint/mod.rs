@@ -119,6 +119,18 @@ pub struct Base {
     pub active: Option<BlockNumber>,
 }
 
+impl Base {
+    /// Whether a page with the number `sequence` is newer.
+    pub const fn is_older_than(&self, sequence: u64) -> bool {
+        self.sequence < sequence
+    }
+
+    /// Whether `block`, which begins with the number `sequence`, has no newer page.
+    pub fn has_all_of(&self, block: BlockNumber, sequence: u64) -> bool {
+        !self.is_older_than(sequence) && self.active != Some(block)
+    }
+}
+
 impl Checkpoints {
     pub const fn new(every: u32) -> Self {
         let (list, stale) = (List::EMPTY, every > 0);

@@ -50,7 +50,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
         }
     }
 
-    /// The number of the session page; nothing is decided yet about higher numbers.
+    /// The highest number that a session page decides on: its own.
     pub(super) fn last_session(&mut self) -> u64 {
         self.space.session()
     }
@@ -70,8 +70,8 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
 
     /// Whether the next mount could see the newest page otherwise, or not at all.
     ///
-    /// If not, a mount writes nothing: each mount finds the same until the session begins with the
-    /// first change. A full list of gaps must be settled as well.
+    /// If not, a mount writes nothing: each mount finds the same until the first change, which
+    /// writes a session page. A full list of gaps must be settled as well.
     fn needs_settling(&mut self) -> bool {
         let newest = self.newest;
         (newest != NONE && newest.1 > self.space.session()) || self.space.gaps_are_full()

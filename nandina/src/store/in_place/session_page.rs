@@ -5,19 +5,18 @@
 //!
 //! A mount may miss a torn page, or recognise it as torn, and a later mount may still read it, with
 //! a sequence number above that of its shadow page. So the numbers above the highest that counts
-//! are *outdated* before anything else is written: a session begins with a gap in the numbers, and
-//! its first page, the session page, lists all such gaps. A page whose number lies in a gap does
-//! not count, until it is overwritten as the older of its two shadow pages.
+//! are *outdated* before anything else is written: the numbers go on behind a gap, and the first
+//! page that is written, a *session page*, lists all such gaps. A page whose number lies in a gap
+//! does not count, until it is overwritten as the older of its two shadow pages.
 //!
-//! Content of a torn page that the mount accepts is written again before the session page, as
-//! *settling* pages: copies that count only once a session page is newer than they are. So the
-//! session page commits all of it at once, and a mount that is cut before that leaves no trace that
-//! matters.
+//! Content of a torn page that the mount accepts is written again before that, as *settling* pages:
+//! copies that count only once a session page is newer than they are. So that page commits all of
+//! it at once, and a mount that is cut before leaves no trace that matters.
 //!
 //! A gap is forgotten once each logical page has been written since; if there is no room for one
-//! more gap, a mount writes all logical pages again. The session pages are a logical page of their
-//! own, written in turn like any other; each mount reads the newer one often enough to know that it
-//! is whole.
+//! more gap, a mount writes all logical pages again. A logical page is kept for session pages and
+//! written in turn like any other; each mount reads the newer one often enough to know that it is
+//! whole.
 
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};

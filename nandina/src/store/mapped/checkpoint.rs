@@ -58,12 +58,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
             records: tree.records,
             ..found.header
         };
-        let root = (PageNumber(tree.root), header);
-        if since.root.is_none() {
-            since.root = Some(root);
-        } else if since.root_before.is_none() {
-            since.root_before = Some(root);
-        }
+        since.root = since.root.or(Some((PageNumber(tree.root), header)));
         since.commit = since.commit.or(Some(header));
     }
 
@@ -136,11 +131,13 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
                 let page = self.space.log.page_at(block, scan.place);
                 scan.place += 1;
                 let Ok(header) = self.space.log.read_raw(page, 0)? else { continue };
-                let is_new = header.sequence > base.sequence;
-                if !is_new && base.active != Some(block) {
+                if base.has_all_of(block, header.sequence) {
                     break;
                 }
-                if is_new && header.identity == identity && self.counts(page, header.sequence) {
+                if base.is_older_than(header.sequence)
+                    && header.identity == identity
+                    && self.counts(page, header.sequence)
+                {
                     return Ok(Some((page, header)));
                 }
             }

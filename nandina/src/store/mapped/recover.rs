@@ -129,27 +129,19 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         if !(2..=HEIGHT_MAX).contains(&header.lowest) {
             return Ok(());
         }
-        self.for_each_pointer(header.lowest, |index, child| {
-            let block = index.block_of(child.0);
-            index.space.log.blocks.hold(block);
-        });
-        Ok(())
-    }
-
-    /// Calls `act` for each page to which the inner node in page buffer 0 points.
-    pub(super) fn for_each_pointer(&mut self, level: u8, act: impl Fn(&mut Self, PageNumber)) {
-        let pages = self.space.log.geometry().pages();
-        let level = self.form().level::<S>(level, level);
-        for slot in 0.. {
-            let Some(node) = node_in::<S, F>(&self.space, 0, level) else { break };
-            if slot >= node.count() {
-                break;
+        let level = self.form().level::<S>(header.lowest, header.lowest);
+        let mut slot = 0;
+        while let Some(node) = node_in::<S, F>(&self.space, 0, level)
+            && slot < node.count()
+        {
+            let child = node.pointer(slot);
+            if child < self.space.log.geometry().pages() {
+                let block = self.block_of(child);
+                self.space.log.blocks.hold(block);
             }
-            let page = PageNumber(node.pointer(slot));
-            if page.0 < pages {
-                act(self, page);
-            }
+            slot += 1;
         }
+        Ok(())
     }
 
     /// The newest page other than `commit` that holds the same node.
