@@ -28,10 +28,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if !self.space.log.blocks.can_have(page) {
             return Err(Fault::Corrupt { page, reason: Damage::ReferredTwice });
         }
-        // A damaged pointer may lead to a page that was erased. Who reads it reports that.
-        if !self.space.log.is_ahead(page) {
-            self.space.log.blocks.set_valid(page, true);
-        }
+        self.space.log.blocks.set_valid(page, true);
         Ok(())
     }
 

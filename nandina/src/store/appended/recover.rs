@@ -36,7 +36,7 @@ impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
         self.space.log.blocks.forget_valid();
         self.claim_page(page)?;
         self.unexplained_pages = 0;
-        self.find_every_node(|index, child, _| index.claim_page(PageNumber(child)))?;
+        self.find_every_node(|index, child, _| index.claim_child(PageNumber(child)))?;
         let unreadable = self.unexplained_pages;
         self.count_unexplained();
         self.unexplained_pages = self.unexplained_pages.max(unreadable);
@@ -48,7 +48,13 @@ impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
         self.records = 0;
         self.space.log.blocks.forget_valid();
         self.claim_page(PageNumber(self.root))?;
-        self.find_every_node(|index, child, _| index.claim_page(PageNumber(child)))
+        self.find_every_node(|index, child, _| index.claim_child(PageNumber(child)))
+    }
+
+    /// Marks `page` valid, to which an inner node points.
+    fn claim_child(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
+        // A damaged pointer may lead to a page that was erased. Who reads it reports that.
+        if self.space.log.is_ahead(page) { Ok(()) } else { self.claim_page(page) }
     }
 
     /// Where records are appended: reserves blocks to which a parent ever pointed.
