@@ -77,7 +77,6 @@ const STREAMS: &[Stream] = &[
     },
 ];
 
-/// The same numbers everywhere.
 /// The least runs that hold the content: those of a walk, joined.
 fn least_runs(map: &dyn Mapping) -> (usize, u64) {
     let (mut runs, mut units, mut last) = (0, 0, None::<Run>);

@@ -1,10 +1,13 @@
 //! Fields of up to 32 bits at any bit of a buffer, least significant bit first.
 //!
-//! No access panics: bits behind the buffer read as 0 and take no write. Every access loads 8
-//! bytes, so that the last 7 bytes of a buffer hold no fields.
+//! No access panics: bits behind the buffer read as 0 and take no write. An access loads up to 9
+//! bytes, so that the last 8 bytes of a buffer hold no fields.
 
-/// Bits that [`shift`] moves at a time: whole in 8 bytes wherever they begin.
-const CHUNK: usize = 56;
+/// Bits that lie whole in 8 bytes wherever they begin.
+pub(super) const CHUNK: usize = 56;
+
+/// Bits of a word.
+pub(super) const WORD: usize = 64;
 
 #[inline]
 fn load(memory: &[u8], byte: usize) -> u64 {
@@ -43,31 +46,68 @@ pub(super) fn get(memory: &[u8], bit: usize, width: u32) -> u32 {
     read(memory, bit, width as usize) as u32
 }
 
-/// Writes the field of `width` bits, at most 32, at `bit`.
+/// Writes the field of `width` bits, at most [`CHUNK`], at `bit`.
 #[inline]
-pub(super) fn set(memory: &mut [u8], bit: usize, width: u32, value: u32) {
-    write(memory, bit, width as usize, u64::from(value));
+pub(super) fn set(memory: &mut [u8], bit: usize, width: u32, value: u64) {
+    write(memory, bit, width as usize, value);
+}
+
+/// The lowest `width` bits, at most 32, of `word` from `bit` on.
+#[inline]
+pub(super) fn part(word: u64, bit: u32, width: u32) -> u32 {
+    ((word >> bit) & ((1 << width) - 1)) as u32
+}
+
+/// The 64 bits at `bit`.
+#[inline]
+pub(super) fn word(memory: &[u8], bit: usize) -> u64 {
+    match memory.get(bit / 8..).and_then(|bytes| bytes.first_chunk::<9>()) {
+        Some(&[a, b, c, d, e, f, g, h, above]) => {
+            let low = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+            (low >> (bit % 8)) | (u64::from(above) << 1 << (63 - bit % 8))
+        }
+        None => 0,
+    }
 }
 
 /// Copies `count` bits from `from` to `to`; the two places may overlap.
+///
+/// Words are written that begin at a byte, and no byte is read again that was just written, for
+/// which a processor would have to wait.
 pub(super) fn shift(memory: &mut [u8], from: usize, to: usize, count: usize) {
+    let mut copy = |at: usize, width: usize| {
+        let bits = read(memory, from + at, width);
+        write(memory, to + at, width, bits);
+    };
     if to <= from {
-        let mut done = 0;
-        while done < count {
-            let width = CHUNK.min(count - done);
-            let bits = read(memory, from + done, width);
-            write(memory, to + done, width, bits);
-            done += width;
+        let head = count.min(to.next_multiple_of(8) - to);
+        copy(0, head);
+        let words = (count - head) / WORD;
+        for at in 0..words {
+            let at = head + at * WORD;
+            store(memory, (to + at) / 8, word(memory, from + at));
         }
+        let done = head + words * WORD;
+        move_rest(memory, (from + done, to + done), count - done);
     } else {
-        let mut left = count;
-        while left > 0 {
-            let width = CHUNK.min(left);
-            left -= width;
-            let bits = read(memory, from + left, width);
-            write(memory, to + left, width, bits);
+        let tail = count.min((to + count) % 8);
+        copy(count - tail, tail);
+        let words = (count - tail) / WORD;
+        let rest = count - tail - words * WORD;
+        for at in (0..words).rev() {
+            let at = rest + at * WORD;
+            store(memory, (to + at) / 8, word(memory, from + at));
         }
+        move_rest(memory, (from, to), rest);
     }
+}
+
+/// Copies the `count` bits, fewer than a word, that are left at one end.
+fn move_rest(memory: &mut [u8], (from, to): (usize, usize), count: usize) {
+    let first = count.min(WORD / 2);
+    let (low, high) = (read(memory, from, first), read(memory, from + first, count - first));
+    write(memory, to, first, low);
+    write(memory, to + first, count - first, high);
 }
 
 /// Bits that hold every number up to `most`.
@@ -85,7 +125,7 @@ mod tests {
         for (from, to) in [(3, 70), (70, 3), (9, 12), (12, 9), (8, 8), (0, 61)] {
             let mut memory = [0u8; 64];
             for at in 0..20 {
-                set(&mut memory, from + at * 11, 11, (at * 97 + 5) as u32);
+                set(&mut memory, from + at * 11, 11, (at * 97 + 5) as u64);
             }
             shift(&mut memory, from, to, 220);
             for at in 0..20 {

@@ -58,6 +58,10 @@ impl Compact<'_> {
         for leaf in (first..=last).map(|at| self.leaf(at)) {
             let memory = self.store.memory();
             for item in (0..leaf.fields()).map(|at| leaf.item(memory, at)) {
+                if item.end() <= cut.start || (is_placed && item.logical >= cut.end()) {
+                    runs.push(Some(item));
+                    continue;
+                }
                 runs.push(item.within(Extent::between(0, cut.start)));
                 if let (Some(old), Some(superseded)) = (&mut old, item.within(cut)) {
                     old.push(superseded);

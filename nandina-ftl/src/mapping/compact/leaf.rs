@@ -122,7 +122,10 @@ impl Leaf {
     }
 
     fn physical(&self, memory: &[u8], bit: usize) -> Option<u32> {
-        let physical = bits::get(memory, bit, self.physical_bits);
+        self.some(bits::get(memory, bit, self.physical_bits))
+    }
+
+    fn some(&self, physical: u32) -> Option<u32> {
         (self.form == Form::Runs || physical != self.none()).then_some(physical)
     }
 
@@ -150,11 +153,21 @@ impl Leaf {
                 let physical = self.physical(memory, bit + start_bits);
                 Piece { logical, length: end.saturating_sub(logical), physical }
             }
-            Form::Runs | Form::Free => Piece {
-                logical: self.start(memory, at),
-                length: (bits::get(memory, bit + start_bits, self.length_bits) + 1) << self.scale,
-                physical: self.physical(memory, bit + start_bits + self.length_bits as usize),
-            },
+            Form::Runs | Form::Free => {
+                // Start and length lie in one word.
+                let word = bits::word(memory, bit);
+                let ends = self.start_bits + self.length_bits;
+                let physical = if self.stride() <= bits::WORD {
+                    self.some(bits::part(word, ends, self.physical_bits))
+                } else {
+                    self.physical(memory, bit + ends as usize)
+                };
+                Piece {
+                    logical: self.base + (bits::part(word, 0, self.start_bits) << self.scale),
+                    length: (bits::part(word, self.start_bits, self.length_bits) + 1) << self.scale,
+                    physical,
+                }
+            }
         }
     }
 
@@ -169,18 +182,28 @@ impl Leaf {
 
     /// Writes the item at `at`, which [`Self::holds`].
     pub fn set_item(&self, memory: &mut [u8], at: usize, piece: Piece) {
-        let mut bit = self.bit + at * self.stride();
-        if self.form != Form::Units {
-            let start = (piece.logical - self.base) >> self.scale;
-            bits::set(memory, bit, self.start_bits, start);
-            bit += self.start_bits as usize;
+        let bit = self.bit + at * self.stride();
+        let physical = u64::from(piece.physical.unwrap_or(self.none()));
+        if self.form == Form::Units {
+            return bits::set(memory, bit, self.physical_bits, physical);
         }
+        let mut ends = u64::from((piece.logical - self.base) >> self.scale);
+        let mut width = self.start_bits;
         if self.form == Form::Runs {
-            let length = (piece.length >> self.scale) - 1;
-            bits::set(memory, bit, self.length_bits, length);
-            bit += self.length_bits as usize;
+            ends |= u64::from((piece.length >> self.scale) - 1) << width;
+            width += self.length_bits;
         }
-        bits::set(memory, bit, self.physical_bits, piece.physical.unwrap_or(self.none()));
+        if self.stride() <= bits::CHUNK {
+            bits::set(memory, bit, width + self.physical_bits, ends | physical << width);
+        } else if width as usize <= bits::CHUNK {
+            bits::set(memory, bit, width, ends);
+            bits::set(memory, bit + width as usize, self.physical_bits, physical);
+        } else {
+            let (start, length) = (self.start_bits, self.length_bits);
+            bits::set(memory, bit, start, ends);
+            bits::set(memory, bit + start as usize, length, ends >> start);
+            bits::set(memory, bit + width as usize, self.physical_bits, physical);
+        }
     }
 
     /// The first item that ends behind `unit`, and how many items the search has read.
