@@ -55,7 +55,8 @@ pub struct Plan {
 
 /// Plans an index of system `S` on a chip, for at most `records` records.
 ///
-/// `records` is the most that the index ever holds at once. Of the children of a node, each two
+/// `records` is the most that the index ever holds at once. An insert that a cut or an error of the
+/// device ended counts, too: its node may be split already. Of the children of a node, each two
 /// neighbours hold more records than fit in one node: where removals have thinned them out more
 /// than that, an insert merges two before it makes the tree larger. So the plan holds for every
 /// order of inserts and removals.
