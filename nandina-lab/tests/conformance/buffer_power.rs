@@ -130,7 +130,7 @@ impl CutEverywhere {
 impl Check for CutEverywhere {
     fn run<S: Placement + 'static>(&self) -> Outcome {
         let mut seen = Seen::default();
-        let share = Share::one_in(4);
+        let share = Share::one_in(7);
         for sizes in [(1, 0, 0), (2, 0, 2), (1, 6, 0)] {
             let case = case(sizes).suited::<S>();
             let (mut formatted, mut ram) = (Chip::with_seed(case.profile, seed()), case.ram::<S>());

@@ -111,7 +111,7 @@ fn survive_if(
 fn two_cuts_at_every_operation_leave_the_old_or_the_new_state() {
     let run = CutRun::SMALL;
     let torture = Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 };
-    survive(torture, Shares::one_in(41, 5), 80_000, 0);
+    survive(torture, Shares::one_in(67, 5), 80_000, 0);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn two_cuts_at_every_operation_with_checkpoints_leave_the_old_or_the_new_state()
     survive_if(
         |system| system.checkpoints,
         Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 },
-        Shares::one_in(41, 5),
+        Shares::one_in(67, 5),
         80_000,
         0,
     );
@@ -131,7 +131,7 @@ fn a_cut_at_every_operation_of_a_larger_run_leaves_the_old_or_the_new_state() {
     for lean in [false, true] {
         let run = CutRun { lean, ..CutRun::LARGE };
         let torture = Torture { mode: Mode::Linear, seed: seed(), run, operations: 0 };
-        survive(torture, Shares::one_in(41, 1), 3_000, 0);
+        survive(torture, Shares::one_in(67, 1), 3_000, 0);
     }
 }
 
@@ -139,7 +139,7 @@ fn a_cut_at_every_operation_of_a_larger_run_leaves_the_old_or_the_new_state() {
 fn swarms_of_faults_lose_nothing_and_a_healed_chip_goes_on() {
     let run = CutRun::SMALL;
     let torture = Torture { mode: Mode::Swarm, seed: seed(), run, operations: 400_000 };
-    survive(torture, Shares::one_in(6, 1), 5_000, 1);
+    survive(torture, Shares::one_in(10, 1), 5_000, 1);
 }
 
 /// Each session is cut after a few operations, thousands of times in a row.
