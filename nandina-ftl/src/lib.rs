@@ -28,4 +28,5 @@
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod ftl;
 pub mod mapping;

@@ -1,0 +1,179 @@
+//! Power is cut at every chip operation, and again while the FTL recovers.
+//!
+//! Torn pages may read differently each time. After a cut each logical page is old or new, and all
+//! later mounts and reads agree on which.
+
+use nandina_sim::{Chip, ChipError, Cut, Faults};
+
+use crate::host::{Host, Memory, Outcome, expect_sound};
+use crate::numbers::Numbers;
+use crate::{CHIP, MAPPINGS, is_full};
+
+/// Changes before the first cut, and those that power is cut in.
+const BEFORE: u32 = 250;
+const CHANGES: u32 = 40;
+
+/// Changes after each recovery.
+const AFTER: u32 = 12;
+
+/// A chip in use, and what its host knows.
+struct Start {
+    chip: Chip,
+    host: Host,
+    numbers: Numbers,
+}
+
+fn start(memory: &mut Memory, seed: u64, unstable: u32) -> Start {
+    let mut chip = Chip::with_seed(CHIP, seed);
+    chip.set_faults(Faults { unstable_pages: unstable, ..Faults::NONE });
+    let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(seed));
+    let work = |ftl: &mut crate::host::Device<'_>| {
+        for _ in 0..BEFORE {
+            host.change(ftl, &mut numbers)?;
+        }
+        Ok(())
+    };
+    memory.with(&mut chip, true, work).unwrap();
+    Start { chip, host, numbers }
+}
+
+/// Opens the FTL and makes changes: what power is cut in.
+fn session(
+    memory: &mut Memory,
+    chip: &mut Chip,
+    host: &mut Host,
+    numbers: &mut Numbers,
+    changes: u32,
+) -> Outcome<()> {
+    memory.with(chip, false, |ftl| {
+        for at in 0..changes {
+            host.change(ftl, numbers)?;
+            if at % 16 == 15 {
+                ftl.idle(20)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Opens the FTL after cuts, and expects that nothing is lost and that all mounts agree.
+fn recover(
+    memory: &mut Memory,
+    chip: &mut Chip,
+    host: &mut Host,
+    numbers: &mut Numbers,
+    what: &str,
+) {
+    chip.limit_operations(Some(100_000));
+    let mut reopened = |work: &mut dyn FnMut(&mut crate::host::Device<'_>) -> Outcome<()>| {
+        memory.with(chip, false, |ftl| work(ftl)).unwrap_or_else(|error| panic!("{what}: {error}"));
+    };
+    reopened(&mut |ftl| {
+        host.verify(ftl, what)?;
+        expect_sound(ftl, what)
+    });
+    // Nothing was written: another mount sees the same. The first change settles.
+    reopened(&mut |ftl| {
+        host.verify(ftl, what)?;
+        host.change(ftl, numbers)?;
+        host.verify(ftl, what)?;
+        for _ in 0..AFTER {
+            host.change(ftl, numbers)?;
+        }
+        host.verify(ftl, what)?;
+        expect_sound(ftl, what)
+    });
+    reopened(&mut |ftl| host.verify(ftl, what));
+}
+
+fn cut_everywhere(name: &'static str, unstable: u32, step: u64) -> u32 {
+    let mut memory = Memory::new(&CHIP, name);
+    let Start { chip, host, numbers } = start(&mut memory, 11, unstable);
+    let Numbers(seed) = numbers;
+    let mut whole = chip.clone();
+    session(&mut memory, &mut whole, &mut host.clone(), &mut Numbers(seed), CHANGES).unwrap();
+    let operations = whole.counters().operations() - chip.counters().operations();
+    let mut cuts = 0;
+    let mut choice = Numbers(unstable.into());
+    // The mount reads only: of its operations a few suffice.
+    for operation in (0..operations).filter(|at| (at + 1).is_multiple_of(step)) {
+        let kinds = if is_full() { &Cut::ALL[..] } else { &[Cut::ALL[choice.below(5) as usize]] };
+        for &cut in kinds {
+            let what = format!("{name}, unstable {unstable}, {cut:?} at {operation}");
+            let (mut chip, mut host) = (chip.clone(), host.clone());
+            let mut numbers = Numbers(seed);
+            chip.cut_at(operation, cut);
+            let cut_short = session(&mut memory, &mut chip, &mut host, &mut numbers, CHANGES);
+            assert!(cut_short.is_err(), "{what}");
+            chip.restore_power();
+            cuts += 1;
+            // The second cut is anywhere in the mount, or in the change that settles.
+            let (mut again, mut after) = (chip.clone(), host.clone());
+            recover(&mut memory, &mut chip, &mut host, &mut Numbers(1), &what);
+            let mut until = again.clone();
+            memory.with(&mut until, false, |ftl| after.clone().verify(ftl, &what)).unwrap();
+            memory.with(&mut again, false, |ftl| after.verify(ftl, &what)).unwrap();
+            let mut whole = again.clone();
+            session(&mut memory, &mut whole, &mut after.clone(), &mut Numbers(2), 1).unwrap();
+            let most = whole.counters().operations() - again.counters().operations();
+            // Most operations are the reads of the mount; what settles comes last.
+            let at = most - 1 - u64::from(choice.below(most.min(200) as u32));
+            let second = Cut::ALL[choice.below(5) as usize];
+            again.cut_at(at, second);
+            let what = format!("{what}, then {second:?} at {at}");
+            let cut_short = session(&mut memory, &mut again, &mut after, &mut Numbers(2), 1);
+            assert!(cut_short.is_err(), "{what}");
+            again.restore_power();
+            recover(&mut memory, &mut again, &mut after, &mut Numbers(3), &what);
+        }
+    }
+    cuts
+}
+
+#[test]
+fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
+    let mut cuts = 0;
+    for name in MAPPINGS {
+        for unstable in [0, 1, 2] {
+            let step = if is_full() { 1 } else { 23 };
+            cuts += cut_everywhere(name, unstable, step);
+        }
+    }
+    println!("{cuts} first cuts");
+    assert!(cuts > 100, "only {cuts} cuts");
+}
+
+#[test]
+fn cuts_in_a_row_never_use_up_the_reserve() {
+    let rounds = if is_full() { 5000 } else { 250 };
+    for unstable in [0, 1, 2] {
+        let mut memory = Memory::new(&CHIP, "page");
+        let Start { mut chip, mut host, mut numbers } = start(&mut memory, 5, unstable);
+        // The device is full.
+        memory
+            .with(&mut chip, false, |ftl| {
+                for logical in 0..host.pages.len() as u32 {
+                    host.make(ftl, crate::host::Change::Write(logical, 1 << 18))?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        for round in 0..rounds {
+            let what = format!("unstable {unstable}, round {round}");
+            // Shortly after the mount, so that most cuts are in what settles, or just behind.
+            let mut opened = chip.clone();
+            memory.with(&mut opened, false, |_| Ok(())).unwrap();
+            let mount = opened.counters().operations() - chip.counters().operations();
+            let at = mount + u64::from(numbers.below(if round % 3 == 0 { 900 } else { 420 }));
+            chip.cut_at(at, Cut::ALL[numbers.below(5) as usize]);
+            let done = session(&mut memory, &mut chip, &mut host, &mut numbers, 400);
+            let is_cut =
+                matches!(done, Err(nandina_ftl::ftl::FtlError::Device(ChipError::PowerLost)));
+            assert!(is_cut, "{what}: {done:?}");
+            chip.restore_power();
+            let verified = memory.with(&mut chip, false, |ftl| host.verify(ftl, &what));
+            verified.unwrap_or_else(|error| panic!("{what}: {error}"));
+        }
+        recover(&mut memory, &mut chip, &mut host, &mut numbers, "after all rounds");
+    }
+}
