@@ -9,7 +9,7 @@
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::gc;
 use nandina::log::LOST_MAX;
-use nandina::node::PageFault;
+use nandina::node::{PageFault, PageHeader};
 use nandina::{Damage, Fault};
 
 use super::bytes::{Kind, LOGICAL_END, Own, Suspects, Trims};
@@ -87,23 +87,20 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     /// Finds the newest format by the first page of each block, and the erase counts.
     fn survey(&mut self) -> Result<u32, FtlError<F::Error>> {
-        let (mut newest, mut other) = (None, None);
+        let mut newest: Option<PageHeader> = None;
         for block in self.log.blocks.all() {
             let Some(header) = self.log.first_header(block)? else { continue };
-            if header.medium != self.log.medium {
-                other = Some(header.medium.system);
-                continue;
-            }
             self.log.blocks.set_erase_count(block, header.erase_count);
-            if newest.is_none_or(|(sequence, _)| sequence < header.sequence) {
-                newest = Some((header.sequence, header.identity));
+            if newest.is_none_or(|newest| newest.sequence < header.sequence) {
+                newest = Some(header);
             }
         }
-        match (newest, other) {
-            (Some((_, identity)), _) => Ok(identity),
-            (None, Some(system)) => Err(FtlError::OtherContent { system }),
-            (None, None) => Err(FtlError::Blank),
+        // An index that was made later has higher numbers: it is not overwritten.
+        let newest = newest.ok_or(FtlError::Blank)?;
+        if newest.medium != self.log.medium {
+            return Err(FtlError::OtherContent { system: newest.medium.system });
         }
+        Ok(newest.identity)
     }
 
     /// Whether a mount leaves the block out: it was bad before, and holds nothing.
