@@ -64,12 +64,11 @@ use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::gc::{self, Collector};
 use nandina::log::{Codec, Frames, Log, layout_of};
 use nandina::node::Medium;
-use nandina::space::Budget;
 
 use crate::mapping::{Extent, Mapping, Refusal};
 use bytes::{Kind, LOGICAL_END, Own, SUSPECTS_MAX, SYSTEM, Suspects};
 use error::damage_of;
-use size::{FRAMES, TABLE};
+use size::{FRAMES, Limits, TABLE};
 
 /// How pages of an FTL are sealed and checked.
 const CODEC: Codec = Codec {
@@ -110,7 +109,7 @@ pub struct Ftl<'b, F, M> {
     log: Log<'b, F>,
     collector: Collector,
     mapping: M,
-    budget: Budget,
+    limits: Limits,
     logical_pages: u32,
     /// Where the newest session page and the newest list of trims are, by [`Own`].
     own: [Option<PageNumber>; Own::ALL.len()],
@@ -240,7 +239,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             log,
             collector: Collector::default(),
             mapping,
-            budget: size::budget_of(&geometry, &capabilities),
+            limits: size::limits_of(&geometry, &capabilities),
             logical_pages,
             own: [None; Own::ALL.len()],
             suspects: Suspects::default(),

@@ -34,7 +34,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             && let Err(refusal) = self.mapping.admits(Extent::new(logical, 1))
         {
             self.refused = Some(refusal);
-            return Err(Fault::NoRoom { limit_pages: self.budget.limit_pages });
+            return Err(Fault::NoRoom { limit_pages: self.limits.valid_pages });
         }
         match self.program(0, kind) {
             Ok(()) => {
@@ -43,7 +43,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
             Err(FtlError::Device(error)) => Err(Fault::Device(error)),
             Err(FtlError::WornOut { bad_blocks }) => Err(Fault::WornOut { bad_blocks }),
-            Err(_) => Err(Fault::NoRoom { limit_pages: self.budget.limit_pages }),
+            Err(_) => Err(Fault::NoRoom { limit_pages: self.limits.valid_pages }),
         }
     }
 }
@@ -74,11 +74,11 @@ impl<'b, F: Flash, M: Mapping> PageOwner<'b, F> for Ftl<'b, F, M> {
     }
 
     fn kept(&self) -> u32 {
-        self.budget.room_pages() + self.room_to_fail()
+        self.limits.room_pages + self.room_to_fail()
     }
 
     fn reserve_pages(&self) -> u32 {
-        self.budget.reserve_pages() + self.room_to_fail()
+        self.limits.reserve_pages + self.room_to_fail()
     }
 
     fn pages_to_empty(&self, valid: u32, _: bool) -> u32 {
@@ -91,7 +91,7 @@ impl<'b, F: Flash, M: Mapping> PageOwner<'b, F> for Ftl<'b, F, M> {
     }
 
     fn limit_pages(&self) -> u32 {
-        self.budget.limit_pages
+        self.limits.valid_pages
     }
 
     fn in_doubt(&self) -> bool {

@@ -2,8 +2,8 @@
 
 use nandina::blocks::{Blocks, Validity, Victims, Wear};
 use nandina::flash::{Capabilities, Geometry};
+use nandina::gc;
 use nandina::log::{Frames, GAP, layout_of};
-use nandina::space::{Budget, Extent, Moves};
 
 use super::bytes::SUSPECT_BYTES;
 use crate::mapping::Space;
@@ -17,6 +17,9 @@ const OWN_PAGES: u32 = 2;
 /// How blocks are described in RAM.
 pub(super) const TABLE: (Validity, Victims, Wear) =
     (Validity::Marked, Victims::Fewest, Wear::Counted);
+
+/// Pages that a change writes at most: the list of trims, and a session page before and after.
+const CHANGE_PAGES: u32 = 3;
 
 /// Blocks beside the reserve of the library: a session that is cut leaves one half written.
 const SESSION_BLOCKS: u32 = 1;
@@ -65,7 +68,7 @@ pub const fn space_of(geometry: &Geometry, logical_pages: u32) -> Space {
 /// The rest is for garbage collection, for cuts of power in it, and for blocks that go bad. Cost:
 /// one step for each page of a block.
 pub fn logical_pages_max(geometry: &Geometry, capabilities: &Capabilities) -> u32 {
-    budget_of(geometry, capabilities).limit_pages.saturating_sub(OWN_PAGES)
+    limits_of(geometry, capabilities).valid_pages.saturating_sub(OWN_PAGES)
 }
 
 /// The fewest blocks that a chip like this one needs for so many logical pages.
@@ -85,12 +88,45 @@ pub fn blocks_needed(geometry: &Geometry, capabilities: &Capabilities, logical_p
     if most >= logical_pages { enough } else { u32::MAX }
 }
 
-/// The library's limits for pages that move one by one.
-pub(super) fn budget_of(geometry: &Geometry, capabilities: &Capabilities) -> Budget {
-    let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
+/// How many pages may be valid, and how many have to be free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// The most valid pages.
+    pub valid_pages: u32,
+    /// Pages that are free before a change begins, the reserve included.
+    pub room_pages: u32,
+    /// Of these, what only collection after a cut, or after a block failed, may use.
+    pub reserve_pages: u32,
+}
+
+/// The fewest pages that collecting a block gains: a thirty-second of it.
+///
+/// An index asks for an eighth (`nandina::gc::gain`), which bounds the cost of a change. An FTL
+/// leaves this to its host, which chooses the number of logical pages.
+const fn gain(block_pages: u32) -> u32 {
+    if block_pages < 64 { 1 } else { block_pages / 32 }
+}
+
+/// The limits for pages that move one by one.
+///
+/// `nandina::space::Budget` has the proof for the reserve. As there, of all possible numbers of
+/// valid pages of a victim the one is taken that allows the most valid pages.
+pub(super) fn limits_of(geometry: &Geometry, capabilities: &Capabilities) -> Limits {
+    let block = capabilities.pairing.safe_pages(geometry.pages_per_block);
     let kept = capabilities.bad_blocks_max(geometry.blocks) + SESSION_BLOCKS;
-    let extent = Extent { block_pages, blocks: geometry.blocks.saturating_sub(kept) };
-    Budget::new(&extent, Moves::Alone, 1, (1, 1), 0)
+    let blocks = geometry.blocks.saturating_sub(kept);
+    let mut best = Limits::default();
+    for valid in 1..=block.saturating_sub(gain(block)) {
+        let reserve_pages = gc::reserve_blocks(valid) * block;
+        let room_pages = CHANGE_PAGES + reserve_pages;
+        let closed = blocks.saturating_sub(room_pages / block + 1);
+        let valid_pages = (u64::from(closed) * u64::from(valid + 1)).saturating_sub(1);
+        let valid_pages = valid_pages.min(u32::MAX.into()) as u32;
+        if valid_pages > best.valid_pages {
+            best = Limits { valid_pages, room_pages, reserve_pages };
+        }
+    }
+    best
 }
 
 /// Sequence numbers that a mount skips.

@@ -3,6 +3,7 @@
 //! Torn pages may read differently each time. After a cut each logical page is old or new, and all
 //! later mounts and reads agree on which.
 
+use nandina::flash::{Geometry, Profile};
 use nandina_sim::{Chip, ChipError, Cut, Faults};
 
 use crate::host::{Host, Memory, Outcome, expect_sound};
@@ -23,8 +24,8 @@ struct Start {
     numbers: Numbers,
 }
 
-fn start(memory: &mut Memory, seed: u64, unstable: u32) -> Start {
-    let mut chip = Chip::with_seed(CHIP, seed);
+fn start(profile: Profile, memory: &mut Memory, seed: u64, unstable: u32) -> Start {
+    let mut chip = Chip::with_seed(profile, seed);
     chip.set_faults(Faults { unstable_pages: unstable, ..Faults::NONE });
     let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(seed));
     let work = |ftl: &mut crate::host::Device<'_>| {
@@ -88,7 +89,7 @@ fn recover(
 
 fn cut_everywhere(name: &'static str, unstable: u32, step: u64) -> u32 {
     let mut memory = Memory::new(&CHIP, name);
-    let Start { chip, host, numbers } = start(&mut memory, 11, unstable);
+    let Start { chip, host, numbers } = start(CHIP, &mut memory, 11, unstable);
     let Numbers(seed) = numbers;
     let mut whole = chip.clone();
     session(&mut memory, &mut whole, &mut host.clone(), &mut Numbers(seed), CHANGES).unwrap();
@@ -145,10 +146,17 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
 
 #[test]
 fn cuts_in_a_row_never_use_up_the_reserve() {
-    let rounds = if is_full() { 5000 } else { 250 };
+    cut_in_a_row(CHIP, if is_full() { 5000 } else { 150 });
+    // Here a collected block may gain a single page.
+    let geometry = Geometry { blocks: 24, pages_per_block: 32, ..CHIP.geometry };
+    cut_in_a_row(Profile { geometry, ..CHIP }, if is_full() { 1000 } else { 15 });
+}
+
+/// Cuts power again and again on a full device.
+fn cut_in_a_row(profile: Profile, rounds: u32) {
     for unstable in [0, 1, 2] {
-        let mut memory = Memory::new(&CHIP, "page");
-        let Start { mut chip, mut host, mut numbers } = start(&mut memory, 5, unstable);
+        let mut memory = Memory::new(&profile, "page");
+        let Start { mut chip, mut host, mut numbers } = start(profile, &mut memory, 5, unstable);
         // The device is full.
         memory
             .with(&mut chip, false, |ftl| {

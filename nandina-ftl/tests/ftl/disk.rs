@@ -121,7 +121,7 @@ fn an_index_in_place_works_on_an_ftl_on_raw_nand_through_cuts() {
         let at = 700 + u64::from(numbers.below(2500));
         let cut = Cut::ALL[numbers.below(5) as usize];
         chip.cut_at(at, cut);
-        let pending = change(&mut chip, &mut content, &mut numbers, 400);
+        let pending = change(&mut chip, &mut content, &mut numbers, 1000);
         cuts += u32::from(!chip.has_power());
         chip.restore_power();
         let what = format!("round {round}, {cut:?} at {at}");

@@ -1,6 +1,6 @@
 //! The smallest chips, and mistakes of the caller: a refusal with a number, never a hang.
 
-use nandina::flash::profile::{NOR, Profile};
+use nandina::flash::profile::{NOR, Profile, SLC};
 use nandina::flash::{Capabilities, Geometry, Pairing};
 use nandina_ftl::ftl::{
     Ftl, FtlError, blocks_needed, logical_page_bytes, logical_pages_max, ram_needed, space_of,
@@ -15,7 +15,7 @@ use crate::numbers::Numbers;
 fn fill(profile: Profile) {
     let most = logical_pages_max(&profile.geometry, &profile.capabilities);
     let (mut chip, mut numbers) = (Chip::new(profile), Numbers(5));
-    chip.limit_operations(Some(200_000));
+    chip.limit_operations(Some(400_000));
     let mut memory = Memory::new(&profile, "compact");
     let mut host = Host::new(most);
     memory
@@ -66,6 +66,20 @@ fn every_small_geometry_progresses_with_its_whole_space_or_is_refused_with_a_num
     assert!(refused > 5, "only {refused} chips were too small");
     println!("tiny: {} logical pages of 32", logical_pages_max(&TINY.geometry, &TINY.capabilities));
     assert!(logical_pages_max(&TINY.geometry, &TINY.capabilities) >= 8);
+}
+
+#[test]
+fn a_chip_of_512_blocks_has_room_for_93_per_cent_of_its_pages() {
+    let (geometry, capabilities) = (SLC.geometry, SLC.capabilities);
+    let most = logical_pages_max(&geometry, &capabilities);
+    let per_mille = u64::from(most) * 1000 / u64::from(geometry.pages());
+    let bytes = ram_needed(&geometry);
+    println!("slc: {most} of {} pages, {bytes} bytes of RAM", geometry.pages());
+    assert!((930..960).contains(&per_mille), "{per_mille}");
+    assert!(bytes < 12 << 10, "{bytes} bytes");
+    // Blocks of 32 pages, where a collected block may gain a single page.
+    let geometry = Geometry { blocks: 40, pages_per_block: 32, ..TINY.geometry };
+    fill(Profile { geometry, ..TINY });
 }
 
 #[test]
