@@ -153,13 +153,19 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             },
             Err(_) => {}
         }
+        // So the block that says so comes last.
+        let last = ftl.log.active_block();
         ftl.forget_all();
         for block in ftl.log.blocks.all() {
-            if !ftl.log.blocks.is_bad(block) {
+            if !ftl.log.blocks.is_bad(block) && Some(block) != last {
                 ftl.log.erase(block)?;
             }
         }
         ftl.log.mark_bad_blocks()?;
+        if let Some(last) = last {
+            ftl.log.erase(last)?;
+            ftl.log.mark_bad_blocks()?;
+        }
         let identity = ftl.log.identity().wrapping_add(1);
         ftl.log.restart(identity, ftl.log.sequence());
         ftl.write_session()?;
@@ -172,8 +178,8 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// Opens the FTL on a chip: reads every written page, and writes nothing.
     ///
     /// The arguments are those of [`format`](Self::format). More logical pages than before are
-    /// fine, as long as the chip has enough spare blocks. Fewer are refused if the chip holds one
-    /// that would be lost. The memory of the mapping has to suffice in between, too: a mount meets
+    /// fine, as long as the chip has enough spare blocks. Fewer are refused as long as the chip holds
+    /// any copy, even a stale one, of a page behind the last. The memory of the mapping has to suffice in between, too: a mount meets
     /// pages in the order of blocks, stale ones as well.
     ///
     /// Cost: for each block at most seven reads, for each written page one, for each page that has

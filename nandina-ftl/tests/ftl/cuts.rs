@@ -4,6 +4,8 @@
 //! later mounts and reads agree on which.
 
 use nandina::flash::{Geometry, Profile};
+use nandina_ftl::ftl::FtlError;
+use nandina_ftl::mapping::Mapping;
 use nandina_sim::{Chip, ChipError, Cut, Faults};
 
 use crate::host::{Host, Memory, Outcome, expect_sound};
@@ -175,8 +177,7 @@ fn cut_in_a_row(profile: Profile, rounds: u32) {
             let at = mount + u64::from(numbers.below(if round % 3 == 0 { 900 } else { 420 }));
             chip.cut_at(at, Cut::ALL[numbers.below(5) as usize]);
             let done = session(&mut memory, &mut chip, &mut host, &mut numbers, 400);
-            let is_cut =
-                matches!(done, Err(nandina_ftl::ftl::FtlError::Device(ChipError::PowerLost)));
+            let is_cut = matches!(done, Err(FtlError::Device(ChipError::PowerLost)));
             assert!(is_cut, "{what}: {done:?}");
             chip.restore_power();
             let verified = memory.with(&mut chip, false, |ftl| host.verify(ftl, &what));
@@ -184,4 +185,44 @@ fn cut_in_a_row(profile: Profile, rounds: u32) {
         }
         recover(&mut memory, &mut chip, &mut host, &mut numbers, "after all rounds");
     }
+}
+
+#[test]
+fn a_format_that_is_cut_leaves_the_former_pages_or_no_ftl() {
+    let (mut former, mut none) = (0, 0);
+    for unstable in [0, 1] {
+        let mut memory = Memory::new(&CHIP, "page");
+        let Start { chip, host, .. } = start(CHIP, &mut memory, 6, unstable);
+        let mut whole = chip.clone();
+        memory.with(&mut whole, true, |_| Ok(())).unwrap();
+        let operations = whole.counters().operations() - chip.counters().operations();
+        // What is before are the reads of the mount.
+        for operation in (0..operations).rev().take(24) {
+            for cut in Cut::ALL {
+                let what = format!("{cut:?} at {operation}");
+                let mut chip = chip.clone();
+                chip.cut_at(operation, cut);
+                assert!(memory.with(&mut chip, true, |_| Ok(())).is_err(), "{what}");
+                chip.restore_power();
+                let empty = Host::new(memory.logical_pages);
+                let opened = memory.with(&mut chip, false, |ftl| {
+                    let is_former = ftl.mapping().entries() > 0 && ftl.read(0, &mut [0; 512])?;
+                    let mut host = if is_former { host.clone() } else { empty.clone() };
+                    host.verify(ftl, &what)?;
+                    Ok(is_former)
+                });
+                match opened {
+                    Ok(is_former) => former += u32::from(is_former),
+                    Err(FtlError::Blank) => none += 1,
+                    Err(error) => panic!("{what}: {error}"),
+                }
+                // It can be formatted now, and is empty.
+                let mut empty = empty.clone();
+                memory.with(&mut chip, true, |ftl| empty.verify(ftl, &what)).unwrap();
+                memory.with(&mut chip, false, |ftl| empty.verify(ftl, &what)).unwrap();
+            }
+        }
+    }
+    println!("{former} former, {none} without an FTL");
+    assert!(former > 0 && none > 20, "{former} former, {none} without an FTL");
 }

@@ -7,6 +7,7 @@ mod cuts;
 mod disk;
 mod faults;
 mod host;
+mod hostile;
 mod model;
 #[path = "../numbers/mod.rs"]
 mod numbers;
