@@ -6,9 +6,9 @@
 use nandina::flash::{Geometry, Profile};
 use nandina_ftl::ftl::FtlError;
 use nandina_ftl::mapping::Mapping;
-use nandina_sim::{Chip, ChipError, Cut, Faults};
+use nandina_sim::{Chip, ChipError, Cut, Faults, Tear};
 
-use crate::host::{Host, Memory, Outcome, expect_sound};
+use crate::host::{Change, Host, Memory, Outcome, expect_sound};
 use crate::numbers::Numbers;
 use crate::{CHIP, MAPPINGS, is_full};
 
@@ -98,8 +98,12 @@ fn cut_everywhere(name: &'static str, unstable: u32, step: u64) -> u32 {
     let operations = whole.counters().operations() - chip.counters().operations();
     let mut cuts = 0;
     let mut choice = Numbers(unstable.into());
-    // The mount reads only: of its operations a few suffice.
-    for operation in (0..operations).filter(|at| (at + 1).is_multiple_of(step)) {
+    // The mount only reads: of its operations a few suffice.
+    let mut opened = chip.clone();
+    memory.with(&mut opened, false, |_| Ok(())).unwrap();
+    let mount = opened.counters().operations() - chip.counters().operations();
+    let tried = |at: u64| if at < mount { at.is_multiple_of(64) } else { at.is_multiple_of(step) };
+    for operation in (0..operations).filter(|&at| tried(at)) {
         let kinds = if is_full() { &Cut::ALL[..] } else { &[Cut::ALL[choice.below(5) as usize]] };
         for &cut in kinds {
             let what = format!("{name}, unstable {unstable}, {cut:?} at {operation}");
@@ -138,12 +142,74 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
     let mut cuts = 0;
     for name in MAPPINGS {
         for unstable in [0, 1, 2] {
-            let step = if is_full() { 1 } else { 23 };
+            let step = if is_full() { 1 } else { 17 };
             cuts += cut_everywhere(name, unstable, step);
         }
     }
     println!("{cuts} first cuts");
     assert!(cuts > 100, "only {cuts} cuts");
+}
+
+/// Mounts as often as said and expects the same pages each time.
+fn look(memory: &mut Memory, chip: &mut Chip, host: &mut Host, times: u32, what: &str) {
+    for mount in 0..times {
+        let what = format!("{what}, mount {mount}");
+        let verified = memory.with(chip, false, |ftl| host.verify(ftl, &what));
+        verified.unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+}
+
+#[test]
+fn what_one_mount_decides_about_a_torn_page_every_later_mount_decides() {
+    let mut memory = Memory::new(&CHIP, "page");
+    let mut second_cuts = 0;
+    for seed in 0..if is_full() { 3000 } else { 60 } {
+        let Start { mut chip, mut host, mut numbers } = start(CHIP, &mut memory, 100 + seed, 1);
+        // The last program of a change. For every other seed that change begins a block.
+        let begins_block = seed % 2 == 0;
+        let changes = 1 + numbers.below(30);
+        let mut tried = chip.clone();
+        let (mut as_tried, mut choice) = (host.clone(), Numbers(seed));
+        let work = |ftl: &mut crate::host::Device<'_>| {
+            for _ in 0..changes {
+                as_tried.change(ftl, &mut choice)?;
+            }
+            let erases = ftl.statistics().erases;
+            while begins_block && ftl.statistics().erases == erases {
+                as_tried.change(ftl, &mut choice)?;
+            }
+            Ok(())
+        };
+        memory.with(&mut tried, false, work).unwrap();
+        let last = tried.counters().operations() - chip.counters().operations() - 1;
+        let tear = [Tear::Mixture, Tear::Ones, Tear::Unreadable][seed as usize % 3];
+        chip.cut_at(last, Cut::Inside(tear));
+        let mut choice = Numbers(seed);
+        let work = |ftl: &mut crate::host::Device<'_>| {
+            (0..1000).try_for_each(|_| host.change(ftl, &mut choice))
+        };
+        assert!(memory.with(&mut chip, false, work).is_err(), "seed {seed}");
+        chip.restore_power();
+        let what = format!("seed {seed}, {tear:?} at {last}");
+        look(&mut memory, &mut chip, &mut host, 1, &what);
+        // Another page is written, which settles. Power is cut before one of the last operations.
+        let other = Change::Write(host.pages.len() as u32 - 1, 1 << 19);
+        let (mut settled, mut after) = (chip.clone(), host.clone());
+        memory.with(&mut settled, false, |ftl| after.make(ftl, other)).unwrap();
+        let all = settled.counters().operations() - chip.counters().operations();
+        for _ in 0..4 {
+            let (mut chip, mut host) = (chip.clone(), host.clone());
+            let at = all - 1 - u64::from(numbers.below(all.min(24) as u32));
+            chip.cut_at(at, Cut::Before);
+            assert!(memory.with(&mut chip, false, |ftl| host.make(ftl, other)).is_err());
+            chip.restore_power();
+            look(&mut memory, &mut chip, &mut host, 4, &format!("{what}, again at {at}"));
+            second_cuts += 1;
+        }
+        look(&mut memory, &mut settled, &mut after, 4, &format!("{what}, settled"));
+    }
+    println!("{second_cuts} second cuts");
+    assert!(second_cuts >= 240, "only {second_cuts} second cuts");
 }
 
 #[test]
@@ -163,7 +229,7 @@ fn cut_in_a_row(profile: Profile, rounds: u32) {
         memory
             .with(&mut chip, false, |ftl| {
                 for logical in 0..host.pages.len() as u32 {
-                    host.make(ftl, crate::host::Change::Write(logical, 1 << 18))?;
+                    host.make(ftl, Change::Write(logical, 1 << 18))?;
                 }
                 Ok(())
             })

@@ -85,7 +85,6 @@ fn expect_content(
             let number = u32::from_be_bytes(key.try_into().unwrap());
             found.insert(number, u64::from_le_bytes(value.try_into().unwrap()));
         }
-        drop(index);
         assert_eq!(disk.ftl().check().unwrap(), Ok(()), "{what}");
         Some(found)
     });

@@ -119,7 +119,6 @@ fn mistakes_are_refused_before_anything_is_programmed() {
     assert_eq!(ftl.write(0, &[0; 511]), size());
     assert_eq!(ftl.read(0, &mut [0; 511]).map(drop), size());
     ftl.write(most - 1, &[7; 512]).unwrap();
-    drop(ftl);
 
     let fewer = Page::new(space_of(&TINY.geometry, most - 1), &mut memory).unwrap();
     let found = Ftl::open(&mut chip, fewer, most - 1, &mut ram).err();
