@@ -32,6 +32,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Finds all that is on the chip, as after a cut.
     pub(super) fn mount(&mut self) -> Result<(), FtlError<F::Error>> {
         self.statistics = self.statistics();
+        // Until all erase counts are known again.
+        self.erases_before = u64::MAX;
         (self.settled, self.in_doubt, self.refused) = (false, true, None);
         self.log.find_bad_blocks()?;
         for block in self.log.blocks.all() {
@@ -128,7 +130,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             if self.is_left_out(block) {
                 continue;
             }
-            let mut blank = 0;
+            let (mut blank, mut is_damaged) = (0, false);
             for place in 0..self.log.block_pages() {
                 let page = self.log.page_at(block, place);
                 let header = match self.log.read_raw(page, 0)? {
@@ -138,9 +140,16 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                         blank += 1;
                         continue;
                     }
-                    Err(_) => continue,
+                    Err(_) => {
+                        is_damaged = true;
+                        continue;
+                    }
                 };
                 blank = 0;
+                // A cut damages only the last page of a block. (Nothing else uses this mark yet.)
+                if is_damaged && !self.log.blocks.is_bad(block) {
+                    self.log.blocks.set_stuck(block);
+                }
                 if header.medium != self.log.medium || header.identity != identity {
                     continue;
                 }
@@ -239,7 +248,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         Ok(())
     }
 
-    /// Marks the mapped pages as valid.
+    /// Marks the mapped pages as valid, and counts the blocks with damage that no cut explains.
+    ///
+    /// A block without valid pages is not counted: its erase may have been cut.
     fn note_valid(&mut self) {
         let blocks = &mut self.log.blocks;
         self.mapping.walk(&mut |run| {
@@ -250,5 +261,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         for page in self.own.into_iter().flatten() {
             blocks.set_valid(page, true);
         }
+        let damaged = blocks.all().filter(|&block| {
+            !blocks.is_bad(block) && blocks.take_stuck(block) && blocks.valid_in(block) > 0
+        });
+        self.statistics.unexplained_blocks = damaged.count() as u32;
     }
 }

@@ -106,6 +106,30 @@ fn weak_pages_are_written_elsewhere_before_they_cannot_be_read() {
     assert!(done.moved > 10 && chip.fault_counters().corrected > 10, "{done:?}");
 }
 
+#[test]
+fn a_page_that_faded_is_counted_at_the_mount() {
+    let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, "page"));
+    let mut host = Host::new(memory.logical_pages);
+    let work = |ftl: &mut Device<'_>| {
+        (0..40).try_for_each(|logical| host.make(ftl, Change::Write(logical, 3)))
+    };
+    memory.with(&mut chip, true, work).unwrap();
+    let count = |memory: &mut Memory, chip: &mut Chip| {
+        memory.with(chip, false, |ftl| Ok(ftl.statistics().unexplained_blocks)).unwrap()
+    };
+    assert_eq!(count(&mut memory, &mut chip), 0);
+    let layout = layout_of(&CHIP.geometry);
+    let mut frame = vec![0; layout.frame_bytes()];
+    let faded = (0..CHIP.geometry.pages()).map(PageNumber).find(|&page| {
+        let (main, spare) = frame.split_at_mut(layout.page_bytes());
+        chip.read(page, main, spare).unwrap();
+        layout.open(&frame).is_ok_and(|header| header.records == 11)
+    });
+    chip.corrupt_page(faded.unwrap(), |main, _| main[100] ^= 1);
+    assert_eq!(count(&mut memory, &mut chip), 1);
+    assert!(is_caught(&mut memory, &mut chip, &host));
+}
+
 /// What the host says of a chip that was tampered with.
 fn is_caught(memory: &mut Memory, chip: &mut Chip, host: &Host) -> bool {
     let look = AssertUnwindSafe(|| {

@@ -34,7 +34,7 @@ fn fill(profile: Profile) {
 #[test]
 fn every_small_geometry_progresses_with_its_whole_space_or_is_refused_with_a_number() {
     let mut refused = 0;
-    for pages_per_block in [2, 4, 8, 16] {
+    for pages_per_block in [1, 2, 4, 8, 16] {
         for blocks in 1..14 {
             for pairing in [Pairing::None, Pairing::DistanceThree] {
                 let geometry = Geometry { blocks, pages_per_block, ..TINY.geometry };
