@@ -73,6 +73,7 @@ fn recover(
     };
     reopened(&mut |ftl| {
         host.verify(ftl, what)?;
+        assert_eq!(ftl.statistics().unexplained_blocks, 0, "{what}");
         expect_sound(ftl, what)
     });
     // Nothing was written: another mount sees the same. The first change settles.
