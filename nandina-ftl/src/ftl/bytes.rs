@@ -1,4 +1,4 @@
-//! The bytes of the pages that an FTL keeps about itself, and the labels of all its pages.
+//! The pages that an FTL keeps about itself as bytes, and the labels of all pages.
 //!
 //! All numbers are little-endian. Every count and every number is checked before it is used.
 
@@ -48,7 +48,9 @@ const TRIMS: u32 = u32::MAX - 4;
 /// Logical pages have lower numbers than this.
 pub(super) const LOGICAL_END: u32 = u32::MAX - 16;
 
-/// The level in the header of a logical page that was trimmed; of every other page it is 1.
+/// The level in the header of a logical page that was trimmed.
+///
+/// Of every other page it is 1.
 const LEVEL_HOLE: u8 = 2;
 
 impl Kind {
@@ -92,13 +94,13 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(number(bytes, at))
 }
 
-/// A block that may hold a torn page, and the numbers that a page torn there can have.
+/// A block that may hold a torn page, and the numbers that it can have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Suspect {
     pub block: u32,
-    /// Pages numbered above this do not count,
+    /// Pages numbered above this do not count, up to `to`.
     pub from: u64,
-    /// and those up to this.
+    /// The highest number that a page torn there can have.
     pub to: u64,
 }
 
@@ -176,8 +178,9 @@ impl Suspects {
     }
 }
 
-/// The list of trims in the area of a page: a number, a count, and that many extents.
+/// The list of trims in the area of a page.
 ///
+/// It consists of a number, a count, and that many extents.
 /// What was written into these extents before that number does not count.
 pub(super) struct Trims<'a>(pub &'a mut [u8]);
 

@@ -1,4 +1,4 @@
-//! Checks what must hold of an FTL at any time. For tests and tools; nothing is written.
+//! Checks what must hold of an FTL at any time. Nothing is written here.
 
 use core::fmt;
 

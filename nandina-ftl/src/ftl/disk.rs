@@ -1,7 +1,7 @@
-//! An FTL as a device whose pages can be replaced in place, for what is built upon such devices.
+//! An FTL as a device whose pages can be replaced in place.
 //!
-//! The system `btree` of the library needs one. A page is replaced as a whole or not at all, which
-//! is more than such a device has to promise (rule 14 of the media contract).
+//! The system `btree` of the library needs such a device. A page is replaced as a whole or not at
+//! all, which is more than such a device has to promise (rule 14 of the media contract).
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Reading};
 

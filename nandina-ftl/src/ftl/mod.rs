@@ -1,6 +1,6 @@
-//! The FTL: logical pages on a raw chip, over any mapping, that survive cuts at any instant.
+//! The FTL: logical pages on a raw chip that survive cuts at any instant.
 //!
-//! A logical page is written where the log has room (`nandina::log`), the mapping remembers where,
+//! A logical page is written where the log has room (`nandina::log`), any mapping remembers where,
 //! and garbage collection moves it (`nandina::gc`). The header of each page carries its logical
 //! number and a sequence number; the highest counts. So nothing on the chip needs to be rewritten,
 //! and a mount needs nothing but the headers. The FTL knows no mapping by name, and no mapping
@@ -12,9 +12,9 @@
 //!   written again, even if a torn page reads differently each time (rule 6 of the media contract);
 //! - a stale copy never wins over a newer one, however garbage collection moved either of them.
 //!
-//! What does not hold: if the newest copy of a page fades beyond its ECC, a mount takes an older one
-//! if the chip still has it ([`Statistics::unexplained_blocks`] counts this). Idle steps read pages
-//! before they fade. A chip that silently fails to program is not detected.
+//! What does not hold: if the newest copy of a page fades beyond its ECC, a mount takes an older
+//! one if the chip still has it ([`Statistics::unexplained_blocks`] counts this). Idle steps read
+//! pages before they fade. A chip that silently fails to program is not detected.
 //!
 //! ```
 //! use nandina_ftl::ftl::{Ftl, logical_pages_max, ram_needed, space_of};
@@ -91,9 +91,11 @@ pub struct Statistics {
     pub host_trims: u64,
     /// Pages that were programmed successfully, for whatever reason.
     pub programmed: u64,
-    /// Of these, pages that garbage collection, wear levelling, refresh or a mount moved.
+    /// Of these, pages that were moved.
+    ///
+    /// Garbage collection, wear levelling, refresh and settling move pages.
     pub moved: u64,
-    /// Of these, pages that the FTL writes about itself, and trimmed pages.
+    /// Of these, pages that the FTL wrote about itself, and trimmed pages.
     pub own: u64,
     /// Erases of blocks, the successful ones and those that failed.
     pub erases: u64,
@@ -183,9 +185,9 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// Opens the FTL on a chip: reads every written page, and writes nothing.
     ///
     /// The arguments are those of [`format`](Self::format). More logical pages than before are
-    /// fine, as long as the chip has enough spare blocks. Fewer are refused as long as the chip holds
-    /// any copy, even a stale one, of a page behind the last. The memory of the mapping has to suffice in between, too: a mount meets
-    /// pages in the order of blocks, stale ones as well.
+    /// fine, as long as the chip has enough spare blocks. Fewer are refused as long as the chip
+    /// holds any copy, even a stale one, of a page behind the last. The memory of the mapping has
+    /// to suffice in between, too: a mount meets pages in the order of blocks, stale ones as well.
     ///
     /// Cost: for each block at most seven reads, for each written page one, for each page that has
     /// an older copy one more, for the newest page 24; and the reads of pages once more if the last
@@ -284,9 +286,10 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         Statistics { erases: self.statistics.erases + erases, ..self.statistics }
     }
 
-    /// Reads a logical page. Returns `false` for one that was never written, or was trimmed.
+    /// Reads a logical page.
     ///
-    /// Then `bytes` are all ones. Cost: one read.
+    /// Returns `false` for one that was never written, or was trimmed; `bytes` are all ones then.
+    /// Cost: one read.
     pub fn read(&mut self, logical: u32, bytes: &mut [u8]) -> Result<bool, FtlError<F::Error>> {
         self.expect_page(bytes.len())?;
         self.expect_inside(logical, 1)?;
@@ -308,10 +311,11 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
 
     /// Writes a logical page, durably and whole.
     ///
-    /// If the mapping has no memory for it, it is refused before anything of it is programmed. Cost:
-    /// one program, what garbage collection takes, and after a cut what it takes to settle: two
-    /// programs, an erase, a move for each valid page of the block that was being written, and 24
-    /// reads for each block without valid pages.
+    /// If the mapping has no memory for it, it is refused before anything of it is programmed.
+    ///
+    /// Cost: one program, and what garbage collection takes; after a cut what it takes to settle:
+    /// two programs, an erase, a move for each valid page of the block that was being written, and
+    /// 24 reads for each block without valid pages.
     pub fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), FtlError<F::Error>> {
         self.expect_page(bytes.len())?;
         self.expect_inside(logical, 1)?;
@@ -323,9 +327,10 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         Ok(())
     }
 
-    /// Does work that is due, so that later writes need not wait, in at most `budget` operations.
+    /// Does work that is due, so that later writes need not wait.
     ///
-    /// Chip operations, that is; settling after a cut is not counted, and done at once.
+    /// Takes at most `budget` chip operations. Settling after a cut is not counted, and done at
+    /// once.
     pub fn idle(&mut self, budget: u32) -> Result<Idle, FtlError<F::Error>> {
         self.mount_if_in_doubt()?;
         self.settle()?;
@@ -333,7 +338,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         self.ended(done)
     }
 
-    /// Ends the session, so that the next mount has nothing to settle, and returns the chip.
+    /// Ends the session, so that there is nothing to settle, and returns the chip.
     ///
     /// Cost: one program, if something was written. If there is no room for it nothing is written:
     /// the next mount settles then.

@@ -1,4 +1,4 @@
-//! A mount: finds the newest copy of every page that was written. Nothing is written here.
+//! A mount: finds the newest copy of every page. Nothing is written here.
 //!
 //! Only the newest pages on the chip can be torn and count: a program that failed is repeated
 //! elsewhere at once, and a block is erased only when newer copies of all its pages are durable. So
@@ -189,7 +189,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         Ok(())
     }
 
-    /// The sequence number of a page that was read before, unless it cannot be read any more.
+    /// The sequence number of a page that was read before.
+    ///
+    /// `None` if it cannot be read any more.
     ///
     /// Cost: one read, and more for an unstable page.
     fn sequence_of(&mut self, page: PageNumber) -> Result<Option<u64>, Fault<F::Error>> {
@@ -248,8 +250,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         Ok(())
     }
 
-    /// Marks the mapped pages as valid, and counts the blocks with damage that no cut explains.
+    /// Marks the mapped pages as valid, and counts unexplained damage.
     ///
+    /// That is a damaged page that is not the last of its block: no cut explains it.
     /// A block without valid pages is not counted: its erase may have been cut.
     fn note_valid(&mut self) {
         let blocks = &mut self.log.blocks;

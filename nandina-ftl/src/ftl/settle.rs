@@ -1,4 +1,4 @@
-//! Settling: before the first change after a cut, no page is left that may be torn and be read.
+//! Settling: the first change after a cut leaves no page that may be torn.
 //!
 //! The mount has found the newest page that is steady. What was programmed after it was torn; it
 //! may not even be visible now. It can lie behind that page in its block, which is a *suspect*
@@ -82,7 +82,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         suspects.min_by_key(|suspect| self.log.blocks.valid_in(BlockNumber(suspect.block)))
     }
 
-    /// Moves all valid pages of a block, and erases it. Returns `false` if one cannot be read.
+    /// Moves all valid pages of a block, and erases it.
+    ///
+    /// Returns `false` if one of them cannot be read.
     fn empty_suspect(&mut self, block: BlockNumber) -> Result<bool, FtlError<F::Error>> {
         if self.log.active_block() == Some(block) {
             // It held nothing, and was erased for the session page.

@@ -1,4 +1,6 @@
-//! How many logical pages a chip has room for, and the RAM that it takes. Nothing here calls a chip.
+//! How many logical pages a chip has room for, and the RAM that they take.
+//!
+//! Nothing here calls a chip.
 
 use nandina::blocks::{Blocks, Validity, Victims, Wear};
 use nandina::flash::{Capabilities, Geometry};
@@ -18,10 +20,12 @@ const OWN_PAGES: u32 = 2;
 pub(super) const TABLE: (Validity, Victims, Wear) =
     (Validity::Marked, Victims::Fewest, Wear::Counted);
 
-/// Pages that a change writes at most: the list of trims, and a session page before and after.
+/// Pages that a change writes at most.
+///
+/// They are the page itself or the list of trims, and two session pages.
 const CHANGE_PAGES: u32 = 3;
 
-/// Blocks beside the reserve of the library: a session that is cut leaves one half written.
+/// Blocks beside the reserve: a session that is cut leaves one half written.
 const SESSION_BLOCKS: u32 = 1;
 
 /// Bytes of RAM for an FTL on this chip, without those of its mapping.
@@ -63,7 +67,9 @@ pub const fn space_of(geometry: &Geometry, logical_pages: u32) -> Space {
     Space { logical: logical_pages, physical: geometry.pages() }
 }
 
-/// The most logical pages for which a chip has enough spare blocks; 0 if it is too small.
+/// The most logical pages for which a chip has enough spare blocks.
+///
+/// 0 if the chip is too small.
 ///
 /// The rest is for garbage collection, for cuts of power in it, and for blocks that go bad. Cost:
 /// one step for each page of a block.

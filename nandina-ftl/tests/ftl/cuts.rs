@@ -3,10 +3,10 @@
 //! Torn pages may read differently each time. After a cut each logical page is old or new, and all
 //! later mounts and reads agree on which.
 
-use nandina::flash::{Geometry, Profile};
+use nandina::flash::{Capabilities, Geometry, Pairing, Profile};
 use nandina_ftl::ftl::FtlError;
 use nandina_ftl::mapping::Mapping;
-use nandina_sim::{Chip, ChipError, Cut, Faults, Tear};
+use nandina_sim::{Chip, ChipError, Cut, Faults, TINY, Tear};
 
 use crate::host::{Change, Host, Memory, Outcome, expect_sound};
 use crate::numbers::Numbers;
@@ -59,7 +59,7 @@ fn session(
     })
 }
 
-/// Opens the FTL after cuts, and expects that nothing is lost and that all mounts agree.
+/// Expects after cuts that nothing is lost, and that all mounts agree.
 fn recover(
     memory: &mut Memory,
     chip: &mut Chip,
@@ -90,9 +90,9 @@ fn recover(
     reopened(&mut |ftl| host.verify(ftl, what));
 }
 
-fn cut_everywhere(name: &'static str, unstable: u32, step: u64) -> u32 {
-    let mut memory = Memory::new(&CHIP, name);
-    let Start { chip, host, numbers } = start(CHIP, &mut memory, 11, unstable);
+fn cut_everywhere(profile: Profile, name: &'static str, unstable: u32, step: u64) -> u32 {
+    let mut memory = Memory::new(&profile, name);
+    let Start { chip, host, numbers } = start(profile, &mut memory, 11, unstable);
     let Numbers(seed) = numbers;
     let mut whole = chip.clone();
     session(&mut memory, &mut whole, &mut host.clone(), &mut Numbers(seed), CHANGES).unwrap();
@@ -107,7 +107,8 @@ fn cut_everywhere(name: &'static str, unstable: u32, step: u64) -> u32 {
     for operation in (0..operations).filter(|&at| tried(at)) {
         let kinds = if is_full() { &Cut::ALL[..] } else { &[Cut::ALL[choice.below(5) as usize]] };
         for &cut in kinds {
-            let what = format!("{name}, unstable {unstable}, {cut:?} at {operation}");
+            let pages = profile.geometry.pages();
+            let what = format!("{name}, {pages} pages, {unstable}: {cut:?} at {operation}");
             let (mut chip, mut host) = (chip.clone(), host.clone());
             let mut numbers = Numbers(seed);
             chip.cut_at(operation, cut);
@@ -144,7 +145,17 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
     for name in MAPPINGS {
         for unstable in [0, 1, 2] {
             let step = if is_full() { 1 } else { 17 };
-            cuts += cut_everywhere(name, unstable, step);
+            cuts += cut_everywhere(CHIP, name, unstable, step);
+        }
+    }
+    // The smallest chip, one whose pages share cells, and one without a spare area.
+    let pairing = Pairing::DistanceThree;
+    let capabilities = Capabilities { pairing, ..CHIP.capabilities };
+    let no_spare = Geometry { spare_bytes: 0, ..CHIP.geometry };
+    for profile in [TINY, Profile { capabilities, ..CHIP }, Profile { geometry: no_spare, ..CHIP }]
+    {
+        for unstable in [0, 1] {
+            cuts += cut_everywhere(profile, "compact", unstable, if is_full() { 1 } else { 11 });
         }
     }
     println!("{cuts} first cuts");

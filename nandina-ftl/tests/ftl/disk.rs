@@ -1,4 +1,4 @@
-//! An index in place (`btree`) on an FTL on raw NAND, through changes, cuts and reopening.
+//! An index in place (`btree`) on an FTL on raw NAND, through cuts.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,9 @@ fn with_disk<T>(
     work(&mut Disk::new(ftl, GROUP).unwrap())
 }
 
-/// Changes the index as `content`, until power fails. Returns the change that did not return.
+/// Changes the index and `content`, until power fails.
+///
+/// Returns the change that did not return.
 fn change(
     chip: &mut Chip,
     content: &mut Content,

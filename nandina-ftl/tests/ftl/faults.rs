@@ -1,4 +1,4 @@
-//! Blocks that fail, a device that gives up, bits that flip; and canaries, which must be caught.
+//! Blocks that fail, a device that gives up, bits that flip; and canaries.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +11,7 @@ use crate::host::{Change, Device, Host, Memory, Outcome, expect_sound};
 use crate::numbers::Numbers;
 use crate::{CHIP, FAILING, is_full};
 
-/// Makes changes on a chip with these faults, in sessions that are cut, and expects no loss.
+/// Makes changes on a chip with these faults, and expects no loss.
 ///
 /// Faults end when as many blocks have failed as the chip is said to lose.
 fn live(name: &'static str, seed: u64, faults: Faults) -> Chip {

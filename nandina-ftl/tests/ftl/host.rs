@@ -1,4 +1,4 @@
-//! A host that knows what each logical page must read as: the contents are in a vector.
+//! A host that knows what each logical page must read as, in a vector.
 
 use nandina::flash::Flash;
 use nandina::flash::profile::Profile;
@@ -125,7 +125,9 @@ impl Host {
         Ok(())
     }
 
-    /// Reads every page. Each is as known, or as the pending change makes it; then that is known.
+    /// Reads every page: each is as known, or as the pending change makes it.
+    ///
+    /// What is found is known from then on.
     pub fn verify<F: Flash, M: Mapping>(
         &mut self,
         ftl: &mut Ftl<'_, F, M>,

@@ -1,5 +1,6 @@
-//! Chips with damaged bytes, and with pages that are sealed and say nonsense: errors, never a panic
-//! or an endless loop.
+//! Damaged bytes, and pages that are sealed and say nonsense.
+//!
+//! They give errors, never a panic or an endless loop.
 
 use nandina::flash::{Flash, PageNumber};
 use nandina::log::layout_of;
@@ -15,7 +16,7 @@ use nandina_ftl::ftl::FtlError;
 const RECORDS: [u32; 8] =
     [0, 1, 77, u32::MAX, u32::MAX - 1, u32::MAX - 2, u32::MAX - 3, u32::MAX - 4];
 
-/// Damages a page: random bytes, or a header and content that were never written, sealed.
+/// Damages a page: random bytes, or a sealed page that was never written.
 fn damage(chip: &mut Chip, numbers: &mut Numbers) {
     let layout = layout_of(&CHIP.geometry);
     let page = PageNumber(numbers.below(CHIP.geometry.pages()));

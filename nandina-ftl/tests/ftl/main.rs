@@ -1,4 +1,4 @@
-//! A whole FTL against a vector of contents: changes, cuts, faults, small chips, an index on it.
+//! A whole FTL against a vector of contents, through cuts and faults.
 //!
 //! By default the checks that cut power take a share of their cases. With `NANDINA_EFFORT=full`
 //! they take all.
@@ -28,7 +28,7 @@ const FAILING: Profile = Profile {
     ..CHIP
 };
 
-/// Mappings that the checks take: two tables and two trees of extents, one of them a trie.
+/// Mappings that the checks with cuts take.
 const MAPPINGS: [&str; 4] = ["page", "compact", "emt", "vet"];
 
 /// Whether all cases are to be checked.

@@ -1,4 +1,4 @@
-//! Random changes without faults: every mapping, sessions that end well and sessions that do not.
+//! Random changes without faults, over every mapping.
 
 use nandina_ftl::mapping::MAPPINGS as ALL;
 use nandina_sim::Chip;

@@ -1,4 +1,4 @@
-//! The smallest chips, and mistakes of the caller: a refusal with a number, never a hang.
+//! The smallest chips, and mistakes of the caller: a number, never a hang.
 
 use nandina::flash::profile::{NOR, Profile, SLC};
 use nandina::flash::{Capabilities, Geometry, Pairing};
@@ -11,7 +11,9 @@ use nandina_sim::{Chip, TINY};
 use crate::host::{Change, Host, Memory};
 use crate::numbers::Numbers;
 
-/// Writes every page of the chip's whole space many times, on a chip that stops a caller that loops.
+/// Writes every page of the chip's whole space many times.
+///
+/// The chip stops a caller that loops.
 fn fill(profile: Profile) {
     let most = logical_pages_max(&profile.geometry, &profile.capabilities);
     let (mut chip, mut numbers) = (Chip::new(profile), Numbers(5));
