@@ -1,9 +1,10 @@
-//! Address mappings of a flash translation layer, each behind one trait.
+//! A flash translation layer, and address mappings for it, each behind one trait.
 //!
 //! A flash translation layer (FTL) writes a logical page wherever the chip has room. A *mapping*
-//! remembers where. This crate holds the mappings of the paper by Suh, Moon, Efrat, Kim and Lee
-//! (*Memory efficient and scalable address mapping for flash storage devices*), their opponents,
-//! and one of our own. No mapping here knows chips, pages' contents or garbage collection.
+//! remembers where. [`ftl`] is the layer; it names no mapping. [`mapping`] holds the mappings of
+//! the paper by Suh, Moon, Efrat, Kim and Lee (*Memory efficient and scalable address mapping for
+//! flash storage devices*), their opponents, and one of our own. No mapping knows chips, pages'
+//! contents or garbage collection.
 //!
 //! ```
 //! use nandina_ftl::mapping::{Extent, Mapping, Page, Space};
@@ -28,4 +29,5 @@
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod ftl;
 pub mod mapping;

@@ -13,7 +13,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("nandina-mtd", &["nandina"]),
     ("nandina-lab", &["nandina", "nandina-sim"]),
     ("nandina-cli", &["nandina", "nandina-lab"]),
-    ("nandina-ftl", &[]),
+    ("nandina-ftl", &["nandina"]),
     ("xtask", &["nandina"]),
 ];
 

@@ -1,0 +1,272 @@
+//! The pages that an FTL keeps about itself as bytes, and the labels of all pages.
+//!
+//! All numbers are little-endian. Every count and every number is checked before it is used.
+
+use nandina::flash::BlockNumber;
+use nandina::log::Label;
+
+use crate::mapping::Extent;
+
+/// The number of an FTL among the systems that write pages.
+pub(super) const SYSTEM: u8 = 64;
+
+/// The content of a page, or what it says by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A logical page.
+    Data(u32),
+    /// A logical page that was trimmed.
+    Hole(u32),
+    /// A page that the FTL keeps about itself.
+    Own(Own),
+    /// The end of a session: every page before it is whole.
+    End,
+    /// A format of the chip has begun: nothing before it counts.
+    Retired,
+}
+
+/// The pages that the FTL keeps about itself: of each, the newest counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Own {
+    /// The session page: blocks that may hold a torn page.
+    Session,
+    /// The list of trims.
+    Trims,
+}
+
+impl Own {
+    pub const ALL: [Self; 2] = [Self::Session, Self::Trims];
+}
+
+// What the header has as the number of a page that is no logical one. The first is the value with
+// which the library marks the end of a session, too.
+const END: u32 = u32::MAX - 1;
+const RETIRED: u32 = u32::MAX - 2;
+const SESSION: u32 = u32::MAX - 3;
+const TRIMS: u32 = u32::MAX - 4;
+
+/// Logical pages have lower numbers than this.
+pub(super) const LOGICAL_END: u32 = u32::MAX - 16;
+
+/// The level in the header of a logical page that was trimmed.
+///
+/// Of every other page it is 1.
+const LEVEL_HOLE: u8 = 2;
+
+impl Kind {
+    /// The kind of a page with this label.
+    pub fn of(lowest: u8, records: u32) -> Self {
+        match records {
+            END => Self::End,
+            RETIRED => Self::Retired,
+            SESSION => Self::Own(Own::Session),
+            TRIMS => Self::Own(Own::Trims),
+            logical if lowest == LEVEL_HOLE => Self::Hole(logical),
+            logical => Self::Data(logical),
+        }
+    }
+
+    /// The label of a page of this kind.
+    pub const fn label(self) -> Label {
+        let (lowest, records) = match self {
+            Self::Data(logical) => (1, logical),
+            Self::Hole(logical) => (LEVEL_HOLE, logical),
+            Self::Own(Own::Session) => (1, SESSION),
+            Self::Own(Own::Trims) => (1, TRIMS),
+            Self::End => (1, END),
+            Self::Retired => (1, RETIRED),
+        };
+        Label { lowest, height: 0, records }
+    }
+}
+
+fn number<const BYTES: usize>(bytes: &[u8], at: usize) -> [u8; BYTES] {
+    let mut number = [0; BYTES];
+    number.copy_from_slice(&bytes[at..at + BYTES]);
+    number
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(number(bytes, at))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(number(bytes, at))
+}
+
+/// A block that may hold a torn page, and the numbers that it can have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Suspect {
+    pub block: u32,
+    /// Pages numbered above this do not count, up to `to`.
+    pub from: u64,
+    /// The highest number that a page torn there can have.
+    pub to: u64,
+}
+
+/// Bytes of a [`Suspect`] on the chip.
+pub(super) const SUSPECT_BYTES: usize = 20;
+
+/// The most suspects on any chip: blocks have at most 4,095 pages.
+pub(super) const SUSPECTS_MAX: usize = 14;
+
+/// The suspects: in RAM, and in the session page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Suspects {
+    list: [Suspect; SUSPECTS_MAX],
+    count: usize,
+}
+
+impl Suspects {
+    pub fn all(&self) -> &[Suspect] {
+        &self.list[..self.count]
+    }
+
+    /// Whether pages with this number do not count.
+    pub fn exclude(&self, sequence: u64) -> bool {
+        self.all().iter().any(|suspect| suspect.from < sequence && sequence <= suspect.to)
+    }
+
+    /// Adds a suspect. Returns `false` if there is no room.
+    pub fn add(&mut self, suspect: Suspect) -> bool {
+        let has_room = self.count < SUSPECTS_MAX;
+        if has_room {
+            self.list[self.count] = suspect;
+            self.count += 1;
+        }
+        has_room
+    }
+
+    /// Keeps the suspects whose blocks `is_kept` selects.
+    pub fn keep(&mut self, mut is_kept: impl FnMut(BlockNumber) -> bool) {
+        let all = *self;
+        self.count = 0;
+        for suspect in all.all() {
+            if is_kept(BlockNumber(suspect.block)) {
+                self.list[self.count] = *suspect;
+                self.count += 1;
+            }
+        }
+    }
+
+    /// Writes them into the area of a page. There is room: it was checked at the mount.
+    pub fn write(&self, area: &mut [u8]) {
+        area.fill(0);
+        area[..4].copy_from_slice(&(self.count as u32).to_le_bytes());
+        for (suspect, bytes) in self.all().iter().zip(area[4..].chunks_exact_mut(SUSPECT_BYTES)) {
+            bytes[..4].copy_from_slice(&suspect.block.to_le_bytes());
+            bytes[4..12].copy_from_slice(&suspect.from.to_le_bytes());
+            bytes[12..].copy_from_slice(&suspect.to.to_le_bytes());
+        }
+    }
+
+    /// Reads them from the area of a page; `None` if that holds no such list.
+    pub fn read(area: &[u8], blocks: u32) -> Option<Self> {
+        let mut suspects = Self::default();
+        let count = u32_at(area, 0) as usize;
+        if count > SUSPECTS_MAX || 4 + count * SUSPECT_BYTES > area.len() {
+            return None;
+        }
+        for bytes in area[4..].chunks_exact(SUSPECT_BYTES).take(count) {
+            let (block, from, to) = (u32_at(bytes, 0), u64_at(bytes, 4), u64_at(bytes, 12));
+            if block >= blocks {
+                return None;
+            }
+            suspects.add(Suspect { block, from, to });
+        }
+        Some(suspects)
+    }
+}
+
+/// The list of trims in the area of a page.
+///
+/// It consists of a number, a count, and that many extents.
+/// What was written into these extents before that number does not count.
+pub(super) struct Trims<'a>(pub &'a mut [u8]);
+
+const TRIMS_HEAD: usize = 12;
+const TRIM_BYTES: usize = 8;
+
+impl Trims<'_> {
+    /// Makes it an empty list.
+    pub fn clear(&mut self) {
+        self.0.fill(0);
+    }
+
+    pub fn as_of(&self) -> u64 {
+        u64_at(self.0, 0)
+    }
+
+    pub fn set_as_of(&mut self, sequence: u64) {
+        self.0[..8].copy_from_slice(&sequence.to_le_bytes());
+    }
+
+    /// The extents, at most as many as the page has room for.
+    pub fn count(&self) -> usize {
+        let room = (self.0.len() - TRIMS_HEAD) / TRIM_BYTES;
+        (u32_at(self.0, 8) as usize).min(room)
+    }
+
+    pub fn get(&self, at: usize) -> Extent {
+        let at = TRIMS_HEAD + at * TRIM_BYTES;
+        Extent::new(u32_at(self.0, at), u32_at(self.0, at + 4))
+    }
+
+    pub fn set(&mut self, at: usize, extent: Extent) {
+        let at = TRIMS_HEAD + at * TRIM_BYTES;
+        self.0[at..at + 4].copy_from_slice(&extent.start.to_le_bytes());
+        self.0[at + 4..at + TRIM_BYTES].copy_from_slice(&extent.length.to_le_bytes());
+    }
+
+    /// Adds an extent. Returns `false` if the page is full.
+    pub fn push(&mut self, extent: Extent) -> bool {
+        let count = self.count();
+        let has_room = TRIMS_HEAD + (count + 1) * TRIM_BYTES <= self.0.len();
+        if has_room {
+            self.set(count, extent);
+            self.0[8..12].copy_from_slice(&(count as u32 + 1).to_le_bytes());
+        }
+        has_room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suspects_are_read_as_they_were_written_and_nonsense_is_refused() {
+        let mut suspects = Suspects::default();
+        assert!(suspects.add(Suspect { block: 3, from: 10, to: 20 }));
+        assert!(suspects.add(Suspect { block: 5, from: 1 << 40, to: 1 << 41 }));
+        assert!(suspects.exclude(11) && suspects.exclude(20) && !suspects.exclude(10));
+        let mut area = [0xFF; 64];
+        suspects.write(&mut area);
+        assert_eq!(Suspects::read(&area, 6), Some(suspects));
+        assert_eq!(Suspects::read(&area, 5), None, "a block behind the chip");
+        area[0] = 4;
+        assert_eq!(Suspects::read(&area, 6), None, "more than the page has room for");
+        assert_eq!(Suspects::read(&[0xFF; 512], 6), None);
+    }
+
+    #[test]
+    fn a_list_of_trims_ends_with_its_page() {
+        let mut area = [0xFF; 40];
+        let mut trims = Trims(&mut area);
+        assert_eq!(trims.count(), 3, "no more than there is room for");
+        trims.clear();
+        assert!((0..3).all(|at| trims.push(Extent::new(at, 7))));
+        assert!(!trims.push(Extent::new(9, 9)));
+        assert_eq!((trims.count(), trims.get(2)), (3, Extent::new(2, 7)));
+    }
+
+    #[test]
+    fn labels_lead_back_to_their_kinds() {
+        let own = Own::ALL.map(Kind::Own);
+        for kind in [Kind::Data(0), Kind::Hole(9), Kind::End, Kind::Retired].into_iter().chain(own)
+        {
+            let label = kind.label();
+            assert_eq!(Kind::of(label.lowest, label.records), kind);
+        }
+    }
+}

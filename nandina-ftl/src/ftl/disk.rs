@@ -1,0 +1,101 @@
+//! An FTL as a device whose pages can be replaced in place.
+//!
+//! The system `btree` of the library needs such a device. A page is replaced as a whole or not at
+//! all, which is more than such a device has to promise (rule 14 of the media contract).
+
+use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Reading};
+
+use super::{Ftl, FtlError};
+use crate::mapping::Mapping;
+
+/// The logical pages of an FTL as a [`Flash`] with `rewrite`.
+///
+/// A page that was never written reads as ones. To erase a block is to trim its pages.
+pub struct Disk<'b, F, M> {
+    ftl: Ftl<'b, F, M>,
+    geometry: Geometry,
+}
+
+/// The number of pages in a group is 0, or greater than that of the FTL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadGroups {
+    /// Logical pages that there are.
+    pub logical_pages: u32,
+}
+
+impl<'b, F: Flash, M: Mapping> Disk<'b, F, M> {
+    /// A device with blocks of `group` logical pages.
+    ///
+    /// Logical pages behind the last whole group are not used.
+    pub fn new(ftl: Ftl<'b, F, M>, group: u32) -> Result<Self, BadGroups> {
+        let logical_pages = ftl.logical_pages();
+        if group == 0 || group > logical_pages {
+            return Err(BadGroups { logical_pages });
+        }
+        let geometry = Geometry {
+            page_bytes: ftl.page_bytes() as u32,
+            spare_bytes: 0,
+            pages_per_block: group,
+            blocks: logical_pages / group,
+        };
+        Ok(Self { ftl, geometry })
+    }
+
+    /// The FTL.
+    pub fn ftl(&mut self) -> &mut Ftl<'b, F, M> {
+        &mut self.ftl
+    }
+
+    /// Returns the FTL.
+    pub fn into_ftl(self) -> Ftl<'b, F, M> {
+        self.ftl
+    }
+}
+
+impl<F: Flash, M: Mapping> Flash for Disk<'_, F, M> {
+    type Error = FtlError<F::Error>;
+
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            programs_per_page: Some(1),
+            in_order: false,
+            pairing: Pairing::None,
+            rewrite: true,
+            overwrite: false,
+            bad_blocks_per_mille: 0,
+        }
+    }
+
+    fn reports_corrections(&self) -> bool {
+        // The FTL writes weak pages elsewhere by itself.
+        false
+    }
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, Self::Error> {
+        spare.fill(0xFF);
+        self.ftl.read(page.0, main)?;
+        Ok(Reading::Clean)
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], _: &[u8]) -> Result<(), Self::Error> {
+        self.ftl.write(page.0, main)
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), Self::Error> {
+        let group = self.geometry.pages_per_block;
+        self.ftl.trim(block.0 * group, group)
+    }
+
+    fn rewrite(&mut self, page: PageNumber, main: &[u8], _: &[u8]) -> Result<(), Self::Error> {
+        self.ftl.write(page.0, main)
+    }
+}

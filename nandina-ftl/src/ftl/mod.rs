@@ -1,0 +1,467 @@
+//! The FTL: logical pages on a raw chip that survive cuts at any instant.
+//!
+//! A logical page is written where the log has room (`nandina::log`), any mapping remembers where,
+//! and garbage collection moves it (`nandina::gc`). The header of each page carries its logical
+//! number and a sequence number; the highest counts. So nothing on the chip needs to be rewritten,
+//! and a mount needs nothing but the headers. The FTL knows no mapping by name, and no mapping
+//! knows it.
+//!
+//! What holds after cuts, blocks that fail, and mounts that are cut themselves:
+//! - a write or a trim that returned `Ok` stays; of one that did not, each page is old or new;
+//! - a page that was read as new stays new, and one that was read as old stays old until it is
+//!   written again, even if a torn page reads differently each time (rule 6 of the media contract);
+//! - a stale copy never wins over a newer one, however garbage collection moved either of them.
+//!
+//! What does not hold: if the newest copy of a page fades beyond its ECC, a mount takes an older
+//! one if the chip still has it ([`Statistics::unexplained_blocks`] counts this). Idle steps read
+//! pages before they fade. A chip that silently fails to program is not detected.
+//!
+//! ```
+//! use nandina_ftl::ftl::{Ftl, logical_pages_max, ram_needed, space_of};
+//! use nandina_ftl::mapping::Compact;
+//! use nandina_sim::{Chip, TINY};
+//!
+//! let mut chip = Chip::new(TINY);
+//! let logical_pages = logical_pages_max(&TINY.geometry, &TINY.capabilities);
+//! let space = space_of(&TINY.geometry, logical_pages);
+//! let (mut ram, mut memory) = ([0; 2048], [0; 2048]);
+//! assert!(ram_needed(&TINY.geometry) <= ram.len());
+//!
+//! let map = Compact::new(space, &mut memory)?;
+//! let mut ftl = Ftl::format(&mut chip, map, logical_pages, &mut ram)?;
+//! for at in 0..100u8 {
+//!     ftl.write(u32::from(at) % logical_pages, &[at; 512])?;
+//! }
+//! ftl.trim(1, 1)?;
+//! // Blocks of the chip were used again and again.
+//! assert!(ftl.statistics().erases > 2 * 8);
+//!
+//! // Power may fail at any instant: what returned Ok is still there.
+//! let map = Compact::new(space, &mut memory)?;
+//! let mut ftl = Ftl::open(&mut chip, map, logical_pages, &mut ram)?;
+//! let mut page = [0; 512];
+//! assert!(ftl.read(0, &mut page)?);
+//! assert_eq!(u32::from(page[0]) % logical_pages, 0);
+//! assert!(!ftl.read(1, &mut page)?, "it was trimmed");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod bytes;
+mod check;
+mod disk;
+mod error;
+mod mount;
+mod owner;
+mod settle;
+mod size;
+mod trim;
+
+pub use check::Unsound;
+pub use disk::{BadGroups, Disk};
+pub use error::FtlError;
+pub use size::{blocks_needed, logical_page_bytes, logical_pages_max, ram_needed, space_of};
+
+use nandina::Fault;
+use nandina::Idle;
+use nandina::blocks::Blocks;
+use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::gc::{self, Collector};
+use nandina::log::{Codec, Frames, Log, layout_of};
+use nandina::node::Medium;
+
+use crate::mapping::{Extent, Mapping, Refusal};
+use bytes::{Kind, LOGICAL_END, Own, SUSPECTS_MAX, SYSTEM, Suspects};
+use error::damage_of;
+use size::{FRAMES, Limits, TABLE};
+
+/// How pages of an FTL are sealed and checked.
+const CODEC: Codec = Codec {
+    seal: |layout, page, header, _| layout.seal(page, header),
+    check: |layout, page, _| layout.open(page).map(drop),
+    // A page that cannot be read would let an older copy of it count.
+    reads_max: 3,
+};
+
+/// Work of an FTL since it was formatted or opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Logical pages that the host wrote.
+    pub host_writes: u64,
+    /// Logical pages that the host trimmed and that held something.
+    pub host_trims: u64,
+    /// Pages that were programmed successfully, for whatever reason.
+    pub programmed: u64,
+    /// Of these, pages that were moved.
+    ///
+    /// Garbage collection, wear levelling, refresh and settling move pages.
+    pub moved: u64,
+    /// Of these, pages that the FTL wrote about itself, and trimmed pages.
+    pub own: u64,
+    /// Erases of blocks, the successful ones and those that failed.
+    pub erases: u64,
+    /// Blocks in which the last mount met a damaged page that no cut explains.
+    ///
+    /// Its bits have faded. If it was the newest copy of a logical page, an older one counts now.
+    pub unexplained_blocks: u32,
+}
+
+impl Statistics {
+    /// Programs for 1,000 pages that the host wrote; `None` before the first.
+    pub fn write_amplification_per_mille(&self) -> Option<u64> {
+        (self.programmed * 1000).checked_div(self.host_writes)
+    }
+}
+
+/// Logical pages on a chip.
+///
+/// Every operation that fails half way is treated as a cut: the next one mounts again.
+pub struct Ftl<'b, F, M> {
+    log: Log<'b, F>,
+    collector: Collector,
+    mapping: M,
+    limits: Limits,
+    logical_pages: u32,
+    /// Where the newest session page and the newest list of trims are, by [`Own`].
+    own: [Option<PageNumber>; Own::ALL.len()],
+    /// Blocks that may hold a torn page, as of the session page.
+    suspects: Suspects,
+    /// The newest page that the mount saw, and its sequence number.
+    newest: (PageNumber, u64),
+    /// Whether no torn page is left that could be read.
+    settled: bool,
+    /// Whether an operation failed half way: RAM may differ from the chip.
+    in_doubt: bool,
+    /// Why a page could not be moved, if the mapping refused.
+    refused: Option<Refusal>,
+    statistics: Statistics,
+    /// Erases of all blocks that the block table counts at the mount.
+    erases_before: u64,
+}
+
+impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
+    /// Makes an FTL without any page on the chip, whatever the chip holds.
+    ///
+    /// `ram` has at least [`ram_needed`] bytes, and the mapping was made for [`space_of`] this chip
+    /// and these pages. Refuses with [`FtlError::TooFewSpareBlocks`] if there are more than
+    /// [`logical_pages_max`]. If a format is cut, format again: a later [`open`](Self::open) finds
+    /// either the former FTL, or refuses. (A chip that held something else is undefined.)
+    ///
+    /// Cost: a mount, an erase of every block and a program or two.
+    pub fn format(
+        flash: F,
+        mapping: M,
+        logical_pages: u32,
+        ram: &'b mut [u8],
+    ) -> Result<Self, FtlError<F::Error>> {
+        let mut ftl = Self::new(flash, mapping, logical_pages, ram)?;
+        // From here on the former FTL is not opened any more, however many blocks are erased.
+        let former = ftl.mount();
+        let retired = former.and_then(|()| ftl.program_mark(Kind::Retired));
+        if let Err(FtlError::Device(error)) = retired {
+            return Err(FtlError::Device(error));
+        }
+        // So the block that says so comes last.
+        let last = ftl.log.active_block();
+        ftl.forget_all();
+        for block in ftl.log.blocks.all() {
+            if !ftl.log.blocks.is_bad(block) && Some(block) != last {
+                ftl.log.erase(block)?;
+            }
+        }
+        ftl.log.mark_bad_blocks()?;
+        if let Some(last) = last {
+            ftl.log.erase(last)?;
+            ftl.log.mark_bad_blocks()?;
+        }
+        let identity = ftl.log.identity().wrapping_add(1);
+        ftl.log.restart(identity, ftl.log.sequence());
+        ftl.write_session()?;
+        (ftl.settled, ftl.in_doubt) = (true, false);
+        ftl.statistics = Statistics::default();
+        ftl.erases_before = ftl.erases_counted();
+        Ok(ftl)
+    }
+
+    /// Opens the FTL on a chip: reads every written page, and writes nothing.
+    ///
+    /// The arguments are those of [`format`](Self::format). More logical pages than before are
+    /// fine, as long as the chip has enough spare blocks. Fewer are refused as long as the chip
+    /// holds any copy, even a stale one, of a page behind the last. The memory of the mapping has
+    /// to suffice in between, too: a mount meets pages in the order of blocks, stale ones as well.
+    ///
+    /// Cost: for each block at most seven reads, for each written page one, for each page that has
+    /// an older copy one more, for the newest page 24; and the reads of pages once more if the last
+    /// session was cut while it settled a cut before it, or for each torn page at the end.
+    pub fn open(
+        flash: F,
+        mapping: M,
+        logical_pages: u32,
+        ram: &'b mut [u8],
+    ) -> Result<Self, FtlError<F::Error>> {
+        let mut ftl = Self::new(flash, mapping, logical_pages, ram)?;
+        ftl.mount()?;
+        Ok(ftl)
+    }
+
+    fn new(
+        flash: F,
+        mapping: M,
+        logical_pages: u32,
+        ram: &'b mut [u8],
+    ) -> Result<Self, FtlError<F::Error>> {
+        let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
+        let (needed, given) = (ram_needed(&geometry), ram.len());
+        if given < needed {
+            return Err(FtlError::RamTooSmall { needed, given });
+        }
+        let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
+        let most = logical_pages_max(&geometry, &capabilities).min(LOGICAL_END);
+        if logical_pages > most || block_pages == 0 || logical_pages == 0 {
+            let blocks_needed = blocks_needed(&geometry, &capabilities, logical_pages.max(1));
+            return Err(FtlError::TooFewSpareBlocks { logical_pages_max: most, blocks_needed });
+        }
+        let layout = layout_of(&geometry);
+        let needed = size::page_bytes_min(block_pages);
+        if layout.area_bytes() < needed || size::suspects_max(block_pages) > SUSPECTS_MAX {
+            return Err(FtlError::PagesTooSmall { needed, given: layout.area_bytes() });
+        }
+        let expected = space_of(&geometry, logical_pages);
+        if mapping.space() != expected {
+            return Err(FtlError::OtherSpace { expected, given: mapping.space() });
+        }
+        let frame_bytes = layout.frame_bytes();
+        let (frames, rest) = ram[..ram_needed(&geometry)].split_at_mut(Frames::ram_needed(
+            frame_bytes,
+            FRAMES,
+            false,
+        ));
+        let (validity, victims, wear) = TABLE;
+        let blocks = Blocks::new(rest, &geometry, validity, victims, wear, block_pages);
+        let medium = Medium {
+            system: SYSTEM,
+            key_bytes: 0,
+            value_bytes: 0,
+            blocks: geometry.blocks,
+            pages_per_block: geometry.pages_per_block as u16,
+            checkpoints: false,
+            appended: false,
+        };
+        let frames = Frames::new(frames, frame_bytes, FRAMES);
+        let log = Log::new(flash, &CODEC, medium, frames, blocks, (false, victims));
+        Ok(Self {
+            log,
+            collector: Collector::default(),
+            mapping,
+            limits: size::limits_of(&geometry, &capabilities),
+            logical_pages,
+            own: [None; Own::ALL.len()],
+            suspects: Suspects::default(),
+            newest: (PageNumber(0), 0),
+            settled: false,
+            in_doubt: true,
+            refused: None,
+            statistics: Statistics::default(),
+            erases_before: 0,
+        })
+    }
+
+    /// Logical pages, as it was opened.
+    pub const fn logical_pages(&self) -> u32 {
+        self.logical_pages
+    }
+
+    /// Bytes of a logical page.
+    pub fn page_bytes(&self) -> usize {
+        logical_page_bytes(&self.log.geometry())
+    }
+
+    /// The mapping.
+    pub const fn mapping(&self) -> &M {
+        &self.mapping
+    }
+
+    /// What was done since it was formatted or opened.
+    pub fn statistics(&self) -> Statistics {
+        let erases = self.erases_counted().saturating_sub(self.erases_before);
+        Statistics { erases: self.statistics.erases + erases, ..self.statistics }
+    }
+
+    /// Reads a logical page.
+    ///
+    /// Returns `false` for one that was never written, or was trimmed; `bytes` are all ones then.
+    /// Cost: one read.
+    pub fn read(&mut self, logical: u32, bytes: &mut [u8]) -> Result<bool, FtlError<F::Error>> {
+        self.expect_page(bytes.len())?;
+        self.expect_inside(logical, 1)?;
+        self.mount_if_in_doubt()?;
+        bytes.fill(0xFF);
+        let Some(page) = self.find(logical) else { return Ok(false) };
+        match self.log.read_raw(page, 0)? {
+            Ok(header) => match Kind::of(header.lowest, header.records) {
+                Kind::Data(found) if found == logical => {
+                    bytes.copy_from_slice(&self.log.frames.bytes(0)[..bytes.len()]);
+                    Ok(true)
+                }
+                Kind::Hole(found) if found == logical => Ok(false),
+                _ => Err(FtlError::Corrupt { page, reason: nandina::Damage::OtherIndex }),
+            },
+            Err(fault) => Err(FtlError::Corrupt { page, reason: damage_of(fault) }),
+        }
+    }
+
+    /// Writes a logical page, durably and whole.
+    ///
+    /// If the mapping has no memory for it, it is refused before anything of it is programmed.
+    ///
+    /// Cost: one program, and what garbage collection takes; after a cut what it takes to settle:
+    /// two programs, an erase, a move for each valid page of the block that was being written, and
+    /// 24 reads for each block without valid pages.
+    pub fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), FtlError<F::Error>> {
+        self.expect_page(bytes.len())?;
+        self.expect_inside(logical, 1)?;
+        self.begin_change(Extent::new(logical, 1))?;
+        self.log.frames.forget(0);
+        self.log.frames.bytes_mut(0)[..bytes.len()].copy_from_slice(bytes);
+        self.program(0, Kind::Data(logical))?;
+        self.statistics.host_writes += 1;
+        Ok(())
+    }
+
+    /// Does work that is due, so that later writes need not wait.
+    ///
+    /// Takes at most `budget` chip operations. Settling after a cut is not counted, and done at
+    /// once.
+    pub fn idle(&mut self, budget: u32) -> Result<Idle, FtlError<F::Error>> {
+        self.mount_if_in_doubt()?;
+        self.settle()?;
+        let done = gc::step(self, budget);
+        self.ended(done)
+    }
+
+    /// Ends the session, so that there is nothing to settle, and returns the chip.
+    ///
+    /// Cost: one program, if something was written. If there is no room for it nothing is written:
+    /// the next mount settles then.
+    pub fn close(mut self) -> Result<F, FtlError<F::Error>> {
+        if self.settled && !self.in_doubt && self.log.has_begun() && self.log.room() > 0 {
+            self.program_mark(Kind::End)?;
+        }
+        Ok(self.log.into_flash())
+    }
+
+    /// Returns the chip and ends nothing, as if power were cut.
+    pub fn into_flash(self) -> F {
+        self.log.into_flash()
+    }
+
+    fn expect_page(&self, given: usize) -> Result<(), FtlError<F::Error>> {
+        let expected = self.page_bytes();
+        if given == expected { Ok(()) } else { Err(FtlError::PageSize { expected, given }) }
+    }
+
+    fn expect_inside(&self, logical: u32, count: u32) -> Result<(), FtlError<F::Error>> {
+        let logical_pages = self.logical_pages;
+        let is_inside = logical.checked_add(count).is_some_and(|end| end <= logical_pages);
+        if is_inside && count > 0 { Ok(()) } else { Err(FtlError::Outside { logical_pages }) }
+    }
+
+    /// Makes room for a page, and asks the mapping for room for `extent`.
+    fn begin_change(&mut self, extent: Extent) -> Result<(), FtlError<F::Error>> {
+        self.mount_if_in_doubt()?;
+        self.mapping.admits(extent)?;
+        self.settle()?;
+        self.make_room()?;
+        // Pages that moved may have taken memory.
+        Ok(self.mapping.admits(extent)?)
+    }
+
+    fn make_room(&mut self) -> Result<(), FtlError<F::Error>> {
+        let mut made = gc::make_room(self, true);
+        if made.is_err() && self.refused.is_some() && !self.in_doubt {
+            // Work that may wait shall not refuse the change for the mapping's sake.
+            self.refused = None;
+            made = gc::make_room(self, false);
+        }
+        self.ended(made)
+    }
+
+    /// The result of garbage collection, whose error may be that of the mapping.
+    fn ended<T>(&mut self, done: Result<T, Fault<F::Error>>) -> Result<T, FtlError<F::Error>> {
+        self.in_doubt |= matches!(done, Err(Fault::Device(_)));
+        match (done, self.refused.take()) {
+            (Err(_), Some(refusal)) if !self.in_doubt => Err(FtlError::Mapping(refusal)),
+            (done, _) => done.map_err(FtlError::from),
+        }
+    }
+
+    fn mount_if_in_doubt(&mut self) -> Result<(), FtlError<F::Error>> {
+        if self.in_doubt { self.mount() } else { Ok(()) }
+    }
+
+    /// The page that holds a logical page.
+    fn find(&mut self, logical: u32) -> Option<PageNumber> {
+        let mut found = None;
+        // A number behind the space is nowhere.
+        let _ = self.mapping.look_up(Extent::new(logical, 1), &mut |piece| found = piece.physical);
+        found.map(PageNumber)
+    }
+
+    /// The page that counts of this kind.
+    fn current(&mut self, kind: Kind) -> Option<PageNumber> {
+        match kind {
+            Kind::Data(logical) | Kind::Hole(logical) => self.find(logical),
+            Kind::Own(own) => self.own[own as usize],
+            Kind::End | Kind::Retired => None,
+        }
+    }
+
+    /// Notes that `page` holds what is of this kind, and returns the page that held it.
+    fn note(&mut self, kind: Kind, page: PageNumber) -> Result<Option<PageNumber>, Refusal> {
+        let mut before = None;
+        match kind {
+            Kind::Data(logical) | Kind::Hole(logical) => {
+                let mut keep = |run: crate::mapping::Run| before = Some(PageNumber(run.physical));
+                self.mapping.update(Extent::new(logical, 1), page.0, &mut keep)?;
+            }
+            Kind::Own(own) => before = self.own[own as usize].replace(page),
+            Kind::End | Kind::Retired => {}
+        }
+        Ok(before)
+    }
+
+    /// Programs the page in `frame`. Once that is done it counts.
+    fn program(&mut self, frame: usize, kind: Kind) -> Result<(), FtlError<F::Error>> {
+        self.in_doubt = true;
+        let page = self.log.write(frame, kind.label())?;
+        self.statistics.programmed += 1;
+        match self.note(kind, page)? {
+            Some(before) => self.log.supersede(before),
+            None if matches!(kind, Kind::End | Kind::Retired) => {
+                self.log.blocks.set_valid(page, false);
+            }
+            None => {}
+        }
+        self.log.blocks.release();
+        self.in_doubt = false;
+        Ok(())
+    }
+
+    /// Programs a page that says something by itself, and holds nothing.
+    fn program_mark(&mut self, kind: Kind) -> Result<(), FtlError<F::Error>> {
+        self.log.frames.forget(0);
+        self.log.frames.bytes_mut(0).fill(0);
+        self.program(0, kind)?;
+        self.statistics.own += 1;
+        Ok(())
+    }
+
+    /// Erases of all blocks, as far as they are known.
+    fn erases_counted(&self) -> u64 {
+        let blocks = &self.log.blocks;
+        blocks.all().map(|block| u64::from(blocks.erase_count(block))).sum()
+    }
+
+    fn block_of(&self, page: PageNumber) -> BlockNumber {
+        self.log.geometry().block_of(page)
+    }
+}

@@ -1,0 +1,272 @@
+//! A mount: finds the newest copy of every page. Nothing is written here.
+//!
+//! Only the newest pages on the chip can be torn and count: a program that failed is repeated
+//! elsewhere at once, and a block is erased only when newer copies of all its pages are durable. So
+//! a mount looks at the newest page many times. If that does not read the same each time, it was
+//! torn and never acknowledged: it does not count, and the one before it is looked at. What does
+//! not count, or cannot be seen, is excluded from then on (`settle.rs`) before anything is written.
+
+use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::gc;
+use nandina::log::LOST_MAX;
+use nandina::node::{PageFault, PageHeader};
+use nandina::{Damage, Fault};
+
+use super::bytes::{Kind, LOGICAL_END, Own, Suspects, Trims};
+use super::error::damage_of;
+use super::{Ftl, FtlError, size};
+use crate::mapping::{Extent, Mapping};
+
+/// Reads after which a page counts as steady.
+pub(super) const LOOKS: u32 = 24;
+
+/// The newest page of those that count.
+#[derive(Clone, Copy)]
+struct Newest {
+    page: PageNumber,
+    sequence: u64,
+    kind: Kind,
+}
+
+impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
+    /// Finds all that is on the chip, as after a cut.
+    pub(super) fn mount(&mut self) -> Result<(), FtlError<F::Error>> {
+        self.statistics = self.statistics();
+        // Until all erase counts are known again.
+        self.erases_before = u64::MAX;
+        (self.settled, self.in_doubt, self.refused) = (false, true, None);
+        self.log.find_bad_blocks()?;
+        for block in self.log.blocks.all() {
+            // A bad block holds nothing that counts, unless it failed since the last mount.
+            let is_left_out = self.log.blocks.is_bad(block) && self.log.blocks.valid_in(block) == 0;
+            self.log.blocks.take_stuck(block);
+            if is_left_out {
+                self.log.blocks.set_stuck(block);
+            }
+        }
+        let identity = self.survey()?;
+        let (mut limit, mut suspects, mut highest) = (u64::MAX, Suspects::default(), 0);
+        let newest = loop {
+            let newest = self.scan(identity, limit, &suspects, &mut highest)?;
+            let newest = newest.ok_or(FtlError::Blank)?;
+            if !self.is_steady(newest.page, newest.sequence)? {
+                limit = newest.sequence;
+                continue;
+            }
+            if newest.kind == Kind::Retired {
+                return Err(FtlError::Blank);
+            }
+            let found = self.read_session()?;
+            if found == suspects {
+                break newest;
+            }
+            suspects = found;
+        };
+        self.forget_trimmed()?;
+        self.note_valid();
+        self.log.blocks.guess_erase_counts();
+        self.log.restart(identity, highest + size::gap_of(&self.log.geometry()));
+        self.log.keep_newest(self.block_of(newest.page));
+        self.suspects = suspects;
+        self.newest = (newest.page, newest.sequence);
+        self.erases_before = self.erases_counted();
+        // Nothing follows the end of a session but a session.
+        self.settled = newest.kind == Kind::End && suspects.all().is_empty();
+        self.in_doubt = false;
+        gc::note_reserve(self);
+        Ok(())
+    }
+
+    /// Empties the mapping and all that is known of valid pages.
+    pub(super) fn forget_all(&mut self) {
+        // To remove everything needs no memory.
+        let _ = self.mapping.remove(self.mapping.space().whole(), &mut |_| {});
+        self.own = [None; Own::ALL.len()];
+        self.suspects = Suspects::default();
+        self.log.blocks.release();
+        self.log.blocks.forget_valid();
+    }
+
+    /// Finds the newest format by the first page of each block, and the erase counts.
+    fn survey(&mut self) -> Result<u32, FtlError<F::Error>> {
+        let mut newest: Option<PageHeader> = None;
+        for block in self.log.blocks.all() {
+            let Some(header) = self.log.first_header(block)? else { continue };
+            self.log.blocks.set_erase_count(block, header.erase_count);
+            if newest.is_none_or(|newest| newest.sequence < header.sequence) {
+                newest = Some(header);
+            }
+        }
+        // An index that was made later has higher numbers: it is not overwritten.
+        let newest = newest.ok_or(FtlError::Blank)?;
+        if newest.medium != self.log.medium {
+            return Err(FtlError::OtherContent { system: newest.medium.system });
+        }
+        Ok(newest.identity)
+    }
+
+    /// Whether a mount leaves the block out: it was bad before, and holds nothing.
+    fn is_left_out(&mut self, block: BlockNumber) -> bool {
+        let is_left_out = self.log.blocks.is_bad(block) && self.log.blocks.take_stuck(block);
+        if is_left_out {
+            self.log.blocks.set_stuck(block);
+        }
+        is_left_out
+    }
+
+    /// Reads every written page numbered below `limit` and maps the newest copies.
+    ///
+    /// Logical pages that `suspects` exclude do not count. Returns the newest page.
+    fn scan(
+        &mut self,
+        identity: u32,
+        limit: u64,
+        suspects: &Suspects,
+        highest: &mut u64,
+    ) -> Result<Option<Newest>, FtlError<F::Error>> {
+        self.forget_all();
+        let mut newest: Option<Newest> = None;
+        for block in self.log.blocks.all() {
+            if self.is_left_out(block) {
+                continue;
+            }
+            let (mut blank, mut is_damaged) = (0, false);
+            for place in 0..self.log.block_pages() {
+                let page = self.log.page_at(block, place);
+                let header = match self.log.read_raw(page, 0)? {
+                    Ok(header) => header,
+                    Err(PageFault::Erased) if blank == LOST_MAX => break,
+                    Err(PageFault::Erased) => {
+                        blank += 1;
+                        continue;
+                    }
+                    Err(_) => {
+                        is_damaged = true;
+                        continue;
+                    }
+                };
+                blank = 0;
+                // A cut damages only the last page of a block. (Nothing else uses this mark yet.)
+                if is_damaged && !self.log.blocks.is_bad(block) {
+                    self.log.blocks.set_stuck(block);
+                }
+                if header.medium != self.log.medium || header.identity != identity {
+                    continue;
+                }
+                let (sequence, kind) = (header.sequence, Kind::of(header.lowest, header.records));
+                *highest = sequence.max(*highest);
+                let is_own = matches!(kind, Kind::Own(Own::Session));
+                if sequence >= limit || (suspects.exclude(sequence) && !is_own) {
+                    continue;
+                }
+                if newest.is_none_or(|newest| newest.sequence < sequence) {
+                    newest = Some(Newest { page, sequence, kind });
+                }
+                self.take(kind, page, sequence)?;
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Notes that `page` is a copy of what is of this kind. The newest copy counts.
+    fn take(
+        &mut self,
+        kind: Kind,
+        page: PageNumber,
+        sequence: u64,
+    ) -> Result<(), FtlError<F::Error>> {
+        if let Kind::Data(found) | Kind::Hole(found) = kind
+            && (found >= self.logical_pages || found >= LOGICAL_END)
+        {
+            return Err(FtlError::LogicalPages { found, given: self.logical_pages });
+        }
+        if let Some(rival) = self.current(kind)
+            && self.sequence_of(rival)?.is_some_and(|rival| rival >= sequence)
+        {
+            return Ok(());
+        }
+        self.note(kind, page)?;
+        Ok(())
+    }
+
+    /// The sequence number of a page that was read before.
+    ///
+    /// `None` if it cannot be read any more.
+    ///
+    /// Cost: one read, and more for an unstable page.
+    fn sequence_of(&mut self, page: PageNumber) -> Result<Option<u64>, Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            if let Ok(header) = self.log.read_raw(page, 0)? {
+                return Ok(Some(header.sequence));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether `page` reads with this number each time.
+    fn is_steady(&mut self, page: PageNumber, sequence: u64) -> Result<bool, Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            if !self.log.read_raw(page, 0)?.is_ok_and(|header| header.sequence == sequence) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads the newest session page. Every format has written one.
+    fn read_session(&mut self) -> Result<Suspects, FtlError<F::Error>> {
+        let page = self.own[Own::Session as usize].ok_or(FtlError::Blank)?;
+        if let Err(fault) = self.log.read_raw(page, 0)? {
+            return Err(FtlError::Corrupt { page, reason: damage_of(fault) });
+        }
+        let area = &self.log.frames.bytes(0)[..self.page_bytes()];
+        let suspects = Suspects::read(area, self.log.geometry().blocks);
+        suspects.ok_or(FtlError::Corrupt { page, reason: Damage::OtherIndex })
+    }
+
+    /// Removes what the list of trims names and what is older than the trim.
+    ///
+    /// Cost: two reads for each page that is mapped there.
+    fn forget_trimmed(&mut self) -> Result<(), FtlError<F::Error>> {
+        let Some(page) = self.own[Own::Trims as usize] else { return Ok(()) };
+        if let Err(fault) = self.log.read_raw(page, 1)? {
+            return Err(FtlError::Corrupt { page, reason: damage_of(fault) });
+        }
+        let bytes = self.page_bytes();
+        let list = Trims(&mut self.log.frames.bytes_mut(1)[..bytes]);
+        let (as_of, count) = (list.as_of(), list.count());
+        for at in 0..count {
+            let extent = Trims(&mut self.log.frames.bytes_mut(1)[..bytes]).get(at);
+            if self.mapping.space().admit(extent).is_err() {
+                return Err(FtlError::Corrupt { page, reason: Damage::OtherIndex });
+            }
+            for logical in extent.start..extent.end() {
+                let Some(page) = self.find(logical) else { continue };
+                if self.sequence_of(page)?.is_some_and(|sequence| sequence <= as_of) {
+                    self.mapping.remove(Extent::new(logical, 1), &mut |_| {})?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the mapped pages as valid, and counts unexplained damage.
+    ///
+    /// That is a damaged page that is not the last of its block: no cut explains it.
+    /// A block without valid pages is not counted: its erase may have been cut.
+    fn note_valid(&mut self) {
+        let blocks = &mut self.log.blocks;
+        self.mapping.walk(&mut |run| {
+            for page in run.physical..run.physical + run.length {
+                blocks.set_valid(PageNumber(page), true);
+            }
+        });
+        for page in self.own.into_iter().flatten() {
+            blocks.set_valid(page, true);
+        }
+        let damaged = blocks.all().filter(|&block| {
+            !blocks.is_bad(block) && blocks.take_stuck(block) && blocks.valid_in(block) > 0
+        });
+        self.statistics.unexplained_blocks = damaged.count() as u32;
+    }
+}

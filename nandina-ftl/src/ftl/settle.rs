@@ -1,0 +1,142 @@
+//! Settling: the first change after a cut leaves no page that may be torn.
+//!
+//! The mount has found the newest page that is steady. What was programmed after it was torn; it
+//! may not even be visible now. It can lie behind that page in its block, which is a *suspect*
+//! then, or first in another block, which holds no page that counts.
+//!
+//! 1. Blocks of the second sort are erased: those whose first page does not read as blank each
+//!    time, and is not an older page.
+//! 2. A session page is programmed. It lists the suspects, each with the sequence numbers that a
+//!    page torn there can have: behind those of the newest page, up to that of the session page.
+//!    From now on no mount counts these.
+//! 3. The valid pages of the suspects are moved, the suspect with the fewest of them first, and
+//!    the suspects are erased. A cut in between adds a suspect, which has at most half as many.
+//! 4. A session page is programmed that lists no suspects.
+//!
+//! So a mount decides once, and each later mount as it did. Of a suspect with a page that cannot be
+//! read the rest is moved; it stays in the list.
+
+use nandina::Fault;
+use nandina::flash::{BlockNumber, Flash};
+use nandina::gc::{self, PageOwner};
+use nandina::node::PageFault;
+
+use super::bytes::{Kind, Own, Suspect, Suspects};
+use super::mount::LOOKS;
+use super::{Ftl, FtlError};
+use crate::mapping::Mapping;
+
+impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
+    /// Settles, unless that is done.
+    pub(super) fn settle(&mut self) -> Result<(), FtlError<F::Error>> {
+        if self.settled {
+            return Ok(());
+        }
+        // If it fails half way, only another mount knows what is torn now.
+        let settled = self.settle_all();
+        self.in_doubt = settled.is_err();
+        self.settled = settled.is_ok();
+        settled
+    }
+
+    fn settle_all(&mut self) -> Result<(), FtlError<F::Error>> {
+        let (newest, number) = self.newest;
+        let block = self.block_of(newest);
+        self.clear_torn_blocks(number)?;
+        let mut suspects = self.suspects;
+        for suspect in self.suspects.all() {
+            let suspect = BlockNumber(suspect.block);
+            if suspect != block {
+                self.log.clear_block(suspect)?;
+            }
+        }
+        let blocks = &self.log.blocks;
+        suspects.keep(|suspect| suspect == block || blocks.valid_in(suspect) > 0);
+        if newest != self.log.page_at(block, self.log.block_pages() - 1) {
+            // The session page has a higher number than any page torn now can have.
+            let to = self.log.sequence();
+            if !suspects.add(Suspect { block: block.0, from: number, to }) {
+                return Err(FtlError::NoRoom);
+            }
+        }
+        self.suspects = suspects;
+        if suspects.all().is_empty() {
+            return Ok(self.log.mark_bad_blocks()?);
+        }
+        self.write_session()?;
+        let mut damaged = Suspects::default();
+        while let Some(suspect) = self.easiest_suspect() {
+            if !self.empty_suspect(BlockNumber(suspect.block))? {
+                damaged.add(suspect);
+            }
+            self.suspects.keep(|block| block.0 != suspect.block);
+        }
+        self.suspects = damaged;
+        self.write_session()?;
+        Ok(self.log.mark_bad_blocks()?)
+    }
+
+    /// The suspect with the fewest valid pages.
+    fn easiest_suspect(&self) -> Option<Suspect> {
+        let suspects = self.suspects.all().iter().copied();
+        suspects.min_by_key(|suspect| self.log.blocks.valid_in(BlockNumber(suspect.block)))
+    }
+
+    /// Moves all valid pages of a block, and erases it.
+    ///
+    /// Returns `false` if one of them cannot be read.
+    fn empty_suspect(&mut self, block: BlockNumber) -> Result<bool, FtlError<F::Error>> {
+        if self.log.active_block() == Some(block) {
+            // It held nothing, and was erased for the session page.
+            return Ok(true);
+        }
+        let (mut from, mut is_whole) = (0, true);
+        while let Some((page, place)) = gc::next_valid(self, block, from)? {
+            from = place + 1;
+            match self.relocate(page, None) {
+                Err(Fault::Corrupt { .. }) if !self.in_doubt => is_whole = false,
+                moved => self.ended(moved)?,
+            }
+        }
+        self.log.clear_block(block)?;
+        Ok(is_whole)
+    }
+
+    /// Erases the blocks without valid pages whose first page may be torn.
+    ///
+    /// Every page that is not torn has at most the number `newest`. Cost: a read for each such
+    /// block that was written, [`LOOKS`] for each that was not.
+    fn clear_torn_blocks(&mut self, newest: u64) -> Result<(), FtlError<F::Error>> {
+        for block in self.log.blocks.all() {
+            if self.log.blocks.is_empty(block)
+                && !self.log.is_newest(block)
+                && self.may_begin_torn(block, newest)?
+            {
+                self.log.clear_block(block)?;
+            }
+        }
+        Ok(self.log.mark_bad_blocks()?)
+    }
+
+    fn may_begin_torn(&mut self, block: BlockNumber, newest: u64) -> Result<bool, Fault<F::Error>> {
+        let page = self.log.page_at(block, 0);
+        for _ in 0..LOOKS {
+            match self.log.read_raw(page, 0)? {
+                Err(PageFault::Erased) => {}
+                Ok(header) => return Ok(header.sequence > newest),
+                Err(_) => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Programs a session page with the current suspects.
+    pub(super) fn write_session(&mut self) -> Result<(), FtlError<F::Error>> {
+        let bytes = self.page_bytes();
+        self.log.frames.forget(0);
+        self.suspects.write(&mut self.log.frames.bytes_mut(0)[..bytes]);
+        self.program(0, Kind::Own(Own::Session))?;
+        self.statistics.own += 1;
+        Ok(())
+    }
+}

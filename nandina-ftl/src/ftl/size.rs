@@ -1,0 +1,143 @@
+//! How many logical pages a chip has room for, and the RAM that they take.
+//!
+//! Nothing here calls a chip.
+
+use nandina::blocks::{Blocks, Validity, Victims, Wear};
+use nandina::flash::{Capabilities, Geometry};
+use nandina::gc;
+use nandina::log::{Frames, GAP, layout_of};
+
+use super::bytes::SUSPECT_BYTES;
+use crate::mapping::Space;
+
+/// Page buffers: one for the page at hand, one for the list of trims.
+pub(super) const FRAMES: usize = 2;
+
+/// Pages that the FTL keeps about itself: the session page and the list of trims.
+const OWN_PAGES: u32 = 2;
+
+/// How blocks are described in RAM.
+pub(super) const TABLE: (Validity, Victims, Wear) =
+    (Validity::Marked, Victims::Fewest, Wear::Counted);
+
+/// Pages that a change writes at most.
+///
+/// They are the page itself or the list of trims, and two session pages.
+const CHANGE_PAGES: u32 = 3;
+
+/// Blocks beside the reserve: a session that is cut leaves one half written.
+const SESSION_BLOCKS: u32 = 1;
+
+/// Bytes of RAM for an FTL on this chip, without those of its mapping.
+///
+/// They are two pages with their headers, one bit for each page of the chip, and 4.5 bytes for each
+/// of its blocks (20.5 on chips of 4,096 blocks and more where `nandina` has `large-devices`).
+pub const fn ram_needed(geometry: &Geometry) -> usize {
+    let (validity, victims, wear) = TABLE;
+    let frame_bytes = layout_of(geometry).frame_bytes();
+    Frames::ram_needed(frame_bytes, FRAMES, false)
+        + Blocks::ram_needed(geometry, validity, victims, wear)
+}
+
+/// Bytes of a logical page.
+///
+/// All main data of a page, where its spare area has room for a header of 40 bytes; else less by
+/// what the header takes of it.
+pub const fn logical_page_bytes(geometry: &Geometry) -> usize {
+    layout_of(geometry).area_bytes()
+}
+
+/// The fewest bytes of a logical page.
+///
+/// A list of the blocks that a settling can involve must fit in one.
+pub(super) fn page_bytes_min(block_pages: u32) -> usize {
+    4 + SUSPECT_BYTES * suspects_max(block_pages)
+}
+
+/// The most blocks with valid pages that may hold a torn page.
+///
+/// Each cut settling can add one. But the one with the fewest pages is emptied first, so each that
+/// is added has at most half the pages of the fewest before.
+pub(super) const fn suspects_max(block_pages: u32) -> usize {
+    block_pages.ilog2() as usize + 3
+}
+
+/// The space that the mapping of an FTL must have been made for.
+pub const fn space_of(geometry: &Geometry, logical_pages: u32) -> Space {
+    Space { logical: logical_pages, physical: geometry.pages() }
+}
+
+/// The most logical pages for which a chip has enough spare blocks.
+///
+/// 0 if the chip is too small.
+///
+/// The rest is for garbage collection, for cuts of power in it, and for blocks that go bad. Cost:
+/// one step for each page of a block.
+pub fn logical_pages_max(geometry: &Geometry, capabilities: &Capabilities) -> u32 {
+    limits_of(geometry, capabilities).valid_pages.saturating_sub(OWN_PAGES)
+}
+
+/// The fewest blocks that a chip like this one needs for so many logical pages.
+///
+/// Returns `u32::MAX` if no number suffices.
+pub fn blocks_needed(geometry: &Geometry, capabilities: &Capabilities, logical_pages: u32) -> u32 {
+    let (mut few, mut enough) = (0, u32::MAX / geometry.pages_per_block.max(1));
+    while enough - few > 1 {
+        let blocks = few + (enough - few) / 2;
+        if logical_pages_max(&Geometry { blocks, ..*geometry }, capabilities) >= logical_pages {
+            enough = blocks;
+        } else {
+            few = blocks;
+        }
+    }
+    let most = logical_pages_max(&Geometry { blocks: enough, ..*geometry }, capabilities);
+    if most >= logical_pages { enough } else { u32::MAX }
+}
+
+/// How many pages may be valid, and how many have to be free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// The most valid pages.
+    pub valid_pages: u32,
+    /// Pages that are free before a change begins, the reserve included.
+    pub room_pages: u32,
+    /// Of these, what only collection after a cut, or after a block failed, may use.
+    pub reserve_pages: u32,
+}
+
+/// The fewest pages that collecting a block gains: a thirty-second of it.
+///
+/// An index asks for an eighth (`nandina::gc::gain`), which bounds the cost of a change. An FTL
+/// leaves this to its host, which chooses the number of logical pages.
+const fn gain(block_pages: u32) -> u32 {
+    if block_pages < 64 { 1 } else { block_pages / 32 }
+}
+
+/// The limits for pages that move one by one.
+///
+/// `nandina::space::Budget` has the proof for the reserve. As there, of all possible numbers of
+/// valid pages of a victim the one is taken that allows the most valid pages.
+pub(super) fn limits_of(geometry: &Geometry, capabilities: &Capabilities) -> Limits {
+    let block = capabilities.pairing.safe_pages(geometry.pages_per_block);
+    let kept = capabilities.bad_blocks_max(geometry.blocks) + SESSION_BLOCKS;
+    let blocks = geometry.blocks.saturating_sub(kept);
+    let mut best = Limits::default();
+    for valid in 1..=block.saturating_sub(gain(block)) {
+        let reserve_pages = gc::reserve_blocks(valid) * block;
+        let room_pages = CHANGE_PAGES + reserve_pages;
+        let closed = blocks.saturating_sub(room_pages / block + 1);
+        let valid_pages = (u64::from(closed) * u64::from(valid + 1)).saturating_sub(1);
+        let valid_pages = valid_pages.min(u32::MAX.into()) as u32;
+        if valid_pages > best.valid_pages {
+            best = Limits { valid_pages, room_pages, reserve_pages };
+        }
+    }
+    best
+}
+
+/// Sequence numbers that a mount skips.
+///
+/// More pages than that cannot have been programmed without success since the last that was.
+pub(super) fn gap_of(geometry: &Geometry) -> u64 {
+    GAP + u64::from(geometry.blocks)
+}

@@ -1,0 +1,185 @@
+//! Blocks that fail, a device that gives up, bits that flip; and canaries.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use nandina::flash::{Flash, PageNumber};
+use nandina::log::layout_of;
+use nandina_ftl::ftl::FtlError;
+use nandina_sim::{Chip, ChipError, Cut, Faults};
+
+use crate::host::{Change, Device, Host, Memory, Outcome, expect_sound};
+use crate::numbers::Numbers;
+use crate::{CHIP, FAILING, is_full};
+
+/// Makes changes on a chip with these faults, and expects no loss.
+///
+/// Faults end when as many blocks have failed as the chip is said to lose.
+fn live(name: &'static str, seed: u64, faults: Faults) -> Chip {
+    let mut chip = Chip::with_seed(FAILING, seed);
+    let (mut memory, mut numbers) = (Memory::new(&FAILING, name), Numbers(seed));
+    let mut host = Host::new(memory.logical_pages);
+    memory.with(&mut chip, true, |_| Ok(())).unwrap();
+    let most = FAILING.capabilities.bad_blocks_max(FAILING.geometry.blocks) as usize;
+    for session in 0..8 {
+        let what = format!("{name}, seed {seed}, session {session}");
+        let lost = (0..FAILING.geometry.blocks)
+            .filter(|&block| chip.is_lost(nandina::flash::BlockNumber(block)))
+            .count();
+        let fails = session < 6 && lost < most;
+        let limited = Faults { program_failures: 0, erase_failures: 0, ..faults };
+        chip.set_faults(if fails { faults } else { limited });
+        // Two blocks may fail before the next look.
+        let changes = if fails { 30 } else { 150 };
+        if session % 2 == 1 {
+            chip.cut_at(300 + u64::from(numbers.below(900)), Cut::ALL[session / 2 % 5]);
+        }
+        let work = |ftl: &mut Device<'_>| -> Outcome<()> {
+            for _ in 0..changes {
+                match host.change(ftl, &mut numbers) {
+                    // The next call mounts again.
+                    Err(FtlError::Device(ChipError::GaveUp)) => host.verify(ftl, &what)?,
+                    done => done?,
+                }
+            }
+            host.verify(ftl, &what)?;
+            expect_sound(ftl, &what)
+        };
+        match memory.with(&mut chip, false, work) {
+            Ok(()) | Err(FtlError::Device(ChipError::PowerLost | ChipError::GaveUp)) => {}
+            Err(error) => panic!("{what}: {error}"),
+        }
+        chip.restore_power();
+        chip.set_faults(Faults { device_errors: 0, ..limited });
+        let verified = memory.with(&mut chip, false, |ftl| host.verify(ftl, &what));
+        verified.unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    chip
+}
+
+#[test]
+fn blocks_that_fail_lose_nothing() {
+    let faults =
+        Faults { program_failures: 120, erase_failures: 40, unstable_pages: 1, ..Faults::NONE };
+    let (mut failures, mut marked) = (0, 0);
+    for seed in 0..if is_full() { 400 } else { 24 } {
+        for name in ["page", "compact"] {
+            let chip = live(name, seed, faults);
+            failures += chip.fault_counters().program_failures;
+            failures += chip.fault_counters().erase_failures;
+            marked += chip.bad_blocks().count();
+        }
+    }
+    println!("{failures} failures, {marked} blocks marked as bad");
+    assert!(failures > 40 && marked > 30, "{failures} failures, {marked} blocks marked");
+}
+
+#[test]
+fn an_operation_that_the_device_gives_up_is_as_a_cut() {
+    let faults = Faults { device_errors: 900, unstable_pages: 1, ..Faults::NONE };
+    let errors: u64 = (0..if is_full() { 300 } else { 12 })
+        .map(|seed| live("compact", seed, faults).fault_counters().device_errors)
+        .sum();
+    println!("{errors} errors");
+    assert!(errors > 20, "only {errors} errors");
+}
+
+#[test]
+fn weak_pages_are_written_elsewhere_before_they_cannot_be_read() {
+    let mut chip = Chip::new(CHIP);
+    chip.set_faults(Faults { disturbing_reads: 12, ..Faults::NONE });
+    let (mut memory, mut numbers) = (Memory::new(&CHIP, "page"), Numbers(2));
+    let mut host = Host::new(memory.logical_pages);
+    let work = |ftl: &mut Device<'_>| {
+        for logical in 0..host.pages.len() as u32 {
+            host.make(ftl, Change::Write(logical, logical))?;
+        }
+        for _ in 0..300 {
+            let logical = numbers.below(host.pages.len() as u32);
+            ftl.read(logical, &mut [0; 512])?;
+            ftl.idle(40)?;
+        }
+        host.verify(ftl, "after many reads")?;
+        Ok(ftl.statistics())
+    };
+    let done = memory.with(&mut chip, true, work).unwrap();
+    println!("{done:?}, {:?}", chip.fault_counters());
+    assert!(done.moved > 10 && chip.fault_counters().corrected > 10, "{done:?}");
+}
+
+#[test]
+fn a_page_that_faded_is_counted_at_the_mount() {
+    let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, "page"));
+    let mut host = Host::new(memory.logical_pages);
+    let work = |ftl: &mut Device<'_>| {
+        (0..40).try_for_each(|logical| host.make(ftl, Change::Write(logical, 3)))
+    };
+    memory.with(&mut chip, true, work).unwrap();
+    let count = |memory: &mut Memory, chip: &mut Chip| {
+        memory.with(chip, false, |ftl| Ok(ftl.statistics().unexplained_blocks)).unwrap()
+    };
+    assert_eq!(count(&mut memory, &mut chip), 0);
+    let layout = layout_of(&CHIP.geometry);
+    let mut frame = vec![0; layout.frame_bytes()];
+    let faded = (0..CHIP.geometry.pages()).map(PageNumber).find(|&page| {
+        let (main, spare) = frame.split_at_mut(layout.page_bytes());
+        chip.read(page, main, spare).unwrap();
+        layout.open(&frame).is_ok_and(|header| header.records == 11)
+    });
+    chip.corrupt_page(faded.unwrap(), |main, _| main[100] ^= 1);
+    assert_eq!(count(&mut memory, &mut chip), 1);
+    assert!(is_caught(&mut memory, &mut chip, &host));
+}
+
+/// What the host says of a chip that was tampered with.
+fn is_caught(memory: &mut Memory, chip: &mut Chip, host: &Host) -> bool {
+    let look = AssertUnwindSafe(|| {
+        memory.with(chip, false, |ftl| host.clone().verify(ftl, "a canary")).unwrap();
+    });
+    catch_unwind(look).is_err()
+}
+
+#[test]
+fn canary_a_stale_copy_that_takes_a_new_sequence_number_is_caught() {
+    let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, "page"));
+    let mut host = Host::new(memory.logical_pages);
+    let work = |ftl: &mut Device<'_>| {
+        (0..3).try_for_each(|content| host.make(ftl, Change::Write(5, content)))
+    };
+    memory.with(&mut chip, true, work).unwrap();
+    assert!(!is_caught(&mut memory, &mut chip.clone(), &host), "nothing is wrong yet");
+    let layout = layout_of(&CHIP.geometry);
+    let mut frame = vec![0; layout.frame_bytes()];
+    let mut read = |chip: &mut Chip, page| {
+        let (main, spare) = frame.split_at_mut(layout.page_bytes());
+        chip.read(page, main, spare).unwrap();
+        layout.open(&frame).ok().map(|header| (header, frame.clone()))
+    };
+    let pages = (0..CHIP.geometry.pages()).map(PageNumber);
+    let (stale, mut bytes) = pages
+        .filter_map(|page| read(&mut chip, page))
+        .find(|(header, _)| header.records == 5)
+        .unwrap();
+    // As if garbage collection moved a copy that does not count: it becomes the newest.
+    let header = nandina::node::PageHeader { sequence: stale.sequence + 50, ..stale };
+    layout.seal(&mut bytes, &header);
+    let last = PageNumber(CHIP.geometry.pages() - CHIP.geometry.pages_per_block);
+    assert!(chip.page_is_erased(last));
+    chip.corrupt_page(last, |main, spare| {
+        let (from, rest) = bytes.split_at(main.len());
+        main.copy_from_slice(from);
+        spare[..rest.len()].copy_from_slice(rest);
+    });
+    assert!(is_caught(&mut memory, &mut chip, &host));
+}
+
+#[test]
+fn canary_a_chip_that_forgets_programs_is_caught() {
+    let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, "page"));
+    let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(4));
+    memory.with(&mut chip, true, |_| Ok(())).unwrap();
+    chip.set_faults(Faults { silent_programs: 20, ..Faults::NONE });
+    let work = |ftl: &mut Device<'_>| (0..60).try_for_each(|_| host.change(ftl, &mut numbers));
+    memory.with(&mut chip, false, work).unwrap();
+    assert!(chip.fault_counters().silent > 0);
+    assert!(is_caught(&mut memory, &mut chip, &host));
+}

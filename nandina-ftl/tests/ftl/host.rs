@@ -1,0 +1,160 @@
+//! A host that knows what each logical page must read as, in a vector.
+
+use nandina::flash::Flash;
+use nandina::flash::profile::Profile;
+use nandina_ftl::ftl::{Ftl, FtlError, logical_pages_max, ram_needed, space_of};
+use nandina_ftl::mapping::registry::by_name;
+use nandina_ftl::mapping::{Mapping, Space};
+use nandina_sim::{Chip, ChipError};
+
+use crate::numbers::Numbers;
+
+/// An FTL of the tests.
+pub type Device<'a> = Ftl<'a, &'a mut Chip, &'a mut dyn Mapping>;
+
+pub type Outcome<T> = Result<T, FtlError<ChipError>>;
+
+/// A change of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A logical page, and the number of its content.
+    Write(u32, u32),
+    /// A logical page, and how many from it on.
+    Trim(u32, u32),
+}
+
+impl Change {
+    /// What a page holds after the change, if the change concerns it.
+    fn of(self, logical: u32) -> Option<Option<u32>> {
+        match self {
+            Self::Write(written, content) if written == logical => Some(Some(content)),
+            Self::Trim(start, count) if (start..start + count).contains(&logical) => Some(None),
+            _ => None,
+        }
+    }
+}
+
+/// The RAM of an FTL, and the memory of its mapping.
+pub struct Memory {
+    ram: Vec<u8>,
+    map: Vec<u8>,
+    name: &'static str,
+    pub logical_pages: u32,
+}
+
+impl Memory {
+    /// For the most logical pages that the chip has room for.
+    pub fn new(profile: &Profile, name: &'static str) -> Self {
+        let most = logical_pages_max(&profile.geometry, &profile.capabilities);
+        Self::with_pages(profile, name, most)
+    }
+
+    pub fn with_pages(profile: &Profile, name: &'static str, logical_pages: u32) -> Self {
+        let space = space_of(&profile.geometry, logical_pages);
+        let entry = by_name(name).unwrap();
+        let map = vec![0; (entry.memory)(space, logical_pages as usize + 8) + 256];
+        Self { ram: vec![0; ram_needed(&profile.geometry)], map, name, logical_pages }
+    }
+
+    /// Calls `work` with an FTL on the chip, formatted or opened.
+    pub fn with<T>(
+        &mut self,
+        chip: &mut Chip,
+        is_new: bool,
+        work: impl FnOnce(&mut Device<'_>) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let space: Space = space_of(&chip.profile().geometry, self.logical_pages);
+        let mut map = (by_name(self.name).unwrap().build)(space, &mut self.map)?;
+        let make = if is_new { Ftl::format } else { Ftl::open };
+        let mut ftl = make(chip, &mut *map as &mut dyn Mapping, self.logical_pages, &mut self.ram)?;
+        work(&mut ftl)
+    }
+}
+
+/// What the host knows.
+#[derive(Clone)]
+pub struct Host {
+    /// By logical page, the number of its content.
+    pub pages: Vec<Option<u32>>,
+    /// The change that was begun and did not return.
+    pub pending: Option<Change>,
+    written: u32,
+}
+
+/// The bytes of a content.
+fn bytes_of(logical: u32, content: u32, bytes: usize) -> Vec<u8> {
+    let word = (logical << 20 ^ content).to_le_bytes();
+    word.into_iter().cycle().take(bytes).collect()
+}
+
+impl Host {
+    pub fn new(logical_pages: u32) -> Self {
+        Self { pages: vec![None; logical_pages as usize], pending: None, written: 0 }
+    }
+
+    /// Makes a random change: one in ten is a trim.
+    pub fn change(&mut self, ftl: &mut Device<'_>, numbers: &mut Numbers) -> Outcome<()> {
+        let (pages, logical) = (self.pages.len() as u32, numbers.below(self.pages.len() as u32));
+        let change = if numbers.below(10) == 0 {
+            Change::Trim(logical, 1 + numbers.below(12).min(pages - logical - 1))
+        } else {
+            self.written += 1;
+            // Every other write goes to an eighth of the pages.
+            let logical = if numbers.below(2) == 0 { logical / 8 } else { logical };
+            Change::Write(logical, self.written)
+        };
+        self.make(ftl, change)
+    }
+
+    pub fn make<F: Flash, M: Mapping>(
+        &mut self,
+        ftl: &mut Ftl<'_, F, M>,
+        change: Change,
+    ) -> Result<(), FtlError<F::Error>> {
+        self.pending = Some(change);
+        match change {
+            Change::Write(logical, content) => {
+                ftl.write(logical, &bytes_of(logical, content, ftl.page_bytes()))?;
+            }
+            Change::Trim(logical, count) => ftl.trim(logical, count)?,
+        }
+        self.pending = None;
+        for (logical, page) in (0..).zip(&mut self.pages) {
+            *page = change.of(logical).unwrap_or(*page);
+        }
+        Ok(())
+    }
+
+    /// Reads every page: each is as known, or as the pending change makes it.
+    ///
+    /// What is found is known from then on.
+    pub fn verify<F: Flash, M: Mapping>(
+        &mut self,
+        ftl: &mut Ftl<'_, F, M>,
+        what: &str,
+    ) -> Result<(), FtlError<F::Error>> {
+        let mut bytes = vec![0; ftl.page_bytes()];
+        for (logical, known) in (0..).zip(&mut self.pages) {
+            let is_there = ftl.read(logical, &mut bytes)?;
+            let content = |content: u32| bytes_of(logical, content, bytes.len()) == bytes;
+            let is = |page: &Option<u32>| match *page {
+                Some(number) => is_there && content(number),
+                None => !is_there && bytes.iter().all(|&byte| byte == 0xFF),
+            };
+            let new = self.pending.and_then(|change| change.of(logical));
+            let found = [Some(*known), new].into_iter().flatten().find(is);
+            *known = found.unwrap_or_else(|| {
+                panic!("{what}: page {logical} reads {:?}, {known:?} or {new:?}", &bytes[..4])
+            });
+        }
+        self.pending = None;
+        Ok(())
+    }
+}
+
+/// Expects that an FTL is sound.
+pub fn expect_sound(ftl: &mut Device<'_>, what: &str) -> Outcome<()> {
+    let found = ftl.check()?;
+    assert_eq!(found, Ok(()), "{what}");
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! Damaged bytes, and pages that are sealed and say nonsense.
+//!
+//! They give errors, never a panic or an endless loop.
+
+use nandina::flash::{Flash, PageNumber};
+use nandina::log::layout_of;
+use nandina::node::PageHeader;
+use nandina_sim::{Chip, ChipError};
+
+use crate::host::{Change, Host, Memory};
+use crate::numbers::Numbers;
+use crate::{CHIP, is_full};
+use nandina_ftl::ftl::FtlError;
+
+/// Numbers of the pages that say something, and numbers beside them.
+const RECORDS: [u32; 8] =
+    [0, 1, 77, u32::MAX, u32::MAX - 1, u32::MAX - 2, u32::MAX - 3, u32::MAX - 4];
+
+/// Damages a page: random bytes, or a sealed page that was never written.
+fn damage(chip: &mut Chip, numbers: &mut Numbers) {
+    let layout = layout_of(&CHIP.geometry);
+    let page = PageNumber(numbers.below(CHIP.geometry.pages()));
+    let mut frame = vec![0; layout.frame_bytes()];
+    let (main, spare) = frame.split_at_mut(layout.page_bytes());
+    chip.read(page, main, spare).unwrap();
+    match layout.open(&frame) {
+        Ok(header) if numbers.below(4) > 0 => {
+            let sequence = match numbers.below(3) {
+                0 => header.sequence,
+                1 => header.sequence + u64::from(numbers.below(600)),
+                _ => u64::from(numbers.below(600)),
+            };
+            let records = RECORDS[numbers.below(RECORDS.len() as u32) as usize];
+            let lowest = numbers.below(3) as u8;
+            for _ in 0..numbers.below(20) {
+                let most = if numbers.below(2) == 0 { 40 } else { 512 };
+                let at = numbers.below(most);
+                frame[at as usize] = numbers.below(256) as u8;
+            }
+            layout.seal(&mut frame, &PageHeader { sequence, records, lowest, ..header });
+        }
+        _ => {
+            for _ in 0..=numbers.below(8) {
+                let at = numbers.below(frame.len() as u32);
+                frame[at as usize] = numbers.below(256) as u8;
+            }
+        }
+    }
+    chip.corrupt_page(page, |main, spare| {
+        let (from, rest) = frame.split_at(main.len());
+        main.copy_from_slice(from);
+        spare[..rest.len()].copy_from_slice(rest);
+    });
+}
+
+#[test]
+fn damaged_chips_give_errors_and_never_a_panic_or_an_endless_loop() {
+    let mut memory = Memory::new(&CHIP, "compact");
+    let mut host = Host::new(memory.logical_pages);
+    let (mut used, mut numbers) = (Chip::new(CHIP), Numbers(8));
+    let work = |ftl: &mut crate::host::Device<'_>| {
+        (0..200).try_for_each(|_| host.change(ftl, &mut numbers))
+    };
+    memory.with(&mut used, true, work).unwrap();
+    let (mut opened, mut refused) = (0, 0);
+    for seed in 0..if is_full() { 100_000 } else { 1000 } {
+        let (mut chip, mut numbers) = (used.clone(), Numbers(seed));
+        for _ in 0..=numbers.below(6) {
+            damage(&mut chip, &mut numbers);
+        }
+        chip.limit_operations(Some(60_000));
+        let pages = memory.logical_pages;
+        let looked = memory.with(&mut chip, false, |ftl| {
+            let mut bytes = [0; 512];
+            let ended = |error: Option<FtlError<ChipError>>| {
+                let error = error
+                    .filter(|error| matches!(error, FtlError::Device(ChipError::TooMany { .. })));
+                assert_eq!(error, None, "seed {seed}");
+            };
+            for logical in 0..pages {
+                ended(ftl.read(logical, &mut bytes).err());
+            }
+            let mut host = Host::new(pages);
+            for at in 0..12 {
+                let logical = numbers.below(pages);
+                ended(host.make(ftl, Change::Write(logical, at)).err());
+                ended(ftl.trim(numbers.below(pages), 1).err());
+            }
+            ended(ftl.idle(40).err());
+            ended(ftl.check().err());
+            Ok(())
+        });
+        match looked {
+            Ok(()) => opened += 1,
+            Err(error) => {
+                let loops = matches!(error, FtlError::Device(ChipError::TooMany { .. }));
+                assert!(!loops, "seed {seed}");
+                refused += 1;
+            }
+        }
+    }
+    println!("{opened} opened, {refused} refused");
+    assert!(opened > 100 && refused > 100, "{opened} opened, {refused} refused");
+}

@@ -1,0 +1,103 @@
+//! Random changes without faults, over every mapping.
+
+use nandina_ftl::mapping::MAPPINGS as ALL;
+use nandina_sim::Chip;
+
+use crate::CHIP;
+use crate::host::{Change, Host, Memory, expect_sound};
+use crate::numbers::Numbers;
+
+#[test]
+fn every_mapping_keeps_the_contents_through_changes_and_sessions() {
+    for entry in ALL {
+        let (mut chip, mut numbers) = (Chip::new(CHIP), Numbers(7));
+        let mut memory = Memory::new(&CHIP, entry.name);
+        let mut host = Host::new(memory.logical_pages);
+        for session in 0..6 {
+            let what = format!("{}, session {session}", entry.name);
+            memory
+                .with(&mut chip, session == 0, |ftl| {
+                    host.verify(ftl, &what)?;
+                    for _ in 0..250 {
+                        host.change(ftl, &mut numbers)?;
+                        if numbers.below(20) == 0 {
+                            ftl.idle(numbers.below(60))?;
+                        }
+                    }
+                    expect_sound(ftl, &what)?;
+                    host.verify(ftl, &what)
+                })
+                .unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_full_device_takes_writes_for_ever_at_the_stated_write_amplification() {
+    let (mut chip, mut numbers) = (Chip::new(CHIP), Numbers(1));
+    let mut memory = Memory::new(&CHIP, "page");
+    let mut host = Host::new(memory.logical_pages);
+    memory
+        .with(&mut chip, true, |ftl| {
+            for logical in 0..host.pages.len() as u32 {
+                host.make(ftl, Change::Write(logical, logical))?;
+            }
+            for at in 0..5000 {
+                let logical = numbers.below(host.pages.len() as u32);
+                host.make(ftl, Change::Write(logical, 1000 + at))?;
+            }
+            host.verify(ftl, "after all")?;
+            let done = ftl.statistics();
+            assert_eq!(done.host_writes, 5000 + host.pages.len() as u64);
+            assert_eq!(done.programmed, done.host_writes + done.moved + done.own);
+            let amplification = done.write_amplification_per_mille().unwrap();
+            println!("{} of {} pages, {done:?}", host.pages.len(), CHIP.geometry.pages());
+            assert!((1000..3000).contains(&amplification), "{amplification}");
+            Ok(())
+        })
+        .unwrap();
+    let wear = chip.wear();
+    assert!(f64::from(wear.most) <= 1.2 * wear.mean, "{wear:?}");
+}
+
+#[test]
+fn a_mount_reads_what_it_says() {
+    let (mut chip, mut numbers) = (Chip::new(CHIP), Numbers(3));
+    let mut memory = Memory::new(&CHIP, "compact");
+    let mut host = Host::new(memory.logical_pages);
+    let mut reads = |chip: &mut Chip, ends: bool| {
+        let before = chip.counters();
+        let work = |ftl: &mut crate::host::Device<'_>| {
+            for _ in 0..300 {
+                host.change(ftl, &mut numbers)?;
+            }
+            Ok(())
+        };
+        memory.with(chip, before.programs == 0, work).unwrap();
+        if ends {
+            let mut map = vec![0; 4096];
+            let space = nandina_ftl::ftl::space_of(&CHIP.geometry, memory.logical_pages);
+            let map = nandina_ftl::mapping::Compact::new(space, &mut map).unwrap();
+            let mut ram = vec![0; 4096];
+            let mut ftl =
+                nandina_ftl::ftl::Ftl::open(&mut *chip, map, memory.logical_pages, &mut ram)
+                    .unwrap();
+            host.make(&mut ftl, Change::Write(0, 1 << 18)).unwrap();
+            ftl.close().unwrap();
+        }
+        let before = chip.counters();
+        memory.with(chip, false, |_| Ok(())).unwrap();
+        let after = chip.counters();
+        assert_eq!(after.programs + after.erases, before.programs + before.erases);
+        after.reads - before.reads
+    };
+    let geometry = CHIP.geometry;
+    // Each written page once, its older copy once more; seven reads a block; 24 of the newest; the
+    // list of trims, the session page, and two reads of each page that was trimmed.
+    let most = u64::from(2 * geometry.pages() + 7 * geometry.blocks + 24 + 4 + geometry.pages());
+    for ends in [false, true, false, true] {
+        let reads = reads(&mut chip, ends);
+        println!("a mount of {} pages reads {reads}, at most {most}", geometry.pages());
+        assert!(reads <= most && reads >= u64::from(geometry.pages() / 2), "{reads}");
+    }
+}
