@@ -2,8 +2,8 @@
 
 use super::request::SECTOR;
 
-/// The bytes of the largest number that addresses may reach: 1 EiB.
-pub(super) const BYTES_MAX: u64 = 1 << 60;
+/// Bytes of a volume, at most: 8 PiB. A thousand of them have addresses of 64 bits.
+pub(super) const BYTES_MAX: u64 = 1 << 53;
 
 /// The beginning of a field, in one line.
 pub(super) fn shown(text: &str) -> String {
@@ -32,20 +32,21 @@ pub(super) fn exactly<'l, const N: usize>(
 
 /// What is wrong with a line of another number of fields.
 pub(super) fn number_wrong(fields: &str, columns: &str) -> String {
-    format!("{fields} fields: {columns} was expected")
+    let s = if fields == "1" { "" } else { "s" };
+    format!("{fields} field{s}: {columns} was expected")
 }
 
 /// A whole number of bytes.
 pub(super) fn bytes(field: usize, name: &str, text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|&bytes: &u64| bytes <= BYTES_MAX);
-    number.ok_or_else(|| wrong(field, name, text, "a whole number of bytes, 0 to 2^60,"))
+    number.ok_or_else(|| wrong(field, name, text, "a whole number of bytes, 0 to 2^53,"))
 }
 
 /// A whole number of sectors, in bytes.
 pub(super) fn sectors(field: usize, name: &str, text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|&sectors: &u64| sectors <= BYTES_MAX / SECTOR);
     number.map(|sectors| sectors * SECTOR).ok_or_else(|| {
-        wrong(field, name, text, "a whole number of sectors of 512 bytes, 0 to 2^51,")
+        wrong(field, name, text, "a whole number of sectors of 512 bytes, 0 to 2^44,")
     })
 }
 

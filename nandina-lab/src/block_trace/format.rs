@@ -60,10 +60,19 @@ pub const FORMATS: &[Format] = &[
     formats::own::FORMAT,
 ];
 
-/// The keys of these formats, in a list.
-pub(super) fn keys<'f>(formats: impl IntoIterator<Item = &'f Format>, join: &str) -> String {
-    let keys: Vec<_> = formats.into_iter().map(|format| format.key).collect();
-    keys.join(join)
+/// The keys of all formats, in a list.
+fn keys() -> String {
+    let keys: Vec<_> = FORMATS.iter().map(|format| format.key).collect();
+    keys.join(", ")
+}
+
+/// How to choose one of these formats, with the columns by which they differ.
+fn choice(formats: &[&Format]) -> String {
+    let choices: Vec<_> = formats
+        .iter()
+        .map(|Format { key, columns, .. }| format!("--format {key} ({columns})"))
+        .collect();
+    choices.join(" or ")
 }
 
 /// The format of that key.
@@ -71,7 +80,7 @@ pub(super) fn by_key(key: &str) -> Result<&'static Format, String> {
     FORMATS
         .iter()
         .find(|format| format.key == key)
-        .ok_or_else(|| format!("there is no format '{key}': choose from {}", keys(FORMATS, ", ")))
+        .ok_or_else(|| format!("there is no format '{key}': choose from {}", keys()))
 }
 
 /// The one format of which all these lines are, at the beginning of a trace.
@@ -87,11 +96,8 @@ pub(super) fn detect(lines: &[String], choices: &Choices) -> Result<&'static For
         [format] => Ok(format),
         [] => Err(format!(
             "no format fits its first lines: choose one by --format to see why: {}",
-            keys(FORMATS, ", ")
+            keys()
         )),
-        _ => Err(format!(
-            "more than one format fits its first lines: choose by --format {}",
-            keys(fitting, " or --format ")
-        )),
+        _ => Err(format!("more than one format fits its first lines: choose {}", choice(&fitting))),
     }
 }

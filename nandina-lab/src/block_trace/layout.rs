@@ -34,7 +34,9 @@ impl Layout {
     }
 
     /// The first byte of the request in the whole space.
+    ///
+    /// A request to a volume that the trace did not have lies behind the space.
     pub fn place(&self, request: &Request) -> u64 {
-        self.starts[request.volume] + request.start
+        self.starts.get(request.volume).unwrap_or(&self.bytes) + request.start
     }
 }

@@ -133,7 +133,7 @@ const NO_REQUEST: &str = "there is no request in it";
 
 /// Why requests are refused that the format has read.
 const EMPTY: &str = "of no bytes";
-const FAR: &str = "behind 1 EiB";
+const FAR: &str = "behind 8 PiB";
 const ELSEWHERE: &str = "to another volume";
 
 /// The error of a line.

@@ -222,8 +222,10 @@ impl Gathered {
         let log = request.bytes.next_power_of_two().ilog2();
         let log = log.clamp(SIZE_LOG_MIN, SIZE_LOG_MAX + 1) - SIZE_LOG_MIN;
         let size = &mut self.sizes[log as usize];
-        let row = u128::from(start) * u128::from(ADDRESS_ROWS) / u128::from(self.space_bytes);
-        let address = &mut self.addresses[row as usize];
+        let row =
+            u128::from(start) * u128::from(ADDRESS_ROWS) / u128::from(self.space_bytes.max(1));
+        // A file that changes while it is read may name what lies behind.
+        let address = &mut self.addresses[(row as usize).min(ADDRESS_ROWS as usize - 1)];
         match request.kind {
             Kind::Write => {
                 size.writes += 1;

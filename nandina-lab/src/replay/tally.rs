@@ -4,7 +4,8 @@ use nandina_ftl::mapping::{Mapping, Piece, Run};
 
 /// Units that were passed, and a sum over their pairs of logical and physical numbers.
 ///
-/// The sum is of their products, so it differs where numbers are paired otherwise.
+/// The sum is of products, of a logical number and the way to its physical one, so it differs where
+/// numbers are paired otherwise.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
     pub units: u64,
@@ -14,13 +15,13 @@ pub struct Tally {
 impl Tally {
     /// Adds every unit of a run, as if each were a run of its own.
     pub fn add(&mut self, run: Run) {
-        let (logical, physical) = (u128::from(run.logical), u128::from(run.physical));
-        let n = u128::from(run.length);
-        let (ones, squares) = (n * (n - 1) / 2, (n - 1) * n * (2 * n - 1) / 6);
-        let products = n * logical * physical + (logical + physical) * ones + squares;
-        self.units += u64::from(run.length);
-        // The lowest 64 bits.
-        self.sum = self.sum.wrapping_add(products as u64);
+        let (logical, physical) = (u64::from(run.logical), u64::from(run.physical));
+        let units = u64::from(run.length);
+        // Logical numbers of the run, summed. The shift is the same for each of them.
+        let numbers = (units * logical).wrapping_add(units * units.saturating_sub(1) / 2);
+        let shift = physical.wrapping_sub(logical);
+        self.units += units;
+        self.sum = self.sum.wrapping_add(shift.wrapping_mul(numbers));
     }
 
     /// Adds the units of a piece that is no hole.

@@ -76,6 +76,6 @@ mod tests {
             assert_eq!(canonical(Extent::new(start, length)), count, "{start} {length}");
         }
         // The longest extent that is aligned at neither end.
-        assert_eq!(canonical(Extent::new(1, u32::MAX - 1)), 31 + 31 - 31);
+        assert_eq!(canonical(Extent::new(1, u32::MAX - 1)), 31 + 31);
     }
 }
