@@ -267,7 +267,7 @@ fn a_format_is_found_where_one_fits_and_asked_for_where_two_do() {
     assert_eq!(mistake("# a note\n", Choices::default()), "there is no request in it");
     // Only the first lines decide: what follows is a mistake of that format.
     let late = "0,8,512,w,0\n".repeat(100) + "1,5,2a,512,1\n";
-    assert!(mistake(late, Choices::default()).starts_with("line 101: field 4, opcode: '512'"));
+    assert!(mistake(late, Choices::default()).starts_with("line 101: field 3, size: '2a'"));
 }
 
 #[test]
