@@ -259,13 +259,16 @@ fn a_format_is_found_where_one_fits_and_asked_for_where_two_do() {
     );
     let none = mistake("a text\n", Choices::default());
     assert!(
-        none.starts_with(
-            "no format fits its first lines: choose one by --format to see why: cloud"
-        ),
+        none.starts_with("no format fits its first line: choose one by --format to see why: cloud"),
         "{none}"
     );
     assert_eq!(mistake("# a note\n", Choices::default()), "there is no request in it");
-    // Only the first lines decide: what follows is a mistake of that format.
+    // A mistake is one of the format that reads the lines before it.
+    let third = mistake("0,8,512,w,0\n1,8,512,w,0\n2,8,512,x,0\n", Choices::default());
+    assert_eq!(third, "line 3: field 4, opcode: 'x': r or w was expected");
+    // Five whole numbers fit two formats; decimals later on fit one.
+    let decimals = mistake("1 0 8 8 1\n1.5 0 8 8 1\n2 0 8 x 1\n", Choices::default());
+    assert!(decimals.starts_with("line 3: field 4, sectors: 'x'"), "{decimals}");
     let late = "0,8,512,w,0\n".repeat(100) + "1,5,2a,512,1\n";
     assert!(mistake(late, Choices::default()).starts_with("line 101: field 3, size: '2a'"));
 }

@@ -83,19 +83,23 @@ pub(super) fn by_key(key: &str) -> Result<&'static Format, String> {
         .ok_or_else(|| format!("there is no format '{key}': choose from {}", keys()))
 }
 
-/// The one format of which all these lines are, at the beginning of a trace.
+/// The one format that reads the most of these lines, at the beginning of a trace.
 ///
-/// The error says that none fits, or that several do.
+/// So a mistake in one of them is reported as a mistake of that format. The error says that no
+/// format reads the first line, or that several read as many.
 pub(super) fn detect(lines: &[String], choices: &Choices) -> Result<&'static Format, String> {
-    let fits = |format: &&Format| {
+    let read = |format: &Format| {
         let mut parser = (format.parser)(choices);
-        lines.iter().all(|line| parser.line(line).is_ok())
+        lines.iter().take_while(|line| parser.line(line).is_ok()).count()
     };
-    let fitting: Vec<_> = FORMATS.iter().filter(fits).collect();
+    let read: Vec<_> = FORMATS.iter().map(|format| (format, read(format))).collect();
+    let most = read.iter().map(|&(_, lines)| lines).max().unwrap_or(0).max(1);
+    let fitting: Vec<_> =
+        read.iter().filter(|&&(_, lines)| lines == most).map(|&(format, _)| format).collect();
     match fitting[..] {
         [format] => Ok(format),
         [] => Err(format!(
-            "no format fits its first lines: choose one by --format to see why: {}",
+            "no format fits its first line: choose one by --format to see why: {}",
             keys()
         )),
         _ => Err(format!("more than one format fits its first lines: choose {}", choice(&fitting))),
