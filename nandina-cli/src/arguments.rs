@@ -64,6 +64,17 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Lists the address mappings of a flash translation layer, and where each comes from
+    Mappings {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Reads block traces: requests to a disk
+    #[command(subcommand)]
+    Trace(crate::trace::Trace),
+    /// Replays a block trace on address mappings and prints what each costs: memory, work, time
+    Replay(crate::replay::Replay),
     /// Runs a paper's experiments and prints its figures beside ours
     Reproduce(crate::reproduce::Reproduce),
     /// Computes RAM, height and the most that each call can cost, for a chip and a number of

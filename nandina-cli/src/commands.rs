@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use nandina::flash::profile;
 use nandina_lab::LabError;
+use nandina_lab::replay::{Entry, MAPPINGS, PAPER};
 use nandina_lab::systems::SYSTEMS;
 use serde_json::json;
 
@@ -17,6 +18,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         Command::Workload(workload) => workload.run(),
         Command::Systems { json } => list(*json, systems_json(), tables::systems()),
         Command::Devices { json } => list(*json, devices_json(), tables::devices()),
+        Command::Mappings { json } => list(*json, mappings_json(), tables::mappings()),
+        Command::Trace(trace) => trace.run(),
+        Command::Replay(arguments) => arguments.run(),
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Torture(arguments) => return torture::run(arguments),
@@ -47,6 +51,11 @@ fn systems_json() -> serde_json::Value {
             })
         })
         .collect()
+}
+
+fn mappings_json() -> serde_json::Value {
+    let mapping = |entry: &Entry| json!({ "key": entry.name, "summary": entry.line, "section": entry.section, "paper": PAPER });
+    MAPPINGS.iter().map(mapping).collect()
 }
 
 fn devices_json() -> serde_json::Value {

@@ -62,7 +62,8 @@ pub struct Compare {
     /// or let each replace the one before [default: keep]
     #[arg(long)]
     duplicates: Option<Duplicates>,
-    /// A trace instead: a text file of operations (docs/TRACES.md); may be compressed with zstd
+    /// A trace instead: a text file of operations (docs/TRACES.md); may be compressed with
+    /// gzip or zstd
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     trace: Option<PathBuf>,
     /// A workload of the μ-Tree paper instead, at its defaults: postmark, kernel-compile or mp3

@@ -5,6 +5,7 @@ use comfy_table::{CellAlignment, Table};
 use nandina::flash::Capabilities;
 use nandina::flash::profile::PROFILES;
 use nandina_lab::compare::Comparison;
+use nandina_lab::replay::{MAPPINGS, PAPER};
 use nandina_lab::run::SystemCost;
 use nandina_lab::systems::SYSTEMS;
 
@@ -20,6 +21,11 @@ pub fn table(header: &[&str], text_columns: usize) -> Table {
     table
 }
 
+/// A part of a whole, in per cent.
+pub fn share(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".into() } else { format!("{:.1} %", 100.0 * part as f64 / whole as f64) }
+}
+
 /// A count, or a dash where there is no such thing.
 fn or_dash(count: Option<impl ToString>) -> String {
     count.map_or("-".into(), |count| count.to_string())
@@ -31,6 +37,14 @@ pub fn systems() -> String {
         table.add_row([system.key, system.name, system.summary, system.source]);
     }
     table.to_string()
+}
+
+pub fn mappings() -> String {
+    let mut table = table(&["mapping", "what it is", "section"], 3);
+    for mapping in MAPPINGS {
+        table.add_row([mapping.name, mapping.line, mapping.section]);
+    }
+    format!("{table}\nSections are those of {PAPER}.")
 }
 
 /// The operations that a programmed page permits, in a word or two.

@@ -11,11 +11,13 @@ fn nandina(folder: &Path, line: &str) -> Command {
     command
 }
 
-/// A folder with an image that holds some thousand records, and a trace.
+/// A folder with an image that holds some thousand records, and a block trace.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let rows: String = (0..2_000).map(|row| format!("{row},v{row}\n")).collect();
     fs::write(folder.path().join("rows.csv"), format!("id,name\n{rows}")).unwrap();
+    let requests = "op,start_sectors,length_sectors\nwrite,0,8\nread,4,8\n";
+    fs::write(folder.path().join("requests.csv"), requests).unwrap();
     for line in [
         "image create a.img --device slc --blocks 32 --system mu --key u32 --value text:8",
         "image load a.img rows.csv",
@@ -26,7 +28,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 /// Commands that print, each of which takes less than a second or two.
-const PRINTING: [&str; 23] = [
+const PRINTING: [&str; 28] = [
     "--help",
     "--version",
     "compare --help",
@@ -34,6 +36,11 @@ const PRINTING: [&str; 23] = [
     "systems --json",
     "devices",
     "devices --json",
+    "mappings",
+    "mappings --json",
+    "trace stats requests.csv",
+    "replay requests.csv",
+    "replay requests.csv --json",
     "plan --records 1000",
     "plan --records 1000 --json",
     "compare --records 100 --systems mu",

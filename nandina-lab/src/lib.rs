@@ -5,6 +5,7 @@
 //! name.
 
 pub mod analysis;
+pub mod block_trace;
 pub mod check;
 pub mod compare;
 pub mod effort;
@@ -12,6 +13,7 @@ pub mod fit;
 pub mod hostile;
 pub mod input;
 pub mod inspect;
+pub mod replay;
 pub mod reproduce;
 pub mod run;
 pub mod store;

@@ -11,7 +11,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("nandina", &[]),
     ("nandina-sim", &["nandina"]),
     ("nandina-mtd", &["nandina"]),
-    ("nandina-lab", &["nandina", "nandina-sim"]),
+    ("nandina-lab", &["nandina", "nandina-ftl", "nandina-sim"]),
     ("nandina-cli", &["nandina", "nandina-lab"]),
     ("nandina-ftl", &["nandina"]),
     ("xtask", &["nandina"]),

@@ -6,6 +6,7 @@
 mod csv;
 mod encode;
 mod number;
+pub(crate) mod packed;
 mod sensor;
 
 use std::collections::HashSet;

@@ -17,28 +17,28 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    pub(super) fn new(line: u64, what: String) -> Self {
+    pub(crate) fn new(line: u64, what: String) -> Self {
         Self { line, what }
     }
 }
 
 /// Bytes of a line, at most: digits of the longest key and value, and names.
-pub(super) const LINE_BYTES_MAX: usize = 2 * (64 + 65_535) + 64;
+pub(crate) const LINE_BYTES_MAX: usize = 2 * (64 + 65_535) + 64;
 
 /// Reads lines.
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     from: R,
     bytes: Vec<u8>,
     number: u64,
 }
 
 impl<R: BufRead> Lines<R> {
-    pub(super) fn new(from: R) -> Self {
+    pub(crate) fn new(from: R) -> Self {
         Self { from, bytes: Vec::new(), number: 0 }
     }
 
     /// The next line that is neither empty nor a comment (`#`), and its number from 1.
-    pub(super) fn next(&mut self) -> Result<Option<(u64, &str)>, Mistake> {
+    pub(crate) fn next(&mut self) -> Result<Option<(u64, &str)>, Mistake> {
         loop {
             self.number += 1;
             let fail = |what: String| Mistake::new(self.number, what);

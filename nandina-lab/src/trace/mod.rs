@@ -6,12 +6,13 @@
 //! not with the file. Lines, operations and records have bounds, and no bytes make the reader
 //! panic.
 
-mod line;
+pub(crate) mod line;
 mod read;
 mod write;
 
+pub use crate::input::packed::ReadProgress;
 pub use line::Mistake;
-pub use read::{ReadProgress, parse, read, read_sized};
+pub use read::{parse, read, read_sized};
 pub use write::{save, write};
 
 /// The first field of a trace.

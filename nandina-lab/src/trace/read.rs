@@ -3,8 +3,7 @@
 //! Each mistake is reported with line, field and what was expected there.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::BufRead;
 use std::path::Path;
 
 use nandina::tree::KEY_BYTES_MAX;
@@ -12,7 +11,7 @@ use nandina::tree::KEY_BYTES_MAX;
 use super::line::{Lines, Mistake};
 use super::{DELETE, INSERT, LOOKUP, MAGIC, NAME_BYTES_MAX, PHASE, SCAN, VERSION, is_name};
 use crate::LabError;
-use crate::input::ZSTD_MAGIC;
+use crate::input::packed::{self, ReadProgress};
 use crate::store::Kind;
 use crate::work::{Operation, Phase, Work};
 
@@ -23,13 +22,10 @@ const RECORD_BYTES_MAX: usize = 1 << 32;
 /// Phases of a trace, at most: each takes rows of the tables.
 const PHASES_MAX: usize = 1000;
 
-/// Called with the number of bytes read since the last call.
-pub type ReadProgress<'p> = &'p dyn Fn(u64);
-
 /// Returns an error if keys and values of these sizes are refused.
 pub type Sizes<'s> = &'s dyn Fn(usize, usize) -> Result<(), LabError>;
 
-/// Reads the trace in a file, which may be compressed with zstd.
+/// Reads the trace in a file, which may be compressed with zstd or gzip.
 ///
 /// `progress` is called with bytes of the file.
 pub fn read(path: &Path, progress: ReadProgress<'_>) -> Result<Work, LabError> {
@@ -44,43 +40,11 @@ pub fn read_sized(
     progress: ReadProgress<'_>,
     sizes: Sizes<'_>,
 ) -> Result<Work, LabError> {
-    let fail = |what: String| LabError(format!("{}: {what}", path.display()));
-    let unreadable = |error: std::io::Error| fail(format!("cannot be read: {error}"));
-    let file = File::open(path).map_err(unreadable)?;
-    let mut file = BufReader::new(Counted { file, progress });
-    let packed = file.fill_buf().map_err(unreadable)?.starts_with(&ZSTD_MAGIC);
-    let work = if packed {
-        let decoder = ruzstd::decoding::StreamingDecoder::new(&mut file);
-        let decoder = decoder.map_err(|error| {
-            fail(format!(
-                "its zstd compression is damaged ({error}): decompress it by hand and see"
-            ))
-        })?;
-        parse_sized(BufReader::new(decoder), sizes)
-    } else {
-        parse_sized(&mut file, sizes)
-    };
-    let work = work.map_err(|Mistake { line, what }| fail(format!("line {line}: {what}")))?;
-    if !file.fill_buf().map_err(unreadable)?.is_empty() {
-        return Err(fail(
-            "more data follows its compressed part: decompress it by hand and join the parts"
-                .into(),
-        ));
-    }
-    Ok(work)
-}
-
-struct Counted<'p> {
-    file: File,
-    progress: ReadProgress<'p>,
-}
-
-impl Read for Counted<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let bytes = self.file.read(buffer)?;
-        (self.progress)(bytes as u64);
-        Ok(bytes)
-    }
+    packed::open(path, progress, |from| {
+        parse_sized(from, sizes).map_err(|Mistake { line, what }| {
+            LabError(format!("{}: line {line}: {what}", path.display()))
+        })
+    })
 }
 
 /// Reads a trace.

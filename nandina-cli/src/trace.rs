@@ -1,0 +1,163 @@
+//! `nandina trace`: what a block trace holds. It only reads.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use nandina_lab::LabError;
+use nandina_lab::block_trace::{BlockTrace, Choices, FORMATS};
+use nandina_lab::replay::{READINGS, Side, Stats, Unit};
+
+use crate::output::{print, print_json};
+use crate::progress::Progress;
+use crate::tables::{share, table};
+
+#[derive(Subcommand)]
+pub enum Trace {
+    /// Prints a trace's requests, sizes and addresses, and the least runs that an address map needs
+    Stats(TraceStats),
+}
+
+impl Trace {
+    pub fn run(&self) -> Result<(), LabError> {
+        match self {
+            Self::Stats(arguments) => arguments.run(),
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct TraceStats {
+    #[command(flatten)]
+    trace: Input,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A block trace, and how it is read.
+#[derive(Args)]
+pub struct Input {
+    /// The block trace (docs/BLOCK-TRACES.md); may be compressed with gzip or zstd
+    #[arg(value_name = "TRACE")]
+    path: PathBuf,
+    /// Format of the trace: cloudphysics, msr, spc, blkparse, fiu, disksim, ssdsim, fio or csv
+    /// [default: the only one that its first lines fit]
+    #[arg(long, value_parser = FORMATS.iter().map(|format| format.key).collect::<Vec<_>>())]
+    #[arg(hide_possible_values = true)]
+    format: Option<String>,
+    /// Of a blkparse trace, the action whose lines are the requests: Q queued, I inserted, D sent to
+    /// the drive, C completed
+    #[arg(long, default_value = "D", value_parser = ["Q", "I", "D", "C"])]
+    action: String,
+    /// The only volume (disk, device or file) whose requests are used, as the trace calls it
+    /// [default: all, one behind the other in one space]
+    #[arg(long)]
+    volume: Option<String>,
+    /// Unit of the mapping: sector (512 bytes), page (4,096 bytes), or a power of two in bytes, 512
+    /// to 1,048,576
+    #[arg(long, default_value = "sector", value_parser = unit)]
+    pub unit: Unit,
+}
+
+/// Parses a unit of mappings.
+fn unit(text: &str) -> Result<Unit, String> {
+    match text {
+        "sector" => Some(Unit::SECTOR),
+        "page" => Some(Unit::PAGE),
+        bytes => bytes.parse().ok().and_then(Unit::of),
+    }
+    .ok_or_else(|| "use sector, page, or a power of two in bytes, 512 to 1048576".to_owned())
+}
+
+impl Input {
+    /// Opens the trace, with progress for `readings` readings of its file.
+    pub fn open(&self, readings: u32) -> Result<(BlockTrace, Progress), LabError> {
+        let action = self.action.chars().next().unwrap_or('D');
+        let (format, volume) = (self.format.clone(), self.volume.clone());
+        let trace = BlockTrace::open(&self.path, Choices { format, action, volume })?;
+        let progress = Progress::of_bytes(trace.file_bytes() * u64::from(readings));
+        Ok((trace, progress))
+    }
+}
+
+impl TraceStats {
+    fn run(&self) -> Result<(), LabError> {
+        let (trace, progress) = self.trace.open(READINGS)?;
+        let stats = Stats::of(&trace, self.trace.unit, &|bytes| progress.advance(bytes));
+        progress.finish();
+        let stats = stats?;
+        if self.json { print_json(&stats) } else { print(&text(&stats)) }
+    }
+}
+
+/// A number of bytes with the largest unit that keeps it at least 1.
+pub fn bytes(bytes: f64) -> String {
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let (mut size, mut at) = (bytes, 0);
+    while size >= 1024.0 && at + 1 < units.len() {
+        size /= 1024.0;
+        at += 1;
+    }
+    if at == 0 { format!("{size:.0} {}", units[at]) } else { format!("{size:.1} {}", units[at]) }
+}
+
+fn text(stats: &Stats) -> String {
+    let Stats { trace, format, account, .. } = stats;
+    let mut all = table(&["requests", "number", "share", "mean size", "canonical extents"], 1);
+    let every = account.requests;
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    let mut row = |name: &str, side: &Side| {
+        all.add_row([
+            name.to_string(),
+            side.requests.to_string(),
+            share(side.requests, every),
+            or_dash(side.mean_bytes.map(bytes)),
+            or_dash(side.canonical.map(|mean| format!("{mean:.2}"))),
+        ]);
+    };
+    row("writes", &stats.writes);
+    row("reads", &stats.reads);
+    row("trims", &stats.trims);
+
+    let mut sizes = table(&["size up to", "writes", "share", "reads", "share"], 1);
+    for size in &stats.sizes {
+        sizes.add_row([
+            size.up_to.map_or("more".into(), |up_to| bytes(up_to as f64)),
+            size.writes.to_string(),
+            share(size.writes, stats.writes.requests),
+            size.reads.to_string(),
+            share(size.reads, stats.reads.requests),
+        ]);
+    }
+    let mut addresses = table(&["address from", "writes", "share", "reads", "share"], 1);
+    for address in &stats.addresses {
+        addresses.add_row([
+            bytes(address.from as f64),
+            address.writes.to_string(),
+            share(address.writes, stats.writes.requests),
+            address.reads.to_string(),
+            share(address.reads, stats.reads.requests),
+        ]);
+    }
+    let content = match &stats.content {
+        Some(content) => format!(
+            "At the end {} units of {} bytes are written, in {} runs at least; {} extents were kept at once.",
+            content.written_units, stats.unit_bytes, content.least_runs, content.most_extents
+        ),
+        None => "The space has more units than 32 bits can number, so runs are not counted: \
+                 choose a larger --unit, or one --volume."
+            .into(),
+    };
+    let seconds = stats.seconds.map_or(String::new(), |seconds| format!(", {seconds:.1} s"));
+    let volumes: Vec<_> = account.volumes.iter().map(|volume| &volume.name[..]).collect();
+    let volumes = match volumes[..] {
+        [""] => String::new(),
+        [one] => format!(" in volume {one}"),
+        _ => format!(" in {} volumes ({})", volumes.len(), volumes.join("; ")),
+    };
+    format!(
+        "{trace} ({format}): address space {}{volumes}{seconds}\n{account}\n{all}\n\n{content}\n\n\
+         Request sizes\n{sizes}\n\nRequest addresses\n{addresses}",
+        bytes(stats.address_space_bytes as f64)
+    )
+}

@@ -1,0 +1,22 @@
+//! Block traces on address mappings: what a workload is, and what each mapping costs on it.
+//!
+//! Mappings run alone, without a chip: physical units are given out in write order, as in the paper
+//! by Suh, Moon, Efrat, Kim and Lee, and nothing is collected. Figures are of the trace and of the
+//! mappings in it, except times, which are of this machine.
+
+mod actions;
+mod run;
+mod stats;
+mod tally;
+mod unit;
+
+pub use actions::Action;
+pub use nandina_ftl::mapping::MAPPINGS;
+pub use nandina_ftl::mapping::registry::Entry;
+pub use run::{LeftOut, MappingCost, Report, Setup, readings, replay};
+pub use stats::{AddressRow, Content, READINGS, Side, SizeRow, Stats};
+pub use unit::Unit;
+
+/// The paper whose sections the list of mappings names.
+pub const PAPER: &str = "Suh, Moon, Efrat, Kim, Lee: Memory efficient and scalable address mapping \
+                         for flash storage devices, 2014";
