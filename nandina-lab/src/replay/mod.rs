@@ -5,6 +5,7 @@
 //! mappings in it, except times, which are of this machine.
 
 mod actions;
+mod clock;
 mod run;
 mod stats;
 mod tally;
