@@ -28,7 +28,7 @@ pub(super) enum Kind {
 /// The pages that the FTL keeps about itself: of each, the newest counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Own {
-    /// The session page: blocks that may hold a torn page.
+    /// A session page: blocks that may hold a torn page.
     Session,
     /// The list of trims.
     Trims,
@@ -110,7 +110,7 @@ pub(super) const SUSPECT_BYTES: usize = 20;
 /// The most suspects on any chip: blocks have at most 4,095 pages.
 pub(super) const SUSPECTS_MAX: usize = 14;
 
-/// The suspects: in RAM, and in the session page.
+/// The suspects, in RAM and in a session page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Suspects {
     list: [Suspect; SUSPECTS_MAX],

@@ -4,7 +4,7 @@ use core::fmt;
 
 use nandina::flash::{Flash, PageNumber};
 
-use super::bytes::{Kind, Own};
+use super::bytes::Kind;
 use super::{Ftl, FtlError};
 use crate::mapping::{Broken, Extent, Mapping};
 
@@ -60,9 +60,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 return Ok(Err(Unsound::Page { page, logical }));
             }
         }
-        mapped += self.own.iter().flatten().count() as u32;
+        let mut units = self.own.iter().flatten().count();
+        mapped += units as u32;
         let valid = self.log.blocks.valid_pages();
-        let mut units = Own::ALL.iter().filter(|&&own| self.own[own as usize].is_some()).count();
         self.mapping.look_up(Extent::new(0, self.logical_pages), &mut |piece| {
             units += piece.physical.map_or(0, |_| piece.length as usize);
         })?;

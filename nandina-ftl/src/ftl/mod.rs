@@ -61,13 +61,12 @@ pub use disk::{BadGroups, Disk};
 pub use error::FtlError;
 pub use size::{blocks_needed, logical_page_bytes, logical_pages_max, ram_needed, space_of};
 
-use nandina::Fault;
-use nandina::Idle;
 use nandina::blocks::Blocks;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::gc::{self, Collector};
 use nandina::log::{Codec, Frames, Log, layout_of};
 use nandina::node::Medium;
+use nandina::{Damage, Fault, Idle};
 
 use crate::mapping::{Extent, Mapping, Refusal};
 use bytes::{Kind, LOGICAL_END, Own, SUSPECTS_MAX, SYSTEM, Suspects};
@@ -123,7 +122,7 @@ pub struct Ftl<'b, F, M> {
     logical_pages: u32,
     /// Where the newest session page and the newest list of trims are, by [`Own`].
     own: [Option<PageNumber>; Own::ALL.len()],
-    /// Blocks that may hold a torn page, as of the session page.
+    /// Blocks that may hold a torn page, as the newest session page says.
     suspects: Suspects,
     /// The newest page that the mount saw, and its sequence number.
     newest: (PageNumber, u64),
@@ -296,16 +295,13 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         self.mount_if_in_doubt()?;
         bytes.fill(0xFF);
         let Some(page) = self.find(logical) else { return Ok(false) };
-        match self.log.read_raw(page, 0)? {
-            Ok(header) => match Kind::of(header.lowest, header.records) {
-                Kind::Data(found) if found == logical => {
-                    bytes.copy_from_slice(&self.log.frames.bytes(0)[..bytes.len()]);
-                    Ok(true)
-                }
-                Kind::Hole(found) if found == logical => Ok(false),
-                _ => Err(FtlError::Corrupt { page, reason: nandina::Damage::OtherIndex }),
-            },
-            Err(fault) => Err(FtlError::Corrupt { page, reason: damage_of(fault) }),
+        match self.read_kind(page, 0)? {
+            Kind::Data(found) if found == logical => {
+                bytes.copy_from_slice(&self.log.frames.bytes(0)[..bytes.len()]);
+                Ok(true)
+            }
+            Kind::Hole(found) if found == logical => Ok(false),
+            _ => Err(FtlError::Corrupt { page, reason: Damage::OtherIndex }),
         }
     }
 
@@ -338,7 +334,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         self.ended(done)
     }
 
-    /// Ends the session, so that there is nothing to settle, and returns the chip.
+    /// Marks that every page is whole, so that nothing is to settle, and returns the chip.
     ///
     /// Cost: one program, if something was written. If there is no room for it nothing is written:
     /// the next mount settles then.
@@ -396,6 +392,14 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
 
     fn mount_if_in_doubt(&mut self) -> Result<(), FtlError<F::Error>> {
         if self.in_doubt { self.mount() } else { Ok(()) }
+    }
+
+    /// Reads a page that counts into a page buffer, and returns its kind.
+    fn read_kind(&mut self, page: PageNumber, frame: usize) -> Result<Kind, Fault<F::Error>> {
+        match self.log.read_raw(page, frame)? {
+            Ok(header) => Ok(Kind::of(header.lowest, header.records)),
+            Err(fault) => Err(Fault::Corrupt { page, reason: damage_of(fault) }),
+        }
     }
 
     /// The page that holds a logical page.

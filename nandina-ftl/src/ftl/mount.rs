@@ -13,7 +13,6 @@ use nandina::node::{PageFault, PageHeader};
 use nandina::{Damage, Fault};
 
 use super::bytes::{Kind, LOGICAL_END, Own, Suspects, Trims};
-use super::error::damage_of;
 use super::{Ftl, FtlError, size};
 use crate::mapping::{Extent, Mapping};
 
@@ -216,9 +215,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Reads the newest session page. Every format has written one.
     fn read_session(&mut self) -> Result<Suspects, FtlError<F::Error>> {
         let page = self.own[Own::Session as usize].ok_or(FtlError::Blank)?;
-        if let Err(fault) = self.log.read_raw(page, 0)? {
-            return Err(FtlError::Corrupt { page, reason: damage_of(fault) });
-        }
+        self.read_kind(page, 0)?;
         let area = &self.log.frames.bytes(0)[..self.page_bytes()];
         let suspects = Suspects::read(area, self.log.geometry().blocks);
         suspects.ok_or(FtlError::Corrupt { page, reason: Damage::OtherIndex })
@@ -229,9 +226,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Cost: two reads for each page that is mapped there.
     fn forget_trimmed(&mut self) -> Result<(), FtlError<F::Error>> {
         let Some(page) = self.own[Own::Trims as usize] else { return Ok(()) };
-        if let Err(fault) = self.log.read_raw(page, 1)? {
-            return Err(FtlError::Corrupt { page, reason: damage_of(fault) });
-        }
+        self.read_kind(page, 1)?;
         let bytes = self.page_bytes();
         let list = Trims(&mut self.log.frames.bytes_mut(1)[..bytes]);
         let (as_of, count) = (list.as_of(), list.count());

@@ -9,7 +9,6 @@ use nandina::log::Log;
 use nandina::{Damage, Fault};
 
 use super::bytes::Kind;
-use super::error::damage_of;
 use super::{Ftl, FtlError};
 use crate::mapping::{Extent, Mapping};
 
@@ -22,11 +21,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     /// Moves `page`, whose content counts.
     fn move_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
-        let header = match self.log.read_raw(page, 0)? {
-            Ok(header) => header,
-            Err(fault) => return Err(Fault::Corrupt { page, reason: damage_of(fault) }),
-        };
-        let kind = Kind::of(header.lowest, header.records);
+        let kind = self.read_kind(page, 0)?;
         if self.current(kind) != Some(page) {
             return Err(Fault::Corrupt { page, reason: Damage::OtherIndex });
         }

@@ -9,7 +9,6 @@
 use nandina::flash::{Flash, PageNumber};
 
 use super::bytes::{Kind, Own, Trims};
-use super::error::damage_of;
 use super::{Ftl, FtlError};
 use crate::mapping::{Extent, Mapping, Piece};
 
@@ -62,16 +61,13 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let bytes = self.page_bytes();
         match self.own[Own::Trims as usize] {
             Some(page) => {
-                if let Err(fault) = self.log.read_raw(page, 0)? {
-                    return Err(FtlError::Corrupt { page, reason: damage_of(fault) });
-                }
+                self.read_kind(page, 0)?;
             }
             None => self.log.frames.bytes_mut(0).fill(0),
         }
         let as_of = self.log.sequence();
         let (old, new) = self.log.frames.pair(0, 1);
         let old = Trims(&mut old[..bytes]);
-        new.fill(0);
         let mut new = Trims(&mut new[..bytes]);
         new.clear();
         new.set_as_of(as_of);
