@@ -36,6 +36,11 @@ pub(super) fn number_wrong(fields: &str, columns: &str) -> String {
     format!("{fields} field{s}: {columns} was expected")
 }
 
+/// Refuses a field that is no whole number of 32 bits.
+pub(super) fn whole(field: usize, name: &str, text: &str) -> Result<(), String> {
+    text.parse().map(|_: u32| ()).map_err(|_| wrong(field, name, text, "a whole number"))
+}
+
 /// A whole number of bytes.
 pub(super) fn bytes(field: usize, name: &str, text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|&bytes: &u64| bytes <= BYTES_MAX);

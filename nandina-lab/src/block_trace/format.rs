@@ -8,7 +8,7 @@ use super::request::Kind;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stated<'l> {
     pub kind: Kind,
-    /// The volume's name, as it stands in the line.
+    /// The volume's name, as the line gives it.
     pub volume: &'l str,
     /// The first byte in the volume.
     pub start: u64,

@@ -97,6 +97,20 @@ impl BlockTrace {
         packed::open(&self.path, progress, |from| self.lines(from, each))
     }
 
+    /// Reads the trace once more. Fails if its requests are not those of `account`.
+    pub fn read_again(
+        &self,
+        account: &Account,
+        progress: ReadProgress<'_>,
+        each: &mut dyn FnMut(&Request),
+    ) -> Result<(), LabError> {
+        if self.read(progress, each)? == *account {
+            Ok(())
+        } else {
+            Err(LabError(format!("{}: the file was changed meanwhile", self.name())))
+        }
+    }
+
     fn lines(
         &self,
         from: &mut dyn BufRead,

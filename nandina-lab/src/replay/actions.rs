@@ -1,13 +1,13 @@
-//! What requests ask of a mapping: extents in units, and physical units in write order.
+//! What requests mean to a mapping: extents in units, and physical units in write order.
 
-use nandina_ftl::mapping::{Extent, Space};
+use nandina_ftl::mapping::{Extent, Mapping, Space};
 
 use super::unit::Unit;
 use crate::LabError;
 use crate::block_trace::{Account, BlockTrace, Kind, Layout, Request};
 use crate::trace::ReadProgress;
 
-/// What a request asks of a mapping.
+/// What a request means to a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Look the extent up.
@@ -18,10 +18,23 @@ pub enum Action {
     Trim(Extent),
 }
 
+impl Action {
+    /// Changes `map` as the action says, if it changes anything.
+    ///
+    /// A refusal is passed over: `map` has room for everything, and counts are made elsewhere.
+    pub fn keep_in(self, map: &mut dyn Mapping) {
+        let _ = match self {
+            Self::Read(_) => Ok(()),
+            Self::Write(extent, physical) => map.update(extent, physical, &mut |_| {}),
+            Self::Trim(extent) => map.remove(extent, &mut |_| {}),
+        };
+    }
+}
+
 /// Physical units that there are at least: numbers of 28 bits.
 const PHYSICAL_LEAST: u64 = (1 << 28) - 1;
 
-/// Why a request asks nothing of a mapping although it has bytes.
+/// Why a request means nothing to a mapping although it has bytes.
 const BEHIND: &str = "behind the space";
 const NO_WHOLE_UNIT: &str = "trims of no whole unit";
 
@@ -59,7 +72,7 @@ impl Actions {
         self.space
     }
 
-    /// What a request asks for: nothing if it is a flush. The error is why it is not used.
+    /// The action of a request: none for a flush. The error is why the request is not used.
     ///
     /// A write takes the next physical units in a row; where the space ends, it begins again.
     pub fn of(&mut self, request: &Request) -> Result<Option<Action>, &'static str> {

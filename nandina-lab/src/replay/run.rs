@@ -150,7 +150,7 @@ pub fn replay(
     let mut batches = Batches { batch: Vec::with_capacity(BATCH), tracks, replayed: 0 };
     let mut not_replayed: Vec<Refused> = Vec::new();
     for _ in 0..setup.passes {
-        let again = trace.read(progress, &mut |request| match actions.of(request) {
+        trace.read_again(&account, progress, &mut |request| match actions.of(request) {
             Ok(Some(action)) => batches.add(action),
             Ok(None) => {}
             Err(reason) => match not_replayed.iter_mut().find(|known| known.reason == reason) {
@@ -158,9 +158,6 @@ pub fn replay(
                 None => not_replayed.push(Refused { reason, requests: 1 }),
             },
         })?;
-        if again != account {
-            return Err(LabError(format!("{}: the file was changed meanwhile", trace.name())));
-        }
     }
     batches.run();
     let Batches { tracks, replayed, .. } = batches;
@@ -211,12 +208,10 @@ fn runs_to_hold(
 ) -> Result<usize, LabError> {
     let mut map = Emt::new(actions.space(), Runs::new(usize::MAX));
     trace.read(progress, &mut |request| {
-        // Whatever is refused here is counted later.
-        let _ = match actions.of(request) {
-            Ok(Some(Action::Write(extent, physical))) => map.update(extent, physical, &mut |_| {}),
-            Ok(Some(Action::Trim(extent))) => map.remove(extent, &mut |_| {}),
-            _ => Ok(()),
-        };
+        // A request that is not used is counted later.
+        if let Ok(Some(action)) = actions.of(request) {
+            action.keep_in(&mut map);
+        }
     })?;
     Ok(2 * (map.bytes().peak / Runs::ENTRY) + 1000)
 }

@@ -4,7 +4,7 @@ use nandina_ftl::mapping::Mapping;
 use nandina_ftl::mapping::emt::{Emt, Runs};
 use serde::Serialize;
 
-use super::actions::{Action, Actions, survey};
+use super::actions::{Actions, survey};
 use super::tally::content;
 use super::unit::{Unit, canonical};
 use crate::LabError;
@@ -114,22 +114,15 @@ impl Stats {
             let map = Emt::new(actions.space(), Runs::new(usize::MAX));
             (actions, map)
         });
-        let again = trace.read(progress, &mut |request| {
+        trace.read_again(&account, progress, &mut |request| {
             gathered.add(request, layout.place(request));
             if let Some((actions, map)) = &mut model {
-                // The model has room for everything, and what a trace names is in its space.
-                let _ = match actions.of(request) {
-                    Ok(Some(Action::Write(extent, physical))) => {
-                        map.update(extent, physical, &mut |_| {})
-                    }
-                    Ok(Some(Action::Trim(extent))) => map.remove(extent, &mut |_| {}),
-                    _ => Ok(()),
-                };
+                // What a trace names is in the space, unless it is a trim of no whole unit.
+                if let Ok(Some(action)) = actions.of(request) {
+                    action.keep_in(map);
+                }
             }
         })?;
-        if again != account {
-            return Err(LabError(format!("{}: the file was changed meanwhile", trace.name())));
-        }
         let content = model.map(|(_, map)| {
             let (tally, least_runs) = content(&map);
             let most_extents = (map.bytes().peak / Runs::ENTRY) as u64;

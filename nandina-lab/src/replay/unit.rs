@@ -2,7 +2,7 @@
 
 use nandina_ftl::mapping::Extent;
 
-/// Bytes that one logical number stands for: a power of two, 512 to 1 MiB.
+/// The size of a logical unit: a power of two of bytes, 512 to 1 MiB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unit(u64);
 
@@ -44,6 +44,8 @@ fn extent(start: u64, end: u64) -> Option<Extent> {
 }
 
 /// Canonical extents that `extent` consists of (§2.2): aligned rows of a power of two of units.
+///
+/// `vet` has them only for spaces of up to 31 bits.
 pub(super) fn canonical(extent: Extent) -> u64 {
     let (mut start, end) = (u64::from(extent.start), u64::from(extent.end()));
     let mut count = 0;

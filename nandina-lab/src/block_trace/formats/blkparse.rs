@@ -3,7 +3,7 @@
 //! A request passes several actions, and each is a line. So that it counts once, the lines of one
 //! action are its requests and all others are put aside. The summary at the end is, too.
 
-use crate::block_trace::field::{SECONDS, number_wrong, sectors, time, wrong};
+use crate::block_trace::field::{SECONDS, number_wrong, sectors, time, whole, wrong};
 use crate::block_trace::format::{Format, Line, Parser, Stated};
 use crate::block_trace::request::Kind;
 
@@ -46,9 +46,7 @@ impl Parser for Blkparse {
         if !volume.split_once(',').is_some_and(is_device) {
             return Err(wrong(1, "device", volume, "major,minor"));
         }
-        if cpu.parse::<u32>().is_err() {
-            return Err(wrong(2, "cpu", cpu, "a whole number"));
-        }
+        whole(2, "cpu", cpu)?;
         let time_ns = time(4, at, SECONDS)?;
         if action.len() > 2 || !action.bytes().all(|byte| byte.is_ascii_alphabetic()) {
             return Err(wrong(6, "action", action, "a letter such as Q, D or C"));

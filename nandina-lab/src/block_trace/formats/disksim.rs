@@ -2,7 +2,7 @@
 //!
 //! The columns are those of SSDsim, whose times are nanoseconds.
 
-use crate::block_trace::field::{MILLISECONDS, exactly, sectors, time, wrong};
+use crate::block_trace::field::{MILLISECONDS, exactly, sectors, time, whole, wrong};
 use crate::block_trace::format::{Format, Line, Parser, Stated};
 use crate::block_trace::request::Kind;
 
@@ -20,9 +20,7 @@ impl Parser for DiskSim {
         let [at, volume, sector, size, flags] =
             exactly(line.split_ascii_whitespace(), FORMAT.columns)?;
         let time_ns = time(1, at, MILLISECONDS)?;
-        if volume.parse::<u32>().is_err() {
-            return Err(wrong(2, "device", volume, "a whole number"));
-        }
+        whole(2, "device", volume)?;
         let (start, bytes) = (sectors(3, "sector", sector)?, sectors(4, "sectors", size)?);
         // Bit 0 is set for a read; other bits say how it is waited for.
         let flags = u32::from_str_radix(flags, 16)

@@ -2,7 +2,7 @@
 //!
 //! The name of the process may have spaces, so fields are counted from the end.
 
-use crate::block_trace::field::{NANOSECONDS, number_wrong, sectors, whole_time, wrong};
+use crate::block_trace::field::{NANOSECONDS, number_wrong, sectors, whole, whole_time, wrong};
 use crate::block_trace::format::{Format, Line, Parser, Stated};
 use crate::block_trace::request::Kind;
 
@@ -30,9 +30,7 @@ impl Parser for Fiu {
         let at = begin.next().unwrap_or_default();
         let time_ns = whole_time(1, at, NANOSECONDS)?;
         let pid = begin.next().unwrap_or_default();
-        if pid.parse::<u32>().is_err() {
-            return Err(wrong(2, "pid", pid, "a whole number"));
-        }
+        whole(2, "pid", pid)?;
         let start = sectors(4, "sector", sector)?;
         let bytes = sectors(5, "sectors", size)?;
         let kind = match kind {
@@ -41,9 +39,7 @@ impl Parser for Fiu {
             _ => return Err(wrong(6, "operation", kind, "R or W")),
         };
         for (field, name, text) in [(7, "major", major), (8, "minor", minor)] {
-            if text.parse::<u32>().is_err() {
-                return Err(wrong(field, name, text, "a whole number"));
-            }
+            whole(field, name, text)?;
         }
         let volume = &line[line.len() - major.len() - 1 - minor.len()..];
         Ok(Line::Request(Stated { kind, volume, start, bytes, time_ns }))

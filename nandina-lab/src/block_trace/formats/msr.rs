@@ -1,6 +1,6 @@
 //! MSR Cambridge: CSV of a week of 36 volumes, with or without a leading number and a space.
 
-use crate::block_trace::field::{TICKS, bytes, exactly, whole_time, wrong};
+use crate::block_trace::field::{TICKS, bytes, exactly, whole, whole_time, wrong};
 use crate::block_trace::format::{Format, Line, Parser, Stated};
 use crate::block_trace::request::Kind;
 
@@ -23,9 +23,7 @@ impl Parser for Msr {
             exactly(line.split(','), FORMAT.columns)?;
         // These times are since the year 1601: only their differences count.
         let time_ns = whole_time(1, at, TICKS)?;
-        if disk.parse::<u32>().is_err() {
-            return Err(wrong(3, "disk", disk, "a whole number"));
-        }
+        whole(3, "disk", disk)?;
         let kind = match kind {
             "Read" => Kind::Read,
             "Write" => Kind::Write,
@@ -33,7 +31,7 @@ impl Parser for Msr {
         };
         let (start, bytes) = (bytes(5, "offset", offset)?, bytes(6, "size", size)?);
         whole_time(7, response, TICKS)?;
-        // Host and disk stand side by side.
+        // Host and disk are neighbours in the line.
         let volume = &line[at.len() + 1..][..host.len() + 1 + disk.len()];
         Ok(Line::Request(Stated { kind, volume, start, bytes, time_ns }))
     }

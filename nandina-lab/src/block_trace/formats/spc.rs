@@ -1,6 +1,6 @@
 //! SPC: the format of the Storage Performance Council and of the UMass traces.
 
-use crate::block_trace::field::{SECONDS, bytes, exactly, sectors, time, wrong};
+use crate::block_trace::field::{SECONDS, bytes, exactly, sectors, time, whole, wrong};
 use crate::block_trace::format::{Format, Line, Parser, Stated};
 use crate::block_trace::request::Kind;
 
@@ -18,9 +18,7 @@ impl Parser for Spc {
         // The standard allows further fields behind the fifth.
         let [volume, sector, size, kind, at] =
             exactly(line.split(',').map(str::trim).take(5), FORMAT.columns)?;
-        if volume.parse::<u32>().is_err() {
-            return Err(wrong(1, "ASU", volume, "a whole number"));
-        }
+        whole(1, "ASU", volume)?;
         let (start, bytes) = (sectors(2, "LBA", sector)?, bytes(3, "size", size)?);
         let kind = match kind {
             "r" | "R" => Kind::Read,

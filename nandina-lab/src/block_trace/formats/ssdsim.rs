@@ -2,7 +2,7 @@
 //!
 //! The columns are those of DiskSim, whose times are milliseconds.
 
-use crate::block_trace::field::{NANOSECONDS, exactly, sectors, whole_time, wrong};
+use crate::block_trace::field::{NANOSECONDS, exactly, sectors, whole, whole_time, wrong};
 use crate::block_trace::format::{Format, Line, Parser, Stated};
 use crate::block_trace::request::Kind;
 
@@ -20,9 +20,7 @@ impl Parser for SsdSim {
         let [at, volume, sector, size, kind] =
             exactly(line.split_ascii_whitespace(), FORMAT.columns)?;
         let time_ns = whole_time(1, at, NANOSECONDS)?;
-        if volume.parse::<u32>().is_err() {
-            return Err(wrong(2, "device", volume, "a whole number"));
-        }
+        whole(2, "device", volume)?;
         let (start, bytes) = (sectors(3, "sector", sector)?, sectors(4, "sectors", size)?);
         let kind = match kind {
             "0" => Kind::Write,
