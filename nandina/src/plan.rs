@@ -55,13 +55,11 @@ pub struct Plan {
 
 /// Plans an index of system `S` on a chip, for at most `records` records.
 ///
-/// `records` is the most that the index ever holds at once. An insert that a cut or an error of the
-/// device ended counts, too: its node may be split already. Of the children of a node, each two
-/// neighbours hold more records than fit in one node: where removals have thinned them out more
-/// than that, an insert merges two before it makes the tree larger. So the plan holds for every
-/// order of inserts and removals.
-///
-/// An insert that was cut counts as made: it may have split nodes, up to the root.
+/// `records` is the most that the index ever holds at once. The plan has room for one more: an
+/// insert that a cut or an error of the device ended may have split nodes, up to the root. Of the
+/// children of a node, each two neighbours hold more records than fit in one node: where removals
+/// have thinned them out more than that, an insert merges two before it makes the tree larger. So
+/// the plan holds for every order of inserts and removals.
 ///
 /// Fails as [`Index::format`](crate::Index::format) would. More records than fit are no error: see
 /// [`Plan::fits`].
@@ -75,7 +73,7 @@ pub fn plan<S: Placement>(
     options.check::<S, _>(geometry, block_pages, usize::MAX)?;
     let layout = layout_of(geometry);
     let medium = options.medium::<S>(geometry);
-    let tree = Size::of::<S>(&Form::new(&layout, &medium), records);
+    let tree = Size::of::<S>(&Form::new(&layout, &medium), records.saturating_add(1));
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
     let area = if options.checkpoints.is_some() { AREA_BLOCKS } else { 0 };
     let extent = Extent { block_pages, blocks: (geometry.blocks - reserve).saturating_sub(area) };

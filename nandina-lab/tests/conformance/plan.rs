@@ -293,3 +293,58 @@ impl Check for IdleSteps {
 fn idle_steps_keep_to_their_budget() {
     for_every_system(&IdleSteps);
 }
+
+/// A lookup among records, after an insert was cut: the root may have been split for it.
+struct CutInserts;
+
+impl Check for CutInserts {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Case::new(SMALL).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::new(case.profile);
+        drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
+        let mut cuts = 0;
+        let mut height = 1;
+        for number in 0..45 {
+            let key = key(u32::wrapping_mul(number, 2_654_435_761));
+            let planned = planned::<S>(&case, number)?;
+            let mut opened = chip.clone();
+            let start = opened.counters().operations();
+            drop(Index::<_, S>::open(&mut opened, &case.options, &mut ram).map_err(text)?);
+            for operation in opened.counters().operations() - start.. {
+                let mut chip = chip.clone();
+                chip.cut_at(operation, Cut::Before);
+                if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram)
+                    && index.insert(&key, &value(number, 0)).is_ok()
+                {
+                    break;
+                }
+                chip.restore_power();
+                cuts += 1;
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                let before = index.flash().counters();
+                let found = index.get(&key).map_err(text)?.is_some();
+                let taken = index.flash().counters() - before;
+                if !found {
+                    within(taken, planned.get, &format!("a lookup among {number} records"))?;
+                    height = height.max(index.statistics().height);
+                    if index.statistics().height > planned.height {
+                        return Err(format!(
+                            "{number} records are higher than planned: {planned:?}"
+                        ));
+                    }
+                }
+            }
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            index.insert(&key, &value(number, 0)).map_err(text)?;
+        }
+        if cuts > 0 && height > 1 { Ok(()) } else { Err("no tree grew".into()) }
+    }
+}
+
+#[test]
+fn an_insert_that_was_cut_leaves_no_tree_higher_than_planned() {
+    for_every_system(&CutInserts);
+}
