@@ -1,7 +1,8 @@
 //! A flash translation layer, and address mappings for it, each behind one trait.
 //!
 //! A flash translation layer (FTL) writes a logical page wherever the chip has room. A *mapping*
-//! remembers where. [`ftl`] is the layer; it names no mapping. [`mapping`] holds the mappings of
+//! remembers where. [`ftl`] is the layer; it names no mapping. [`LogicalPages`] is what a host
+//! needs of any such layer. [`mapping`] holds the mappings of
 //! the paper by Suh, Moon, Efrat, Kim and Lee (*Memory efficient and scalable address mapping for
 //! flash storage devices*), their opponents, and one of our own. No mapping knows chips, pages'
 //! contents or garbage collection.
@@ -30,4 +31,7 @@
 extern crate std;
 
 pub mod ftl;
+mod logical;
 pub mod mapping;
+
+pub use logical::{LogicalPages, Statistics};

@@ -5,14 +5,13 @@
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Reading};
 
-use super::{Ftl, FtlError};
-use crate::mapping::Mapping;
+use crate::logical::LogicalPages;
 
 /// The logical pages of an FTL as a [`Flash`] with `rewrite`.
 ///
 /// A page that was never written reads as ones. To erase a block is to trim its pages.
-pub struct Disk<'b, F, M> {
-    ftl: Ftl<'b, F, M>,
+pub struct Disk<P> {
+    ftl: P,
     geometry: Geometry,
 }
 
@@ -23,11 +22,11 @@ pub struct BadGroups {
     pub logical_pages: u32,
 }
 
-impl<'b, F: Flash, M: Mapping> Disk<'b, F, M> {
+impl<P: LogicalPages> Disk<P> {
     /// A device with blocks of `group` logical pages.
     ///
     /// Logical pages behind the last whole group are not used.
-    pub fn new(ftl: Ftl<'b, F, M>, group: u32) -> Result<Self, BadGroups> {
+    pub fn new(ftl: P, group: u32) -> Result<Self, BadGroups> {
         let logical_pages = ftl.logical_pages();
         if group == 0 || group > logical_pages {
             return Err(BadGroups { logical_pages });
@@ -42,18 +41,18 @@ impl<'b, F: Flash, M: Mapping> Disk<'b, F, M> {
     }
 
     /// The FTL.
-    pub fn ftl(&mut self) -> &mut Ftl<'b, F, M> {
+    pub fn ftl(&mut self) -> &mut P {
         &mut self.ftl
     }
 
     /// Returns the FTL.
-    pub fn into_ftl(self) -> Ftl<'b, F, M> {
+    pub fn into_ftl(self) -> P {
         self.ftl
     }
 }
 
-impl<F: Flash, M: Mapping> Flash for Disk<'_, F, M> {
-    type Error = FtlError<F::Error>;
+impl<P: LogicalPages> Flash for Disk<P> {
+    type Error = P::Error;
 
     fn geometry(&self) -> Geometry {
         self.geometry

@@ -13,7 +13,7 @@
 //! - a stale copy never wins over a newer one, however garbage collection moved either of them.
 //!
 //! What does not hold: if the newest copy of a page fades beyond its ECC, a mount takes an older
-//! one if the chip still has it ([`Statistics::unexplained_blocks`] counts this). Idle steps read
+//! one if the chip still has it ([`Statistics::unexplained_blocks`](crate::Statistics::unexplained_blocks) counts this). Idle steps read
 //! pages before they fade. A chip that silently fails to program is not detected.
 //!
 //! ```
@@ -68,6 +68,7 @@ use nandina::log::{Codec, Frames, Log, layout_of};
 use nandina::node::Medium;
 use nandina::{Damage, Fault, Idle};
 
+use crate::logical::{LogicalPages, Statistics};
 use crate::mapping::{Extent, Mapping, Refusal};
 use bytes::{Kind, LOGICAL_END, Own, SUSPECTS_MAX, SYSTEM, Suspects};
 use error::damage_of;
@@ -80,36 +81,6 @@ const CODEC: Codec = Codec {
     // A page that cannot be read would let an older copy of it count.
     reads_max: 3,
 };
-
-/// Work of an FTL since it was formatted or opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Logical pages that the host wrote.
-    pub host_writes: u64,
-    /// Logical pages that the host trimmed and that held something.
-    pub host_trims: u64,
-    /// Pages that were programmed successfully, for whatever reason.
-    pub programmed: u64,
-    /// Of these, pages that were moved.
-    ///
-    /// Garbage collection, wear levelling, refresh and settling move pages.
-    pub moved: u64,
-    /// Of these, pages that the FTL wrote about itself, and trimmed pages.
-    pub own: u64,
-    /// Erases of blocks, the successful ones and those that failed.
-    pub erases: u64,
-    /// Blocks in which the last mount met a damaged page that no cut explains.
-    ///
-    /// Its bits have faded. If it was the newest copy of a logical page, an older one counts now.
-    pub unexplained_blocks: u32,
-}
-
-impl Statistics {
-    /// Programs for 1,000 pages that the host wrote; `None` before the first.
-    pub fn write_amplification_per_mille(&self) -> Option<u64> {
-        (self.programmed * 1000).checked_div(self.host_writes)
-    }
-}
 
 /// Logical pages on a chip.
 ///
@@ -467,5 +438,37 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
 
     fn block_of(&self, page: PageNumber) -> BlockNumber {
         self.log.geometry().block_of(page)
+    }
+}
+
+impl<F: Flash, M: Mapping> LogicalPages for Ftl<'_, F, M> {
+    type Error = FtlError<F::Error>;
+
+    fn logical_pages(&self) -> u32 {
+        Self::logical_pages(self)
+    }
+
+    fn page_bytes(&self) -> usize {
+        Self::page_bytes(self)
+    }
+
+    fn read(&mut self, logical: u32, bytes: &mut [u8]) -> Result<bool, Self::Error> {
+        Self::read(self, logical, bytes)
+    }
+
+    fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
+        Self::write(self, logical, bytes)
+    }
+
+    fn trim(&mut self, logical: u32, count: u32) -> Result<(), Self::Error> {
+        Self::trim(self, logical, count)
+    }
+
+    fn idle(&mut self, budget: u32) -> Result<Idle, Self::Error> {
+        Self::idle(self, budget)
+    }
+
+    fn statistics(&self) -> Statistics {
+        Self::statistics(self)
     }
 }

@@ -23,7 +23,7 @@ type Content = BTreeMap<u32, u64>;
 fn with_disk<T>(
     chip: &mut Chip,
     is_new: bool,
-    work: impl FnOnce(&mut Disk<'_, &mut Chip, Compact<'_>>) -> Option<T>,
+    work: impl FnOnce(&mut Disk<Ftl<'_, &mut Chip, Compact<'_>>>) -> Option<T>,
 ) -> Option<T> {
     let pages = logical_pages_max(&NAND.geometry, &NAND.capabilities);
     let space = space_of(&NAND.geometry, pages);

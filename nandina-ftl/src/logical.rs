@@ -1,0 +1,67 @@
+//! What every FTL does: the trait [`LogicalPages`], and the counts of its work.
+//!
+//! No FTL is named here. A host that works through the trait runs on each of them.
+
+use nandina::Idle;
+use nandina::flash::FlashError;
+
+/// Work of an FTL since it was formatted or opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Logical pages that the host wrote.
+    pub host_writes: u64,
+    /// Logical pages that the host trimmed and that held something.
+    pub host_trims: u64,
+    /// Pages that were programmed successfully, for whatever reason.
+    pub programmed: u64,
+    /// Of these, pages that were moved.
+    ///
+    /// Garbage collection, merges, wear levelling, refresh and settling move pages.
+    pub moved: u64,
+    /// Of these, pages that the FTL wrote about itself, and trimmed pages.
+    pub own: u64,
+    /// Erases of blocks, the successful ones and those that failed.
+    pub erases: u64,
+    /// Blocks in which the last mount met a damaged page that no cut explains.
+    ///
+    /// Its bits have faded. If it was the newest copy of a logical page, an older one counts now.
+    pub unexplained_blocks: u32,
+}
+
+impl Statistics {
+    /// Programs for 1,000 pages that the host wrote; `None` before the first.
+    pub fn write_amplification_per_mille(&self) -> Option<u64> {
+        (self.programmed * 1000).checked_div(self.host_writes)
+    }
+}
+
+/// Logical pages that are replaced whole, durably, and one by one.
+///
+/// A call that returned `Ok` survives any cut. Of one that did not, each page is old or new.
+pub trait LogicalPages {
+    /// Why a call failed.
+    type Error: FlashError;
+
+    /// How many logical pages there are; they are numbered from 0.
+    fn logical_pages(&self) -> u32;
+
+    /// Bytes of a logical page.
+    fn page_bytes(&self) -> usize;
+
+    /// Reads a logical page into `bytes`, which has [`page_bytes`](Self::page_bytes).
+    ///
+    /// Returns `false` for one that was never written, or was trimmed; `bytes` are all ones then.
+    fn read(&mut self, logical: u32, bytes: &mut [u8]) -> Result<bool, Self::Error>;
+
+    /// Writes a logical page, durably and whole.
+    fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error>;
+
+    /// Makes `count` logical pages from `logical` on holes, durably.
+    fn trim(&mut self, logical: u32, count: u32) -> Result<(), Self::Error>;
+
+    /// Does work that is due, with at most `budget` chip operations.
+    fn idle(&mut self, budget: u32) -> Result<Idle, Self::Error>;
+
+    /// What was done since it was formatted or opened.
+    fn statistics(&self) -> Statistics;
+}
