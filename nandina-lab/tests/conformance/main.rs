@@ -40,6 +40,7 @@ mod reserve;
 mod rollback;
 mod searched;
 mod sessions;
+mod settling;
 mod torn;
 mod trusting;
 mod victims;

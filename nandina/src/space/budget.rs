@@ -14,7 +14,8 @@
 //!
 //! Nothing else may use that reserve. Pages that move for other reasons than to gain room (to level
 //! wear, to refresh weak pages, to empty bad blocks, ahead of need) move only if a path more than
-//! the reserve is free.
+//! the reserve is free. Pages that a mount settles leave it alone as well, unless collection cannot
+//! gain that much room.
 //!
 //! Failing blocks are not paid from it either: as many further blocks are kept free of garbage as
 //! may still go bad ([`room_to_fail`]), because several can fail in one operation, and a mount

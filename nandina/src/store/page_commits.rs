@@ -9,7 +9,7 @@ use crate::blocks::NO_BLOCK;
 use crate::checksum;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::gc;
+use crate::gc::{self, PageOwner};
 use crate::log::LOST_MAX;
 use crate::node::{PageFault, PageHeader, SESSION_START};
 use crate::space::Checkpointing;
@@ -321,8 +321,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         unsteady: bool,
     ) -> Result<(), Fault<F::Error>> {
         let mut position = 0;
+        let mut kept = PageOwner::kept(self);
         while let Some(block) = self.next_scanned(&mut position) {
-            self.settle_block(block, torn, unsteady)?;
+            self.settle_block(block, torn, unsteady, &mut kept)?;
         }
         Ok(())
     }
@@ -357,12 +358,14 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Writes the valid pages of `block` anew if it may hold a torn page.
     ///
     /// That is the case if its first page has one of the numbers `torn`. With `unsteady`, writes
-    /// only the pages that do not read the same every time.
+    /// only the pages that do not read the same every time. Leaves `kept` pages free, as long as
+    /// that is possible.
     fn settle_block(
         &mut self,
         block: BlockNumber,
         torn: &Range<u64>,
         unsteady: bool,
+        kept: &mut u32,
     ) -> Result<(), Fault<F::Error>> {
         if self.space.log.first_sequence(block)?.is_none_or(|first| !torn.contains(&first)) {
             return Ok(());
@@ -370,7 +373,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut from = 0;
         loop {
             if !unsteady {
-                self.keep_room_to_settle()?;
+                self.keep_room_to_settle(kept)?;
             }
             let Some((page, place)) = gc::next_valid(self, block, from)? else { return Ok(()) };
             from = place + u32::from(unsteady);
@@ -378,7 +381,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 if self.before_append(page)?.is_none() {
                     continue;
                 }
-                self.keep_room_to_settle()?;
+                self.keep_room_to_settle(kept)?;
             }
             match self.move_page(page, None) {
                 Err(Fault::Corrupt { page, .. }) if page.0 != self.newest.0 && !self.in_doubt => {
@@ -392,17 +395,19 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Collects garbage if less room is left than a collection may need.
+    /// Collects garbage if fewer than `kept` pages are left.
     ///
-    /// If that does not suffice, it frees the blocks that were held.
-    fn keep_room_to_settle(&mut self) -> Result<(), Fault<F::Error>> {
+    /// Cuts may follow one another, so settling leaves the reserve to collection. If collection
+    /// cannot gain that, settling goes on with what one collection needs, and `kept` is that from
+    /// then on. If even that is missing, it frees the blocks that were held.
+    fn keep_room_to_settle(&mut self, kept: &mut u32) -> Result<(), Fault<F::Error>> {
         let least = self.space.log.block_pages() + 2 * S::path_pages(self.height);
         for _ in 0..2 {
-            if self.space.room() >= least {
+            if self.space.room() >= (*kept).max(least) {
                 return Ok(());
             }
             match gc::gain_room(self, 0) {
-                Err(Fault::NoRoom { .. }) if !self.in_doubt => {}
+                Err(Fault::NoRoom { .. }) if !self.in_doubt => *kept = least,
                 gained => gained?,
             }
             if self.space.room() < least {

@@ -1,0 +1,144 @@
+//! Settling after cuts leaves the reserve to collection.
+//!
+//! The chip is full, and each mount is cut while it settles what the cut before may have torn. Of
+//! several cuts the one that leaves the fewest free pages is taken. However many of them follow one
+//! another, records can be replaced and removed afterwards.
+
+use nandina::flash::profile::DATAFLASH_264;
+use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
+use nandina::store::{Description, Placement};
+use nandina::{Index, WriteError};
+use nandina_lab::hand_on;
+use nandina_sim::{Chip, ChipError, Cut};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::*;
+
+/// A chip with small pages, of which few records fill many.
+const CHIP: Profile = Profile {
+    geometry: Geometry { page_bytes: 192, spare_bytes: 0, pages_per_block: 24, blocks: 13 },
+    ..DATAFLASH_264
+};
+
+/// Cuts in a row.
+const CUTS: u32 = 400;
+
+/// A chip that can be read only, so that a mount settles nothing.
+struct ReadOnly(Chip);
+
+impl Bus for ReadOnly {
+    fn simulated(&self) -> &Chip {
+        &self.0
+    }
+}
+
+impl Flash for ReadOnly {
+    type Error = ChipError;
+
+    hand_on!(0: geometry, capabilities, read, is_bad);
+
+    fn program(&mut self, page: PageNumber, _: &[u8], _: &[u8]) -> Result<(), ChipError> {
+        Err(ChipError::Uncorrectable(page))
+    }
+
+    fn overwrite(&mut self, page: PageNumber, _: u32, _: &[u8]) -> Result<(), ChipError> {
+        Err(ChipError::Uncorrectable(page))
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        Err(ChipError::Uncorrectable(PageNumber(block.0)))
+    }
+
+    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        Err(ChipError::Uncorrectable(PageNumber(block.0)))
+    }
+}
+
+struct CutSettling;
+
+impl CutSettling {
+    fn case<S: Placement>() -> Case {
+        let mut case = Case::new(CHIP);
+        case.options.mapping_bytes = 4;
+        case.suited::<S>()
+    }
+
+    /// Free pages that a mount finds.
+    fn free_pages<S: Placement>(chip: &Chip, ram: &mut [u8]) -> Result<u32, String> {
+        let mut device = ReadOnly(chip.clone());
+        let bus: &mut dyn Bus = &mut device;
+        let index = Index::<_, S>::open(bus, &Self::case::<S>().options, ram).map_err(text)?;
+        Ok(index.statistics().free_pages)
+    }
+
+    /// Operations of a mount and of a removal after it.
+    fn recover<S: Placement>(mut chip: Chip, ram: &mut [u8]) -> Result<u64, String> {
+        let case = Self::case::<S>();
+        let before = chip.counters().operations();
+        let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
+        let statistics = index.statistics();
+        let removed = index.remove(&key(0));
+        removed.map_err(|error| format!("{error}: {statistics:?}"))?;
+        drop(index);
+        Ok(chip.counters().operations() - before)
+    }
+}
+
+impl Check for CutSettling {
+    fn concerns(&self, system: &Description) -> bool {
+        is_log(system)
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let case = Self::case::<S>();
+        let mut random = ChaCha8Rng::seed_from_u64(seed());
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let mut records = 0;
+        while match index.insert(&key(records), &value(records, 0)) {
+            Ok(_) => true,
+            Err(WriteError::Full { .. } | WriteError::TooHigh { .. }) => false,
+            Err(error) => return Err(text(error)),
+        } {
+            records += 1;
+        }
+        for number in 0..4 * records {
+            let number = number * 7919 % records;
+            index.insert(&key(number), &value(number, 1)).map_err(text)?;
+        }
+        drop(index);
+        let mut least = u32::MAX;
+        for cut in 0..Share::one_in(4).length(CUTS) {
+            let needed = Self::recover::<S>(chip.clone(), &mut ram)
+                .map_err(|what| format!("after {cut} cuts: {what}"))?;
+            let mut worst: Option<(u32, Chip)> = None;
+            for _ in 0..24 {
+                let mut chip = chip.clone();
+                chip.cut_at(random.random_range(0..needed), Cut::Before);
+                if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
+                    let _ = index.insert(&key(cut % records), &value(cut, 2));
+                }
+                chip.restore_power();
+                let free_pages = Self::free_pages::<S>(&chip, &mut ram)?;
+                if worst.as_ref().is_none_or(|(fewest, _)| free_pages < *fewest) {
+                    worst = Some((free_pages, chip));
+                }
+            }
+            let Some((free_pages, worst)) = worst else { break };
+            (least, chip) = (least.min(free_pages), worst);
+        }
+        println!("{}: {records} records, at least {least} free pages", S::DESCRIPTION.key);
+        // A collection that is cut again wastes a block, and the next one needs another.
+        if least < 2 * CHIP.geometry.pages_per_block {
+            return Err(format!("{least} free pages are left"));
+        }
+        if records > 0 { Ok(()) } else { Err("nothing fits".into()) }
+    }
+}
+
+#[test]
+fn cuts_while_a_mount_settles_never_use_up_the_reserve() {
+    for_every_system(&CutSettling);
+}
