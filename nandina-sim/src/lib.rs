@@ -42,6 +42,7 @@ mod nor;
 mod operations;
 mod overwrite;
 mod rules;
+mod sparse;
 mod torn;
 mod unstable;
 
@@ -52,6 +53,7 @@ pub use error::{ChipError, Rule};
 pub use faults::{FaultCounters, Faults};
 pub use image::{Image, ImageError, ImageErrorKind, Labels, blocks_max};
 pub use nor::{NorChip, NorChipError};
+pub use sparse::SparseChip;
 
 use nandina::flash::{Capabilities, Geometry, Pairing, Profile, profile::MLC};
 

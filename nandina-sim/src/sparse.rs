@@ -1,0 +1,178 @@
+//! A chip for long replays: it stores no main data that are zeros.
+//!
+//! Hosts that replay block traces write pages of zeros, because traces have no contents. A device
+//! of many GiB then takes some 100 bytes of memory for each programmed page. The last bytes of the
+//! main data, where pages carry headers, and the spare area are stored in a [`Chip`], which checks
+//! every rule and counts every operation; other main data that are no zeros are stored beside it.
+//! So nothing is forgotten, and a replay gets the results that it would get on a [`Chip`]. There
+//! are no cuts and no faults.
+
+use std::collections::HashMap;
+
+use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Profile, Reading};
+
+use crate::{Chip, ChipError, Counters, TimeSplit, Wear};
+
+/// Bytes at the end of the main data that the chip stores, whatever they are.
+const STORED: usize = 40;
+
+/// A chip of a profile whose pages are programmed once between two erases.
+///
+/// It has neither [`Capabilities::rewrite`] nor [`Capabilities::overwrite`].
+#[derive(Clone, Debug)]
+pub struct SparseChip {
+    chip: Chip,
+    geometry: Geometry,
+    /// Main data before the last bytes, of pages where they are no zeros.
+    rest: HashMap<u32, Box<[u8]>>,
+    /// The checksum of a page's zeros.
+    zeros: Option<(usize, u32)>,
+}
+
+impl SparseChip {
+    /// Makes a chip of `profile` with all blocks good, erased and unused.
+    ///
+    /// Panics if a page has fewer than 40 bytes of main data.
+    pub fn new(profile: Profile) -> Self {
+        let geometry = profile.geometry;
+        assert!(geometry.page_bytes as usize >= STORED, "pages of 40 bytes or more");
+        let timing = nandina::flash::Timing {
+            read_ns: profile.page_read_ns(),
+            read_byte_ns: 0,
+            program_ns: profile.page_program_ns(),
+            program_byte_ns: 0,
+            ..profile.timing
+        };
+        let chip = Chip::new(Profile {
+            geometry: Geometry { page_bytes: STORED as u32, ..geometry },
+            capabilities: Self::capabilities_of(profile.capabilities),
+            timing,
+            ..profile
+        });
+        Self { chip, geometry, rest: HashMap::new(), zeros: None }
+    }
+
+    const fn capabilities_of(capabilities: Capabilities) -> Capabilities {
+        let programs_per_page = Some(1);
+        Capabilities { programs_per_page, rewrite: false, overwrite: false, ..capabilities }
+    }
+
+    /// Counts of the chip's operations since it was made.
+    pub const fn counters(&self) -> Counters {
+        let stored = self.chip.counters();
+        let each = self.geometry.page_bytes as u64 - STORED as u64;
+        Counters {
+            bytes_read: stored.bytes_read + stored.reads * each,
+            bytes_programmed: stored.bytes_programmed + stored.programs * each,
+            ..stored
+        }
+    }
+
+    /// Modelled time of these operations, by kind.
+    pub const fn time(&self) -> TimeSplit {
+        self.chip.time()
+    }
+
+    /// Least, most and mean erase count of the blocks that are not bad.
+    pub fn wear(&self) -> Wear {
+        self.chip.wear()
+    }
+
+    /// Pages with main data other than zeros, which take memory for all of their bytes.
+    pub fn pages_with_data(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Checks the length of what is read or programmed (rule 4).
+    fn check_length(&self, page: PageNumber, main: usize, spare: usize) -> Result<(), ChipError> {
+        let Geometry { page_bytes, spare_bytes, .. } = self.geometry;
+        if main == page_bytes as usize && spare <= spare_bytes as usize {
+            return Ok(());
+        }
+        let evidence = format!(
+            "{main} + {spare} bytes were named for {page}, a page has {page_bytes} + {spare_bytes}"
+        );
+        Err(ChipError::rule(crate::Rule::WholePages, evidence))
+    }
+}
+
+/// Whether all bytes are 0.
+fn are_zeros(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks::<64>();
+    words.iter().all(|word| word.iter().fold(0, |all, byte| all | byte) == 0)
+        && rest.iter().all(|&byte| byte == 0)
+}
+
+impl Flash for SparseChip {
+    type Error = ChipError;
+
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.chip.capabilities()
+    }
+
+    fn reports_corrections(&self) -> bool {
+        self.chip.reports_corrections()
+    }
+
+    fn checksum(&mut self, pieces: &[&[u8]]) -> u32 {
+        let (mut sum, mut rest) = (0, pieces);
+        if let [first, others @ ..] = pieces
+            && are_zeros(first)
+        {
+            let known = self.zeros.filter(|(length, _)| *length == first.len());
+            sum = known.map_or_else(|| crc32c::crc32c(first), |(_, sum)| sum);
+            self.zeros = Some((first.len(), sum));
+            rest = others;
+        }
+        rest.iter().fold(sum, |sum, piece| crc32c::crc32c_append(sum, piece))
+    }
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        self.check_length(page, main.len(), spare.len())?;
+        let (first, last) = main.split_at_mut(main.len() - STORED);
+        let reading = self.chip.read(page, last, spare)?;
+        match self.rest.get(&page.0) {
+            Some(bytes) => first.copy_from_slice(bytes),
+            None if self.chip.page_is_erased(page) => first.fill(0xFF),
+            None => first.fill(0),
+        }
+        Ok(reading)
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.check_length(page, main.len(), spare.len())?;
+        let (first, last) = main.split_at(main.len() - STORED);
+        self.chip.program(page, last, spare)?;
+        if !are_zeros(first) {
+            self.rest.insert(page.0, first.into());
+        }
+        Ok(())
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.chip.erase(block)?;
+        if !self.rest.is_empty() {
+            for page in 0..self.geometry.pages_per_block {
+                self.rest.remove(&self.geometry.page_in(block, page).0);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_bad(&mut self, block: BlockNumber) -> Result<bool, ChipError> {
+        self.chip.is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.chip.mark_bad(block)
+    }
+}
