@@ -76,8 +76,8 @@ use size::{FRAMES, Limits, TABLE};
 
 /// How pages of an FTL are sealed and checked.
 const CODEC: Codec = Codec {
-    seal: |layout, page, header, _| layout.seal(page, header),
-    check: |layout, page, _| layout.open(page).map(drop),
+    seal: |layout, page, header, sum| layout.seal_as(page, header, false, sum),
+    check: |layout, page, sum| layout.check_as(page, true, sum),
     // A page that cannot be read would let an older copy of it count.
     reads_max: 3,
 };

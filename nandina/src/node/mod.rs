@@ -9,6 +9,7 @@ mod page;
 mod sorted;
 mod tags;
 
+pub use crate::checksum::Sum;
 pub use gaps::Gaps;
 pub use header::{HEADER_BYTES, Medium, PageHeader, VERSION};
 pub(crate) use header::{SESSION_END, SESSION_START};

@@ -81,8 +81,10 @@ impl PageLayout {
     }
 
     /// As [`seal`](Self::seal), for pages whose records are appended or not.
+    ///
+    /// `sum` computes the checksum: that of a chip is [`Flash::checksum`](crate::flash::Flash).
     #[inline]
-    pub(crate) fn seal_as(
+    pub fn seal_as(
         &self,
         frame: &mut [u8],
         header: &PageHeader,
@@ -116,9 +118,10 @@ impl PageLayout {
 
     /// Checks a page that was read from the medium.
     ///
-    /// If `appended` is false, pages of appended records are rejected.
+    /// If `appended` is false, pages of appended records are rejected. `sum` is as for
+    /// [`seal_as`](Self::seal_as).
     #[inline]
-    pub(crate) fn check_as(
+    pub fn check_as(
         &self,
         frame: &[u8],
         appended: bool,
