@@ -1,9 +1,13 @@
-//! `nandina replay`: what each address mapping costs on a block trace.
+//! `nandina replay`: what each address mapping costs on a block trace, alone or in an FTL.
 
 use clap::Args;
 use nandina_lab::LabError;
-use nandina_lab::replay::{Report, Setup, readings, replay};
+use nandina_lab::replay::{
+    DeviceReport, DeviceSetup, LeftOut, Report, Setup, mappings_on_chip, readings,
+    readings_on_chip, replay, replay_on_chip,
+};
 
+use crate::choose::device;
 use crate::output::{print, print_json};
 use crate::tables::table;
 use crate::trace::{Input, bytes};
@@ -12,9 +16,17 @@ use crate::trace::{Input, bytes};
 pub struct Replay {
     #[command(flatten)]
     trace: Input,
-    /// Translation layer below the mappings; with none they run alone, without a chip
-    #[arg(long, default_value = "none", value_parser = ["none"])]
+    /// Translation layer below the mappings: page, on a simulated chip; with none they run alone
+    #[arg(long, default_value = "none", value_parser = ["none", "page"])]
     ftl: String,
+    /// With --ftl page: the chip; its number of blocks follows from the space. `nandina devices`
+    /// lists them
+    #[arg(long, default_value = "mlc")]
+    device: String,
+    /// With --ftl page: spare pages in per cent of the logical ones, 0 to 1,000; more if the FTL
+    /// needs more
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    op: u32,
     /// Mappings to replay on, separated by commas, besides page and page-2; `nandina mappings` lists
     /// them [default: all]
     #[arg(long, value_name = "MAPPINGS", value_delimiter = ',')]
@@ -32,6 +44,26 @@ pub struct Replay {
 
 impl Replay {
     pub fn run(&self) -> Result<(), LabError> {
+        if self.ftl == "page" { self.on_chip() } else { self.alone() }
+    }
+
+    fn on_chip(&self) -> Result<(), LabError> {
+        let setup = DeviceSetup {
+            mappings: self.map.clone(),
+            profile: device(&self.device)?,
+            over_provisioning: self.op,
+            space_bytes: self.space,
+            passes: self.passes,
+        };
+        let mappings = mappings_on_chip(&self.map)?.len();
+        let (trace, progress) = self.trace.open(readings_on_chip(mappings, self.passes))?;
+        let report = replay_on_chip(&trace, &setup, &|bytes| progress.advance(bytes));
+        progress.finish();
+        let report = report?;
+        if self.json { print_json(&report) } else { print(&device_text(&report)) }
+    }
+
+    fn alone(&self) -> Result<(), LabError> {
         let (trace, progress) = self.trace.open(readings(self.passes))?;
         let setup = Setup {
             mappings: self.map.clone(),
@@ -44,6 +76,118 @@ impl Replay {
         let report = report?;
         if self.json { print_json(&report) } else { print(&text(&report)) }
     }
+}
+
+/// A number with so many digits behind the point, or a dash.
+fn digits(number: Option<f64>, digits: usize) -> String {
+    number.map_or("-".into(), |number| format!("{number:.digits$}"))
+}
+
+fn left_out_text(left_out: &[LeftOut]) -> String {
+    let line =
+        |left_out: &LeftOut| format!("\nCannot run: {}: {}", left_out.mapping, left_out.reason);
+    left_out.iter().map(line).collect()
+}
+
+fn device_text(report: &DeviceReport) -> String {
+    let work = &report.device_work;
+    let mut chip = table(&["on the chip", "pages or blocks", "for each page written"], 1);
+    let each = |count: u64| {
+        digits((work.host_writes > 0).then(|| count as f64 / work.host_writes as f64), 3)
+    };
+    for (name, count) in [
+        ("pages written by requests", work.host_writes),
+        ("of these, written in part", work.partial_writes),
+        ("pages read by requests", work.host_reads),
+        ("pages trimmed", work.host_trims),
+        ("pages moved", work.moved),
+        ("pages of the FTL's own", work.own),
+        ("page reads", work.reads),
+        ("page programs", work.programs),
+        ("block erases", work.erases),
+    ] {
+        chip.add_row([name.to_string(), count.to_string(), each(count)]);
+    }
+    let mut latency = table(&["modelled latency, µs", "mean", "p50", "p99", "p99.9", "max"], 1);
+    for (name, of) in [("reads", work.read_latency), ("writes and trims", work.write_latency)] {
+        let row = [of.mean_us, of.p50_us, of.p99_us, of.p999_us, of.max_us];
+        let row = row.map(|us| format!("{us:.0}"));
+        latency.add_row(std::iter::once(name.to_string()).chain(row));
+    }
+    let header = [
+        "mapping",
+        "entries",
+        "bytes used",
+        "reserved",
+        "peak",
+        "bytes/run",
+        "bytes/page",
+        "% of page",
+    ];
+    let mut memory = table(&header, 1);
+    let header = [
+        "mapping",
+        "probes/req.",
+        "nodes/req.",
+        "bytes moved/req.",
+        "time/page",
+        "requests/s",
+        "pages/s",
+    ];
+    let mut times = table(&header, 1);
+    for row in &report.mappings {
+        memory.add_row([
+            row.mapping.to_string(),
+            row.entries.to_string(),
+            row.bytes_used.to_string(),
+            row.bytes_reserved.to_string(),
+            row.bytes_peak.to_string(),
+            digits(row.bytes_per_run, 2),
+            digits(row.bytes_per_written_page, 3),
+            format!("{:.2}", row.percent_of_page),
+        ]);
+        times.add_row([
+            row.mapping.to_string(),
+            format!("{:.2}", row.probes_per_request),
+            format!("{:.2}", row.nodes_per_request),
+            format!("{:.1}", row.moved_per_request),
+            format!("{:.2}", row.time_by_page),
+            format!("{:.0}", row.requests_per_second),
+            format!("{:.0}", row.pages_per_second),
+        ]);
+    }
+    let DeviceReport { trace, format, account, device, blocks, pages_per_block, .. } = report;
+    let not_replayed: String = report
+        .not_replayed
+        .iter()
+        .map(|refused| format!(", {} {}", refused.requests, refused.reason))
+        .collect();
+    format!(
+        "{trace} ({format}): {account}\nReplayed {}: {} requests for each mapping{not_replayed}\n\
+         {device}: {blocks} blocks of {pages_per_block} pages; {} logical pages of {} bytes ({}), {:.1} % spare\n\
+         At the end {} pages are written, in {} runs at least\n\
+         Write amplification {}; erases of a block: {:.2} on average, {} at most\n{chip}\n\n{latency}\n\n\
+         Memory\n{memory}\n\nWork and time\n{times}{}\n\n\
+         Every mapping saw the same chip operations. Latencies are those of chip operations alone: no queue, no \
+         channels. Times are processor time of this machine, the simulated chip included.",
+        times_text(report.passes),
+        report.replayed,
+        report.logical_pages,
+        report.page_bytes,
+        bytes(f64::from(report.logical_pages) * report.page_bytes as f64),
+        report.over_provisioning,
+        report.written_pages,
+        report.least_runs,
+        digits(work.write_amplification, 3),
+        work.wear_mean,
+        work.wear_most,
+        left_out_text(&report.left_out),
+    )
+}
+
+/// How often a trace was replayed, in words.
+fn times_text(passes: u32) -> String {
+    if passes == 1 { "once".into() } else { format!("{passes} times") }
 }
 
 fn text(report: &Report) -> String {
@@ -62,9 +206,6 @@ fn text(report: &Report) -> String {
     let header =
         ["mapping", "probes/req.", "nodes/req.", "bytes moved/req.", "time/page", "refused"];
     let mut work = table(&header, 1);
-    let digits = |number: Option<f64>, digits: usize| {
-        number.map_or("-".into(), |number| format!("{number:.digits$}"))
-    };
     for cost in &report.mappings {
         memory.add_row([
             cost.mapping.to_string(),
@@ -87,18 +228,13 @@ fn text(report: &Report) -> String {
         ]);
     }
     let Report { trace, format, account, unit_bytes, logical_units, physical_units, .. } = report;
-    let left_out: String = report
-        .left_out
-        .iter()
-        .map(|left_out| format!("\nCannot run: {}: {}", left_out.mapping, left_out.reason))
-        .collect();
+    let left_out = left_out_text(&report.left_out);
     let not_replayed: String = report
         .not_replayed
         .iter()
         .map(|refused| format!(", {} {}", refused.requests, refused.reason))
         .collect();
-    let passes =
-        if report.passes == 1 { "once".into() } else { format!("{} times", report.passes) };
+    let passes = times_text(report.passes);
     format!(
         "{trace} ({format}): {account}\nReplayed {passes}: {} requests on each mapping{not_replayed}\n\
          Space of {logical_units} units of {unit_bytes} bytes ({}), {physical_units} physical units\n\

@@ -23,7 +23,7 @@
 //!
 //! let mut chip = Chip::new(TINY);
 //! let logical_pages = logical_pages_max(&TINY.geometry, &TINY.capabilities);
-//! let space = space_of(&TINY.geometry, logical_pages);
+//! let space = space_of(&TINY.geometry, &TINY.capabilities, logical_pages);
 //! let (mut ram, mut memory) = ([0; 2048], [0; 2048]);
 //! assert!(ram_needed(&TINY.geometry) <= ram.len());
 //!
@@ -52,6 +52,7 @@ mod disk;
 mod error;
 mod mount;
 mod owner;
+mod places;
 mod settle;
 mod size;
 mod trim;
@@ -69,9 +70,10 @@ use nandina::node::Medium;
 use nandina::{Damage, Fault, Idle};
 
 use crate::logical::{LogicalPages, Statistics};
-use crate::mapping::{Extent, Mapping, Refusal};
+use crate::mapping::{Extent, Mapping, Refusal, Run};
 use bytes::{Kind, LOGICAL_END, Own, SUSPECTS_MAX, SYSTEM, Suspects};
 use error::damage_of;
+use places::Places;
 use size::{FRAMES, Limits, TABLE};
 
 /// How pages of an FTL are sealed and checked.
@@ -89,6 +91,7 @@ pub struct Ftl<'b, F, M> {
     log: Log<'b, F>,
     collector: Collector,
     mapping: M,
+    places: Places,
     limits: Limits,
     logical_pages: u32,
     /// Where the newest session page and the newest list of trims are, by [`Own`].
@@ -195,7 +198,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         if layout.area_bytes() < needed || size::suspects_max(block_pages) > SUSPECTS_MAX {
             return Err(FtlError::PagesTooSmall { needed, given: layout.area_bytes() });
         }
-        let expected = space_of(&geometry, logical_pages);
+        let expected = space_of(&geometry, &capabilities, logical_pages);
         if mapping.space() != expected {
             return Err(FtlError::OtherSpace { expected, given: mapping.space() });
         }
@@ -222,6 +225,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             log,
             collector: Collector::default(),
             mapping,
+            places: Places::of(&geometry, &capabilities),
             limits: size::limits_of(&geometry, &capabilities),
             logical_pages,
             own: [None; Own::ALL.len()],
@@ -248,6 +252,11 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// The mapping.
     pub const fn mapping(&self) -> &M {
         &self.mapping
+    }
+
+    /// The chip.
+    pub fn flash(&self) -> &F {
+        self.log.flash()
     }
 
     /// What was done since it was formatted or opened.
@@ -378,7 +387,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         let mut found = None;
         // A number behind the space is nowhere.
         let _ = self.mapping.look_up(Extent::new(logical, 1), &mut |piece| found = piece.physical);
-        found.map(PageNumber)
+        found.map(|place| self.places.page(place))
     }
 
     /// The page that counts of this kind.
@@ -395,8 +404,9 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         let mut before = None;
         match kind {
             Kind::Data(logical) | Kind::Hole(logical) => {
-                let mut keep = |run: crate::mapping::Run| before = Some(PageNumber(run.physical));
-                self.mapping.update(Extent::new(logical, 1), page.0, &mut keep)?;
+                let places = self.places;
+                let mut keep = |run: Run| before = Some(places.page(run.physical));
+                self.mapping.update(Extent::new(logical, 1), places.place(page), &mut keep)?;
             }
             Kind::Own(own) => before = self.own[own as usize].replace(page),
             Kind::End | Kind::Retired => {}

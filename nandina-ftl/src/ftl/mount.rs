@@ -250,10 +250,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// That is a damaged page that is not the last of its block: no cut explains it.
     /// A block without valid pages is not counted: its erase may have been cut.
     fn note_valid(&mut self) {
-        let blocks = &mut self.log.blocks;
+        let (blocks, places) = (&mut self.log.blocks, self.places);
         self.mapping.walk(&mut |run| {
-            for page in run.physical..run.physical + run.length {
-                blocks.set_valid(PageNumber(page), true);
+            for place in run.physical..run.physical + run.length {
+                blocks.set_valid(places.page(place), true);
             }
         });
         for page in self.own.into_iter().flatten() {

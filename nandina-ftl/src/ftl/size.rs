@@ -63,8 +63,15 @@ pub(super) const fn suspects_max(block_pages: u32) -> usize {
 }
 
 /// The space that the mapping of an FTL must have been made for.
-pub const fn space_of(geometry: &Geometry, logical_pages: u32) -> Space {
-    Space { logical: logical_pages, physical: geometry.pages() }
+///
+/// A physical number is a place: only pages that an FTL programs have one.
+pub const fn space_of(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    logical_pages: u32,
+) -> Space {
+    let safe_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
+    Space { logical: logical_pages, physical: safe_pages * geometry.blocks }
 }
 
 /// The most logical pages for which a chip has enough spare blocks.

@@ -6,7 +6,7 @@
 //! free at once. An extent that does not fit in the list any more is trimmed page by page: a page
 //! is programmed for each that says so.
 
-use nandina::flash::{Flash, PageNumber};
+use nandina::flash::Flash;
 
 use super::bytes::{Kind, Own, Trims};
 use super::{Ftl, FtlError};
@@ -40,10 +40,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.program(1, Kind::Own(Own::Trims))?;
         self.statistics.own += 1;
         self.in_doubt = true;
-        let log = &mut self.log;
+        let (log, places) = (&mut self.log, self.places);
         self.mapping.remove(extent, &mut |run| {
-            for page in run.physical..run.physical + run.length {
-                log.supersede(PageNumber(page));
+            for place in run.physical..run.physical + run.length {
+                log.supersede(places.page(place));
             }
         })?;
         self.log.blocks.release();

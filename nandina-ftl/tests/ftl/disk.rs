@@ -26,7 +26,7 @@ fn with_disk<T>(
     work: impl FnOnce(&mut Disk<Ftl<'_, &mut Chip, Compact<'_>>>) -> Option<T>,
 ) -> Option<T> {
     let pages = logical_pages_max(&NAND.geometry, &NAND.capabilities);
-    let space = space_of(&NAND.geometry, pages);
+    let space = space_of(&NAND.geometry, &NAND.capabilities, pages);
     let mut memory = vec![0; Compact::bytes_for(space, pages as usize)];
     let mut ram = vec![0; ram_needed(&NAND.geometry)];
     let map = Compact::new(space, &mut memory).unwrap();
@@ -155,7 +155,9 @@ fn a_disk_reads_ones_where_nothing_was_written_and_replaces_any_page() {
     let logical_pages = logical_pages_max(&NAND.geometry, &NAND.capabilities);
     let (mut memory, mut ram) = ([0; 4096], [0; 4096]);
     for group in [0, logical_pages + 1] {
-        let map = Compact::new(space_of(&NAND.geometry, logical_pages), &mut memory).unwrap();
+        let map =
+            Compact::new(space_of(&NAND.geometry, &NAND.capabilities, logical_pages), &mut memory)
+                .unwrap();
         let ftl = Ftl::open(&mut chip, map, logical_pages, &mut ram).unwrap();
         assert_eq!(Disk::new(ftl, group).err(), Some(BadGroups { logical_pages }));
     }

@@ -50,7 +50,7 @@ impl Memory {
     }
 
     pub fn with_pages(profile: &Profile, name: &'static str, logical_pages: u32) -> Self {
-        let space = space_of(&profile.geometry, logical_pages);
+        let space = space_of(&profile.geometry, &profile.capabilities, logical_pages);
         let entry = by_name(name).unwrap();
         let map = vec![0; (entry.memory)(space, logical_pages as usize + 8) + 256];
         Self { ram: vec![0; ram_needed(&profile.geometry)], map, name, logical_pages }
@@ -63,7 +63,8 @@ impl Memory {
         is_new: bool,
         work: impl FnOnce(&mut Device<'_>) -> Outcome<T>,
     ) -> Outcome<T> {
-        let space: Space = space_of(&chip.profile().geometry, self.logical_pages);
+        let profile = chip.profile();
+        let space: Space = space_of(&profile.geometry, &profile.capabilities, self.logical_pages);
         let mut map = (by_name(self.name).unwrap().build)(space, &mut self.map)?;
         let make = if is_new { Ftl::format } else { Ftl::open };
         let mut ftl = make(chip, &mut *map as &mut dyn Mapping, self.logical_pages, &mut self.ram)?;

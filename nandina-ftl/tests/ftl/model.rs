@@ -76,7 +76,11 @@ fn a_mount_reads_what_it_says() {
         memory.with(chip, before.programs == 0, work).unwrap();
         if ends {
             let mut map = vec![0; 4096];
-            let space = nandina_ftl::ftl::space_of(&CHIP.geometry, memory.logical_pages);
+            let space = nandina_ftl::ftl::space_of(
+                &CHIP.geometry,
+                &CHIP.capabilities,
+                memory.logical_pages,
+            );
             let map = nandina_ftl::mapping::Compact::new(space, &mut map).unwrap();
             let mut ram = vec![0; 4096];
             let mut ftl =

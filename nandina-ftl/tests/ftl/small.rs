@@ -48,7 +48,7 @@ fn every_small_geometry_progresses_with_its_whole_space_or_is_refused_with_a_num
                 } else {
                     refused += 1;
                 }
-                let space = space_of(&geometry, most + 1);
+                let space = space_of(&geometry, &capabilities, most + 1);
                 let (mut ram, mut memory) = ([0; 4096], [0; 4096]);
                 let map = Page::new(space, &mut memory).unwrap();
                 let found = Ftl::format(Chip::new(profile), map, most + 1, &mut ram).err();
@@ -98,7 +98,7 @@ fn mistakes_are_refused_before_anything_is_programmed() {
     let (mut ram, mut memory) = ([0; 2048], [0; 2048]);
     fn map(memory: &mut [u8]) -> Compact<'_> {
         let most = logical_pages_max(&TINY.geometry, &TINY.capabilities);
-        Compact::new(space_of(&TINY.geometry, most), memory).unwrap()
+        Compact::new(space_of(&TINY.geometry, &TINY.capabilities, most), memory).unwrap()
     }
 
     let needed = ram_needed(&TINY.geometry);
@@ -106,7 +106,10 @@ fn mistakes_are_refused_before_anything_is_programmed() {
     assert_eq!(found, Some(FtlError::RamTooSmall { needed, given: needed - 1 }));
     let found = Ftl::open(&mut chip, map(&mut memory), most, &mut ram).err();
     assert_eq!(found, Some(FtlError::Blank));
-    let (expected, given) = (space_of(&TINY.geometry, most - 1), space_of(&TINY.geometry, most));
+    let (expected, given) = (
+        space_of(&TINY.geometry, &TINY.capabilities, most - 1),
+        space_of(&TINY.geometry, &TINY.capabilities, most),
+    );
     let found = Ftl::format(&mut chip, map(&mut memory), most - 1, &mut ram).err();
     assert_eq!(found, Some(FtlError::OtherSpace { expected, given }));
     assert_eq!(chip.counters().programs, 0);
@@ -122,7 +125,8 @@ fn mistakes_are_refused_before_anything_is_programmed() {
     assert_eq!(ftl.read(0, &mut [0; 511]).map(drop), size());
     ftl.write(most - 1, &[7; 512]).unwrap();
 
-    let fewer = Page::new(space_of(&TINY.geometry, most - 1), &mut memory).unwrap();
+    let fewer =
+        Page::new(space_of(&TINY.geometry, &TINY.capabilities, most - 1), &mut memory).unwrap();
     let found = Ftl::open(&mut chip, fewer, most - 1, &mut ram).err();
     assert_eq!(found, Some(FtlError::LogicalPages { found: most - 1, given: most - 1 }));
 
@@ -144,7 +148,7 @@ fn a_mapping_whose_memory_is_full_refuses_and_nothing_is_programmed() {
     let most = logical_pages_max(&TINY.geometry, &TINY.capabilities);
     let mut chip = Chip::new(TINY);
     let (mut ram, mut memory) = ([0; 2048], [0; 3 * emt::Arena::NODE]);
-    let space = space_of(&TINY.geometry, most);
+    let space = space_of(&TINY.geometry, &TINY.capabilities, most);
     let map = emt::Emt::new(space, emt::Arena::new(&mut memory));
     let mut ftl = Ftl::format(&mut chip, map, most, &mut ram).unwrap();
     let refused = loop {

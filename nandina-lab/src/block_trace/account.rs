@@ -15,6 +15,16 @@ pub struct Refused {
     pub requests: u64,
 }
 
+impl Refused {
+    /// Counts a request that is not used for this reason.
+    pub fn count(all: &mut Vec<Self>, reason: &'static str) {
+        match all.iter_mut().find(|refused| refused.reason == reason) {
+            Some(refused) => refused.requests += 1,
+            None => all.push(Self { reason, requests: 1 }),
+        }
+    }
+}
+
 /// Lines that are no requests.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Aside {
@@ -72,10 +82,7 @@ impl Account {
 
     /// Counts a request that is not used.
     pub(super) fn refuse(&mut self, reason: &'static str) {
-        match self.refused.iter_mut().find(|refused| refused.reason == reason) {
-            Some(refused) => refused.requests += 1,
-            None => self.refused.push(Refused { reason, requests: 1 }),
-        }
+        Refused::count(&mut self.refused, reason);
     }
 
     /// Counts a line that is no request.

@@ -1,19 +1,27 @@
 //! Block traces on address mappings: what a workload is, and what each mapping costs on it.
 //!
-//! Mappings run alone, without a chip: physical units are given out in write order, as in the paper
-//! by Suh, Moon, Efrat, Kim and Lee, and nothing is collected. Figures are of the trace and of the
+//! Mappings run alone, without a chip (`run`): physical units are given out in write order, as in the
+//! paper by Suh, Moon, Efrat, Kim and Lee, and nothing is collected. Or they run in an FTL on a
+//! simulated chip (`on_chip`). Figures are of the trace and of the
 //! mappings in it, except times, which are of this machine.
 
 mod actions;
 mod clock;
+mod latency;
+mod on_chip;
 mod run;
 mod stats;
 mod tally;
 mod unit;
 
 pub use actions::Action;
+pub use latency::Latency;
 pub use nandina_ftl::mapping::MAPPINGS;
 pub use nandina_ftl::mapping::registry::Entry;
+pub use on_chip::{
+    DeviceReport, DeviceSetup, DeviceWork, MappingRow, mappings_on_chip, readings_on_chip,
+    replay_on_chip,
+};
 pub use run::{LeftOut, MappingCost, Report, Setup, readings, replay};
 pub use stats::{AddressRow, Content, READINGS, Side, SizeRow, Stats};
 pub use unit::Unit;

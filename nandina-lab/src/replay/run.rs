@@ -153,10 +153,7 @@ pub fn replay(
         trace.read_again(&account, progress, &mut |request| match actions.of(request) {
             Ok(Some(action)) => batches.add(action),
             Ok(None) => {}
-            Err(reason) => match not_replayed.iter_mut().find(|known| known.reason == reason) {
-                Some(known) => known.requests += 1,
-                None => not_replayed.push(Refused { reason, requests: 1 }),
-            },
+            Err(reason) => Refused::count(&mut not_replayed, reason),
         })?;
     }
     batches.run();
@@ -186,7 +183,7 @@ pub fn replay(
 }
 
 /// The mappings of these names and the page maps, in the order of the list.
-fn chosen(names: &[String]) -> Result<Vec<&'static Entry>, LabError> {
+pub(super) fn chosen(names: &[String]) -> Result<Vec<&'static Entry>, LabError> {
     if let Some(name) = names.iter().find(|name| by_name(name).is_none()) {
         let known: Vec<_> = MAPPINGS.iter().map(|entry| entry.name).collect();
         let known = known.join(", ");
@@ -217,7 +214,7 @@ fn runs_to_hold(
 }
 
 /// Memory for a mapping, or why it is too much.
-fn memory(entry: &Entry, space: Space, runs: usize) -> Result<Vec<u8>, String> {
+pub(super) fn memory(entry: &Entry, space: Space, runs: usize) -> Result<Vec<u8>, String> {
     let bytes = (entry.memory)(space, runs);
     if bytes <= MEMORY_MAX {
         Ok(vec![0; bytes])

@@ -1,0 +1,558 @@
+//! A trace on an FTL on a simulated chip, once for each mapping.
+//!
+//! The chip is as large as the trace's space and the spare blocks. It stores no zeros
+//! ([`SparseChip`]), and every page that is written here has only zeros, since traces have no
+//! contents. Which pages are programmed and collected does not depend on the mapping: all of them
+//! must see the same chip operations and end with the same content. A difference is an error and
+//! never a figure.
+//!
+//! One chip does one operation at a time; the time of a request is that of its chip operations, and
+//! requests do not wait for one another. No channel, bus or host interface is modelled.
+
+use nandina::flash::{Geometry, Profile};
+use nandina_ftl::ftl::{Ftl, FtlError, blocks_needed, logical_page_bytes, ram_needed, space_of};
+use nandina_ftl::mapping::emt::Runs;
+use nandina_ftl::mapping::registry::{Entry, by_name};
+use nandina_ftl::mapping::{Mapping, Refusal, Space};
+use nandina_ftl::{LogicalPages, Statistics};
+use nandina_sim::{ChipError, Counters, SparseChip};
+use serde::Serialize;
+
+use super::clock;
+use super::latency::{Latencies, Latency};
+use super::run::{LeftOut, chosen, memory};
+use super::tally::{Tally, content};
+use crate::LabError;
+use crate::block_trace::{Account, BlockTrace, Kind, Layout, Refused, Request};
+use crate::trace::ReadProgress;
+
+/// Requests that are timed together.
+const BATCH: usize = 16_384;
+/// The mapping whose extents say how much memory the others get.
+const SCOUT: &str = "emt-btreemap";
+/// The mapping that the others are compared with.
+const PAGE: &str = "page";
+
+/// What is replayed, and on which device.
+pub struct DeviceSetup {
+    /// Names of mappings, besides `page`, which always runs; empty for all.
+    pub mappings: Vec<String>,
+    /// The chip; its number of blocks is computed.
+    pub profile: Profile,
+    /// Spare pages in per cent of the logical ones.
+    pub over_provisioning: u32,
+    /// Bytes of the logical space; `None` for as much as the trace names.
+    pub space_bytes: Option<u64>,
+    /// How often the trace is replayed, at least once.
+    pub passes: u32,
+}
+
+/// What happened on the chip, whatever the mapping.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DeviceWork {
+    /// Logical pages that requests wrote.
+    pub host_writes: u64,
+    /// Logical pages that requests read.
+    pub host_reads: u64,
+    /// Logical pages that trims removed.
+    pub host_trims: u64,
+    /// Of the pages written, those of which a request named a part: they are read first.
+    pub partial_writes: u64,
+    /// Pages programmed for each page written; `None` if none was.
+    pub write_amplification: Option<f64>,
+    /// Pages that garbage collection and wear levelling moved.
+    pub moved: u64,
+    /// Pages that the FTL wrote about itself.
+    pub own: u64,
+    /// Chip operations: page reads.
+    pub reads: u64,
+    /// Chip operations: page programs.
+    pub programs: u64,
+    /// Chip operations: block erases.
+    pub erases: u64,
+    /// Erases of the most erased block.
+    pub wear_most: u32,
+    /// Erases of a block, on average.
+    pub wear_mean: f64,
+    /// Modelled latency of reads.
+    pub read_latency: Latency,
+    /// Modelled latency of writes.
+    pub write_latency: Latency,
+}
+
+/// What a mapping costs in an FTL.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct MappingRow {
+    /// Its name.
+    pub mapping: &'static str,
+    /// Entries at the end: pages, nodes, extents or records.
+    pub entries: u64,
+    /// Bytes in use at the end; of containers of libraries a lower bound.
+    pub bytes_used: u64,
+    /// Bytes that it got, or its limit.
+    pub bytes_reserved: u64,
+    /// The most bytes that it used.
+    pub bytes_peak: u64,
+    /// Bytes in use for each of the least possible runs.
+    pub bytes_per_run: Option<f64>,
+    /// Bytes in use for each page that is mapped at the end.
+    pub bytes_per_written_page: Option<f64>,
+    /// Bytes in use, in per cent of `page`.
+    pub percent_of_page: f64,
+    /// Entries of tables for each request.
+    pub probes_per_request: f64,
+    /// Nodes of trees, or records, for each request.
+    pub nodes_per_request: f64,
+    /// Bytes moved for each request.
+    pub moved_per_request: f64,
+    /// Processor time of a request on this machine, the simulated chip included, by that of `page`.
+    pub time_by_page: f64,
+    /// Requests for each second of processor time, the simulated chip included.
+    pub requests_per_second: f64,
+    /// Logical pages for each second of processor time, the simulated chip included.
+    pub pages_per_second: f64,
+}
+
+/// What a trace costs on an FTL.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DeviceReport {
+    /// The name of the file.
+    pub trace: String,
+    /// The key of its format.
+    pub format: &'static str,
+    /// The key of the chip.
+    pub device: &'static str,
+    /// Its blocks.
+    pub blocks: u32,
+    /// Pages of a block.
+    pub pages_per_block: u32,
+    /// Bytes of a logical page.
+    pub page_bytes: u64,
+    /// Logical pages.
+    pub logical_pages: u32,
+    /// Spare pages in per cent of the logical ones, as built.
+    pub over_provisioning: f64,
+    /// How often the trace was replayed.
+    pub passes: u32,
+    /// The requests of one pass, each in exactly one count.
+    pub account: Account,
+    /// Requests of all passes that the FTL got.
+    pub replayed: u64,
+    /// Requests of all passes that it did not get, besides those refused in `account` and flushes.
+    pub not_replayed: Vec<Refused>,
+    /// Pages that are mapped at the end.
+    pub written_pages: u64,
+    /// Runs that no mapping can do without, at the end.
+    pub least_runs: u64,
+    /// What happened on the chip.
+    pub device_work: DeviceWork,
+    /// The mappings, in the order of their list.
+    pub mappings: Vec<MappingRow>,
+    /// Mappings that could not run.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// How often [`replay_on_chip`] reads the file for each mapping and pass, and once before.
+pub const fn readings_on_chip(mappings: usize, passes: u32) -> u32 {
+    1 + (mappings as u32 + 1) * passes
+}
+
+/// Names of the mappings that will run.
+pub fn mappings_on_chip(names: &[String]) -> Result<Vec<&'static str>, LabError> {
+    Ok(chosen(names)?.iter().map(|entry| entry.name).collect())
+}
+
+/// Replays a trace on an FTL, once for each mapping.
+///
+/// Refuses unknown names, chips whose pages can be replaced in place, and a space that is too large
+/// for page numbers of 32 bits.
+pub fn replay_on_chip(
+    trace: &BlockTrace,
+    setup: &DeviceSetup,
+    progress: ReadProgress<'_>,
+) -> Result<DeviceReport, LabError> {
+    let entries = chosen(&setup.mappings)?;
+    let account = trace.read(progress, &mut |_| {})?;
+    let layout = Layout::of(&account);
+    let device = Device::of(&setup.profile, setup.over_provisioning, setup.space_bytes, &layout)?;
+    let replay = Replay { trace, setup, account: &account, layout: &layout, device: &device };
+
+    let scout = by_name(SCOUT).expect("the list has the scout");
+    let scouted = replay.run(scout, usize::MAX, &mut [], progress)?.map_err(LabError)?;
+    let runs = 2 * (scouted.bytes_peak as usize / Runs::ENTRY) + 1000;
+
+    let (mut ran, mut left_out) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let done = match memory(entry, device.space(), runs) {
+            Ok(mut memory) => {
+                let length = memory.len();
+                replay.run(entry, length, &mut memory, progress)?
+            }
+            Err(reason) => Err(reason),
+        };
+        match done {
+            Ok(done) if done.is_as(&scouted) => ran.push(done),
+            Ok(done) => {
+                return Err(LabError(format!(
+                    "{} and {SCOUT} differ in content or chip operations: this is an error in one",
+                    done.name
+                )));
+            }
+            Err(reason) => left_out.push(LeftOut { mapping: entry.name, reason }),
+        }
+    }
+    let page_ns = ran.iter().find(|done| done.name == PAGE).map_or(1, |done| done.nanoseconds);
+    let mappings = ran.iter().map(|done| done.row(&device, page_ns)).collect();
+    let passes = u64::from(setup.passes);
+    let lost: u64 = scouted.not_replayed.iter().map(|refused| refused.requests).sum();
+    let asked = passes * (account.requests - account.refused() - account.flushes);
+    assert_eq!(asked, scouted.replayed + lost, "a request was replayed twice or never");
+    Ok(DeviceReport {
+        trace: trace.name(),
+        format: trace.format().key,
+        device: setup.profile.key,
+        blocks: device.profile.geometry.blocks,
+        pages_per_block: device.profile.geometry.pages_per_block,
+        page_bytes: device.page_bytes,
+        logical_pages: device.logical_pages,
+        over_provisioning: device.over_provisioning(),
+        passes: setup.passes,
+        account: account.clone(),
+        replayed: scouted.replayed,
+        not_replayed: scouted.not_replayed.clone(),
+        written_pages: scouted.content.0.units,
+        least_runs: scouted.content.1,
+        device_work: scouted.work(),
+        mappings,
+        left_out,
+    })
+}
+
+/// The chip, and the logical pages on it.
+struct Device {
+    profile: Profile,
+    page_bytes: u64,
+    logical_pages: u32,
+}
+
+impl Device {
+    /// A chip with room for the space of a trace and the spare pages.
+    fn of(
+        profile: &Profile,
+        over_provisioning: u32,
+        space_bytes: Option<u64>,
+        layout: &Layout,
+    ) -> Result<Self, LabError> {
+        if profile.capabilities.rewrite {
+            let key = profile.key;
+            return Err(LabError(format!("{key} replaces pages in place: it needs no FTL")));
+        }
+        let page_bytes = logical_page_bytes(&profile.geometry) as u64;
+        let pages = space_bytes.unwrap_or(layout.bytes()).div_ceil(page_bytes).max(1);
+        let safe = profile.capabilities.pairing.safe_pages(profile.geometry.pages_per_block);
+        let physical = u128::from(pages) * u128::from(100 + over_provisioning) / 100;
+        let blocks = physical.div_ceil(safe.max(1).into());
+        let too_large = || {
+            LabError(format!(
+                "{pages} pages of {page_bytes} bytes: an FTL numbers fewer than 2^32: choose larger pages, or one --volume"
+            ))
+        };
+        let blocks = u32::try_from(blocks).map_err(|_| too_large())?;
+        let logical_pages = u32::try_from(pages).map_err(|_| too_large())?;
+        let (geometry, capabilities) = (profile.geometry, profile.capabilities);
+        let blocks = blocks.max(blocks_needed(&geometry, &capabilities, logical_pages));
+        let end = u64::from(blocks) * u64::from(geometry.pages_per_block);
+        if end >= u64::from(u32::MAX) {
+            return Err(too_large());
+        }
+        Ok(Self { profile: profile.with_blocks(blocks), page_bytes, logical_pages })
+    }
+
+    fn space(&self) -> Space {
+        space_of(&self.profile.geometry, &self.profile.capabilities, self.logical_pages)
+    }
+
+    /// Spare pages in per cent of the logical ones.
+    fn over_provisioning(&self) -> f64 {
+        let Geometry { pages_per_block, blocks, .. } = self.profile.geometry;
+        let safe = self.profile.capabilities.pairing.safe_pages(pages_per_block);
+        let physical = f64::from(safe) * f64::from(blocks);
+        100.0 * (physical / f64::from(self.logical_pages) - 1.0)
+    }
+}
+
+/// A request in logical pages.
+#[derive(Clone, Copy)]
+struct PageRequest {
+    kind: Kind,
+    start: u32,
+    end: u32,
+    /// Of the first and of the last page, only a part is written.
+    partial: (bool, bool),
+}
+
+struct Replay<'r> {
+    trace: &'r BlockTrace,
+    setup: &'r DeviceSetup,
+    account: &'r Account,
+    layout: &'r Layout,
+    device: &'r Device,
+}
+
+impl Replay<'_> {
+    /// The pages of a request: none for a flush. The error is why the request is not used.
+    fn pages_of(&self, request: &Request) -> Result<Option<PageRequest>, &'static str> {
+        if request.kind == Kind::Flush {
+            return Ok(None);
+        }
+        let bytes = self.device.page_bytes;
+        let first = self.layout.place(request);
+        let last = first + request.bytes;
+        let (start, end) = match request.kind {
+            Kind::Trim => (first.div_ceil(bytes), last / bytes),
+            _ => (first / bytes, last.div_ceil(bytes)),
+        };
+        if end > u64::from(self.device.logical_pages) {
+            return Err("behind the space");
+        }
+        if start >= end {
+            return Err("trims of no whole page");
+        }
+        let partial = (first % bytes != 0, last % bytes != 0);
+        Ok(Some(PageRequest { kind: request.kind, start: start as u32, end: end as u32, partial }))
+    }
+
+    /// Replays all passes on a new chip. The inner error is why the mapping cannot run.
+    fn run(
+        &self,
+        entry: &Entry,
+        length: usize,
+        memory: &mut [u8],
+        progress: ReadProgress<'_>,
+    ) -> Result<Result<Done, String>, LabError> {
+        let space = self.device.space();
+        let mut unlimited = nandina_ftl::mapping::emt::Emt::new(space, Runs::new(length));
+        let mut built;
+        let map: &mut dyn Mapping = if memory.is_empty() {
+            &mut unlimited
+        } else {
+            match (entry.build)(space, memory) {
+                Ok(map) => built = map,
+                Err(refusal) => return Ok(Err(refusal.to_string())),
+            }
+            &mut *built
+        };
+        let mut ram = vec![0; ram_needed(&self.device.profile.geometry)];
+        let chip = SparseChip::new(self.device.profile);
+        let ftl = Ftl::format(chip, map, self.device.logical_pages, &mut ram)
+            .map_err(|error| LabError(format!("{}: {error}", entry.name)))?;
+        let mut host = Host::new(ftl, self.device.page_bytes as usize);
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut not_replayed: Vec<Refused> = Vec::new();
+        for _ in 0..self.setup.passes {
+            self.trace.read_again(self.account, progress, &mut |request| {
+                match self.pages_of(request) {
+                    Ok(Some(request)) => batch.push(request),
+                    Ok(None) => {}
+                    Err(reason) => Refused::count(&mut not_replayed, reason),
+                }
+                if batch.len() == BATCH {
+                    host.run(&batch);
+                    batch.clear();
+                }
+            })?;
+        }
+        host.run(&batch);
+        Ok(host.finish(entry.name, not_replayed))
+    }
+}
+
+type ChipFtl<'b> = Ftl<'b, SparseChip, &'b mut dyn Mapping>;
+
+/// The host of an FTL: it does the requests, and times them.
+struct Host<'b> {
+    ftl: ChipFtl<'b>,
+    page: Vec<u8>,
+    failed: Option<FtlError<ChipError>>,
+    replayed: u64,
+    pages: u64,
+    host_reads: u64,
+    partial_writes: u64,
+    nanoseconds: u64,
+    reads: Latencies,
+    writes: Latencies,
+    formatting: Counters,
+}
+
+impl<'b> Host<'b> {
+    fn new(ftl: ChipFtl<'b>, page_bytes: usize) -> Self {
+        let formatting = ftl.flash().counters();
+        Self {
+            ftl,
+            page: vec![0; page_bytes],
+            failed: None,
+            replayed: 0,
+            pages: 0,
+            host_reads: 0,
+            partial_writes: 0,
+            nanoseconds: 0,
+            reads: Latencies::new(),
+            writes: Latencies::new(),
+            formatting,
+        }
+    }
+
+    fn run(&mut self, batch: &[PageRequest]) {
+        let begin = clock::nanoseconds();
+        for request in batch {
+            if self.failed.is_some() {
+                return;
+            }
+            let before = self.ftl.flash().time().total();
+            self.failed = self.make(request).err();
+            let taken = self.ftl.flash().time().total() - before;
+            match request.kind {
+                Kind::Read => self.reads.add(taken),
+                _ => self.writes.add(taken),
+            }
+            self.pages += u64::from(request.end - request.start);
+        }
+        self.replayed += batch.len() as u64;
+        self.nanoseconds += clock::nanoseconds() - begin;
+    }
+
+    fn make(&mut self, request: &PageRequest) -> Result<(), FtlError<ChipError>> {
+        let PageRequest { kind, start, end, partial } = *request;
+        match kind {
+            Kind::Read => {
+                self.host_reads += u64::from(end - start);
+                for page in start..end {
+                    self.ftl.read(page, &mut self.page)?;
+                }
+            }
+            Kind::Write => {
+                for page in start..end {
+                    let is_partial = page == start && partial.0 || page + 1 == end && partial.1;
+                    if is_partial {
+                        self.partial_writes += 1;
+                        self.ftl.read(page, &mut self.page)?;
+                    }
+                    self.page.fill(0);
+                    self.ftl.write(page, &self.page)?;
+                }
+            }
+            Kind::Trim => self.ftl.trim(start, end - start)?,
+            Kind::Flush => {}
+        }
+        Ok(())
+    }
+
+    fn finish(self, name: &'static str, not_replayed: Vec<Refused>) -> Result<Done, String> {
+        if let Some(error) = self.failed {
+            return Err(match error {
+                FtlError::Mapping(refusal @ Refusal::Full { .. }) => refusal.to_string(),
+                error => error.to_string(),
+            });
+        }
+        let chip = self.ftl.flash();
+        let map = self.ftl.mapping();
+        let (bytes, work) = (map.bytes(), map.work());
+        Ok(Done {
+            name,
+            entries: map.entries() as u64,
+            bytes_used: bytes.used as u64,
+            bytes_reserved: bytes.reserved as u64,
+            bytes_peak: bytes.peak as u64,
+            map_work: [work.probes, work.nodes, work.moved],
+            content: content(*map),
+            counters: chip.counters() - self.formatting,
+            wear: (chip.wear().most, chip.wear().mean),
+            statistics: LogicalPages::statistics(&self.ftl),
+            replayed: self.replayed,
+            pages: self.pages,
+            host_reads: self.host_reads,
+            partial_writes: self.partial_writes,
+            nanoseconds: self.nanoseconds,
+            latency: (self.reads.summary(), self.writes.summary()),
+            not_replayed,
+        })
+    }
+}
+
+/// What one mapping made of the trace.
+struct Done {
+    name: &'static str,
+    entries: u64,
+    bytes_used: u64,
+    bytes_reserved: u64,
+    bytes_peak: u64,
+    /// Probes, nodes and moved bytes.
+    map_work: [u64; 3],
+    content: (Tally, u64),
+    counters: Counters,
+    wear: (u32, f64),
+    statistics: Statistics,
+    replayed: u64,
+    pages: u64,
+    host_reads: u64,
+    partial_writes: u64,
+    nanoseconds: u64,
+    latency: (Latency, Latency),
+    not_replayed: Vec<Refused>,
+}
+
+impl Done {
+    /// Whether chip and content are those of another run.
+    fn is_as(&self, other: &Self) -> bool {
+        self.content == other.content
+            && self.counters == other.counters
+            && self.statistics == other.statistics
+            && self.latency == other.latency
+            && self.replayed == other.replayed
+    }
+
+    fn work(&self) -> DeviceWork {
+        let written = self.statistics.host_writes;
+        DeviceWork {
+            host_writes: written,
+            host_reads: self.host_reads,
+            host_trims: self.statistics.host_trims,
+            partial_writes: self.partial_writes,
+            write_amplification: (written > 0)
+                .then(|| self.counters.programs as f64 / written as f64),
+            moved: self.statistics.moved,
+            own: self.statistics.own,
+            reads: self.counters.reads,
+            programs: self.counters.programs,
+            erases: self.counters.erases,
+            wear_most: self.wear.0,
+            wear_mean: self.wear.1,
+            read_latency: self.latency.0,
+            write_latency: self.latency.1,
+        }
+    }
+
+    fn row(&self, device: &Device, page_ns: u64) -> MappingRow {
+        let per = |sum: u64, of: u64| (of > 0).then(|| sum as f64 / of as f64);
+        let each = |sum: u64| per(sum, self.replayed).unwrap_or(0.0);
+        let page = by_name(PAGE).map_or(0, |entry| (entry.memory)(device.space(), 0));
+        let seconds = self.nanoseconds.max(1) as f64 / 1e9;
+        let [probes, nodes, moved] = self.map_work;
+        MappingRow {
+            mapping: self.name,
+            entries: self.entries,
+            bytes_used: self.bytes_used,
+            bytes_reserved: self.bytes_reserved,
+            bytes_peak: self.bytes_peak,
+            bytes_per_run: per(self.bytes_used, self.content.1),
+            bytes_per_written_page: per(self.bytes_used, self.content.0.units),
+            percent_of_page: 100.0 * self.bytes_used as f64 / page as f64,
+            probes_per_request: each(probes),
+            nodes_per_request: each(nodes),
+            moved_per_request: each(moved),
+            time_by_page: self.nanoseconds as f64 / page_ns.max(1) as f64,
+            requests_per_second: self.replayed as f64 / seconds,
+            pages_per_second: self.pages as f64 / seconds,
+        }
+    }
+}
