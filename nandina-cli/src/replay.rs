@@ -20,13 +20,13 @@ pub struct Replay {
     #[arg(long, default_value = "none", value_parser = ["none", "page"])]
     ftl: String,
     /// With --ftl page: the chip; its number of blocks follows from the space. `nandina devices`
-    /// lists them
-    #[arg(long, default_value = "mlc")]
-    device: String,
+    /// lists them [default: mlc]
+    #[arg(long)]
+    device: Option<String>,
     /// With --ftl page: spare pages in per cent of the logical ones, 0 to 1,000; more if the FTL
-    /// needs more
-    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(0..=1000))]
-    op: u32,
+    /// needs more [default: 7]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    op: Option<u32>,
     /// Mappings to replay on, separated by commas, besides page and page-2; `nandina mappings` lists
     /// them [default: all]
     #[arg(long, value_name = "MAPPINGS", value_delimiter = ',')]
@@ -48,10 +48,13 @@ impl Replay {
     }
 
     fn on_chip(&self) -> Result<(), LabError> {
+        if self.trace.chosen_unit().is_some() {
+            return Err(LabError("--unit is for --ftl none: an FTL maps pages of its chip".into()));
+        }
         let setup = DeviceSetup {
             mappings: self.map.clone(),
-            profile: device(&self.device)?,
-            over_provisioning: self.op,
+            profile: device(self.device.as_deref().unwrap_or("mlc"))?,
+            over_provisioning: self.op.unwrap_or(7),
             space_bytes: self.space,
             passes: self.passes,
         };
@@ -64,10 +67,13 @@ impl Replay {
     }
 
     fn alone(&self) -> Result<(), LabError> {
+        if self.device.is_some() || self.op.is_some() {
+            return Err(LabError("--device and --op are for --ftl page: choose that".into()));
+        }
         let (trace, progress) = self.trace.open(readings(self.passes))?;
         let setup = Setup {
             mappings: self.map.clone(),
-            unit: self.trace.unit,
+            unit: self.trace.unit(),
             space_bytes: self.space,
             passes: self.passes,
         };

@@ -54,9 +54,9 @@ pub struct Input {
     #[arg(long)]
     volume: Option<String>,
     /// Unit of the mapping: sector (512 bytes), page (4,096 bytes), or a power of two in bytes, 512
-    /// to 1,048,576
-    #[arg(long, default_value = "sector", value_parser = unit)]
-    pub unit: Unit,
+    /// to 1,048,576 [default: sector]
+    #[arg(long, value_parser = unit)]
+    unit: Option<Unit>,
 }
 
 /// Parses a unit of mappings.
@@ -70,6 +70,16 @@ fn unit(text: &str) -> Result<Unit, String> {
 }
 
 impl Input {
+    /// The unit that was chosen.
+    pub const fn chosen_unit(&self) -> Option<Unit> {
+        self.unit
+    }
+
+    /// The unit.
+    pub fn unit(&self) -> Unit {
+        self.unit.unwrap_or(Unit::SECTOR)
+    }
+
     /// Opens the trace, with progress for `readings` readings of its file.
     pub fn open(&self, readings: u32) -> Result<(BlockTrace, Progress), LabError> {
         let action = self.action.chars().next().unwrap_or('D');
@@ -83,7 +93,7 @@ impl Input {
 impl TraceStats {
     fn run(&self) -> Result<(), LabError> {
         let (trace, progress) = self.trace.open(READINGS)?;
-        let stats = Stats::of(&trace, self.trace.unit, &|bytes| progress.advance(bytes));
+        let stats = Stats::of(&trace, self.trace.unit(), &|bytes| progress.advance(bytes));
         progress.finish();
         let stats = stats?;
         if self.json { print_json(&stats) } else { print(&text(&stats)) }

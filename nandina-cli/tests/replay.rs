@@ -132,6 +132,26 @@ fn a_replay_prints_the_same_figures_as_a_table_and_as_json() {
 }
 
 #[test]
+fn a_replay_on_a_chip_prints_the_same_figures_as_a_table_and_as_json() {
+    let path = sample();
+    let line = ["replay", &path, "--ftl", "page", "--device", "slc", "--map", "compact"];
+    let report = json(&[&line[..], &["--json"]].concat());
+    let table = text(&line);
+    let work = &report["device_work"];
+    assert_eq!(row(&table, "page programs")[1], work["programs"].to_string());
+    assert_eq!(row(&table, "pages written by requests")[1], work["host_writes"].to_string());
+    let mappings = report["mappings"].as_array().unwrap();
+    let names: Vec<_> = mappings.iter().map(|row| row["mapping"].as_str().unwrap()).collect();
+    assert_eq!(names, ["page", "page-2", "compact"]);
+    for mapping in mappings {
+        let cells = row(&table, mapping["mapping"].as_str().unwrap());
+        assert_eq!(cells[2], mapping["bytes_used"].to_string());
+    }
+    assert_eq!(mappings[0]["time_by_page"], 1.0);
+    assert!(mappings[0]["requests_per_second"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
 fn mistakes_get_one_line_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| -> PathBuf {
@@ -146,9 +166,22 @@ fn mistakes_get_one_line_and_exit_code_2() {
             "there is no mapping 'tree': choose from page, page-2, vet",
         ),
         (
-            vec!["replay", &path, "--ftl", "page"],
-            "invalid value 'page' for '--ftl <FTL>' [possible values: none]",
+            vec!["replay", &path, "--ftl", "fast"],
+            "invalid value 'fast' for '--ftl <FTL>' [possible values: none, page]",
         ),
+        (
+            vec!["replay", &path, "--ftl", "page", "--device", "zip"],
+            "there is no device 'zip': choose from mlc, slc",
+        ),
+        (
+            vec!["replay", &path, "--ftl", "page", "--device", "sd"],
+            "sd replaces pages in place: it needs no FTL",
+        ),
+        (
+            vec!["replay", &path, "--ftl", "page", "--unit", "page"],
+            "--unit is for --ftl none: an FTL maps pages of its chip",
+        ),
+        (vec!["replay", &path, "--op", "7"], "--device and --op are for --ftl page: choose that"),
         (
             vec!["replay", &path, "--unit", "1000"],
             "use sector, page, or a power of two in bytes, 512 to 1048576",

@@ -1,0 +1,96 @@
+//! Replays on an FTL on a chip: the chip's counts, computed by hand, and equal for each mapping.
+
+use nandina::flash::Profile;
+use nandina::flash::profile::{MLC, SD, SLC};
+use nandina_lab::LabError;
+use nandina_lab::block_trace::{BlockTrace, Choices};
+use nandina_lab::replay::{DeviceReport, DeviceSetup, MAPPINGS, replay_on_chip};
+
+fn setup(profile: Profile) -> DeviceSetup {
+    let mappings = Vec::new();
+    DeviceSetup { mappings, profile, over_provisioning: 7, space_bytes: None, passes: 1 }
+}
+
+fn run(text: &str, setup: &DeviceSetup) -> Result<DeviceReport, LabError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    std::fs::write(&path, text).unwrap();
+    replay_on_chip(&BlockTrace::open(&path, Choices::default()).unwrap(), setup, &|_| {})
+}
+
+/// Pages of 4,096 bytes: 0 and 1 written whole, 2 in part, 1 in part; 0 to 3 read; 0 trimmed.
+const TEXT: &str = "op,start_bytes,length_bytes\n\
+    write,0,10240\nwrite,4608,512\nread,0,16384\ntrim,0,5000\nflush,0,0\ntrim,1,4096\n";
+
+#[test]
+fn requests_become_pages_and_every_mapping_sees_the_same_chip() {
+    let report = run(TEXT, &setup(MLC)).unwrap();
+    let names: Vec<_> = report.mappings.iter().map(|row| row.mapping).collect();
+    let known: Vec<_> = MAPPINGS.iter().map(|entry| entry.name).collect();
+    assert_eq!(names, known);
+    assert!(report.left_out.is_empty());
+    assert_eq!((report.page_bytes, report.logical_pages), (4096, 4));
+    let work = &report.device_work;
+    assert_eq!((work.host_writes, work.partial_writes), (4, 2));
+    assert_eq!((work.host_reads, work.host_trims), (4, 1));
+    // A read of a page that was never written costs no chip operation: of the part of page 2 before
+    // its write, and of page 3. Page 1 is read before its part is written.
+    assert_eq!(work.reads, 1 + 3);
+    // Four pages, and the list of trims.
+    assert_eq!((work.programs, work.moved, work.own), (5, 0, 1));
+    assert_eq!(work.write_amplification, Some(5.0 / 4.0));
+    assert_eq!((report.replayed, report.written_pages, report.least_runs), (4, 2, 2));
+    assert_eq!(report.not_replayed.len(), 1);
+    assert_eq!(report.not_replayed[0].reason, "trims of no whole page");
+    // Four reads of a page in a request take four times as long as one.
+    assert!(work.read_latency.max_us > 0.0);
+    assert_eq!(work.read_latency.p50_us, work.read_latency.max_us);
+}
+
+#[test]
+fn a_full_chip_collects_and_every_page_that_is_programmed_is_accounted_for() {
+    let mut text = String::from("op,start_bytes,length_bytes\n");
+    let mut number = 1u64;
+    for _ in 0..12_000 {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        text += &format!("write,{},2048\n", (number >> 33) % 2048 * 2048);
+    }
+    let few = DeviceSetup { mappings: vec!["compact".into()], ..setup(SLC) };
+    let report = run(&text, &few).unwrap();
+    let work = &report.device_work;
+    assert_eq!((work.host_writes, work.partial_writes, work.host_trims), (12_000, 0, 0));
+    assert_eq!(work.programs, work.host_writes + work.moved + work.own);
+    assert!(work.moved > 1_000 && work.erases > 200, "{work:?}");
+    assert!(report.over_provisioning >= 7.0);
+    assert!(f64::from(work.wear_most) <= 1.2 * work.wear_mean + 2.0, "{work:?}");
+    // Uniform writes hit half of the pages in a moment: no mapping of extents gains by them.
+    let page = &report.mappings[0];
+    assert_eq!((page.mapping, page.percent_of_page), ("page", 100.0));
+
+    // With more spare pages, fewer move.
+    let more = DeviceSetup { over_provisioning: 50, ..few };
+    assert!(run(&text, &more).unwrap().device_work.moved < work.moved / 2);
+}
+
+#[test]
+fn sequential_writes_stay_long_runs_on_chips_whose_pages_share_cells() {
+    let mut text = String::from("op,start_bytes,length_bytes\n");
+    for turn in 0..16 {
+        text += &format!("write,{},1048576\n", turn * 1_048_576);
+    }
+    let report = run(&text, &setup(MLC)).unwrap();
+    assert_eq!(report.written_pages, 4096);
+    assert_eq!(report.device_work.write_amplification, Some(1.0));
+    // Blocks have 64 safe pages; a run goes on where the next block is the physically next.
+    assert!(report.least_runs <= 4096 / 64, "{} runs", report.least_runs);
+}
+
+#[test]
+fn devices_and_spaces_that_cannot_be_are_refused() {
+    let refused = |setup: &DeviceSetup| run(TEXT, setup).unwrap_err().to_string();
+    assert_eq!(refused(&setup(SD)), "sd replaces pages in place: it needs no FTL");
+    let unknown = DeviceSetup { mappings: vec!["tree".into()], ..setup(SLC) };
+    assert!(refused(&unknown).starts_with("there is no mapping 'tree'"));
+    let huge = DeviceSetup { space_bytes: Some(1 << 50), ..setup(SLC) };
+    assert!(refused(&huge).contains("an FTL numbers fewer than 2^32"), "{}", refused(&huge));
+}
