@@ -86,6 +86,17 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "paper-modes")]
+    fn a_page_that_was_never_counted_cannot_become_garbage() {
+        let mut ram = [0; 160_000];
+        let (validity, victims, wear) = (Validity::Searched, Victims::Fewest, Wear::Counted);
+        let mut blocks = Blocks::new(&mut ram, &SMALL, validity, victims, wear, 4);
+        blocks.set_valid(PageNumber(3), true);
+        blocks.set_valid(PageNumber(5), false);
+        assert_eq!((blocks.wrong_account(), blocks.valid_pages), (None, 1));
+    }
+
+    #[test]
     #[cfg(feature = "large-devices")]
     fn a_match_that_was_not_played_again_is_found() {
         let large = Geometry { blocks: ORDERED_MIN, ..SMALL };

@@ -547,7 +547,9 @@ impl<'b> Blocks<'b> {
 
     /// Makes the page valid, or garbage.
     pub fn set_valid(&mut self, page: PageNumber, valid: bool) {
-        if !self.searches() && self.is_valid(page) == valid {
+        // Where valid pages of a block are only counted, one more may become valid. A pointer that
+        // reads otherwise than when pages were counted can lead to a block that has none.
+        if self.is_valid(page) == valid && !(valid && self.searches()) {
             return;
         }
         let block = BlockNumber(page.0 / self.pages_per_block);
