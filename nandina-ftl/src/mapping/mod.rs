@@ -6,6 +6,7 @@
 
 mod compact;
 pub mod contract;
+pub mod demand;
 pub mod emt;
 mod extent;
 mod hashing;

@@ -5,6 +5,7 @@
 
 use std::boxed::Box;
 
+use super::demand::{Demand, HeapPages};
 use super::emt::{Arena, Emt, Rangemap, Runs, YFast};
 use super::vet::{Brown, Chained, Cuckoo, Inline, Insertion, Pointed, Table, Vet};
 use super::{Compact, Mapping, Page, Page2, Refusal, Space};
@@ -124,6 +125,13 @@ pub const MAPPINGS: &[Entry] = &[
         section: "5.3, Lemma 5.6",
         memory: YFast::bytes_for,
         build: |space, memory| Ok(Box::new(Emt::new(space, YFast::new(space, memory.len())?))),
+    },
+    Entry {
+        name: "demand",
+        line: "a page map on flash, single entries cached in a 32nd of the bytes of page",
+        section: "none: DFTL, ASPLOS 2009",
+        memory: |space, _| Demand::<HeapPages>::bytes_for(space),
+        build: |space, memory| Ok(Box::new(Demand::new(space, memory, HeapPages::default())?)),
     },
     Entry {
         name: "compact",
