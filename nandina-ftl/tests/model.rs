@@ -346,7 +346,7 @@ fn long_runs_in_too_little_memory_lose_nothing() {
 }
 
 /// Mappings whose memory rises with the units of an extent: too large on extents of 2^31 units.
-const UNIT_BY_UNIT: &[&str] = &["page", "page-2", "demand"];
+const UNIT_BY_UNIT: &[&str] = &["page", "page-2", "demand", "learned", "learned-4"];
 
 /// Runs joined where they continue one another, so that mappings can be compared.
 fn joined(mut walk: impl FnMut(&mut dyn FnMut(Run))) -> Vec<Run> {

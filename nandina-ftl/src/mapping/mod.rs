@@ -10,6 +10,7 @@ pub mod demand;
 pub mod emt;
 mod extent;
 mod hashing;
+pub mod learned;
 mod memory;
 mod page;
 mod page_2;
