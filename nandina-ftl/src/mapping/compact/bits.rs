@@ -70,6 +70,46 @@ pub(super) fn word(memory: &[u8], bit: usize) -> u64 {
     }
 }
 
+/// Writes fields one behind the other, whole words at a time.
+pub(super) struct Writer<'m> {
+    memory: &'m mut [u8],
+    byte: usize,
+    /// Bits that are not written yet, and how many they are, fewer than 32.
+    pending: u64,
+    count: u32,
+}
+
+impl<'m> Writer<'m> {
+    /// Writes from `bit` on, where a byte begins.
+    pub fn new(memory: &'m mut [u8], bit: usize) -> Self {
+        Writer { memory, byte: bit / 8, pending: 0, count: 0 }
+    }
+
+    /// Writes a field of at most 32 bits.
+    #[inline]
+    pub fn push(&mut self, value: u64, width: u32) {
+        self.pending |= value << self.count;
+        self.count += width;
+        if self.count >= u32::BITS {
+            if let Some(bytes) = self.memory.get_mut(self.byte..self.byte + 4) {
+                bytes.copy_from_slice(&(self.pending as u32).to_le_bytes());
+            }
+            self.byte += 4;
+            self.pending >>= u32::BITS;
+            self.count -= u32::BITS;
+        }
+    }
+
+    /// Writes what is pending, in whole bytes.
+    pub fn finish(self) {
+        let bytes = self.pending.to_le_bytes();
+        let count = self.count.div_ceil(8) as usize;
+        if let Some(target) = self.memory.get_mut(self.byte..self.byte + count) {
+            target.copy_from_slice(&bytes[..count]);
+        }
+    }
+}
+
 /// Copies `count` bits from `from` to `to`; the two places may overlap.
 ///
 /// Words are written that begin at a byte, and no byte is read again that was just written, for

@@ -39,6 +39,17 @@ impl Compact<'_> {
             let (mut last, mut end) = (at, extent.end());
             if end > leaf.limit {
                 last = self.leaf_with(end - 1);
+                if last == at + 1
+                    && !is_covered
+                    && !self.store.is_small()
+                    && extent.end() < self.leaf(last).limit
+                {
+                    // Neither leaf is covered: a run that is divided between them takes an item
+                    // more, but no leaf is encoded again.
+                    (last, end) = (at, leaf.limit);
+                }
+            }
+            if end > leaf.limit {
                 let last_leaf = self.leaf(last);
                 if last_leaf.form == Form::Units && last_leaf.limit > end {
                     end = last_leaf.base;
@@ -81,27 +92,36 @@ impl Compact<'_> {
     fn change_items(&mut self, at: usize, leaf: Leaf, new: Piece, old: &mut Joined<'_>) {
         let memory = self.store.memory();
         let cut = Extent::new(new.logical, new.length);
-        let (mut first, read) = leaf.find(memory, new.logical);
+        // From the item on that begins before the change, if there is one.
+        let (mut first, read) = leaf.find(memory, cut.start.saturating_sub(1).max(leaf.base));
         let mut behind = first;
+        let is_item = new.physical.is_some() || leaf.form == Form::Pieces;
         let (mut left, mut right) = (None, None);
-        while behind < leaf.count {
-            let item = leaf.item(memory, behind);
-            let Some(superseded) = item.within(cut) else { break };
+        leaf.scan(memory, first, |item| {
+            if item.end() <= cut.start {
+                if is_item && item.continues_to(&new) {
+                    left = Some(item);
+                } else {
+                    first += 1;
+                }
+                behind += 1;
+                return true;
+            }
+            let Some(superseded) = item.within(cut) else {
+                // The item behind the change.
+                if is_item && new.continues_to(&item) {
+                    right = Some(item);
+                    behind += 1;
+                }
+                return false;
+            };
             old.push(superseded);
             left = left.or(item.within(Extent::between(0, cut.start)));
             right = item.within(Extent::between(cut.end(), u32::MAX));
             behind += 1;
-        }
+            right.is_none()
+        });
         self.count(read + (behind - first) as u64);
-        let is_item = new.physical.is_some() || leaf.form == Form::Pieces;
-        if is_item && left.is_none() && first > 0 {
-            left = Some(leaf.item(memory, first - 1)).filter(|left| left.continues_to(&new));
-            first -= usize::from(left.is_some());
-        }
-        if is_item && right.is_none() && behind < leaf.count {
-            right = Some(leaf.item(memory, behind)).filter(|right| new.continues_to(right));
-            behind += usize::from(right.is_some());
-        }
         let (mut items, mut count) = ([new; 3], 0usize);
         for item in [left, is_item.then_some(new), right].into_iter().flatten() {
             match count.checked_sub(1).map(|last| &mut items[last]) {

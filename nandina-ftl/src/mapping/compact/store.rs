@@ -94,6 +94,11 @@ impl<'m> Store<'m> {
         self.entries
     }
 
+    /// Whether memory is worth more than time: slots are few, and all in a processor's cache.
+    pub fn is_small(&self) -> bool {
+        self.end < SMALL
+    }
+
     /// Notes bytes that were moved or encoded again.
     pub fn note_moved(&mut self, bytes: usize) {
         self.moved += bytes as u64;
@@ -142,15 +147,14 @@ impl<'m> Store<'m> {
 
     /// The leaf whose part has `unit`, and how many entries the search has read.
     pub fn find(&self, unit: u32) -> (usize, u64) {
-        let (mut low, mut high, mut read) = (0, self.entries, 0);
-        while high - low > 1 {
-            let middle = (low + high) / 2;
+        let first = self.memory.len() / WORD;
+        let (mut low, mut size, mut read) = (0, self.entries, 0);
+        while size > 1 {
+            let half = size / 2;
+            let base = word(self.memory, first.wrapping_sub(2 * (low + half + 1)));
+            low = if base <= unit { low + half } else { low };
+            size -= half;
             read += 1;
-            if self.base(middle) <= unit {
-                low = middle;
-            } else {
-                high = middle;
-            }
         }
         (low, read)
     }
