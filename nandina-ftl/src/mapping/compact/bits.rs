@@ -112,8 +112,8 @@ impl<'m> Writer<'m> {
 
 /// Copies `count` bits from `from` to `to`; the two places may overlap.
 ///
-/// Words are written that begin at a byte, and no byte is read again that was just written, for
-/// which a processor would have to wait.
+/// Words are written that begin at a byte. Each word is read once, so that none is read again that
+/// was just written, for which a processor would have to wait.
 pub(super) fn shift(memory: &mut [u8], from: usize, to: usize, count: usize) {
     let mut copy = |at: usize, width: usize| {
         let bits = read(memory, from + at, width);
@@ -123,9 +123,13 @@ pub(super) fn shift(memory: &mut [u8], from: usize, to: usize, count: usize) {
         let head = count.min(to.next_multiple_of(8) - to);
         copy(0, head);
         let words = (count - head) / WORD;
-        for at in 0..words {
-            let at = head + at * WORD;
-            store(memory, (to + at) / 8, word(memory, from + at));
+        let (source, target) = (from + head, (to + head) / 8);
+        let (byte, rest) = (source / 8, source % 8);
+        let mut low = load(memory, byte);
+        for at in (0..words * 8).step_by(8) {
+            let high = load(memory, byte + at + 8);
+            store(memory, target + at, (low >> rest) | (high << 1 << (63 - rest)));
+            low = high;
         }
         let done = head + words * WORD;
         move_rest(memory, (from + done, to + done), count - done);
@@ -133,12 +137,16 @@ pub(super) fn shift(memory: &mut [u8], from: usize, to: usize, count: usize) {
         let tail = count.min((to + count) % 8);
         copy(count - tail, tail);
         let words = (count - tail) / WORD;
-        let rest = count - tail - words * WORD;
+        let left = count - tail - words * WORD;
+        let (source, target) = (from + left, (to + left) / 8);
+        let (byte, rest) = (source / 8, source % 8);
+        let mut high = load(memory, byte + words * 8);
         for at in (0..words).rev() {
-            let at = rest + at * WORD;
-            store(memory, (to + at) / 8, word(memory, from + at));
+            let low = load(memory, byte + at * 8);
+            store(memory, target + at * 8, (low >> rest) | (high << 1 << (63 - rest)));
+            high = low;
         }
-        move_rest(memory, (from, to), rest);
+        move_rest(memory, (from, to), left);
     }
 }
 

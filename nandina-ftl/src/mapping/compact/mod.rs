@@ -85,11 +85,8 @@ impl<'m> Compact<'m> {
     fn visit(&self, extent: Extent, mut pass: impl FnMut(Piece)) {
         let memory = self.store.memory();
         let mut at = self.leaf_with(extent.start);
-        while at < self.store.entries() {
+        loop {
             let leaf = self.leaf(at);
-            if leaf.base >= extent.end() {
-                break;
-            }
             let (first, read) = leaf.find(memory, extent.start.max(leaf.base));
             self.count(read);
             let mut passed = 0;
@@ -102,6 +99,9 @@ impl<'m> Compact<'m> {
                 piece.map(&mut pass).is_some()
             });
             self.count(passed);
+            if leaf.limit >= extent.end() || at + 1 >= self.store.entries() {
+                break;
+            }
             at += 1;
         }
     }

@@ -147,12 +147,18 @@ impl<'m> Store<'m> {
 
     /// The leaf whose part has `unit`, and how many entries the search has read.
     pub fn find(&self, unit: u32) -> (usize, u64) {
-        let first = self.memory.len() / WORD;
-        let (mut low, mut size, mut read) = (0, self.entries, 0);
+        // The first entry is the last one there.
+        let end = self.memory.len() / WORD * WORD;
+        let entries = self.memory.get(end - self.entries * ENTRY..end).unwrap_or(&[]);
+        let (entries, _) = entries.as_chunks::<ENTRY>();
+        let base = |at: usize| match entries.get(entries.len().wrapping_sub(at + 1)) {
+            Some(&[a, b, c, d, ..]) => u32::from_le_bytes([a, b, c, d]),
+            None => u32::MAX,
+        };
+        let (mut low, mut size, mut read) = (0, entries.len(), 0);
         while size > 1 {
             let half = size / 2;
-            let base = word(self.memory, first.wrapping_sub(2 * (low + half + 1)));
-            low = if base <= unit { low + half } else { low };
+            low = if base(low + half) <= unit { low + half } else { low };
             size -= half;
             read += 1;
         }
