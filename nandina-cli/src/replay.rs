@@ -209,8 +209,16 @@ fn text(report: &Report) -> String {
         "% of page-2",
     ];
     let mut memory = table(&header, 1);
-    let header =
-        ["mapping", "probes/req.", "nodes/req.", "bytes moved/req.", "time/page", "refused"];
+    let header = [
+        "mapping",
+        "probes/req.",
+        "nodes/req.",
+        "bytes moved/req.",
+        "flash reads/req.",
+        "flash writes/req.",
+        "time/page",
+        "refused",
+    ];
     let mut work = table(&header, 1);
     for cost in &report.mappings {
         memory.add_row([
@@ -229,6 +237,8 @@ fn text(report: &Report) -> String {
             format!("{:.2}", cost.probes_per_request),
             format!("{:.2}", cost.nodes_per_request),
             format!("{:.1}", cost.moved_per_request),
+            format!("{:.3}", cost.flash_reads_per_request),
+            format!("{:.3}", cost.flash_writes_per_request),
             digits(cost.time_by_page, 2),
             cost.refused.to_string(),
         ]);
@@ -245,8 +255,9 @@ fn text(report: &Report) -> String {
         "{trace} ({format}): {account}\nReplayed {passes}: {} requests on each mapping{not_replayed}\n\
          Space of {logical_units} units of {unit_bytes} bytes ({}), {physical_units} physical units\n\
          At the end {} units are written, in {} runs at least\n{memory}\n\nWork of a request\n{work}{left_out}\n\n\
-         Mappings alone, without a chip: physical units are given out in write order. Times are of this \
-         machine, by the time of page in the same run.",
+         Mappings alone, without a chip: physical units are given out in write order. Flash reads and writes \
+         are pages that a mapping needs besides those of the host; mispredictions are reads. Times are of \
+         this machine, by the time of page in the same run.",
         report.replayed,
         bytes(f64::from(*logical_units) * *unit_bytes as f64),
         report.written_units,

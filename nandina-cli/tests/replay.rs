@@ -92,7 +92,7 @@ fn a_replay_prints_the_same_figures_as_a_table_and_as_json() {
         "--ftl",
         "none",
         "--map",
-        "compact,emt",
+        "compact,emt,demand",
         "--unit",
         "page",
         "--passes",
@@ -108,7 +108,7 @@ fn a_replay_prints_the_same_figures_as_a_table_and_as_json() {
     assert_eq!(report["replayed"], 2 * used);
     let costs = report["mappings"].as_array().unwrap();
     let names: Vec<_> = costs.iter().map(|cost| cost["mapping"].as_str().unwrap()).collect();
-    assert_eq!(names, ["page", "page-2", "emt", "compact"]);
+    assert_eq!(names, ["page", "page-2", "emt", "demand", "compact"]);
     for cost in costs {
         let cells = row(&table, cost["mapping"].as_str().unwrap());
         assert_eq!(cells[2], cost["bytes_used"].to_string());
@@ -117,6 +117,12 @@ fn a_replay_prints_the_same_figures_as_a_table_and_as_json() {
             100.0 * cost["bytes_used"].as_f64().unwrap() / costs[0]["bytes_used"].as_f64().unwrap();
         assert!((cost["percent_of_page"].as_f64().unwrap() - share).abs() < 1e-9);
         assert!(cost["ns_per_request"].as_f64().unwrap() > 0.0);
+        // The second table has the work.
+        let (_, work) = table.split_once("Work of a request").unwrap();
+        let cells = row(work, cost["mapping"].as_str().unwrap());
+        for (cell, key) in [(4, "flash_reads_per_request"), (5, "flash_writes_per_request")] {
+            assert_eq!(cells[cell], format!("{:.3}", cost[key].as_f64().unwrap()));
+        }
     }
     // All but times are the same each time.
     let without_times = |mut report: Value| {

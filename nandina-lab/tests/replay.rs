@@ -48,6 +48,26 @@ fn a_replay_on_every_mapping_agrees_and_counts_its_work() {
 }
 
 #[test]
+fn flash_that_a_mapping_needs_for_itself_is_counted() {
+    // 200 pages in a row twice, in a space of 2,048: a cache of 64 entries holds none of them then.
+    let pages: String = (0..400).map(|at| format!("write,{},8\n", at % 200 * 8)).collect();
+    let text = format!("op,start_sectors,length_sectors\n{pages}read,16376,8\n");
+    let setup = Setup { unit: Unit::PAGE, mappings: vec!["demand".into()], ..setup() };
+    let report = run(&text, &setup).unwrap();
+    let demand = cost(&report, "demand");
+    // Each 64 writes the oldest entry leaves, and its translation page is written, first at the 65th
+    // write. Each later write reads what it supersedes; that page need not be read to be written.
+    let per = |pages: f64| pages / 401.0;
+    assert_eq!(demand.flash_writes_per_request, per(6.0));
+    assert_eq!(demand.flash_reads_per_request, per(335.0));
+    let others = report.mappings.iter().filter(|cost| cost.mapping != "demand");
+    assert!(others.clone().count() == 2);
+    for cost in others {
+        assert_eq!((cost.flash_reads_per_request, cost.flash_writes_per_request), (0.0, 0.0));
+    }
+}
+
+#[test]
 fn units_space_and_passes_are_as_chosen() {
     let page = Setup { unit: Unit::PAGE, ..setup() };
     let report = run(TEXT, &page).unwrap();

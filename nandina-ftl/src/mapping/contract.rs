@@ -53,6 +53,10 @@ pub struct Work {
     pub nodes: u64,
     /// Bytes that were moved to other places, or encoded again, to make or close room.
     pub moved: u64,
+    /// Pages that were read from flash besides those of the host; 0 for a mapping all in RAM.
+    pub flash_reads: u64,
+    /// Pages that were written to flash besides those of the host; 0 for a mapping all in RAM.
+    pub flash_writes: u64,
 }
 
 /// How a mapping finds and changes what it stores.

@@ -6,9 +6,11 @@
 
 mod compact;
 pub mod contract;
+pub mod demand;
 pub mod emt;
 mod extent;
 mod hashing;
+pub mod learned;
 mod memory;
 mod page;
 mod page_2;

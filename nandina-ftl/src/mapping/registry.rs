@@ -5,7 +5,9 @@
 
 use std::boxed::Box;
 
+use super::demand::{Demand, HeapPages};
 use super::emt::{Arena, Emt, Rangemap, Runs, YFast};
+use super::learned::{HeapSpare, Learned, NoSpare};
 use super::vet::{Brown, Chained, Cuckoo, Inline, Insertion, Pointed, Table, Vet};
 use super::{Compact, Mapping, Page, Page2, Refusal, Space};
 
@@ -124,6 +126,27 @@ pub const MAPPINGS: &[Entry] = &[
         section: "5.3, Lemma 5.6",
         memory: YFast::bytes_for,
         build: |space, memory| Ok(Box::new(Emt::new(space, YFast::new(space, memory.len())?))),
+    },
+    Entry {
+        name: "demand",
+        line: "a page map on flash, single entries cached in a 32nd of the bytes of page",
+        section: "none: DFTL, ASPLOS 2009",
+        memory: |space, _| Demand::<HeapPages>::bytes_for(space),
+        build: |space, memory| Ok(Box::new(Demand::new(space, memory, HeapPages::default())?)),
+    },
+    Entry {
+        name: "learned",
+        line: "segments of 8 bytes that lead to 256 units at most, all of them exact",
+        section: "none: LeaFTL, ASPLOS 2023, γ = 0",
+        memory: Learned::<NoSpare>::bytes_for,
+        build: |space, memory| Ok(Box::new(Learned::new(space, 0, memory, NoSpare)?)),
+    },
+    Entry {
+        name: "learned-4",
+        line: "the same, and segments that are wrong by 4 units at most",
+        section: "none: LeaFTL, ASPLOS 2023, γ = 4",
+        memory: Learned::<HeapSpare>::bytes_for,
+        build: |space, memory| Ok(Box::new(Learned::new(space, 4, memory, HeapSpare::default())?)),
     },
     Entry {
         name: "compact",

@@ -70,6 +70,13 @@ pub struct MappingCost {
     pub nodes_per_request: f64,
     /// Bytes moved for each request.
     pub moved_per_request: f64,
+    /// Pages that the mapping reads from flash for each request, besides those of the host.
+    ///
+    /// Of `demand` translation pages; of `learned-4` pages read to correct or to avoid a
+    /// misprediction.
+    pub flash_reads_per_request: f64,
+    /// Pages that the mapping writes to flash for each request: translation pages.
+    pub flash_writes_per_request: f64,
     /// Processor time of one request on this machine, in nanoseconds.
     pub ns_per_request: f64,
     /// That time by the time of `page`; `None` if that did not run.
@@ -330,6 +337,8 @@ fn costs(
             probes_per_request: per(work.probes, replayed),
             nodes_per_request: per(work.nodes, replayed),
             moved_per_request: per(work.moved, replayed),
+            flash_reads_per_request: per(work.flash_reads, replayed),
+            flash_writes_per_request: per(work.flash_writes, replayed),
             ns_per_request: track.nanoseconds as f64 / replayed.max(1) as f64,
             time_by_page: page_time.map(|page| track.nanoseconds as f64 / page.max(1.0)),
             refused: track.refused,

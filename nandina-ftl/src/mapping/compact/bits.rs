@@ -70,10 +70,50 @@ pub(super) fn word(memory: &[u8], bit: usize) -> u64 {
     }
 }
 
+/// Writes fields one behind the other, whole words at a time.
+pub(super) struct Writer<'m> {
+    memory: &'m mut [u8],
+    byte: usize,
+    /// Bits that are not written yet, and how many they are, fewer than 32.
+    pending: u64,
+    count: u32,
+}
+
+impl<'m> Writer<'m> {
+    /// Writes from `bit` on, where a byte begins.
+    pub fn new(memory: &'m mut [u8], bit: usize) -> Self {
+        Writer { memory, byte: bit / 8, pending: 0, count: 0 }
+    }
+
+    /// Writes a field of at most 32 bits.
+    #[inline]
+    pub fn push(&mut self, value: u64, width: u32) {
+        self.pending |= value << self.count;
+        self.count += width;
+        if self.count >= u32::BITS {
+            if let Some(bytes) = self.memory.get_mut(self.byte..self.byte + 4) {
+                bytes.copy_from_slice(&(self.pending as u32).to_le_bytes());
+            }
+            self.byte += 4;
+            self.pending >>= u32::BITS;
+            self.count -= u32::BITS;
+        }
+    }
+
+    /// Writes what is pending, in whole bytes.
+    pub fn finish(self) {
+        let bytes = self.pending.to_le_bytes();
+        let count = self.count.div_ceil(8) as usize;
+        if let Some(target) = self.memory.get_mut(self.byte..self.byte + count) {
+            target.copy_from_slice(&bytes[..count]);
+        }
+    }
+}
+
 /// Copies `count` bits from `from` to `to`; the two places may overlap.
 ///
-/// Words are written that begin at a byte, and no byte is read again that was just written, for
-/// which a processor would have to wait.
+/// Words are written that begin at a byte. Each word is read once, so that none is read again that
+/// was just written, for which a processor would have to wait.
 pub(super) fn shift(memory: &mut [u8], from: usize, to: usize, count: usize) {
     let mut copy = |at: usize, width: usize| {
         let bits = read(memory, from + at, width);
@@ -83,9 +123,13 @@ pub(super) fn shift(memory: &mut [u8], from: usize, to: usize, count: usize) {
         let head = count.min(to.next_multiple_of(8) - to);
         copy(0, head);
         let words = (count - head) / WORD;
-        for at in 0..words {
-            let at = head + at * WORD;
-            store(memory, (to + at) / 8, word(memory, from + at));
+        let (source, target) = (from + head, (to + head) / 8);
+        let (byte, rest) = (source / 8, source % 8);
+        let mut low = load(memory, byte);
+        for at in (0..words * 8).step_by(8) {
+            let high = load(memory, byte + at + 8);
+            store(memory, target + at, (low >> rest) | (high << 1 << (63 - rest)));
+            low = high;
         }
         let done = head + words * WORD;
         move_rest(memory, (from + done, to + done), count - done);
@@ -93,12 +137,16 @@ pub(super) fn shift(memory: &mut [u8], from: usize, to: usize, count: usize) {
         let tail = count.min((to + count) % 8);
         copy(count - tail, tail);
         let words = (count - tail) / WORD;
-        let rest = count - tail - words * WORD;
+        let left = count - tail - words * WORD;
+        let (source, target) = (from + left, (to + left) / 8);
+        let (byte, rest) = (source / 8, source % 8);
+        let mut high = load(memory, byte + words * 8);
         for at in (0..words).rev() {
-            let at = rest + at * WORD;
-            store(memory, (to + at) / 8, word(memory, from + at));
+            let low = load(memory, byte + at * 8);
+            store(memory, target + at * 8, (low >> rest) | (high << 1 << (63 - rest)));
+            high = low;
         }
-        move_rest(memory, (from, to), rest);
+        move_rest(memory, (from, to), left);
     }
 }
 

@@ -39,6 +39,17 @@ impl Compact<'_> {
             let (mut last, mut end) = (at, extent.end());
             if end > leaf.limit {
                 last = self.leaf_with(end - 1);
+                if last == at + 1
+                    && !is_covered
+                    && !self.store.is_small()
+                    && extent.end() < self.leaf(last).limit
+                {
+                    // Neither leaf is covered: a run that is divided between them takes an item
+                    // more, but no leaf is encoded again.
+                    (last, end) = (at, leaf.limit);
+                }
+            }
+            if end > leaf.limit {
                 let last_leaf = self.leaf(last);
                 if last_leaf.form == Form::Units && last_leaf.limit > end {
                     end = last_leaf.base;
@@ -58,16 +69,31 @@ impl Compact<'_> {
 
     /// Changes units of a flat leaf.
     fn change_units(&mut self, at: usize, mut leaf: Leaf, new: Piece, old: &mut Joined<'_>) {
-        let breaks = breaks(self.store.memory(), &leaf, new);
+        // From the unit before the change to the one behind it, where there are such units.
+        let first = new.logical - u32::from(new.logical > leaf.base);
+        let (mut breaks, mut last, mut left, mut right) = (0, None::<Piece>, None, None);
+        leaf.scan(self.store.memory(), (first - leaf.base) as usize, |unit| {
+            breaks += usize::from(last.is_some_and(|last| !last.continues_to(&unit)));
+            last = Some(unit);
+            if unit.logical < new.logical {
+                left = last;
+            } else if unit.logical < new.end() {
+                old.push(unit);
+            } else {
+                right = last;
+            }
+            right.is_none()
+        });
         for unit in new.logical..new.end() {
-            let field = (unit - leaf.base) as usize;
-            old.push(leaf.item(self.store.memory(), field));
             let physical = new.physical.map(|physical| physical + (unit - new.logical));
             let piece = Piece { logical: unit, length: 1, physical };
-            leaf.set_item(self.store.memory_mut(), field, piece);
+            leaf.set_item(self.store.memory_mut(), (unit - leaf.base) as usize, piece);
         }
         self.count(u64::from(new.length));
-        leaf.count = leaf.count + self::breaks(self.store.memory(), &leaf, new) - breaks;
+        // Pieces are counted by where a unit does not continue the one before it.
+        leaf.count += usize::from(left.is_some_and(|left| !left.continues_to(&new)));
+        leaf.count += usize::from(right.is_some_and(|right| !new.continues_to(&right)));
+        leaf.count -= breaks;
         self.store.set_header(at, &leaf);
         // Items of three quarters of its size would do, of which three times 64 may be encoded.
         let item = leaf.physical_bits + 2 * bits::width(UNITS);
@@ -81,36 +107,63 @@ impl Compact<'_> {
     fn change_items(&mut self, at: usize, leaf: Leaf, new: Piece, old: &mut Joined<'_>) {
         let memory = self.store.memory();
         let cut = Extent::new(new.logical, new.length);
-        let (mut first, read) = leaf.find(memory, new.logical);
+        // From the item on that begins before the change, if there is one.
+        let (mut first, read) = leaf.find(memory, cut.start.saturating_sub(1).max(leaf.base));
         let mut behind = first;
-        let (mut left, mut right) = (None, None);
-        while behind < leaf.count {
-            let item = leaf.item(memory, behind);
-            let Some(superseded) = item.within(cut) else { break };
-            old.push(superseded);
-            left = left.or(item.within(Extent::between(0, cut.start)));
-            right = item.within(Extent::between(cut.end(), u32::MAX));
-            behind += 1;
-        }
-        self.count(read + (behind - first) as u64);
         let is_item = new.physical.is_some() || leaf.form == Form::Pieces;
-        if is_item && left.is_none() && first > 0 {
-            left = Some(leaf.item(memory, first - 1)).filter(|left| left.continues_to(&new));
-            first -= usize::from(left.is_some());
-        }
-        if is_item && right.is_none() && behind < leaf.count {
-            right = Some(leaf.item(memory, behind)).filter(|right| new.continues_to(right));
-            behind += usize::from(right.is_some());
-        }
-        let (mut items, mut count) = ([new; 3], 0usize);
-        for item in [left, is_item.then_some(new), right].into_iter().flatten() {
-            match count.checked_sub(1).map(|last| &mut items[last]) {
-                Some(last) if last.continues_to(&item) => last.length += item.length,
-                _ => {
-                    items[count] = item;
-                    count += 1;
+        let (mut left, mut right) = (None, None);
+        leaf.scan(memory, first, |item| {
+            if item.end() <= cut.start {
+                if is_item && item.continues_to(&new) {
+                    left = Some(item);
+                } else {
+                    first += 1;
                 }
+                behind += 1;
+                return true;
             }
+            if item.logical >= cut.end() {
+                // The item behind the change.
+                if is_item && new.continues_to(&item) {
+                    right = Some(item);
+                    behind += 1;
+                }
+                return false;
+            }
+            behind += 1;
+            let begins_before = item.logical < cut.start;
+            let ends_behind = item.end() > cut.end();
+            if !begins_before && !ends_behind {
+                old.push(item);
+                return true;
+            }
+            item.within(cut).into_iter().for_each(|part| old.push(part));
+            if begins_before {
+                left = item.within(Extent::between(0, cut.start));
+            }
+            if ends_behind {
+                right = item.within(Extent::between(cut.end(), u32::MAX));
+            }
+            !ends_behind
+        });
+        self.count(read + (behind - first) as u64);
+        // Pieces that continue one another are one item.
+        let (mut items, mut count) = ([new; 3], 0);
+        let mut put = |item: Piece| match count {
+            1.. if items[count - 1].continues_to(&item) => items[count - 1].length += item.length,
+            _ => {
+                items[count] = item;
+                count += 1;
+            }
+        };
+        if let Some(left) = left {
+            put(left);
+        }
+        if is_item {
+            put(new);
+        }
+        if let Some(right) = right {
+            put(right);
         }
         if !self.splice(at, leaf, (first, behind), &items[..count]) {
             self.encode(at, at, new, None);
@@ -157,12 +210,4 @@ impl Compact<'_> {
         }
         true
     }
-}
-
-/// How often a unit does not continue the one before, from `new` to behind it.
-fn breaks(memory: &[u8], leaf: &Leaf, new: Piece) -> usize {
-    let unit = |unit: u32| leaf.item(memory, (unit - leaf.base) as usize);
-    let first = new.logical.max(leaf.base + 1);
-    let last = new.end().min(leaf.limit - 1);
-    (first..=last).filter(|&at| !unit(at - 1).continues_to(&unit(at))).count()
 }

@@ -25,8 +25,9 @@ struct Runs {
 }
 
 impl Runs {
-    fn push(&mut self, piece: Option<Piece>) {
-        let Some(run) = piece.and_then(|piece| piece.run()) else { return };
+    #[inline]
+    fn push(&mut self, piece: Piece) {
+        let Some(run) = piece.run() else { return };
         let last = self.count.checked_sub(1).map(|last| &mut self.runs[last]);
         match last {
             Some(last) if last.continues_to(&run) => last.length += run.length,
@@ -57,25 +58,35 @@ impl Compact<'_> {
         let mut is_placed = false;
         for leaf in (first..=last).map(|at| self.leaf(at)) {
             let memory = self.store.memory();
-            for item in (0..leaf.fields()).map(|at| leaf.item(memory, at)) {
-                if item.end() <= cut.start || (is_placed && item.logical >= cut.end()) {
-                    runs.push(Some(item));
-                    continue;
+            leaf.scan(memory, 0, |item| {
+                if item.end() <= cut.start {
+                    runs.push(item);
+                    return true;
                 }
-                runs.push(item.within(Extent::between(0, cut.start)));
-                if let (Some(old), Some(superseded)) = (&mut old, item.within(cut)) {
-                    old.push(superseded);
+                if item.logical < cut.end() {
+                    if let (Some(old), Some(superseded)) = (&mut old, item.within(cut)) {
+                        old.push(superseded);
+                    }
+                    item.within(Extent::between(0, cut.start))
+                        .into_iter()
+                        .for_each(|left| runs.push(left));
+                    if item.end() <= cut.end() {
+                        return true;
+                    }
                 }
-                if item.end() > cut.end() && !is_placed {
-                    runs.push(Some(new));
+                if !is_placed {
+                    runs.push(new);
                     is_placed = true;
                 }
-                runs.push(item.within(Extent::between(cut.end(), u32::MAX)));
-            }
+                item.within(Extent::between(cut.end(), u32::MAX))
+                    .into_iter()
+                    .for_each(|right| runs.push(right));
+                true
+            });
             self.count(leaf.fields() as u64);
         }
         if !is_placed {
-            runs.push(Some(new));
+            runs.push(new);
         }
         let Runs { runs, count } = &runs;
         self.write_leaves(first, last, &runs[..*count], new);
@@ -151,15 +162,15 @@ impl Compact<'_> {
         let base = self.store.base(at);
         let span = limit - base;
         let mut end = base;
-        let mut pieces = 0;
+        let (mut pieces, mut length, mut bounds) = (0, 0, 0);
         for run in runs {
             pieces += 1 + usize::from(run.logical > end);
             end = run.end();
+            length = length.max(run.length);
+            // Ends of items are starts of pieces; where lengths are multiples too, ends are.
+            bounds |= (run.logical - base) | run.length;
         }
         pieces += usize::from(end < limit);
-        let length = runs.iter().map(|run| run.length).max().unwrap_or(0);
-        // Ends of items are starts of pieces; where lengths are multiples too, ends are.
-        let bounds = runs.iter().fold(0, |all, run| all | (run.logical - base) | run.length);
         let scale = bounds.trailing_zeros().min(SCALE_MAX);
         let start_bits = bits::width((span - 1) >> scale);
         let length_bits = bits::width((length >> scale).max(1) - 1);
@@ -188,27 +199,32 @@ impl Compact<'_> {
         self.write_items(&leaf, runs);
     }
 
+    /// Writes the items of a leaf whose header is written. They fill its slot from the begin on.
     fn write_items(&mut self, leaf: &Leaf, runs: &[Run]) {
-        let memory = self.store.memory_mut();
-        let (mut at, mut unit) = (0, leaf.base);
+        let mut bits = bits::Writer::new(self.store.memory_mut(), leaf.bit);
+        if leaf.form == Form::Runs {
+            runs.iter().for_each(|&run| leaf.append(&mut bits, run.into()));
+            return bits.finish();
+        }
         let mut put = |piece: Piece| {
             let parts = if leaf.form == Form::Units { piece.length } else { 1 };
             for part in 0..parts {
                 let physical = piece.physical.map(|physical| physical + part);
-                leaf.set_item(memory, at, Piece { physical, ..piece });
-                at += 1;
+                leaf.append(&mut bits, Piece { physical, ..piece });
             }
         };
+        let mut unit = leaf.base;
         for &run in runs {
-            if run.logical > unit && leaf.form != Form::Runs {
+            if run.logical > unit {
                 put(Piece::hole(Extent::between(unit, run.logical)));
             }
             put(run.into());
             unit = run.end();
         }
-        if unit < leaf.limit && leaf.form != Form::Runs {
+        if unit < leaf.limit {
             put(Piece::hole(Extent::between(unit, leaf.limit)));
         }
+        bits.finish();
     }
 
     /// Joins two neighbouring flat leaves that are small enough.

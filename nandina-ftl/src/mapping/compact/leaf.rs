@@ -105,10 +105,11 @@ impl Leaf {
     }
 
     /// Bits of an item; of a unit where the form is `Units`.
+    ///
+    /// Starts and lengths that the form does not have take no bits.
     #[inline]
     pub fn stride(&self) -> usize {
-        let length = if self.form == Form::Runs { self.length_bits } else { 0 };
-        (self.start_bits + length + self.physical_bits) as usize
+        (self.start_bits + self.length_bits + self.physical_bits) as usize
     }
 
     /// How many fields of [`Self::stride`] bits it has.
@@ -129,43 +130,77 @@ impl Leaf {
         (self.form == Form::Runs || physical != self.none()).then_some(physical)
     }
 
-    /// The first unit of item `at`.
-    #[inline]
-    fn start(&self, memory: &[u8], at: usize) -> u32 {
-        let start = bits::get(memory, self.bit + at * self.stride(), self.start_bits);
-        self.base + (start << self.scale)
+    /// The item at `at`; a unit where the form is `Units`.
+    pub fn item(&self, memory: &[u8], at: usize) -> Piece {
+        let mut found = Piece::hole(self.part());
+        self.scan(memory, at, |item| {
+            found = item;
+            false
+        });
+        found
     }
 
-    /// The item at `at`; a unit where the form is `Units`.
-    #[inline]
-    pub fn item(&self, memory: &[u8], at: usize) -> Piece {
-        let bit = self.bit + at * self.stride();
-        let start_bits = self.start_bits as usize;
+    /// Passes the items from `first` on to `pass` while it returns true.
+    ///
+    /// An item is a unit where the form is `Units`. Each form has a loop of its own, outside of which
+    /// is all that is the same for every item.
+    #[inline(always)]
+    pub fn scan(&self, memory: &[u8], first: usize, mut pass: impl FnMut(Piece) -> bool) {
+        let Leaf { base, scale, start_bits, length_bits, physical_bits, .. } = *self;
+        let (stride, fields) = (self.stride(), self.fields());
+        let mut bit = self.bit + first * stride;
         match self.form {
-            Form::Units => Piece {
-                logical: self.base + at as u32,
-                length: 1,
-                physical: self.physical(memory, bit),
-            },
-            Form::Pieces => {
-                let logical = self.start(memory, at);
-                let end = if at + 1 < self.count { self.start(memory, at + 1) } else { self.limit };
-                let physical = self.physical(memory, bit + start_bits);
-                Piece { logical, length: end.saturating_sub(logical), physical }
+            Form::Runs | Form::Free if stride <= bits::WORD => {
+                let ends = start_bits + length_bits;
+                for _ in first..fields {
+                    let word = bits::word(memory, bit);
+                    let logical = base + (bits::part(word, 0, start_bits) << scale);
+                    let length = (bits::part(word, start_bits, length_bits) + 1) << scale;
+                    let physical = Some(bits::part(word, ends, physical_bits));
+                    if !pass(Piece { logical, length, physical }) {
+                        break;
+                    }
+                    bit += stride;
+                }
             }
             Form::Runs | Form::Free => {
-                // Start and length lie in one word.
-                let word = bits::word(memory, bit);
-                let ends = self.start_bits + self.length_bits;
-                let physical = if self.stride() <= bits::WORD {
-                    self.some(bits::part(word, ends, self.physical_bits))
-                } else {
-                    self.physical(memory, bit + ends as usize)
-                };
-                Piece {
-                    logical: self.base + (bits::part(word, 0, self.start_bits) << self.scale),
-                    length: (bits::part(word, self.start_bits, self.length_bits) + 1) << self.scale,
-                    physical,
+                for _ in first..fields {
+                    let start = bits::get(memory, bit, start_bits);
+                    let length = bits::get(memory, bit + start_bits as usize, length_bits);
+                    let physical = bit + (start_bits + length_bits) as usize;
+                    let physical = Some(bits::get(memory, physical, physical_bits));
+                    let (logical, length) = (base + (start << scale), (length + 1) << scale);
+                    if !pass(Piece { logical, length, physical }) {
+                        break;
+                    }
+                    bit += stride;
+                }
+            }
+            Form::Pieces if first < fields => {
+                let mut logical = base + (bits::get(memory, bit, start_bits) << scale);
+                for at in first..fields {
+                    let physical = self.physical(memory, bit + start_bits as usize);
+                    bit += stride;
+                    let behind = if at + 1 < fields {
+                        base + (bits::get(memory, bit, start_bits) << scale)
+                    } else {
+                        self.limit
+                    };
+                    let length = behind.saturating_sub(logical);
+                    if !pass(Piece { logical, length, physical }) {
+                        break;
+                    }
+                    logical = behind;
+                }
+            }
+            Form::Pieces => {}
+            Form::Units => {
+                for logical in base + first as u32..base + fields as u32 {
+                    let physical = self.physical(memory, bit);
+                    if !pass(Piece { logical, length: 1, physical }) {
+                        break;
+                    }
+                    bit += stride;
                 }
             }
         }
@@ -206,25 +241,38 @@ impl Leaf {
         }
     }
 
-    /// The first item that ends behind `unit`, and how many items the search has read.
+    /// Appends an item, which [`Self::holds`], to those before it.
+    #[inline]
+    pub fn append(&self, bits: &mut bits::Writer<'_>, piece: Piece) {
+        let physical = u64::from(piece.physical.unwrap_or(self.none()));
+        if self.form != Form::Units {
+            bits.push(u64::from((piece.logical - self.base) >> self.scale), self.start_bits);
+        }
+        if self.form == Form::Runs {
+            bits.push(u64::from((piece.length >> self.scale) - 1), self.length_bits);
+        }
+        bits.push(physical, self.physical_bits);
+    }
+
+    /// The last item that begins at `unit` or before it, and how many starts the search has read.
+    ///
+    /// It may end before the unit. If no item begins there, it is the first one.
+    #[inline]
     pub fn find(&self, memory: &[u8], unit: u32) -> (usize, u64) {
         if self.form == Form::Units {
             return ((unit - self.base) as usize, 0);
         }
-        let (mut low, mut high, mut read) = (0, self.count, 0);
-        while low < high {
-            let middle = (low + high) / 2;
+        // Starts are compared as they are stored.
+        let key = (unit - self.base) >> self.scale;
+        let (stride, width) = (self.stride(), self.start_bits);
+        let (mut low, mut size, mut read) = (0, self.count, 0);
+        while size > 0 {
+            let half = size / 2;
+            let start = bits::get(memory, self.bit + (low + half) * stride, width);
             read += 1;
-            if self.start(memory, middle) <= unit {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+            (low, size) =
+                if start <= key { (low + half + 1, size - half - 1) } else { (low, half) };
         }
-        // The last item that begins at `unit` or before it, unless it ends there.
-        match low.checked_sub(1).map(|at| (at, self.item(memory, at))) {
-            Some((at, piece)) if piece.logical + piece.length > unit => (at, read + 1),
-            _ => (low, read + 1),
-        }
+        (low.saturating_sub(1), read)
     }
 }

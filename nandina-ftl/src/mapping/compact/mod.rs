@@ -29,6 +29,8 @@ pub struct Compact<'m> {
     space: Space,
     store: Store<'m>,
     physical_bits: u32,
+    /// Bytes that any change needs free.
+    reserve: usize,
     nodes: Cell<u64>,
 }
 
@@ -54,9 +56,10 @@ impl<'m> Compact<'m> {
     /// Refuses with [`Refusal::Full`] if no change would be accepted.
     pub fn new(space: Space, memory: &'m mut [u8]) -> Result<Self, Refusal> {
         let store = Store::new(memory);
-        store.room(Self::reserve(space) + GRANULE + ENTRY)?;
+        let reserve = Self::reserve(space);
+        store.room(reserve + GRANULE + ENTRY)?;
         let physical_bits = bits::width(space.physical);
-        let mut map = Compact { space, store, physical_bits, nodes: Cell::new(0) };
+        let mut map = Compact { space, store, physical_bits, reserve, nodes: Cell::new(0) };
         map.store.replace_entries(0, 0, 1);
         map.store.set_base(0, 0);
         map.write_leaf(0, &[], space.logical);
@@ -82,19 +85,22 @@ impl<'m> Compact<'m> {
     fn visit(&self, extent: Extent, mut pass: impl FnMut(Piece)) {
         let memory = self.store.memory();
         let mut at = self.leaf_with(extent.start);
-        while at < self.store.entries() {
+        loop {
             let leaf = self.leaf(at);
-            if leaf.base >= extent.end() {
-                break;
-            }
             let (first, read) = leaf.find(memory, extent.start.max(leaf.base));
             self.count(read);
-            for item in (first..leaf.fields()).map(|at| leaf.item(memory, at)) {
-                match item.within(extent) {
-                    Some(piece) => pass(piece),
-                    None => break,
+            let mut passed = 0;
+            leaf.scan(memory, first, |item| {
+                if item.end() <= extent.start {
+                    return true;
                 }
-                self.count(1);
+                let piece = item.within(extent);
+                passed += u64::from(piece.is_some());
+                piece.map(&mut pass).is_some()
+            });
+            self.count(passed);
+            if leaf.limit >= extent.end() || at + 1 >= self.store.entries() {
+                break;
             }
             at += 1;
         }
@@ -119,7 +125,7 @@ impl Scheme for Compact<'_> {
     }
 
     fn room(&self, _extent: Extent, _adds: bool) -> Result<(), Refusal> {
-        self.store.room(Self::reserve(self.space))
+        self.store.room(self.reserve)
     }
 
     fn replace(&mut self, extent: Extent, physical: Option<u32>, superseded: &mut dyn FnMut(Run)) {
@@ -178,30 +184,48 @@ impl Compact<'_> {
         }
         let (mut end, mut pieces) = (leaf.base, 0);
         let mut last: Option<Piece> = None;
-        for item in (0..leaf.fields()).map(|at| leaf.item(memory, at)) {
-            if item.length == 0 || item.logical < end || item.end() > leaf.limit {
-                return Err(Broken("an item overlaps another one, or ends behind its leaf"));
-            }
-            if leaf.form == Form::Pieces && item.logical != end {
-                return Err(Broken("items do not tile their leaf"));
-            }
-            let last_unit = item.physical.map(|physical| physical + (item.length - 1));
-            if last_unit.is_some_and(|unit| unit >= self.space.physical) {
-                return Err(Broken("a unit is mapped behind the physical space"));
-            }
+        let mut broken = None;
+        leaf.scan(memory, 0, |item| {
+            broken = self.check_item(leaf, item, end, last).err();
             let joins = last.is_some_and(|last| last.continues_to(&item));
-            if joins && !is_flat {
-                return Err(Broken("two items that continue one another are not joined"));
-            }
             pieces += usize::from(!joins);
             end = item.end();
             last = Some(item);
+            broken.is_none()
+        });
+        if let Some(broken) = broken {
+            return Err(broken);
         }
         if leaf.form == Form::Pieces && end != leaf.limit {
             return Err(Broken("items do not tile their leaf"));
         }
         if pieces != leaf.count {
             return Err(Broken("the number of pieces of a flat leaf is wrong"));
+        }
+        Ok(())
+    }
+
+    /// Checks an item behind another one, which ends at `end`.
+    fn check_item(
+        &self,
+        leaf: &Leaf,
+        item: Piece,
+        end: u32,
+        last: Option<Piece>,
+    ) -> Result<(), Broken> {
+        if item.length == 0 || item.logical < end || item.end() > leaf.limit {
+            return Err(Broken("an item overlaps another one, or ends behind its leaf"));
+        }
+        if leaf.form == Form::Pieces && item.logical != end {
+            return Err(Broken("items do not tile their leaf"));
+        }
+        let last_unit = item.physical.map(|physical| physical + (item.length - 1));
+        if last_unit.is_some_and(|unit| unit >= self.space.physical) {
+            return Err(Broken("a unit is mapped behind the physical space"));
+        }
+        let joins = last.is_some_and(|last| last.continues_to(&item));
+        if joins && leaf.form != Form::Units {
+            return Err(Broken("two items that continue one another are not joined"));
         }
         Ok(())
     }

@@ -94,6 +94,11 @@ impl<'m> Store<'m> {
         self.entries
     }
 
+    /// Whether memory is worth more than time: slots are few, and all in a processor's cache.
+    pub fn is_small(&self) -> bool {
+        self.end < SMALL
+    }
+
     /// Notes bytes that were moved or encoded again.
     pub fn note_moved(&mut self, bytes: usize) {
         self.moved += bytes as u64;
@@ -142,15 +147,20 @@ impl<'m> Store<'m> {
 
     /// The leaf whose part has `unit`, and how many entries the search has read.
     pub fn find(&self, unit: u32) -> (usize, u64) {
-        let (mut low, mut high, mut read) = (0, self.entries, 0);
-        while high - low > 1 {
-            let middle = (low + high) / 2;
+        // The first entry is the last one there.
+        let end = self.memory.len() / WORD * WORD;
+        let entries = self.memory.get(end - self.entries * ENTRY..end).unwrap_or(&[]);
+        let (entries, _) = entries.as_chunks::<ENTRY>();
+        let base = |at: usize| match entries.get(entries.len().wrapping_sub(at + 1)) {
+            Some(&[a, b, c, d, ..]) => u32::from_le_bytes([a, b, c, d]),
+            None => u32::MAX,
+        };
+        let (mut low, mut size, mut read) = (0, entries.len(), 0);
+        while size > 1 {
+            let half = size / 2;
+            low = if base(low + half) <= unit { low + half } else { low };
+            size -= half;
             read += 1;
-            if self.base(middle) <= unit {
-                low = middle;
-            } else {
-                high = middle;
-            }
         }
         (low, read)
     }
