@@ -367,13 +367,17 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         unsteady: bool,
         kept: &mut u32,
     ) -> Result<(), Fault<F::Error>> {
-        if self.space.log.first_sequence(block)?.is_none_or(|first| !torn.contains(&first)) {
+        let is_torn = |index: &mut Self| -> Result<bool, Fault<F::Error>> {
+            Ok(index.space.log.first_sequence(block)?.is_some_and(|first| torn.contains(&first)))
+        };
+        if !is_torn(self)? {
             return Ok(());
         }
         let mut from = 0;
         loop {
-            if !unsteady {
-                self.keep_room_to_settle(kept)?;
+            // Collection may have emptied the block, and it may be the open one now.
+            if !unsteady && self.keep_room_to_settle(kept)? && !is_torn(self)? {
+                return Ok(());
             }
             let Some((page, place)) = gc::next_valid(self, block, from)? else { return Ok(()) };
             from = place + u32::from(unsteady);
@@ -381,7 +385,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 if self.before_append(page)?.is_none() {
                     continue;
                 }
-                self.keep_room_to_settle(kept)?;
+                if self.keep_room_to_settle(kept)? && !self.space.log.blocks.is_valid(page) {
+                    return Ok(());
+                }
             }
             match self.move_page(page, None) {
                 Err(Fault::Corrupt { page, .. }) if page.0 != self.newest.0 && !self.in_doubt => {
@@ -395,17 +401,21 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         }
     }
 
-    /// Collects garbage if fewer than `kept` pages are left.
+    /// Collects garbage if fewer than `kept` pages are left. Returns whether it did.
     ///
     /// Cuts may follow one another, so settling leaves the reserve to collection. If collection
     /// cannot gain that, settling goes on with what one collection needs, and `kept` is that from
     /// then on. If even that is missing, it frees the blocks that were held.
-    fn keep_room_to_settle(&mut self, kept: &mut u32) -> Result<(), Fault<F::Error>> {
+    fn keep_room_to_settle(&mut self, kept: &mut u32) -> Result<bool, Fault<F::Error>> {
         let least = self.space.log.block_pages() + 2 * S::path_pages(self.height);
+        let mut collected = false;
         for _ in 0..2 {
-            if self.space.room() >= (*kept).max(least) {
-                return Ok(());
+            // Blocks that are held are free at the end, and no gain until then.
+            let room = self.space.room();
+            if room >= least && room + self.held_pages() >= *kept {
+                return Ok(collected);
             }
+            collected = true;
             match gc::gain_room(self, 0) {
                 Err(Fault::NoRoom { .. }) if !self.in_doubt => *kept = least,
                 gained => gained?,
@@ -418,7 +428,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         if self.space.room() < least {
             Err(self.space.log.no_room(self.budget.limit_pages))
         } else {
-            Ok(())
+            Ok(collected)
         }
     }
 
