@@ -56,6 +56,19 @@ pub trait LogicalPages {
     /// Writes a logical page, durably and whole.
     fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error>;
 
+    /// Writes logical pages from `logical` on, as many as `bytes` holds, in order.
+    ///
+    /// After a cut in it each of them is old or new. Default: a [`write`](Self::write) of each.
+    fn write_pages(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
+        let each = self.page_bytes();
+        let mut pages = bytes.chunks_exact(each);
+        for (number, page) in (logical..).zip(pages.by_ref()) {
+            self.write(number, page)?;
+        }
+        // Refuses what is left, which is no page.
+        if pages.remainder().is_empty() { Ok(()) } else { self.write(logical, pages.remainder()) }
+    }
+
     /// Makes `count` logical pages from `logical` on holes, durably.
     fn trim(&mut self, logical: u32, count: u32) -> Result<(), Self::Error>;
 

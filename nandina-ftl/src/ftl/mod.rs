@@ -56,6 +56,7 @@ mod places;
 mod settle;
 mod size;
 mod trim;
+mod write;
 
 pub use check::Unsound;
 pub use disk::{BadGroups, Disk};
@@ -294,13 +295,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// 24 reads for each block without valid pages.
     pub fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), FtlError<F::Error>> {
         self.expect_page(bytes.len())?;
-        self.expect_inside(logical, 1)?;
-        self.begin_change(Extent::new(logical, 1))?;
-        self.log.frames.forget(0);
-        self.log.frames.bytes_mut(0)[..bytes.len()].copy_from_slice(bytes);
-        self.program(0, Kind::Data(logical))?;
-        self.statistics.host_writes += 1;
-        Ok(())
+        self.write_pages(logical, bytes)
     }
 
     /// Does work that is due, so that later writes need not wait.
@@ -468,6 +463,10 @@ impl<F: Flash, M: Mapping> LogicalPages for Ftl<'_, F, M> {
 
     fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
         Self::write(self, logical, bytes)
+    }
+
+    fn write_pages(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
+        Self::write_pages(self, logical, bytes)
     }
 
     fn trim(&mut self, logical: u32, count: u32) -> Result<(), Self::Error> {

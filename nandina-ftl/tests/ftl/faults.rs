@@ -179,7 +179,8 @@ fn canary_a_chip_that_forgets_programs_is_caught() {
     memory.with(&mut chip, true, |_| Ok(())).unwrap();
     chip.set_faults(Faults { silent_programs: 20, ..Faults::NONE });
     let work = |ftl: &mut Device<'_>| (0..60).try_for_each(|_| host.change(ftl, &mut numbers));
-    memory.with(&mut chip, false, work).unwrap();
+    let worked = memory.with(&mut chip, false, work);
     assert!(chip.fault_counters().silent > 0);
-    assert!(is_caught(&mut memory, &mut chip, &host));
+    // Collection may have found a page that is not there.
+    assert!(worked.is_err() || is_caught(&mut memory, &mut chip, &host));
 }

@@ -19,6 +19,8 @@ pub type Outcome<T> = Result<T, FtlError<ChipError>>;
 pub enum Change {
     /// A logical page, and the number of its content.
     Write(u32, u32),
+    /// A logical page, how many from it on, and the number of their content.
+    Row(u32, u32, u32),
     /// A logical page, and how many from it on.
     Trim(u32, u32),
 }
@@ -28,6 +30,9 @@ impl Change {
     fn of(self, logical: u32) -> Option<Option<u32>> {
         match self {
             Self::Write(written, content) if written == logical => Some(Some(content)),
+            Self::Row(start, count, content) if (start..start + count).contains(&logical) => {
+                Some(Some(content))
+            }
             Self::Trim(start, count) if (start..start + count).contains(&logical) => Some(None),
             _ => None,
         }
@@ -102,7 +107,11 @@ impl Host {
             self.written += 1;
             // Every other write goes to an eighth of the pages.
             let logical = if numbers.below(2) == 0 { logical / 8 } else { logical };
-            Change::Write(logical, self.written)
+            if numbers.below(6) == 0 {
+                Change::Row(logical, 1 + numbers.below(12).min(pages - logical - 1), self.written)
+            } else {
+                Change::Write(logical, self.written)
+            }
         };
         self.make(ftl, change)
     }
@@ -116,6 +125,11 @@ impl Host {
         match change {
             Change::Write(logical, content) => {
                 ftl.write(logical, &bytes_of(logical, content, ftl.page_bytes()))?;
+            }
+            Change::Row(start, count, content) => {
+                let page = |logical| bytes_of(logical, content, ftl.page_bytes());
+                let bytes: Vec<u8> = (start..start + count).flat_map(page).collect();
+                ftl.write_pages(start, &bytes)?;
             }
             Change::Trim(logical, count) => ftl.trim(logical, count)?,
         }

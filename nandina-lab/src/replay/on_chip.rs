@@ -373,6 +373,8 @@ type ChipFtl<'b> = Ftl<'b, SparseChip, &'b mut dyn Mapping>;
 struct Host<'b> {
     ftl: ChipFtl<'b>,
     page: Vec<u8>,
+    /// What is written.
+    zeros: Vec<u8>,
     failed: Option<FtlError<ChipError>>,
     replayed: u64,
     pages: u64,
@@ -390,6 +392,7 @@ impl<'b> Host<'b> {
         Self {
             ftl,
             page: vec![0; page_bytes],
+            zeros: Vec::new(),
             failed: None,
             replayed: 0,
             pages: 0,
@@ -431,15 +434,17 @@ impl<'b> Host<'b> {
                 }
             }
             Kind::Write => {
-                for page in start..end {
-                    let is_partial = page == start && partial.0 || page + 1 == end && partial.1;
-                    if is_partial {
-                        self.partial_writes += 1;
-                        self.ftl.read(page, &mut self.page)?;
-                    }
-                    self.page.fill(0);
-                    self.ftl.write(page, &self.page)?;
+                let ends =
+                    [(partial.0, start), (partial.1 && !(partial.0 && end - start == 1), end - 1)];
+                for (_, page) in ends.into_iter().filter(|(is_partial, _)| *is_partial) {
+                    self.partial_writes += 1;
+                    self.ftl.read(page, &mut self.page)?;
                 }
+                let bytes = (end - start) as usize * self.page.len();
+                if self.zeros.len() < bytes {
+                    self.zeros.resize(bytes, 0);
+                }
+                self.ftl.write_pages(start, &self.zeros[..bytes])?;
             }
             Kind::Trim => self.ftl.trim(start, end - start)?,
             Kind::Flush => {}

@@ -1,0 +1,98 @@
+//! Writes of several logical pages, which a mapping gets as runs.
+//!
+//! Pages are programmed one after another into the open block. As long as their places follow one
+//! another, they are one run, and the mapping is changed once for all of them. No garbage is
+//! collected between the first page of a run and that change: until then the mapping does not know
+//! where they are.
+
+use nandina::flash::Flash;
+use nandina::gc::PageOwner;
+
+use super::bytes::Kind;
+use super::{Ftl, FtlError};
+use crate::mapping::{Extent, Mapping};
+
+/// Logical pages that were programmed in a row and that the mapping does not know yet.
+#[derive(Clone, Copy)]
+struct Pending {
+    extent: Extent,
+    place: u32,
+}
+
+impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
+    /// Writes logical pages from `logical` on, as many as `bytes` holds.
+    ///
+    /// After a cut in it each of them is old or new. Cost: that of a [`write`](Self::write) of each
+    /// page; the mapping is changed once for each row of pages without a collection in between.
+    pub fn write_pages(&mut self, logical: u32, bytes: &[u8]) -> Result<(), FtlError<F::Error>> {
+        let each = self.page_bytes();
+        let count = bytes.len() / each;
+        if count == 0 || count * each != bytes.len() {
+            return Err(FtlError::PageSize { expected: each, given: bytes.len() });
+        }
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.expect_inside(logical, count)?;
+        let mut start = logical;
+        let end = logical + count;
+        while start < end {
+            let row = Extent::between(start, end.min(start + self.row_max()));
+            self.begin_change(row)?;
+            // Collection may have taken pages of the open block.
+            let row = Extent::new(start, row.length.min(self.row_max()));
+            let from = (start - logical) as usize * each;
+            start += self.write_row(row, &bytes[from..])?;
+        }
+        Ok(())
+    }
+
+    /// The most pages that are programmed before the next collection is due.
+    fn row_max(&self) -> u32 {
+        let in_block = self.log.next_place().map_or(0, |(_, place)| self.log.block_pages() - place);
+        let room = self.log.room().saturating_sub(self.kept());
+        in_block.min(room).max(1)
+    }
+
+    /// Programs the pages of `row`, or the first of them. Returns how many.
+    ///
+    /// The mapping has room for the row.
+    fn write_row(&mut self, row: Extent, bytes: &[u8]) -> Result<u32, FtlError<F::Error>> {
+        let each = self.page_bytes();
+        let mut pending: Option<Pending> = None;
+        for (logical, bytes) in (row.start..row.end()).zip(bytes.chunks_exact(each)) {
+            self.log.frames.forget(0);
+            self.log.frames.bytes_mut(0)[..each].copy_from_slice(bytes);
+            self.in_doubt = true;
+            let page = self.log.write(0, Kind::Data(logical).label())?;
+            self.statistics.programmed += 1;
+            self.statistics.host_writes += 1;
+            let place = self.places.place(page);
+            match &mut pending {
+                Some(run) if run.place + run.extent.length == place => run.extent.length += 1,
+                // The page is in another block: a program has failed.
+                Some(_) => {
+                    self.note_run(pending.take())?;
+                    self.note_run(Some(Pending { extent: Extent::new(logical, 1), place }))?;
+                    self.in_doubt = false;
+                    return Ok(logical + 1 - row.start);
+                }
+                None => pending = Some(Pending { extent: Extent::new(logical, 1), place }),
+            }
+        }
+        self.note_run(pending)?;
+        self.in_doubt = false;
+        Ok(row.length)
+    }
+
+    /// Changes the mapping: these pages count from now on.
+    fn note_run(&mut self, run: Option<Pending>) -> Result<(), FtlError<F::Error>> {
+        let Some(Pending { extent, place }) = run else { return Ok(()) };
+        let (log, places) = (&mut self.log, self.places);
+        self.mapping.update(extent, place, &mut |before| {
+            for place in before.physical..before.physical + before.length {
+                log.supersede(places.page(place));
+            }
+        })?;
+        self.log.blocks.release();
+        Ok(())
+    }
+}
