@@ -5,18 +5,21 @@
 //! mappings in it, except times, which are of this machine.
 
 mod actions;
-mod clock;
+pub(crate) mod clock;
 mod run;
 mod stats;
 mod tally;
 mod unit;
 
 pub use actions::Action;
+pub(crate) use actions::Actions;
 pub use nandina_ftl::mapping::MAPPINGS;
 pub use nandina_ftl::mapping::registry::Entry;
 pub use run::{LeftOut, MappingCost, Report, Setup, readings, replay};
 pub use stats::{AddressRow, Content, READINGS, Side, SizeRow, Stats};
+pub(crate) use tally::{Tally, content};
 pub use unit::Unit;
+pub(crate) use unit::canonical;
 
 /// The paper whose sections the list of mappings names.
 pub const PAPER: &str = "Suh, Moon, Efrat, Kim, Lee: Memory efficient and scalable address mapping \
