@@ -164,13 +164,28 @@ fn vet_and_emt(verdicts: &mut Verdicts, cases: &[Case]) -> Result<(), LabError> 
         cases.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
     };
     let write = |at: usize| ratios[at].0[0];
-    let fastest = most((0..ratios.len()).map(write));
-    let text = format!("EMT writes faster than VET on every trace, by {}", words(&write));
-    verdicts.add("c8", least((0..ratios.len()).map(write)) > 1.0 && fastest <= 15.0, text);
+    let slowest = least((0..ratios.len()).map(write));
+    let mut text =
+        format!("a write to VET takes {} of EMT's time (paper: up to 10)", words(&write));
+    if slowest < 1.0 {
+        let worst = (0..cases.len()).min_by(|&a, &b| write(a).total_cmp(&write(b)));
+        if let Some(case) = worst.and_then(|at| cases.get(at)) {
+            let (vet, emt) = (case.small.of("vet")?, case.small.of("emt")?);
+            text += &format!(
+                ": because each of {}'s writes descends a tree of {} extents, of which the caches hold a part; \
+                 while there are {} extents, the ratio is {:.2}",
+                case.recipe.key,
+                case.whole.of("emt")?.entries,
+                emt.entries,
+                vet.ns[0] / emt.ns[0]
+            );
+        }
+    }
+    verdicts.add("c8", slowest > 1.0, text);
     let read = |at: usize| ratios[at].0[1];
     let [hit, hole] = [0, 1].map(|which| words(&|at: usize| ratios[at].1[which]));
-    let slowest = most((0..ratios.len()).map(read));
-    let holds = slowest < 1.0;
+    let slowest_read = most((0..ratios.len()).map(read));
+    let holds = slowest_read < 1.0;
     let text = format!("VET reads in {} of EMT's time", words(&read));
     let text = match holds {
         true => text,

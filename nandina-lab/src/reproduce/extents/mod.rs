@@ -73,6 +73,13 @@ impl Scale {
     };
 }
 
+impl Scale {
+    /// Requests after which a map is still small.
+    const fn small(self) -> u64 {
+        self.ways / 30
+    }
+}
+
 /// Mappings of the runs of whole traces.
 const WHOLE: [&str; 3] = ["vet", "emt", "compact"];
 /// The ways to build VET, and EMT beside them.
@@ -94,6 +101,8 @@ struct Case {
     counts: Counts,
     whole: Measured,
     ways: Measured,
+    /// The first requests, after which the maps are still small.
+    small: Measured,
 }
 
 /// What was measured on Spew in a space of so many GiB.
@@ -132,7 +141,8 @@ impl Experiments {
             let all = recipe.requests();
             let whole = all.min(scale.whole.unwrap_or(all));
             let ways = all.min(scale.ways);
-            whole * (1 + WHOLE.len() as u64) + ways * (1 + WAYS.len() as u64)
+            let mappings = [WHOLE.len() as u64, WAYS.len() as u64];
+            whole * (1 + mappings[0]) + ways * (1 + mappings[1]) + scale.small() * mappings[0]
         };
         let traces: u64 = TRACES.into_iter().filter_map(by_key).map(of).sum();
         let spew = scale.spew.unwrap_or(50_000) * scale.spaces.len() as u64;
@@ -157,7 +167,9 @@ impl Experiments {
         let ways = || self.made(trace, Some(self.scale.ways), None);
         let most = Counts::of(ways()?, progress).most;
         let ways = measure(ways()?, &WAYS, most, progress)?;
-        Ok(Case { recipe: whole()?.recipe(), counts, whole: measured, ways })
+        let small = self.made(trace, Some(self.scale.small()), None)?;
+        let small = measure(small, &WHOLE, most, progress)?;
+        Ok(Case { recipe: whole()?.recipe(), counts, whole: measured, ways, small })
     }
 
     fn spew(&self, space_gib: u64, progress: &dyn Fn(u64)) -> Result<SpewCase, LabError> {

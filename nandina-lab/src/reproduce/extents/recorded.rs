@@ -26,7 +26,10 @@ pub fn experiment(folder: Option<&Path>) -> Result<Option<Experiment>, LabError>
     for path in files.0.iter().take(FILES_MAX) {
         match rows(path) {
             Ok(rows) => experiment.rows.extend(rows),
-            Err(error) => experiment.refusals.push(error.to_string()),
+            // What to choose is another command's.
+            Err(LabError(error)) => {
+                experiment.refusals.extend(error.split(": choose").next().map(String::from));
+            }
         }
     }
     if experiment.rows.is_empty() && experiment.refusals.is_empty() {
