@@ -20,6 +20,11 @@ impl Progress {
         Self::with(bytes, "{wide_bar} {bytes} of {total_bytes} read, {eta} left")
     }
 
+    /// Makes a progress bar for requests of a trace.
+    pub fn of_requests(requests: u64) -> Self {
+        Self::with(requests, "{wide_bar} {human_pos} of {human_len} requests, {eta} left")
+    }
+
     fn with(length: u64, template: &str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(template) {

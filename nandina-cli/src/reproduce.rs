@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use nandina_lab::LabError;
-use nandina_lab::reproduce::{Reproduction, mu_tree, vm_tree};
+use nandina_lab::reproduce::{Reproduction, extents, mu_tree, vm_tree};
 
 use crate::drawing;
 use crate::output::{print, print_json};
@@ -17,7 +17,7 @@ pub struct Reproduce {
     #[arg(value_enum)]
     pub paper: Paper,
     /// A smaller run: a quarter of the records and less of the rest; about a minute of processor
-    /// time for mu-tree, seconds for vmtree
+    /// time for mu-tree, seconds for vmtree and extents
     #[arg(long)]
     pub quick: bool,
     /// Seed of everything random
@@ -31,6 +31,13 @@ pub struct Reproduce {
     /// zstd [default: the parts that need them are left out]
     #[arg(long, value_name = "DIR")]
     pub sensors: Option<PathBuf>,
+    /// For extents: a folder with recorded block traces (docs/BLOCK-TRACES.md), or with folders of
+    /// them, which are shown apart from the paper's [default: synthetic traces only]
+    #[arg(long, value_name = "DIR")]
+    pub traces: Option<PathBuf>,
+    /// What the program does when it runs itself under valgrind for Figure 13 of extents
+    #[arg(long, hide = true)]
+    pub alone: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -43,11 +50,19 @@ pub enum Paper {
     /// VMTree (Ould-Khessal, Fazackerley and Lawrence)
     #[value(name = "vmtree")]
     VmTree,
+    /// Extent mapping, VET and EMT (Suh et al., 2014)
+    Extents,
 }
 
 pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
-    if let (Paper::MuTree, Some(_)) = (arguments.paper, &arguments.sensors) {
+    if let (Paper::MuTree | Paper::Extents, Some(_)) = (arguments.paper, &arguments.sensors) {
         return Err(LabError("--sensors is for vmtree: leave it out".into()));
+    }
+    if let (Paper::MuTree | Paper::VmTree, Some(_)) = (arguments.paper, &arguments.traces) {
+        return Err(LabError("--traces is for extents: leave it out".into()));
+    }
+    if let (Paper::Extents, Some(word)) = (arguments.paper, &arguments.alone) {
+        return print(&extents::alone(word)?.to_string());
     }
     // A folder that cannot be written is reported before the minutes of work.
     if let Some(folder) = &arguments.figures {
@@ -56,6 +71,7 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
     let reproduction = match arguments.paper {
         Paper::MuTree => mu_tree(arguments)?,
         Paper::VmTree => vm_tree(arguments)?,
+        Paper::Extents => extents(arguments)?,
     };
     if let Some(folder) = &arguments.figures {
         let figures = reproduction.experiments.iter().flat_map(|experiment| &experiment.figures);
@@ -82,6 +98,14 @@ fn vm_tree(arguments: &Reproduce) -> Result<Reproduction, LabError> {
     use vm_tree::{Experiments, Scale};
     let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
     let experiments = Experiments::new(scale, arguments.seed, arguments.sensors.clone());
+    shown(experiments.total(), |advance| experiments.run(advance))
+}
+
+fn extents(arguments: &Reproduce) -> Result<Reproduction, LabError> {
+    use extents::{Experiments, Scale};
+    let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
+    let program = std::env::current_exe().ok();
+    let experiments = Experiments::new(scale, arguments.seed, arguments.traces.clone(), program);
     shown(experiments.total(), |advance| experiments.run(advance))
 }
 

@@ -1,13 +1,14 @@
-//! `nandina trace`: what a block trace holds. It only reads.
+//! `nandina trace`: what a block trace holds, and synthetic ones. It changes no existing file.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use nandina_lab::LabError;
+use nandina_lab::block_trace::make::{self, Choice, RECIPES, Synthetic};
 use nandina_lab::block_trace::{BlockTrace, Choices, FORMATS};
 use nandina_lab::replay::{READINGS, Side, Stats, Unit};
 
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, standard, written};
 use crate::progress::Progress;
 use crate::tables::{share, table};
 
@@ -15,13 +16,55 @@ use crate::tables::{share, table};
 pub enum Trace {
     /// Prints a trace's requests, sizes and addresses, and the least runs that an address map needs
     Stats(TraceStats),
+    /// Makes a synthetic trace that is fitted to a workload of the paper by Suh et al. (2014), as CSV
+    Make(TraceMake),
 }
 
 impl Trace {
     pub fn run(&self) -> Result<(), LabError> {
         match self {
             Self::Stats(arguments) => arguments.run(),
+            Self::Make(arguments) => arguments.run(),
         }
+    }
+}
+
+#[derive(Args)]
+pub struct TraceMake {
+    /// The workload of the paper's Table 1
+    #[arg(value_parser = RECIPES.iter().map(|recipe| recipe.key).collect::<Vec<_>>())]
+    workload: String,
+    /// Requests to make, the first ones of the whole trace [default: as many as in Table 1]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    requests: Option<u64>,
+    /// GiB of the space, 16 to 1,024; only for spew [default: 16; of others Table 1's]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_024))]
+    space_gib: Option<u64>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The file to make, which must not exist [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl TraceMake {
+    fn run(&self) -> Result<(), LabError> {
+        let Self { requests, space_gib, seed, .. } = *self;
+        let recipe = make::by_key(&self.workload)
+            .ok_or_else(|| LabError(format!("there is no workload '{}'", self.workload)))?;
+        let made = Synthetic::new(recipe, Choice { seed, requests, space_gib })?;
+        let progress = Progress::of_requests(made.requests());
+        let advance = |requests| progress.advance(requests);
+        let result = match &self.output {
+            Some(path) => make::save(made, path, &advance),
+            None => {
+                let to = std::io::BufWriter::new(standard()?);
+                written(make::write(made, to, &advance))
+            }
+        };
+        progress.finish();
+        result
     }
 }
 

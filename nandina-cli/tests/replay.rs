@@ -220,3 +220,22 @@ fn mistakes_get_one_line_and_exit_code_2() {
         )
     );
 }
+
+#[test]
+fn a_trace_is_made_labelled_and_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("made.csv");
+    let file = path.to_str().unwrap();
+    let made = ["trace", "make", "wdev", "--requests", "5000"];
+    let shown = text(&made);
+    assert!(shown.starts_with("# synthetic: nandina trace make wdev, seed 1"), "{shown}");
+    assert!(text(&[&made[..], &["-o", file]].concat()).is_empty());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), shown);
+    let stats = json(&["trace", "stats", file, "--json"]);
+    assert_eq!(stats["account"]["requests"], 5000);
+    assert_eq!(stats["address_space_bytes"], 51_u64 << 30);
+    let again = mistake(&[&made[..], &["-o", file]].concat());
+    assert!(again.ends_with("is there already: choose another file"), "{again}");
+    let space = mistake(&["trace", "make", "homes", "--space-gib", "16"]);
+    assert_eq!(space, "homes has 542 GiB: leave --space-gib out");
+}

@@ -74,3 +74,80 @@ fn series_that_are_not_given_are_said_and_not_looked_for_outside_the_project() {
         "nandina: --sensors is for vmtree: leave it out\n"
     );
 }
+
+#[test]
+fn reproduce_runs_extents_with_a_verdict_on_every_claim() {
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().to_str().unwrap();
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/samples");
+    let object = json(&[
+        "reproduce",
+        "extents",
+        "--quick",
+        "--json",
+        "--figures",
+        figures,
+        "--traces",
+        samples,
+    ]);
+    assert_eq!((&object["paper"], &object["quick"]), (&"extents".into(), &true.into()));
+    let experiments = object["experiments"].as_array().unwrap();
+    let experiment = |id: &str| experiments.iter().find(|it| it["id"] == id).unwrap();
+    for id in ["table1", "table2", "table3", "table4", "lemmas", "recorded"] {
+        assert!(!experiment(id)["rows"].as_array().unwrap().is_empty(), "{id}");
+    }
+    let rows = |id: &str| experiment(id)["rows"].as_array().unwrap().clone();
+    let measured = |id: &str, system: &str, config: &str, metric: &str| {
+        let all = rows(id);
+        let is_it = |row: &&Value| {
+            row["system"] == system && row["config"] == config && row["metric"] == metric
+        };
+        all.iter().find(is_it).unwrap()["measured"].as_f64().unwrap()
+    };
+    // Exact on every machine: counts of 60,000 requests, and bytes.
+    let mean = measured("table1", "trace", "wsf", "mean write");
+    assert!((22.0..23.0).contains(&mean), "{mean}");
+    assert_eq!(measured("figure12", "vet", "homes", "canonical extents of a write"), 1.0);
+    assert!(measured("figure16", "page", "1024 GB", "PMT by EMT (paper: up to)") > 100.0);
+    assert!(measured("table2", "vet-lis", "wdev", "memory, LIS by BIS") > 1.0);
+    assert_eq!(measured("recorded", "trace", "requests.csv", "requests"), 400.0);
+    assert_eq!(experiment("recorded")["refusals"].as_array().unwrap().len(), 2, "no traces");
+    // Recorded traces are beside nothing of the paper, and a quick run has no verdicts on rows.
+    assert!(rows("recorded").iter().all(|row| row["paper"].is_null()));
+    assert!(rows("figure15").iter().all(|row| row["verdict"].is_null()));
+    assert!(experiment("figure13")["refusals"].to_string().contains("a quick run"));
+    let claims = experiment("claims")["orderings"].as_array().unwrap();
+    let of = |id: &str| {
+        let begins = [format!("{id}:"), format!("{id} (")];
+        let is_it =
+            |pair: &&Value| begins.iter().any(|begin| pair[0].as_str().unwrap().starts_with(begin));
+        claims.iter().filter(is_it).map(|pair| pair[1] == true).collect::<Vec<_>>()
+    };
+    for claim in (1..=21).filter(|claim| ![2, 3].contains(claim)) {
+        assert!(!of(&format!("c{claim}")).is_empty(), "c{claim}");
+    }
+    // Those that follow from counts and bytes alone.
+    for claim in ["c1", "c4", "c6", "c15", "c16", "c18", "c19", "c20"] {
+        assert_eq!(of(claim), [true], "{claim}");
+    }
+    assert_eq!(of("c17"), [true, false, false]);
+    let drawn = [8, 9, 10, 11, 12, 14, 15, 16].map(|figure| format!("extents-figure{figure}"));
+    for path in drawn.iter().flat_map(|name| [format!("{name}.svg"), format!("{name}.png")]) {
+        let bytes = std::fs::read(folder.path().join(&path)).unwrap();
+        assert!(bytes.len() > 5_000, "{path} has {} bytes", bytes.len());
+    }
+}
+
+#[test]
+fn recorded_traces_are_for_extents_and_their_folder_is_named_if_it_is_not_there() {
+    let ignored = nandina(&["reproduce", "vmtree", "--traces", "x"]);
+    assert_eq!(ignored.status.code(), Some(2));
+    let text = String::from_utf8(ignored.stderr).unwrap();
+    assert_eq!(text, "nandina: --traces is for extents: leave it out\n");
+    let absent = nandina(&["reproduce", "extents", "--traces", "nowhere"]);
+    assert_eq!(absent.status.code(), Some(2));
+    let text = String::from_utf8(absent.stderr).unwrap();
+    assert!(text.contains("nowhere") && text.contains("choose another --traces"), "{text}");
+    let alone = nandina(&["reproduce", "extents", "--alone", "wsf,vet,reads"]);
+    assert_eq!(alone.status.code(), Some(2));
+}

@@ -28,6 +28,11 @@ impl Layout {
         Self { starts, bytes }
     }
 
+    /// The layout of one volume of this many bytes.
+    pub fn single(bytes: u64) -> Self {
+        Self { starts: vec![0], bytes }
+    }
+
     /// Bytes of the whole space.
     pub fn bytes(&self) -> u64 {
         self.bytes

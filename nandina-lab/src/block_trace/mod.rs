@@ -9,6 +9,7 @@ mod field;
 mod format;
 mod formats;
 mod layout;
+pub mod make;
 mod read;
 mod request;
 

@@ -46,7 +46,7 @@ fn extent(start: u64, end: u64) -> Option<Extent> {
 /// Canonical extents that `extent` consists of (§2.2): aligned rows of a power of two of units.
 ///
 /// `vet` has them only for spaces of up to 31 bits.
-pub(super) fn canonical(extent: Extent) -> u64 {
+pub(crate) fn canonical(extent: Extent) -> u64 {
     let (mut start, end) = (u64::from(extent.start), u64::from(extent.end()));
     let mut count = 0;
     while start < end {

@@ -2,6 +2,7 @@
 //!
 //! No setting is tuned to print a paper's number.
 
+pub mod extents;
 pub mod figure;
 pub mod mu_tree;
 pub mod vm_tree;

@@ -13,6 +13,7 @@ mod write;
 pub use crate::input::packed::ReadProgress;
 pub use line::Mistake;
 pub use read::{parse, read, read_sized};
+pub(crate) use write::new_file;
 pub use write::{save, write};
 
 /// The first field of a trace.

@@ -15,6 +15,16 @@ use crate::work::{Operation, Work};
 ///
 /// An existing file is left unchanged, and an incomplete new one is removed.
 pub fn save(work: &Work, path: &Path) -> Result<(), LabError> {
+    new_file(path, |file| write(work, file))
+}
+
+/// Makes a new file and fills it.
+///
+/// An existing file is left unchanged, and an incomplete new one is removed.
+pub(crate) fn new_file(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), LabError> {
     let failed = |error: io::Error| {
         let what = match error.kind() {
             io::ErrorKind::AlreadyExists => "is there already".into(),
@@ -23,7 +33,7 @@ pub fn save(work: &Work, path: &Path) -> Result<(), LabError> {
         LabError(format!("{} {what}: choose another file", path.display()))
     };
     let mut file = BufWriter::new(File::create_new(path).map_err(failed)?);
-    write(work, &mut file).and_then(|()| file.flush()).map_err(|error| {
+    fill(&mut file).and_then(|()| file.flush()).map_err(|error| {
         // The first error is the one to report.
         let _ = std::fs::remove_file(path);
         failed(error)
