@@ -104,6 +104,14 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
     }
 
+    /// Frees the blocks of a logical block that hold no page that counts any more.
+    pub(super) fn free_if_empty(&mut self, logical_block: u32) -> Result<(), Fault<F::Error>> {
+        if self.maps.data(logical_block).is_some() && self.is_superseded(logical_block) {
+            self.replace_data(logical_block, None)?;
+        }
+        self.drop_empty_slots(logical_block)
+    }
+
     /// Copies a page that counts through page buffer 1.
     ///
     /// One that cannot be read any more is noted as lost, and reads as an error from then on.

@@ -92,7 +92,7 @@ pub use policy::{Bast, Block, Fast, Policy, SequentialRule};
 pub use size::{blocks_needed, logical_pages_max, map_bytes, ram_needed};
 
 use nandina::blocks::Blocks;
-use nandina::flash::{Flash, PageNumber};
+use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::log::{Frames, layout_of};
 use nandina::node::Medium;
 use nandina::{Damage, Fault, Idle};
@@ -360,6 +360,15 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         Ok(block.is_some())
     }
 
+    /// The most chip operations that emptying a block takes, if no program and no erase fails.
+    ///
+    /// Each merge reads a page up to three times and programs it, and erases up to four blocks.
+    fn cost_to_empty(&self, block: BlockNumber) -> u32 {
+        let is_log = self.maps.slot_of(block).is_some();
+        let merges = if is_log { self.media.blocks.valid_in(block) } else { 1 };
+        merges.saturating_mul(4 * self.block_pages() + 8)
+    }
+
     /// Reads pages that count from where the last call ended, until one of them is weak.
     fn patrol(&mut self, reads: u32) -> Result<(), Fault<F::Error>> {
         let pages = self.media.geometry().pages();
@@ -447,21 +456,23 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
 
     /// Reads pages in turn, and merges those that can hardly be read any more.
     ///
-    /// A weak page waits for a budget of eight operations for each page of a block, or for the next
-    /// write. Log blocks are left to writes.
+    /// A weak page waits for the next write, or for a budget that the merges suffice with that it
+    /// takes: four operations for each page of a block and eight more, in a log block for each page
+    /// that counts.
     fn idle(&mut self, budget: u32) -> Result<Idle, Self::Error> {
         self.mount_if_in_doubt()?;
         let before = self.media.operations;
         if self.media.weak.is_none() {
             self.patrol(budget)?;
         }
-        let mut more = self.media.weak.is_some();
-        if more && budget >= 8 * self.block_pages() {
+        let used = self.media.operations.wrapping_sub(before);
+        let weak = self.media.weak.map(|page| self.media.block_of(page));
+        let cost = weak.map_or(0, |block| self.cost_to_empty(block));
+        if weak.is_some() && cost <= budget.saturating_sub(used) {
             self.change(|this| this.maintain().map(drop))?;
-            more = false;
         }
         let operations = self.media.operations.wrapping_sub(before);
-        Ok(Idle { operations, more, left_to_change: false })
+        Ok(Idle { operations, more: self.media.weak.is_some(), left_to_change: false })
     }
 
     fn statistics(&self) -> Statistics {

@@ -1,11 +1,14 @@
 //! Blocks that fail, a device that gives up, bits that flip, damaged bytes; and canaries.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
 use nandina::log::layout_of;
 use nandina::node::PageHeader;
+use nandina_ftl::LogicalPages;
 use nandina_ftl::ftl::FtlError;
+use nandina_ftl::hybrid::{Bast, Hybrid, logical_pages_max, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, Faults};
 
 use crate::host::{Change, Device, Host, Memory, Outcome, Which, expect_sound};
@@ -154,6 +157,68 @@ fn a_page_that_faded_is_counted_at_a_mount() {
         assert_eq!(mounted.unwrap().unexplained_blocks, 1, "{which:?}");
         assert!(is_caught(&mut memory, &mut chip, &host), "{which:?}");
     }
+}
+
+/// A chip that can be tampered with while an FTL has it.
+struct Shared<'c>(&'c RefCell<Chip>);
+
+impl Flash for Shared<'_> {
+    type Error = ChipError;
+
+    fn geometry(&self) -> Geometry {
+        CHIP.geometry
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        CHIP.capabilities
+    }
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        self.0.borrow_mut().read(page, main, spare)
+    }
+
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.0.borrow_mut().program(page, main, spare)
+    }
+
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
+        self.0.borrow_mut().erase(block)
+    }
+}
+
+#[test]
+fn a_page_that_faded_stays_an_error_after_a_merge_and_a_mount_until_it_is_written() {
+    let chip = RefCell::new(Chip::new(CHIP));
+    let policy = Bast { log_blocks: 1 };
+    let pages = logical_pages_max(&CHIP.geometry, &CHIP.capabilities, &policy);
+    let mut ram = vec![0; ram_needed(&CHIP.geometry, &CHIP.capabilities, &policy, pages)];
+    let mut ftl = Hybrid::format(Shared(&chip), policy, pages, &mut ram).unwrap();
+    for logical in 0..16 {
+        ftl.write(logical, &[1; 512]).unwrap();
+    }
+    let (faded, ..) = find_page(&mut chip.borrow_mut(), |header| header.records == 3).unwrap();
+    chip.borrow_mut().corrupt_page(faded, |main, _| main[100] ^= 1);
+    // Pages 2 and 9 are of two logical blocks: the first one is merged for the second.
+    ftl.write(2, &[2; 512]).unwrap();
+    ftl.write(9, &[2; 512]).unwrap();
+    assert_eq!(ftl.merges().full, 1);
+    let expect_error = |ftl: &mut Hybrid<'_, Shared<'_>, Bast>| {
+        let found = ftl.read(3, &mut [0; 512]);
+        assert!(matches!(found, Err(FtlError::Corrupt { .. })), "{found:?}");
+        assert!(ftl.read(2, &mut [0; 512]).unwrap());
+    };
+    expect_error(&mut ftl);
+    let mut ftl = Hybrid::open(Shared(&chip), policy, pages, &mut ram).unwrap();
+    expect_error(&mut ftl);
+    ftl.write(3, &[5; 512]).unwrap();
+    let mut page = [0; 512];
+    assert!(ftl.read(3, &mut page).unwrap());
+    assert_eq!(page, [5; 512]);
 }
 
 /// What the host says of a chip that was tampered with.
