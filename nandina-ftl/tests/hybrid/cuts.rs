@@ -6,7 +6,7 @@
 use nandina::flash::{Capabilities, Geometry, Pairing, Profile};
 use nandina_ftl::ftl::FtlError;
 use nandina_ftl::hybrid::Merges;
-use nandina_sim::{Chip, ChipError, Cut, Faults, TINY};
+use nandina_sim::{Chip, ChipError, Cut, Faults, TINY, Tear};
 
 use crate::host::{Change, Device, Host, Memory, Outcome, Which, expect_sound};
 use crate::numbers::Numbers;
@@ -270,4 +270,53 @@ fn a_format_that_is_cut_leaves_the_former_pages_or_no_ftl() {
     }
     println!("{former} former, {none} without an FTL");
     assert!(former > 0 && none > 20, "{former} former, {none} without an FTL");
+}
+
+/// Mounts as often as said and expects the same pages each time.
+fn look(memory: &mut Memory, chip: &mut Chip, host: &mut Host, times: u32, what: &str) {
+    for mount in 0..times {
+        let what = format!("{what}, mount {mount}");
+        let verified = memory.with(chip, false, |ftl| host.verify(ftl, &what));
+        verified.unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+}
+
+#[test]
+fn what_one_mount_decides_about_a_torn_page_every_later_mount_decides() {
+    let mut second_cuts = 0;
+    for seed in 0..if is_full() { 2000 } else { 64 } {
+        let which = ALL[seed as usize % ALL.len()];
+        let mut memory = Memory::new(&CHIP, which);
+        let Start { mut chip, mut host, mut numbers } = start(CHIP, &mut memory, 100 + seed, 1);
+        // The last operation of a change, a program most often, is torn.
+        let changes = 1 + numbers.below(30);
+        let last = operations(&chip, |chip| {
+            session(&mut memory, chip, &mut host.clone(), &mut Numbers(seed), changes).unwrap();
+        }) - 1;
+        let tear = [Tear::Mixture, Tear::Ones, Tear::Unreadable][seed as usize % 3];
+        chip.cut_at(last, Cut::Inside(tear));
+        let done = session(&mut memory, &mut chip, &mut host, &mut Numbers(seed), changes);
+        assert!(done.is_err(), "seed {seed}");
+        chip.restore_power();
+        let what = format!("{which:?}, seed {seed}, {tear:?} at {last}");
+        look(&mut memory, &mut chip, &mut host, 1, &what);
+        // Another page is written, which settles. Power is cut in what that programs and erases.
+        let other = Change::Write(host.pages.len() as u32 - 1, 1 << 19);
+        let mount = operations(&chip, |chip| memory.with(chip, false, |_| Ok(())).unwrap());
+        let (mut settled, mut after) = (chip.clone(), host.clone());
+        memory.with(&mut settled, false, |ftl| after.make(ftl, other)).unwrap();
+        let all = settled.counters().operations() - chip.counters().operations();
+        for _ in 0..4 {
+            let (mut chip, mut host) = (chip.clone(), host.clone());
+            let at = all - 1 - u64::from(numbers.below((all - mount).min(40) as u32));
+            chip.cut_at(at, Cut::Before);
+            assert!(memory.with(&mut chip, false, |ftl| host.make(ftl, other)).is_err());
+            chip.restore_power();
+            look(&mut memory, &mut chip, &mut host, 4, &format!("{what}, again at {at}"));
+            second_cuts += 1;
+        }
+        look(&mut memory, &mut settled, &mut after, 4, &format!("{what}, settled"));
+    }
+    println!("{second_cuts} second cuts");
+    assert!(second_cuts >= 240, "only {second_cuts} second cuts");
 }
