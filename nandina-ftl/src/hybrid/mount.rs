@@ -195,6 +195,10 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             {
                 newest.begun = seen.first_copy;
             }
+            // Elsewhere than in the newest block, the last page of a merge has faded.
+            if seen.first_copy.is_some() && !seen.commits && !self.media.blocks.is_bad(block) {
+                self.media.blocks.set_stuck(block);
+            }
             self.note_block(block, role, &seen)?;
         }
         Ok(newest)

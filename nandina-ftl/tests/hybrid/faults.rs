@@ -159,6 +159,28 @@ fn a_page_that_faded_is_counted_at_a_mount() {
     }
 }
 
+#[test]
+fn a_merge_whose_last_page_faded_keeps_the_other_pages_and_is_counted() {
+    let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, ALL[1]));
+    let mut host = Host::new(memory.logical_pages);
+    let work = |ftl: &mut dyn Device| {
+        (0..32).try_for_each(|logical| host.make(ftl, Change::Write(logical, 3)))?;
+        // Three log blocks, and a fourth for which the first is merged.
+        [2, 10, 18, 26].into_iter().try_for_each(|at| host.make(ftl, Change::Write(at, 4)))
+    };
+    memory.with(&mut chip, true, work).unwrap();
+    assert_eq!(memory.merges.full, 1);
+    let (last, ..) =
+        find_page(&mut chip, |header| header.records == 7 && header.height == 3).unwrap();
+    chip.corrupt_page(last, |main, _| main[100] ^= 1);
+    host.pages[7] = None;
+    let look = |ftl: &mut dyn Device| {
+        host.verify(ftl, "without page 7")?;
+        Ok(ftl.statistics().unexplained_blocks)
+    };
+    assert_eq!(memory.with(&mut chip, false, look).unwrap(), 1);
+}
+
 /// A chip that can be tampered with while an FTL has it.
 struct Shared<'c>(&'c RefCell<Chip>);
 
