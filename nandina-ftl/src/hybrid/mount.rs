@@ -424,9 +424,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         for at in 0..count {
             let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
             let extent = list.get(at);
-            if extent.length > self.logical_pages
-                || extent.start > self.logical_pages - extent.length
-            {
+            if !self.is_inside(extent) {
                 return Err(FtlError::Corrupt { page, reason: Damage::OtherIndex });
             }
             for logical in extent.start..extent.end() {

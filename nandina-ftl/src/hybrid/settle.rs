@@ -12,9 +12,9 @@
 //!    unfinished copies and no new suspect, so the list stays short.
 //! 4. A list without suspects is programmed.
 
-use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::node::PageFault;
+use nandina::{Damage, Fault};
 
 use super::Hybrid;
 use super::label::{Cause, Kind};
@@ -123,7 +123,8 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     pub(super) fn read_own(&mut self, frame: usize) -> Result<(), Fault<F::Error>> {
         match self.own {
             Some(page) => match self.media.read(page, frame)? {
-                Ok(_) => Ok(()),
+                Ok(header) if Kind::of(&header).0 == Kind::Own => Ok(()),
+                Ok(_) => Err(Fault::Corrupt { page, reason: Damage::OtherIndex }),
                 Err(fault) => Err(Fault::Corrupt { page, reason: damage_of(fault) }),
             },
             None => {

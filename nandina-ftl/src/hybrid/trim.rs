@@ -4,8 +4,8 @@
 //! number that it names does not count. Each trim programs it again, with what is still a hole. An
 //! extent that does not fit is trimmed page by page, as a write of a page that says so.
 
-use nandina::Fault;
-use nandina::flash::Flash;
+use nandina::flash::{Flash, PageNumber};
+use nandina::{Damage, Fault};
 
 use super::Hybrid;
 use super::label::Kind;
@@ -53,6 +53,11 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         Ok(())
     }
 
+    /// Whether an extent that was read lies in the space.
+    pub(super) const fn is_inside(&self, extent: Extent) -> bool {
+        extent.length <= self.logical_pages && extent.start <= self.logical_pages - extent.length
+    }
+
     /// Writes a list of trims with `extent` into page buffer 0.
     ///
     /// If it does not fit, returns the shortest extent of the list that is still a hole.
@@ -70,11 +75,15 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         let old = |this: &mut Self, at| {
             let list = Trims(&mut this.media.frames.bytes_mut(1)[SUSPECTS_BYTES..bytes]);
-            (list.count(), list.get(at))
+            list.get(at)
         };
         let count = Trims(&mut self.media.frames.bytes_mut(1)[SUSPECTS_BYTES..bytes]).count();
         for at in 0..count {
-            let (_, listed) = old(self, at);
+            let listed = old(self, at);
+            if !self.is_inside(listed) {
+                let page = self.own.unwrap_or(PageNumber(0));
+                return Err(Fault::Corrupt { page, reason: Damage::OtherIndex });
+            }
             let mut start = listed.start;
             while start < listed.end() {
                 let is_hole = |at: &u32| self.find(*at).is_none();
