@@ -1,9 +1,9 @@
-//! Prints what the page writes of a growing B-tree cost on the hybrid FTLs, and their RAM.
+//! Prints what page writes of a growing B-tree cost on hybrid FTLs, and their RAM.
 //!
 //! The tree has one logical page a node and 128 records a leaf; inner nodes are written when a leaf
-//! is divided. Keys are random. The first argument is the number of inserts (50,000 by default), the
-//! others are numbers of log blocks (4, 16 and 100). Up to 100,000 inserts there are rows for the
-//! block map and BAST too, which take much longer:
+//! is divided. Keys are random. The first argument is the number of inserts (50,000 by default),
+//! the others are numbers of log blocks (4, 16 and 100). Up to 100,000 inserts there are rows for
+//! the block map and BAST too, which take much longer:
 //! `cargo run --release -p nandina-ftl --example hybrid 1000000 16 100`.
 
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What the header of a page says: kind, logical page, and why the page was programmed.
+//! What the header of a page says: kind, logical page, and why it was programmed.
 //!
 //! The bytes are those of `nandina::node::PageHeader`: the fields that a tree uses for the level,
 //! the height and the number of records hold these three. Every value that is read is checked.

@@ -1,4 +1,4 @@
-//! What a hybrid FTL keeps in RAM: the map of data blocks, and the pages of the log blocks.
+//! The maps in RAM: of data blocks, and of the pages of log blocks.
 //!
 //! Whether a page counts is known from the block table alone: a data block's page at its offset is
 //! looked at first, and only if it does not count a page of a log block is looked for. Nothing here
@@ -11,7 +11,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 const WORD: usize = 4;
 
-/// Words that describe a log block: its block, its owner, its next place, and its age.
+/// Words that describe a log block: block, owner, next place, and its age in two.
 const SLOT_WORDS: usize = 5;
 
 /// In the word of the next place: the block was begun before the mount.
@@ -237,7 +237,7 @@ impl<'b> Maps<'b> {
         }
     }
 
-    /// Whether the first pages of a log block are those of a logical block, each at its offset.
+    /// The logical block whose pages a log block has, from the first on, in order.
     pub fn sequential(&self, slot: u32) -> Option<u32> {
         let pages = self.sizes.block_pages;
         let first = self.logical_at(slot, 0)?;

@@ -178,7 +178,7 @@ impl<'b, F: Flash> Media<'b, F> {
         }
     }
 
-    /// Erases the free block that was erased least, unless that was done, and gives it a role.
+    /// Gives the free block that was erased least a role, and erases it if it is not.
     pub fn open(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
         while let Some(block) = self.blocks.next_free(None, &[]) {
             if self.is_clean(block) || self.erase(block)? {
@@ -217,7 +217,7 @@ impl<'b, F: Flash> Media<'b, F> {
         Ok(())
     }
 
-    /// Asks the chip to mark the blocks that were given up and hold no page that counts.
+    /// Asks the chip to mark the blocks that were given up and hold nothing.
     pub fn mark_bad_blocks(&mut self) -> Result<(), Fault<F::Error>> {
         if !self.unmarked {
             return Ok(());

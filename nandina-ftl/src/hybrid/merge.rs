@@ -1,11 +1,11 @@
 //! Merges: the pages of a log block become a data block.
 //!
-//! A *switch* makes the log block the data block: all of its pages are at their offsets. A *partial*
-//! merge copies the pages that a sequential log block lacks behind those that it has. A *full* merge
-//! copies the newest copy of each page, wherever it is, into a free block. Only the newest copy is
-//! ever copied, and no page of the host comes in between, so a copy takes the next sequence number
-//! and stays the newest. The copies of a full merge count when the last of them is programmed, not
-//! before; what they replace is erased only then.
+//! A *switch* makes the log block the data block: all of its pages are at their offsets. A
+//! *partial* merge copies the pages that a sequential log block lacks behind those that it has. A
+//! *full* merge copies the newest copy of each page, wherever it is, into a free block. Only the
+//! newest copy is ever copied, and no page of the host comes in between, so a copy takes the next
+//! sequence number and stays the newest. The copies of a full merge count when the last of them is
+//! programmed, not before; what they replace is erased only then.
 
 use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
@@ -42,10 +42,10 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         data.is_none_or(|data| self.media.blocks.valid_in(data) == 0)
     }
 
-    /// Copies the pages that a log block lacks, each to its offset behind those that it has.
+    /// Copies the pages that a log block lacks behind those that it has.
     ///
-    /// Returns `false` if a program failed. The last page that it programs is no page of a log, so
-    /// that a mount takes the block for a data block.
+    /// Each goes to its offset. Returns `false` if a program failed. The last page that it programs
+    /// is no page of a log: so a mount knows the block as a data block.
     fn merge_partly(&mut self, at: u32, logical_block: u32) -> Result<bool, Fault<F::Error>> {
         let Slot { block, next: first, .. } = self.maps.slot(at);
         let block = BlockNumber(block);
@@ -158,7 +158,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             if self.fill(block, first..last + 1, new)? {
                 break block;
             }
-            // It counts for nothing, and no mount may take it for something.
+            // It counts for nothing, and no mount may see it: it is marked as bad.
             self.media.free(block)?;
         };
         for logical in first..=last {

@@ -8,8 +8,8 @@
 //!
 //! The logical pages of a block's size are a *logical block*. A chip's block is
 //! - *free*: erased as soon as it becomes free, so that a mount meets few stale pages;
-//! - the *data block* of a logical block: each page at its offset, programmed in rising order. Eight
-//!   data blocks at most are *open*: pages at or behind the next place go there directly;
+//! - the *data block* of a logical block: each page at its offset, programmed in rising order.
+//!   Eight data blocks at most are *open*: pages at or behind the next place go there directly;
 //! - a *log block*: pages in the order of writes. A log block whose pages are those of a logical
 //!   block from the first on is *sequential*;
 //! - the block with the pages about the FTL itself: suspects and trims.
@@ -23,14 +23,14 @@
 //! # Versions and cuts
 //!
 //! The header of each page has its logical page, its kind, why it was programmed, a sequence number
-//! that rises with every program, and a checksum. *The copy with the highest number counts, wherever
-//! it is.* A merge copies only the copy that counts, and no write of the host comes in between; so a
-//! copy may take a new number. After a cut
+//! that rises with every program, and a checksum. *The copy with the highest number counts,
+//! wherever it is.* A merge copies only the copy that counts, and no write of the host comes in
+//! between; so a copy may take a new number. After a cut
 //! - in a write: its page is torn and the old one counts, or the new one does;
-//! - in the copies of a full merge: none of them counts, because the last one is missing, which says
-//!   so. All that they copy is still there: it is erased only after the last copy;
+//! - in the copies of a full merge: none of them counts, because the last one is missing, which
+//!   says so. All that they copy is still there: it is erased only after the last copy;
 //! - in the copies of a partial merge: they count as what they are, copies of the newest pages, and
-//!   the log block is one that is full merged later;
+//!   the log block takes a full merge later;
 //! - in an erase: what reads in the block now and then is older than what counts elsewhere;
 //! - in a trim: its page is torn and the pages are as before, or all are holes.
 //!
@@ -150,7 +150,7 @@ pub struct Hybrid<'b, F, P> {
     open: [Open; OPEN],
     /// After a mount, the data blocks that may have been open before it.
     recent: [Open; OPEN],
-    /// The newest page about the FTL itself, and the place of the next one in its block.
+    /// The newest page about the FTL itself, and the place of the next one.
     own: Option<PageNumber>,
     own_next: u32,
     /// Blocks that may hold a torn page, as that page says.
@@ -214,7 +214,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         Ok(ftl)
     }
 
-    /// Opens the FTL on a chip: reads every page of its written blocks, and writes nothing.
+    /// Opens the FTL on a chip: reads all pages of written blocks, and writes nothing.
     ///
     /// The arguments are those of [`format`](Self::format). More logical pages than before are
     /// fine, as long as the chip has enough spare blocks; another policy, or another number of log
@@ -360,7 +360,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         Ok(block.is_some())
     }
 
-    /// The most chip operations that emptying a block takes, if no program and no erase fails.
+    /// The most chip operations that emptying a block takes, if none of them fails.
     ///
     /// Each merge reads a page up to three times and programs it, and erases up to four blocks.
     fn cost_to_empty(&self, block: BlockNumber) -> u32 {
@@ -369,7 +369,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         merges.saturating_mul(4 * self.block_pages() + 8)
     }
 
-    /// Reads pages that count from where the last call ended, until one of them is weak.
+    /// Reads pages that count, from where the last call ended, until one is weak.
     fn patrol(&mut self, reads: u32) -> Result<(), Fault<F::Error>> {
         let pages = self.media.geometry().pages();
         let mut left = reads.min(self.media.blocks.valid_pages());
@@ -437,7 +437,10 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
         }
     }
 
-    /// Cost: one program, and what merges take: in `Fast` at most a merge for each page of a block.
+    /// Cost: one program, and what merges take.
+    ///
+    /// In [`Fast`] they are at most one for each page of a block, in the others one; and the same
+    /// again if a block is emptied because it is worn little or one of its pages is weak.
     fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
         self.expect_page(bytes.len())?;
         self.expect_inside(logical, 1)?;

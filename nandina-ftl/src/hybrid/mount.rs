@@ -1,4 +1,6 @@
-//! A mount: finds the newest copy of every page, and the roles of the blocks. It writes nothing.
+//! A mount: finds the newest copy of each page, and the roles of blocks.
+//!
+//! It writes nothing.
 //!
 //! Only the page with the highest sequence number can be torn and count, so a mount looks at it
 //! many times. If that does not read the same each time, it was never acknowledged: it does not
@@ -321,7 +323,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         Ok(())
     }
 
-    /// Frees the roles of blocks without pages that count, and makes log blocks data blocks.
+    /// Ends roles of blocks without pages that count, and makes log blocks data blocks.
     ///
     /// A log block becomes one if its pages are at their offsets, there is no other, and nothing
     /// was appended to it as to a log when power was cut.

@@ -79,7 +79,7 @@ pub trait Policy: Copy {
     fn choose(&self, logs: &Logs<'_, '_>) -> Choice;
 }
 
-/// No log blocks: every page that is replaced copies its block (the plain block map).
+/// No log blocks: a page that is replaced copies its block (the plain block map).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block;
 

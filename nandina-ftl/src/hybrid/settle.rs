@@ -6,8 +6,9 @@
 //! knows these, and looks at each of the places many times.
 //!
 //! 1. Free blocks that hold anything are erased, and with them the copies of a merge that was cut.
-//! 2. If one of the places is not blank, its block is a *suspect*: a page about the FTL itself lists
-//!    it, with the sequence numbers that the torn page can have. No mount counts these from then on.
+//! 2. If one of the places is not blank, its block is a *suspect*: a page about the FTL itself
+//!    lists it, with the sequence numbers that the torn page can have. No mount counts these from
+//!    then on.
 //! 3. The pages of the suspects are merged, and the suspects erased. If that is cut, there are
 //!    unfinished copies and no new suspect, so the list stays short.
 //! 4. A list without suspects is programmed.
@@ -140,7 +141,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         self.program_own()
     }
 
-    /// Programs page buffer 0 as the newest page about the FTL itself, with the suspects.
+    /// Programs page buffer 0, with the suspects, as the newest page of its kind.
     pub(super) fn program_own(&mut self) -> Result<(), Fault<F::Error>> {
         self.suspects.write(&mut self.media.frames.bytes_mut(0)[..SUSPECTS_BYTES]);
         let page = self.append_own(Kind::Own)?;
@@ -157,7 +158,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         Ok(())
     }
 
-    /// Programs page buffer 0 behind the newest page about the FTL itself, or into a new block.
+    /// Programs page buffer 0 behind the newest page of its kind, or into a new block.
     pub(super) fn append_own(&mut self, kind: Kind) -> Result<PageNumber, Fault<F::Error>> {
         loop {
             let block = match self.own {

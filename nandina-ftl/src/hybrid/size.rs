@@ -1,4 +1,4 @@
-//! How many logical pages a chip has room for under a policy, and the RAM that they take.
+//! How many logical pages a chip has room for, and the RAM that they take.
 //!
 //! Nothing here calls a chip.
 
@@ -30,7 +30,7 @@ const SPARE_BLOCKS: u32 = 2;
 /// logical block, and the copy that a cut ended.
 const STALE_SLOTS: u32 = 4;
 
-/// Log blocks beyond these for blocks whose erase failed and that the chip does not mark.
+/// Log blocks beyond these, for blocks whose erase failed and that are not marked.
 ///
 /// Their stale pages are compared at each mount. A mount of a chip with more of them can lack room.
 const FAILED_SLOTS_MAX: u32 = 16;
@@ -88,7 +88,7 @@ pub fn ram_needed<P: Policy>(
         + map_bytes(geometry, capabilities, policy, logical_pages)
 }
 
-/// The most logical pages for which a chip has enough spare blocks; 0 if it is too small.
+/// The most logical pages on a chip, 0 if it has too few blocks.
 ///
 /// Beside the data blocks there are the log blocks of the policy, those that may go bad, one for
 /// what the FTL notes about itself, and two free ones.

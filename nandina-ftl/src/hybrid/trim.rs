@@ -19,10 +19,10 @@ use crate::mapping::Extent;
 impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Makes `count` logical pages from `logical` on holes. They read as never written.
     ///
-    /// After a cut in it, each of them is as before or a hole. Cost: one program and a read; nothing
-    /// if all are holes. One erase for each block that becomes free, and one every
-    /// `pages_per_block` trims. If the list of trims is full (an
-    /// extent takes 8 bytes of a page), a write more for each page of its shortest extent.
+    /// After a cut in it, each of them is as before or a hole. Cost: one program and a read;
+    /// nothing if all are holes. One erase for each block that becomes free, and one every
+    /// `pages_per_block` trims. If the list of trims is full (an extent takes 8 bytes of a page), a
+    /// write more for each page of its shortest extent.
     pub fn trim(&mut self, logical: u32, count: u32) -> Result<(), FtlError<F::Error>> {
         self.expect_inside(logical, count)?;
         self.mount_if_in_doubt()?;

@@ -102,7 +102,7 @@ fn recover(
     reopened(&mut |ftl| host.verify(ftl, what));
 }
 
-/// Cuts power at every `step`-th operation of a session, and again in every third recovery.
+/// Cuts power at every `step`-th operation of a session, and in each recovery.
 ///
 /// Returns how many cuts there were, and the merges of the session.
 fn cut_everywhere(profile: Profile, which: Which, unstable: u32, step: u64) -> (u32, Merges) {

@@ -1,4 +1,4 @@
-//! Blocks that fail, a device that gives up, bits that flip, damaged bytes; and canaries.
+//! Blocks that fail, a device that gives up, flipped bits, damage; and canaries.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! The hybrid FTLs against a vector of contents, through cuts and faults; and exact counts.
+//! Hybrid FTLs against a vector of contents, through cuts and faults; and counts.
 //!
 //! By default the checks that cut power take a share of their cases. With `NANDINA_EFFORT=full`
 //! they take all.

@@ -1,4 +1,4 @@
-//! The smallest chips, and mistakes of the caller: a number, never a hang. And the RAM of the maps.
+//! The smallest chips, mistakes of the caller, and the RAM of the maps.
 
 use nandina::flash::profile::{NOR, Profile, SLC};
 use nandina::flash::{Capabilities, Geometry, Pairing};
