@@ -138,21 +138,19 @@ fn cut_everywhere(profile: Profile, which: Which, unstable: u32, step: u64) -> (
                 session(&mut memory, chip, &mut after.clone(), &mut Numbers(2), 1).unwrap();
             });
             let mount = operations(&cut_chip, |chip| memory.with(chip, false, |_| Ok(())).unwrap());
-            for _ in 0..if is_full() { 4 } else { 1 } {
-                let (mut again, mut after) = (cut_chip.clone(), after.clone());
-                let at = mount + u64::from(choice.below((recovery - mount).max(1) as u32));
-                let second = Cut::ALL[choice.below(5) as usize];
-                again.cut_at(at.min(recovery - 1), second);
-                let what = format!("{what}, then {second:?} at {at}");
-                // What the mount before it found is what every later one finds.
-                let mut seen = cut_chip.clone();
-                let verified = memory.with(&mut seen, false, |ftl| after.verify(ftl, &what));
-                verified.unwrap_or_else(|error| panic!("{what}: {error}"));
-                let short = session(&mut memory, &mut again, &mut after, &mut Numbers(2), 1);
-                assert!(short.is_err(), "{what}");
-                again.restore_power();
-                recover(&mut memory, &mut again, &mut after, &mut Numbers(3), &what);
-            }
+            let (mut again, mut after) = (cut_chip.clone(), after.clone());
+            let at = mount + u64::from(choice.below((recovery - mount).max(1) as u32));
+            let second = Cut::ALL[choice.below(5) as usize];
+            again.cut_at(at.min(recovery - 1), second);
+            let what = format!("{what}, then {second:?} at {at}");
+            // What the mount before it found is what every later one finds.
+            let mut seen = cut_chip.clone();
+            let verified = memory.with(&mut seen, false, |ftl| after.verify(ftl, &what));
+            verified.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let short = session(&mut memory, &mut again, &mut after, &mut Numbers(2), 1);
+            assert!(short.is_err(), "{what}");
+            again.restore_power();
+            recover(&mut memory, &mut again, &mut after, &mut Numbers(3), &what);
         }
     }
     (cuts, met)
@@ -163,7 +161,7 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
     let mut cuts = 0;
     for which in ALL {
         for unstable in [0, 1, 2] {
-            let (more, met) = cut_everywhere(CHIP, which, unstable, if is_full() { 1 } else { 23 });
+            let (more, met) = cut_everywhere(CHIP, which, unstable, if is_full() { 2 } else { 23 });
             cuts += more;
             assert!(met.full > 0, "{which:?}: {met:?}");
             let has_logs = !matches!(which, Which::Block);
@@ -187,7 +185,7 @@ fn cuts_on_the_smallest_chip_on_shared_cells_and_without_a_spare_area() {
                 Which::Fast(_, rule) => Which::Fast(2, rule),
                 which => which,
             };
-            cuts += cut_everywhere(profile, which, 1, if is_full() { 1 } else { 41 }).0;
+            cuts += cut_everywhere(profile, which, 1, if is_full() { 2 } else { 41 }).0;
         }
     }
     assert!(cuts > 40, "only {cuts} cuts");

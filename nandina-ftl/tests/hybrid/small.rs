@@ -59,7 +59,7 @@ fn every_small_geometry_progresses_with_its_whole_space_or_is_refused_with_a_num
     let (mut filled, mut refused) = (0, 0);
     for pages_per_block in [1, 2, 4, 8, 16] {
         for blocks in 1..12 {
-            for pairing in [Pairing::None, Pairing::DistanceThree] {
+            for pairing in [Pairing::None, Pairing::DistanceThree, Pairing::WordLines(3)] {
                 let geometry = Geometry { blocks, pages_per_block, ..TINY.geometry };
                 let capabilities = Capabilities { pairing, ..TINY.capabilities };
                 let profile = Profile { geometry, capabilities, ..TINY };
