@@ -31,6 +31,7 @@
 extern crate std;
 
 pub mod ftl;
+pub mod hybrid;
 mod logical;
 pub mod mapping;
 

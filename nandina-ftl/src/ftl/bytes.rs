@@ -96,7 +96,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 /// A block that may hold a torn page, and the numbers that it can have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Suspect {
+pub(crate) struct Suspect {
     pub block: u32,
     /// Pages numbered above this do not count, up to `to`.
     pub from: u64,
@@ -105,14 +105,14 @@ pub(super) struct Suspect {
 }
 
 /// Bytes of a [`Suspect`] on the chip.
-pub(super) const SUSPECT_BYTES: usize = 20;
+pub(crate) const SUSPECT_BYTES: usize = 20;
 
 /// The most suspects on any chip: blocks have at most 4,095 pages.
 pub(super) const SUSPECTS_MAX: usize = 14;
 
 /// The suspects, in RAM and in a session page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Suspects {
+pub(crate) struct Suspects {
     list: [Suspect; SUSPECTS_MAX],
     count: usize,
 }
@@ -182,7 +182,7 @@ impl Suspects {
 ///
 /// It consists of a number, a count, and that many extents.
 /// What was written into these extents before that number does not count.
-pub(super) struct Trims<'a>(pub &'a mut [u8]);
+pub(crate) struct Trims<'a>(pub &'a mut [u8]);
 
 const TRIMS_HEAD: usize = 12;
 const TRIM_BYTES: usize = 8;

@@ -44,6 +44,13 @@ pub enum FtlError<E> {
         /// Blocks that the chip needs for the logical pages that were asked for.
         blocks_needed: u32,
     },
+    /// Fewer log blocks than the hybrid FTL can work with.
+    LogBlocks {
+        /// The fewest.
+        needed: u32,
+        /// Log blocks given.
+        given: u32,
+    },
     /// The chip holds no FTL: format it.
     Blank,
     /// The chip holds pages of another kind, or of another geometry.
@@ -107,7 +114,7 @@ impl<E> From<Refusal> for FtlError<E> {
 }
 
 /// What is wrong with a page that cannot be used.
-pub(super) const fn damage_of(fault: PageFault) -> Damage {
+pub(crate) const fn damage_of(fault: PageFault) -> Damage {
     match fault {
         PageFault::Erased => Damage::Erased,
         PageFault::Damaged => Damage::Checksum,
@@ -146,6 +153,9 @@ impl<E: fmt::Display> fmt::Display for FtlError<E> {
                 "the chip has room for {logical_pages_max} logical pages; those asked for need \
                  {blocks_needed} blocks"
             ),
+            Self::LogBlocks { needed, given } => {
+                write!(f, "the FTL needs {needed} log blocks, {given} were given")
+            }
             Self::Blank => f.write_str("the chip holds no FTL: format it"),
             Self::OtherContent { system } => {
                 write!(f, "the chip holds pages of system {system} or of another geometry")

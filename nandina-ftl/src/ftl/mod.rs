@@ -46,11 +46,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod bytes;
+pub(crate) mod bytes;
 mod check;
 mod disk;
-mod error;
-mod mount;
+pub(crate) mod error;
+pub(crate) mod mount;
 mod owner;
 mod places;
 mod settle;

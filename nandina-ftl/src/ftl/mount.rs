@@ -17,7 +17,7 @@ use super::{Ftl, FtlError, size};
 use crate::mapping::{Extent, Mapping};
 
 /// Reads after which a page counts as steady.
-pub(super) const LOOKS: u32 = 24;
+pub(crate) const LOOKS: u32 = 24;
 
 /// The newest page of those that count.
 #[derive(Clone, Copy)]

@@ -1,0 +1,142 @@
+//! What the header of a page says: kind, logical page, and why it was programmed.
+//!
+//! The bytes are those of `nandina::node::PageHeader`: the fields that a tree uses for the level,
+//! the height and the number of records hold these three. Every value that is read is checked.
+
+use nandina::log::Label;
+use nandina::node::PageHeader;
+
+/// What a page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A logical page.
+    Data(u32),
+    /// A logical page that was trimmed.
+    Hole(u32),
+    /// A logical page that could not be read when it was to be copied.
+    Lost(u32),
+    /// A page that the FTL keeps about itself: suspects and trims.
+    Own,
+    /// Nothing: it only takes its place.
+    Pad,
+    /// A format of the chip has begun: nothing before it counts.
+    Retired,
+}
+
+/// Why a page was programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cause {
+    /// A merge copied it.
+    pub is_copy: bool,
+    /// It is the last page of a merge.
+    pub commits: bool,
+    /// It was appended to a log block.
+    pub is_log: bool,
+}
+
+impl Cause {
+    /// The host's page in a data block.
+    pub const IN_PLACE: Self = Self { is_copy: false, commits: false, is_log: false };
+    /// The host's page in a log block.
+    pub const LOG: Self = Self { is_log: true, ..Self::IN_PLACE };
+
+    /// A page of a merge.
+    pub const fn copy(commits: bool) -> Self {
+        Self { is_copy: true, commits, is_log: false }
+    }
+}
+
+/// Logical pages have lower numbers than this.
+pub(super) const LOGICAL_END: u32 = u32::MAX - 16;
+
+const OWN: u32 = u32::MAX - 3;
+const PAD: u32 = u32::MAX - 5;
+const RETIRED: u32 = u32::MAX - 2;
+
+const DATA: u8 = 1;
+const HOLE: u8 = 2;
+const LOST: u8 = 3;
+
+const COPY: u8 = 1;
+const COMMIT: u8 = 2;
+const LOG: u8 = 4;
+
+impl Kind {
+    /// The logical page, if it is one.
+    pub const fn logical(self) -> Option<u32> {
+        match self {
+            Self::Data(logical) | Self::Hole(logical) | Self::Lost(logical) => Some(logical),
+            Self::Own | Self::Pad | Self::Retired => None,
+        }
+    }
+
+    /// The label of a page of this kind that was programmed for this cause.
+    pub const fn label(self, cause: Cause) -> Label {
+        let (lowest, records) = match self {
+            Self::Data(logical) => (DATA, logical),
+            Self::Hole(logical) => (HOLE, logical),
+            Self::Lost(logical) => (LOST, logical),
+            Self::Own => (DATA, OWN),
+            Self::Pad => (DATA, PAD),
+            Self::Retired => (DATA, RETIRED),
+        };
+        let height = if cause.is_copy { COPY } else { 0 }
+            | if cause.commits { COMMIT } else { 0 }
+            | if cause.is_log { LOG } else { 0 };
+        Label { lowest, height, records }
+    }
+
+    /// What a header says.
+    pub const fn of(header: &PageHeader) -> (Self, Cause) {
+        let kind = match (header.records, header.lowest) {
+            (OWN, _) => Self::Own,
+            (RETIRED, _) => Self::Retired,
+            (LOGICAL_END.., _) => Self::Pad,
+            (logical, HOLE) => Self::Hole(logical),
+            (logical, LOST) => Self::Lost(logical),
+            (logical, _) => Self::Data(logical),
+        };
+        let bits = header.height;
+        let (is_copy, commits) = (bits & COPY != 0, bits & COMMIT != 0);
+        (kind, Cause { is_copy, commits, is_log: bits & LOG != 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandina::node::Medium;
+
+    use super::*;
+
+    #[test]
+    fn labels_lead_back_to_kinds_and_causes() {
+        let medium = Medium {
+            system: 0,
+            key_bytes: 0,
+            value_bytes: 0,
+            blocks: 1,
+            pages_per_block: 1,
+            checkpoints: false,
+            appended: false,
+        };
+        let kinds =
+            [Kind::Data(0), Kind::Hole(9), Kind::Lost(8), Kind::Own, Kind::Pad, Kind::Retired];
+        for kind in kinds {
+            for cause in [Cause::IN_PLACE, Cause::LOG, Cause::copy(false), Cause::copy(true)] {
+                let Label { lowest, height, records } = kind.label(cause);
+                let (identity, sequence, erase_count, settling) = (1, 2, 3, false);
+                let header = PageHeader {
+                    medium,
+                    identity,
+                    sequence,
+                    lowest,
+                    height,
+                    erase_count,
+                    records,
+                    settling,
+                };
+                assert_eq!(Kind::of(&header), (kind, cause));
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Pages, erases and bad blocks of the chip below a hybrid FTL.
+//!
+//! Unlike `nandina::log::Log` it writes on in several blocks at once: the caller names the page.
+//! It never chooses what is written, and never erases a block that holds a page that counts.
+
+use nandina::Fault;
+use nandina::blocks::Blocks;
+use nandina::flash::{BlockNumber, ErrorKind, Flash, FlashError, Geometry, PageNumber, Reading};
+use nandina::log::{Frames, Label, layout_of};
+use nandina::node::{Medium, PageFault, PageHeader, PageLayout};
+
+/// Attempts to read a page before it counts as unreadable.
+const READS_MAX: u32 = 3;
+
+/// Consecutive failures of programs and erases that are always blamed on blocks.
+const FAILURES_MIN: u32 = 8;
+
+/// The chip, two page buffers, and what is known of its blocks.
+///
+/// In the block table a page is valid if it counts, and a block is reserved if it has a role.
+pub(super) struct Media<'b, F> {
+    pub flash: F,
+    pub medium: Medium,
+    pub frames: Frames<'b>,
+    pub blocks: Blocks<'b>,
+    /// One bit for each block: erased, and not programmed since.
+    pub clean: &'b mut [u8],
+    pub identity: u32,
+    /// The highest sequence number that was given or skipped.
+    pub sequence: u64,
+    /// Pages that were programmed, and blocks that were erased.
+    pub programs: u64,
+    pub erases: u64,
+    /// Reads, programs, erases and marks.
+    pub operations: u32,
+    /// A page that should be written elsewhere.
+    pub weak: Option<PageNumber>,
+    failures: u32,
+    /// Whether a block was given up that the chip has not marked yet.
+    unmarked: bool,
+}
+
+impl<'b, F: Flash> Media<'b, F> {
+    pub fn new(
+        flash: F,
+        medium: Medium,
+        frames: Frames<'b>,
+        blocks: Blocks<'b>,
+        clean: &'b mut [u8],
+    ) -> Self {
+        Self {
+            flash,
+            medium,
+            frames,
+            blocks,
+            clean,
+            identity: 0,
+            sequence: 0,
+            programs: 0,
+            erases: 0,
+            operations: 0,
+            weak: None,
+            failures: 0,
+            unmarked: false,
+        }
+    }
+
+    pub fn geometry(&self) -> Geometry {
+        self.flash.geometry()
+    }
+
+    fn layout(&self) -> PageLayout {
+        layout_of(&self.geometry())
+    }
+
+    /// The page at `place` among the safe pages of `block`.
+    pub fn page_at(&self, block: BlockNumber, place: u32) -> PageNumber {
+        self.geometry().page_in(block, self.flash.capabilities().pairing.safe_page(place))
+    }
+
+    pub fn block_of(&self, page: PageNumber) -> BlockNumber {
+        self.geometry().block_of(page)
+    }
+
+    pub fn is_clean(&self, block: BlockNumber) -> bool {
+        self.clean[block.0 as usize / 8] >> (block.0 % 8) & 1 == 1
+    }
+
+    pub fn set_clean(&mut self, block: BlockNumber, to: bool) {
+        let (byte, bit) = (&mut self.clean[block.0 as usize / 8], 1 << (block.0 % 8));
+        *byte = if to { *byte | bit } else { *byte & !bit };
+    }
+
+    /// Reads a page into a page buffer.
+    pub fn read(
+        &mut self,
+        page: PageNumber,
+        frame: usize,
+    ) -> Result<Result<PageHeader, PageFault>, Fault<F::Error>> {
+        let layout = self.layout();
+        for _ in 0..READS_MAX {
+            self.operations = self.operations.wrapping_add(1);
+            let (main, spare) = self.frames.bytes_mut(frame).split_at_mut(layout.page_bytes());
+            match self.flash.read(page, main, spare) {
+                Ok(reading) => {
+                    if reading == Reading::Corrected && self.blocks.is_valid(page) {
+                        self.weak = Some(page);
+                    }
+                    return Ok(layout.open(self.frames.bytes(frame)));
+                }
+                Err(error) if error.kind() == ErrorKind::Uncorrectable => {}
+                Err(error) => return Err(Fault::Device(error)),
+            }
+        }
+        Ok(Err(PageFault::Unreadable))
+    }
+
+    /// Seals the page in `frame` and programs it.
+    ///
+    /// If the program fails, gives the block up and returns `false`.
+    pub fn program(
+        &mut self,
+        page: PageNumber,
+        frame: usize,
+        Label { lowest, height, records }: Label,
+    ) -> Result<bool, Fault<F::Error>> {
+        let block = self.block_of(page);
+        self.sequence += 1;
+        self.set_clean(block, false);
+        let header = PageHeader {
+            medium: self.medium,
+            identity: self.identity,
+            sequence: self.sequence,
+            lowest,
+            height,
+            erase_count: self.blocks.erase_count(block),
+            records,
+            settling: false,
+        };
+        let layout = self.layout();
+        let bytes = self.frames.bytes_mut(frame);
+        layout.seal(bytes, &header);
+        let (main, spare) = bytes.split_at(layout.page_bytes());
+        self.operations = self.operations.wrapping_add(1);
+        match self.flash.program(page, main, spare) {
+            Ok(()) => {
+                self.failures = 0;
+                self.programs += 1;
+                Ok(true)
+            }
+            Err(error) if error.kind() == ErrorKind::ProgramFailed && self.may_fail() => {
+                self.give_up(block);
+                Ok(false)
+            }
+            Err(error) => Err(Fault::Device(error)),
+        }
+    }
+
+    /// Erases a block without pages that count.
+    ///
+    /// If the erase fails, gives the block up and returns `false`.
+    pub fn erase(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        debug_assert!(self.blocks.valid_in(block) == 0 && !self.blocks.is_bad(block));
+        self.blocks.note_erase(block, self.blocks.erase_count(block).saturating_add(1));
+        self.set_clean(block, false);
+        self.operations = self.operations.wrapping_add(1);
+        self.erases += 1;
+        match self.flash.erase(block) {
+            Ok(()) => {
+                self.set_clean(block, true);
+                Ok(true)
+            }
+            Err(error) if error.kind() == ErrorKind::EraseFailed && self.may_fail() => {
+                self.give_up(block);
+                Ok(false)
+            }
+            Err(error) => Err(Fault::Device(error)),
+        }
+    }
+
+    /// Gives the free block that was erased least a role, and erases it if it is not.
+    pub fn open(&mut self) -> Result<BlockNumber, Fault<F::Error>> {
+        while let Some(block) = self.blocks.next_free(None, &[]) {
+            if self.is_clean(block) || self.erase(block)? {
+                self.blocks.set_reserved(block, true);
+                return Ok(block);
+            }
+        }
+        let bad_blocks = self.blocks.bad_blocks();
+        let spared = self.flash.capabilities().bad_blocks_max(self.geometry().blocks);
+        Err(if bad_blocks > spared {
+            Fault::WornOut { bad_blocks }
+        } else {
+            Fault::NoRoom { limit_pages: 0 }
+        })
+    }
+
+    /// Ends the role of a block without pages that count, and erases it.
+    ///
+    /// So no stale pages remain that a mount would have to compare with others. (On a damaged chip
+    /// the block may hold pages of two roles: then it is left as it is.)
+    pub fn free(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
+        self.blocks.set_reserved(block, false);
+        if self.blocks.is_empty(block) && !self.is_clean(block) {
+            self.erase(block)?;
+        }
+        self.mark_bad_blocks()
+    }
+
+    /// Marks the blocks as bad that the chip reports as bad.
+    pub fn find_bad_blocks(&mut self) -> Result<(), Fault<F::Error>> {
+        for block in self.blocks.all() {
+            if self.flash.is_bad(block).map_err(Fault::Device)? {
+                self.blocks.set_bad(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the chip to mark the blocks that were given up and hold nothing.
+    pub fn mark_bad_blocks(&mut self) -> Result<(), Fault<F::Error>> {
+        if !self.unmarked {
+            return Ok(());
+        }
+        self.unmarked = false;
+        for block in self.blocks.all() {
+            if !self.blocks.is_bad(block) || self.flash.is_bad(block).map_err(Fault::Device)? {
+                continue;
+            }
+            if self.blocks.valid_in(block) > 0 {
+                self.unmarked = true;
+                continue;
+            }
+            self.operations = self.operations.wrapping_add(1);
+            match self.flash.mark_bad(block) {
+                Ok(()) => {}
+                // If marking fails, the block fails again after the next mount.
+                Err(error) if error.kind() != ErrorKind::Other => {}
+                Err(error) => return Err(Fault::Device(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a failure may be blamed on its block, and not on the path to the chip.
+    fn may_fail(&mut self) -> bool {
+        self.failures += 1;
+        self.failures <= FAILURES_MIN.max(self.geometry().blocks / 4)
+    }
+
+    fn give_up(&mut self, block: BlockNumber) {
+        self.blocks.set_bad(block);
+        self.unmarked = true;
+    }
+}

@@ -1,0 +1,240 @@
+//! Merges: the pages of a log block become a data block.
+//!
+//! A *switch* makes the log block the data block: all of its pages are at their offsets. A
+//! *partial* merge copies the pages that a sequential log block lacks behind those that it has. A
+//! *full* merge copies the newest copy of each page, wherever it is, into a free block. Only the
+//! newest copy is ever copied, and no page of the host comes in between, so a copy takes the next
+//! sequence number and stays the newest. The copies of a full merge count when the last of them is
+//! programmed, not before; what they replace is erased only then.
+
+use nandina::Fault;
+use nandina::flash::{BlockNumber, Flash, PageNumber};
+
+use super::Hybrid;
+use super::label::{Cause, Kind};
+use super::maps::Slot;
+use super::policy::Policy;
+
+impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
+    /// Merges a log block, which is free afterwards.
+    pub(super) fn retire(&mut self, at: u32) -> Result<(), Fault<F::Error>> {
+        let slot = self.maps.slot(at);
+        let block = BlockNumber(slot.block);
+        if let Some(logical_block) = self.maps.sequential(at) {
+            let is_full = slot.next == self.block_pages();
+            if is_full && self.is_superseded(logical_block) {
+                self.merges.switch += 1;
+                self.make_data(at, logical_block);
+                return self.replace_data(logical_block, Some(block));
+            }
+            if !is_full && !slot.is_closed && self.merge_partly(at, logical_block)? {
+                self.merges.partial += 1;
+                self.make_data(at, logical_block);
+                return self.replace_data(logical_block, Some(block));
+            }
+        }
+        self.empty(block)
+    }
+
+    /// Whether the data block of a logical block holds no page that counts.
+    fn is_superseded(&self, logical_block: u32) -> bool {
+        let data = self.maps.data(logical_block);
+        data.is_none_or(|data| self.media.blocks.valid_in(data) == 0)
+    }
+
+    /// Copies the pages that a log block lacks behind those that it has.
+    ///
+    /// Each goes to its offset. Returns `false` if a program failed. The last page that it programs
+    /// is no page of a log: so a mount knows the block as a data block.
+    fn merge_partly(&mut self, at: u32, logical_block: u32) -> Result<bool, Fault<F::Error>> {
+        let Slot { block, next: first, .. } = self.maps.slot(at);
+        let block = BlockNumber(block);
+        let pages = self.pages_of(logical_block).enumerate().skip(first as usize);
+        let last = pages.filter(|&(_, logical)| self.find(logical).is_some()).last();
+        let last = last.map_or(first, |(place, _)| place as u32);
+        for place in first..=last {
+            let logical = logical_block * self.block_pages() + place;
+            let cause = Cause::copy(place == last);
+            let programmed = match self.find(logical) {
+                Some(page) => self.copy(page, logical, block, place, cause)?,
+                None => self.pad(block, place, cause)?,
+            };
+            if !programmed {
+                return Ok(false);
+            }
+            if self.find(logical).is_some() {
+                self.count(logical, block, place, Some(at), false);
+            }
+            let slot = self.maps.slot(at);
+            self.maps.set_slot(at, Slot { next: place + 1, is_log: false, ..slot });
+        }
+        Ok(true)
+    }
+
+    /// Makes a log block whose pages are at their offsets one that no slot describes.
+    ///
+    /// Its pages count as before, as soon as it is the data block.
+    pub(super) fn make_data(&mut self, at: u32, logical_block: u32) {
+        let Slot { block, next, is_closed, is_log, .. } = self.maps.slot(at);
+        for logical in self.pages_of(logical_block) {
+            if self.maps.find(logical).is_some_and(|(slot, _)| slot == at) {
+                self.maps.remove(logical);
+            }
+        }
+        self.maps.drop_slot(at);
+        if !is_closed && !is_log {
+            self.note_open(BlockNumber(block), next);
+        }
+    }
+
+    /// Makes a block the data block of a logical block, and frees the one before it.
+    fn replace_data(
+        &mut self,
+        logical_block: u32,
+        to: Option<BlockNumber>,
+    ) -> Result<(), Fault<F::Error>> {
+        let before = self.maps.data(logical_block);
+        self.maps.set_data(logical_block, to);
+        match before {
+            Some(before) if to != Some(before) => {
+                self.close(before);
+                self.media.free(before)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Frees the blocks of a logical block that hold no page that counts any more.
+    pub(super) fn free_if_empty(&mut self, logical_block: u32) -> Result<(), Fault<F::Error>> {
+        if self.maps.data(logical_block).is_some() && self.is_superseded(logical_block) {
+            self.replace_data(logical_block, None)?;
+        }
+        self.drop_empty_slots(logical_block)
+    }
+
+    /// Copies a page that counts through page buffer 1.
+    ///
+    /// One that cannot be read any more is noted as lost, and reads as an error from then on.
+    fn copy(
+        &mut self,
+        from: PageNumber,
+        logical: u32,
+        block: BlockNumber,
+        place: u32,
+        cause: Cause,
+    ) -> Result<bool, Fault<F::Error>> {
+        let kind = match self.media.read(from, 1)? {
+            Ok(header) if Kind::of(&header).0.logical() == Some(logical) => Kind::of(&header).0,
+            _ => {
+                self.media.frames.bytes_mut(1).fill(0);
+                Kind::Lost(logical)
+            }
+        };
+        let page = self.media.page_at(block, place);
+        let programmed = self.media.program(page, 1, kind.label(cause))?;
+        self.statistics.moved += u64::from(programmed);
+        Ok(programmed)
+    }
+
+    /// Copies the pages of a logical block into a free block, a full merge.
+    ///
+    /// `new` is in page buffer 0 and takes its place among them.
+    pub(super) fn merge(
+        &mut self,
+        logical_block: u32,
+        new: Option<Kind>,
+    ) -> Result<(), Fault<F::Error>> {
+        let is_new = |logical| new.is_some_and(|kind| kind.logical() == Some(logical));
+        let first = logical_block * self.block_pages();
+        let pages = self.pages_of(logical_block);
+        let held = |this: &Self, logical| is_new(logical) || this.find(logical).is_some();
+        let last = pages.clone().filter(|&logical| held(self, logical)).last();
+        let Some(last) = last else {
+            self.replace_data(logical_block, None)?;
+            return self.drop_empty_slots(logical_block);
+        };
+        let block = loop {
+            let block = self.media.open()?;
+            if self.fill(block, first..last + 1, new)? {
+                break block;
+            }
+            // It counts for nothing, and no mount may see it: it is marked as bad.
+            self.media.free(block)?;
+        };
+        for logical in first..=last {
+            if held(self, logical) {
+                self.forget(logical);
+                self.media.blocks.set_valid(self.media.page_at(block, logical - first), true);
+            }
+        }
+        self.merges.full += 1;
+        self.replace_data(logical_block, Some(block))?;
+        self.note_open(block, last - first + 1);
+        self.drop_empty_slots(logical_block)
+    }
+
+    /// Programs the pages of a full merge. Returns `false` if a program failed.
+    fn fill(
+        &mut self,
+        block: BlockNumber,
+        pages: core::ops::Range<u32>,
+        new: Option<Kind>,
+    ) -> Result<bool, Fault<F::Error>> {
+        for logical in pages.clone() {
+            let place = logical - pages.start;
+            let cause = Cause::copy(logical + 1 == pages.end);
+            let programmed = match (new, self.find(logical)) {
+                (Some(kind), _) if kind.logical() == Some(logical) => {
+                    self.media.program(self.media.page_at(block, place), 0, kind.label(cause))?
+                }
+                (_, Some(page)) => self.copy(page, logical, block, place, cause)?,
+                // The first place is always programmed first.
+                (_, None) if place == 0 => self.pad(block, 0, cause)?,
+                (_, None) => true,
+            };
+            if !programmed {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Frees log blocks without pages that count which nothing more is appended to.
+    fn drop_empty_slots(&mut self, logical_block: u32) -> Result<(), Fault<F::Error>> {
+        for at in 0..self.maps.sizes.slots {
+            let slot = self.maps.slot(at);
+            let block = BlockNumber(slot.block);
+            if slot.block != super::maps::NONE
+                && self.media.blocks.valid_in(block) == 0
+                && (slot.is_closed
+                    || slot.next == self.block_pages()
+                    || slot.owner == logical_block)
+            {
+                self.maps.drop_slot(at);
+                self.media.free(block)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges every page of a block that counts into data blocks, and frees the block.
+    pub(super) fn empty(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
+        for place in 0..self.block_pages() {
+            if let Some(logical) = self.logical_at(block, place) {
+                self.merge(logical / self.block_pages(), None)?;
+            }
+        }
+        if self.own.is_some_and(|page| self.media.block_of(page) == block) {
+            self.own_next = self.block_pages();
+            return self.write_own();
+        }
+        if let Some(at) = self.maps.slot_of(block) {
+            self.maps.drop_slot(at);
+            return self.media.free(block);
+        }
+        match self.maps.data_of(block) {
+            Some(logical_block) => self.replace_data(logical_block, None),
+            None => Ok(()),
+        }
+    }
+}

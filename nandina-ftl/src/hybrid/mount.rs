@@ -1,0 +1,454 @@
+//! A mount: finds the newest copy of each page, and the roles of blocks.
+//!
+//! It writes nothing.
+//!
+//! Only the page with the highest sequence number can be torn and count, so a mount looks at it
+//! many times. If that does not read the same each time, it was never acknowledged: it does not
+//! count, and the one before it is looked at. If it is a copy of a full merge whose last page is
+//! missing, none of these copies counts.
+//!
+//! Roles follow from the pages. The first block whose pages are at their offsets of a logical block
+//! becomes its data block, every other one a log block; whichever holds the newest copy of a page,
+//! that copy counts.
+
+use nandina::Damage;
+use nandina::Fault;
+use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::log::LOST_MAX;
+use nandina::node::{PageFault, PageHeader};
+
+use super::label::{Cause, Kind};
+use super::maps::{NONE, Slot};
+use super::policy::Policy;
+use super::size::{SUSPECTS_BYTES, gap_of};
+use super::{Hybrid, Open};
+use crate::ftl::FtlError;
+use crate::ftl::bytes::{Suspects, Trims};
+use crate::ftl::mount::LOOKS;
+use crate::logical::LogicalPages;
+
+/// The newest page of those that count.
+#[derive(Clone, Copy)]
+struct Newest {
+    page: PageNumber,
+    sequence: u64,
+    kind: Kind,
+    /// If its block is a full merge without its last page, the number of the first.
+    begun: Option<u64>,
+}
+
+/// What a scan has seen of a block.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// The first page is a copy: its number.
+    first_copy: Option<u64>,
+    first: Option<u64>,
+    last: u64,
+    /// The place behind the last page that counts.
+    next: u32,
+    is_log: bool,
+    commits: bool,
+    is_damaged: bool,
+}
+
+/// The role of a block, as far as its pages were read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    None,
+    Data(u32),
+    Slot(u32),
+}
+
+impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
+    /// Finds all that is on the chip, as after a cut.
+    pub(super) fn mount(&mut self) -> Result<(), FtlError<F::Error>> {
+        (self.settled, self.in_doubt, self.previous) = (false, true, None);
+        self.media.weak = None;
+        self.media.clean.fill(0);
+        self.media.find_bad_blocks()?;
+        let identity = self.survey()?;
+        let (mut limit, mut suspects, mut highest) = (u64::MAX, Suspects::default(), 0);
+        loop {
+            let newest = self.scan(identity, limit, &suspects, &mut highest)?;
+            let newest = newest.ok_or(FtlError::Blank)?;
+            if let Some(first) = newest.begun {
+                limit = first;
+                continue;
+            }
+            if !self.is_steady(newest.page, newest.sequence)? {
+                limit = newest.sequence;
+                continue;
+            }
+            if newest.kind == Kind::Retired {
+                return Err(FtlError::Blank);
+            }
+            self.newest = newest.sequence;
+            let found = self.read_suspects()?;
+            if found == suspects {
+                break;
+            }
+            suspects = found;
+        }
+        self.suspects = suspects;
+        self.forget_trimmed()?;
+        self.settle_roles();
+        let blocks = &mut self.media.blocks;
+        let damaged = blocks.all().filter(|&block| {
+            blocks.take_stuck(block) && blocks.valid_in(block) > 0 && !blocks.is_bad(block)
+        });
+        self.statistics.unexplained_blocks = damaged.count() as u32;
+        blocks.guess_erase_counts();
+        self.media.identity = identity;
+        self.media.sequence = highest + gap_of(&self.media.geometry());
+        self.own_next = self.block_pages();
+        self.in_doubt = false;
+        Ok(())
+    }
+
+    /// Forgets all that is known of pages.
+    pub(super) fn forget_all(&mut self) {
+        self.maps.clear();
+        self.own = None;
+        (self.open, self.recent) = ([Open::NONE; _], [Open::NONE; _]);
+        self.suspects = Suspects::default();
+        self.media.blocks.unreserve_all();
+        self.media.blocks.forget_valid();
+    }
+
+    /// Finds the newest format by the first pages of each block, and the erase counts.
+    fn survey(&mut self) -> Result<u32, FtlError<F::Error>> {
+        let mut newest: Option<PageHeader> = None;
+        for block in self.media.blocks.all() {
+            for place in 0..(1 + LOST_MAX).min(self.block_pages()) {
+                let page = self.media.page_at(block, place);
+                let Ok(header) = self.media.read(page, 1)? else { continue };
+                self.media.blocks.set_erase_count(block, header.erase_count);
+                if newest.is_none_or(|newest| newest.sequence < header.sequence) {
+                    newest = Some(header);
+                }
+                break;
+            }
+        }
+        let newest = newest.ok_or(FtlError::Blank)?;
+        if newest.medium != self.media.medium {
+            return Err(FtlError::OtherContent { system: newest.medium.system });
+        }
+        Ok(newest.identity)
+    }
+
+    /// Reads every written page numbered below `limit`, and notes the newest copies.
+    ///
+    /// Pages that `suspects` exclude do not count. Returns the newest page.
+    fn scan(
+        &mut self,
+        identity: u32,
+        limit: u64,
+        suspects: &Suspects,
+        highest: &mut u64,
+    ) -> Result<Option<Newest>, FtlError<F::Error>> {
+        self.forget_all();
+        let mut newest: Option<Newest> = None;
+        for block in self.media.blocks.all() {
+            if self.media.flash.is_bad(block).map_err(Fault::Device)? {
+                continue;
+            }
+            let (mut seen, mut role, mut blank) = (Seen::default(), Role::None, true);
+            let mut last: Option<PageNumber> = None;
+            for place in 0..self.block_pages() {
+                let page = self.media.page_at(block, place);
+                let header = match self.media.read(page, 1)? {
+                    Ok(header) => header,
+                    Err(PageFault::Erased) if blank && place >= LOST_MAX => break,
+                    Err(PageFault::Erased) => continue,
+                    Err(_) => {
+                        (seen.is_damaged, blank) = (true, false);
+                        continue;
+                    }
+                };
+                blank = false;
+                // A cut damages only the last page of a block. (Nothing else uses this mark yet.)
+                if seen.is_damaged && !self.media.blocks.is_bad(block) {
+                    self.media.blocks.set_stuck(block);
+                }
+                if header.medium != self.media.medium || header.identity != identity {
+                    continue;
+                }
+                let (sequence, (kind, cause)) = (header.sequence, Kind::of(&header));
+                *highest = sequence.max(*highest);
+                if sequence >= limit || (suspects.exclude(sequence) && kind != Kind::Own) {
+                    continue;
+                }
+                if newest.is_none_or(|newest| newest.sequence < sequence) {
+                    newest = Some(Newest { page, sequence, kind, begun: None });
+                }
+                if kind == Kind::Own {
+                    self.take_own(page, sequence)?;
+                    continue;
+                }
+                last = Some(page);
+                seen.note(sequence, place, cause);
+                if let Some(logical) = kind.logical() {
+                    role = self.take(logical, block, place, sequence, role)?;
+                }
+            }
+            if let Some(newest) = &mut newest
+                && Some(newest.page) == last
+                && !seen.commits
+            {
+                newest.begun = seen.first_copy;
+            }
+            // Elsewhere than in the newest block, the last page of a merge has faded.
+            if seen.first_copy.is_some() && !seen.commits && !self.media.blocks.is_bad(block) {
+                self.media.blocks.set_stuck(block);
+            }
+            self.note_block(block, role, &seen)?;
+        }
+        Ok(newest)
+    }
+
+    /// Notes that a page holds a logical page. The newest copy counts.
+    ///
+    /// Returns the role of its block.
+    fn take(
+        &mut self,
+        logical: u32,
+        block: BlockNumber,
+        place: u32,
+        sequence: u64,
+        role: Role,
+    ) -> Result<Role, FtlError<F::Error>> {
+        if logical >= self.logical_pages {
+            return Err(FtlError::LogicalPages { found: logical, given: self.logical_pages });
+        }
+        if let Some(rival) = self.find(logical)
+            && self.sequence_of(rival)?.is_some_and(|rival| rival >= sequence)
+        {
+            return Ok(role);
+        }
+        self.forget(logical);
+        let pages = self.block_pages();
+        let (logical_block, is_in_place) = (logical / pages, logical % pages == place);
+        let role = match role {
+            Role::None if is_in_place && self.maps.data(logical_block).is_none() => {
+                self.maps.set_data(logical_block, Some(block));
+                self.media.blocks.set_reserved(block, true);
+                Role::Data(logical_block)
+            }
+            Role::Data(of) if !is_in_place || of != logical_block => self.demote(block, of)?,
+            Role::None => self.describe(block)?,
+            role => role,
+        };
+        if let Role::Slot(slot) = role {
+            self.maps.insert(slot, place, logical);
+        }
+        self.media.blocks.set_valid(self.media.page_at(block, place), true);
+        Ok(role)
+    }
+
+    /// Describes a block as a log block.
+    fn describe(&mut self, block: BlockNumber) -> Result<Role, FtlError<F::Error>> {
+        if !self.has_role(block) {
+            self.media.blocks.set_reserved(block, true);
+        }
+        self.drop_stale_slots();
+        Ok(Role::Slot(self.add_slot(block, NONE)?))
+    }
+
+    /// Frees the slots of blocks without pages that count.
+    fn drop_stale_slots(&mut self) {
+        for at in 0..self.maps.sizes.slots {
+            let block = self.maps.slot(at).block;
+            if block != NONE && self.media.blocks.valid_in(BlockNumber(block)) == 0 {
+                self.maps.drop_slot(at);
+                self.media.blocks.set_reserved(BlockNumber(block), false);
+            }
+        }
+    }
+
+    fn has_role(&self, block: BlockNumber) -> bool {
+        self.maps.data_of(block).is_some() || self.maps.slot_of(block).is_some()
+    }
+
+    /// Makes the data block of a logical block a log block.
+    fn demote(
+        &mut self,
+        block: BlockNumber,
+        logical_block: u32,
+    ) -> Result<Role, FtlError<F::Error>> {
+        let slot = self.add_slot(block, NONE)?;
+        self.maps.set_data(logical_block, None);
+        for (place, logical) in (0..).zip(self.pages_of(logical_block)) {
+            if self.media.blocks.is_valid(self.media.page_at(block, place)) {
+                self.maps.insert(slot, place, logical);
+            }
+        }
+        Ok(Role::Slot(slot))
+    }
+
+    /// Notes what is known of a block after its last page.
+    fn note_block(
+        &mut self,
+        block: BlockNumber,
+        role: Role,
+        seen: &Seen,
+    ) -> Result<(), FtlError<F::Error>> {
+        let is_full = seen.next == self.block_pages();
+        let role = match role {
+            // It was a log block, so that the page behind its last one may be torn.
+            Role::Data(of) if seen.is_log && !is_full => self.demote(block, of)?,
+            role => role,
+        };
+        if let Role::Slot(at) = role {
+            let owner =
+                (0..seen.next).find_map(|place| self.maps.logical_at(at, place)).unwrap_or(0);
+            let age = if P::BY_USE { seen.last } else { seen.first.unwrap_or(0) };
+            let slot = Slot {
+                block: block.0,
+                owner: Self::owner_of(owner / self.block_pages()),
+                next: seen.next,
+                is_closed: true,
+                is_log: seen.is_log,
+                age,
+            };
+            self.maps.set_slot(at, slot);
+        }
+        if role != Role::None
+            && !seen.is_log
+            && !is_full
+            && let Some(recent) = self.recent.iter_mut().min_by_key(|recent| recent.used)
+            && (recent.used < seen.last || recent.block == NONE)
+        {
+            *recent = Open { block: block.0, next: seen.next, used: seen.last };
+        }
+        Ok(())
+    }
+
+    /// Ends roles of blocks without pages that count, and makes log blocks data blocks.
+    ///
+    /// A log block becomes one if its pages are at their offsets, there is no other, and nothing
+    /// was appended to it as to a log when power was cut.
+    fn settle_roles(&mut self) {
+        for logical_block in 0..self.maps.sizes.logical_blocks {
+            if let Some(block) = self.maps.data(logical_block)
+                && self.media.blocks.valid_in(block) == 0
+            {
+                self.maps.set_data(logical_block, None);
+                self.media.blocks.set_reserved(block, false);
+            }
+        }
+        self.drop_stale_slots();
+        for at in 0..self.maps.sizes.slots {
+            let slot = self.maps.slot(at);
+            let block = BlockNumber(slot.block);
+            if slot.block == NONE {
+                continue;
+            }
+            if let Some(logical_block) = self.shaped(at, &slot)
+                && self.maps.data(logical_block).is_none()
+            {
+                self.make_data(at, logical_block);
+                self.maps.set_data(logical_block, Some(block));
+            }
+        }
+    }
+
+    /// The logical block at whose offsets all pages of a log block are that count.
+    fn shaped(&self, at: u32, slot: &Slot) -> Option<u32> {
+        let pages = self.block_pages();
+        if slot.is_log && slot.next < pages {
+            return None;
+        }
+        let counted = |&place: &u32| {
+            self.media.blocks.is_valid(self.media.page_at(BlockNumber(slot.block), place))
+        };
+        let mut logical_block = None;
+        for place in (0..pages).filter(counted) {
+            let logical = self.maps.logical_at(at, place)?;
+            let of = *logical_block.get_or_insert(logical / pages);
+            if logical != of * pages + place {
+                return None;
+            }
+        }
+        logical_block
+    }
+
+    /// Notes a page that the FTL keeps about itself. The newest one counts.
+    fn take_own(&mut self, page: PageNumber, sequence: u64) -> Result<(), Fault<F::Error>> {
+        if let Some(own) = self.own {
+            if self.sequence_of(own)?.is_some_and(|own| own >= sequence) {
+                return Ok(());
+            }
+            self.media.blocks.set_valid(own, false);
+            self.media.blocks.set_reserved(self.media.block_of(own), false);
+        }
+        self.media.blocks.set_valid(page, true);
+        self.media.blocks.set_reserved(self.media.block_of(page), true);
+        self.own = Some(page);
+        Ok(())
+    }
+
+    /// The sequence number of a page that was read before.
+    fn sequence_of(&mut self, page: PageNumber) -> Result<Option<u64>, Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            if let Ok(header) = self.media.read(page, 1)? {
+                return Ok(Some(header.sequence));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether `page` reads with this number each time.
+    fn is_steady(&mut self, page: PageNumber, sequence: u64) -> Result<bool, Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            if !self.media.read(page, 1)?.is_ok_and(|header| header.sequence == sequence) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads the suspects. Every format has written a page with them.
+    fn read_suspects(&mut self) -> Result<Suspects, FtlError<F::Error>> {
+        let page = self.own.ok_or(FtlError::Blank)?;
+        self.read_own(1)?;
+        let area = &self.media.frames.bytes(1)[..SUSPECTS_BYTES];
+        let suspects = Suspects::read(area, self.media.geometry().blocks);
+        suspects.ok_or(FtlError::Corrupt { page, reason: Damage::OtherIndex })
+    }
+
+    /// Forgets what the list of trims names and what is older than the trim.
+    fn forget_trimmed(&mut self) -> Result<(), FtlError<F::Error>> {
+        let Some(page) = self.own else { return Ok(()) };
+        self.read_own(0)?;
+        let bytes = self.page_bytes();
+        let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
+        let (as_of, count) = (list.as_of(), list.count());
+        for at in 0..count {
+            let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
+            let extent = list.get(at);
+            if !self.is_inside(extent) {
+                return Err(FtlError::Corrupt { page, reason: Damage::OtherIndex });
+            }
+            for logical in extent.start..extent.end() {
+                let Some(page) = self.find(logical) else { continue };
+                if self.sequence_of(page)?.is_some_and(|sequence| sequence <= as_of) {
+                    self.forget(logical);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Seen {
+    fn note(&mut self, sequence: u64, place: u32, cause: Cause) {
+        if self.first.is_none() {
+            self.first = Some(sequence);
+            self.first_copy = cause.is_copy.then_some(sequence);
+        }
+        self.last = sequence.max(self.last);
+        (self.next, self.is_log) = (place + 1, cause.is_log);
+        // What is programmed behind the copies of a merge shows that it had ended.
+        self.commits |= cause.commits || !cause.is_copy;
+    }
+}

@@ -1,0 +1,112 @@
+//! Trims, which are durable as writes are.
+//!
+//! A page about the FTL itself has the list of trims: what was written into its extents before a
+//! number that it names does not count. Each trim programs it again, with what is still a hole. An
+//! extent that does not fit is trimmed page by page, as a write of a page that says so.
+
+use nandina::flash::{Flash, PageNumber};
+use nandina::{Damage, Fault};
+
+use super::Hybrid;
+use super::label::Kind;
+use super::policy::Policy;
+use super::size::SUSPECTS_BYTES;
+use crate::ftl::FtlError;
+use crate::ftl::bytes::Trims;
+use crate::logical::LogicalPages;
+use crate::mapping::Extent;
+
+impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
+    /// Makes `count` logical pages from `logical` on holes. They read as never written.
+    ///
+    /// After a cut in it, each of them is as before or a hole. Cost: one program and a read;
+    /// nothing if all are holes. One erase for each block that becomes free, and one every
+    /// `pages_per_block` trims. If the list of trims is full (an extent takes 8 bytes of a page), a
+    /// write more for each page of its shortest extent.
+    pub fn trim(&mut self, logical: u32, count: u32) -> Result<(), FtlError<F::Error>> {
+        self.expect_inside(logical, count)?;
+        self.mount_if_in_doubt()?;
+        let extent = Extent::new(logical, count);
+        let held = (logical..extent.end()).filter(|&at| self.find(at).is_some()).count();
+        if held == 0 {
+            return Ok(());
+        }
+        self.settle()?;
+        self.in_doubt = true;
+        while let Some(shortest) = self.list_trims(extent)? {
+            for logical in shortest.start..shortest.end() {
+                self.media.frames.bytes_mut(0).fill(0);
+                self.put(logical, Kind::Hole(logical))?;
+                self.statistics.own += 1;
+            }
+        }
+        self.program_own()?;
+        for logical in logical..extent.end() {
+            self.forget(logical);
+        }
+        self.statistics.host_trims += held as u64;
+        let pages = self.block_pages();
+        for logical_block in logical / pages..=(extent.end() - 1) / pages {
+            self.free_if_empty(logical_block)?;
+        }
+        self.in_doubt = false;
+        Ok(())
+    }
+
+    /// Whether an extent that was read lies in the space.
+    pub(super) const fn is_inside(&self, extent: Extent) -> bool {
+        extent.length <= self.logical_pages && extent.start <= self.logical_pages - extent.length
+    }
+
+    /// Writes a list of trims with `extent` into page buffer 0.
+    ///
+    /// If it does not fit, returns the shortest extent of the list that is still a hole.
+    fn list_trims(&mut self, extent: Extent) -> Result<Option<Extent>, Fault<F::Error>> {
+        self.read_own(1)?;
+        let bytes = self.page_bytes();
+        let as_of = self.media.sequence;
+        let mut first = extent;
+        let (mut shortest, mut fits): (Option<Extent>, bool) = (None, true);
+        {
+            let mut new = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
+            new.clear();
+            new.set_as_of(as_of);
+            new.push(first);
+        }
+        let old = |this: &mut Self, at| {
+            let list = Trims(&mut this.media.frames.bytes_mut(1)[SUSPECTS_BYTES..bytes]);
+            list.get(at)
+        };
+        let count = Trims(&mut self.media.frames.bytes_mut(1)[SUSPECTS_BYTES..bytes]).count();
+        for at in 0..count {
+            let listed = old(self, at);
+            if !self.is_inside(listed) {
+                let page = self.own.unwrap_or(PageNumber(0));
+                return Err(Fault::Corrupt { page, reason: Damage::OtherIndex });
+            }
+            let mut start = listed.start;
+            while start < listed.end() {
+                let is_hole = |at: &u32| self.find(*at).is_none();
+                let length = (start..listed.end()).take_while(is_hole).count() as u32;
+                if length == 0 {
+                    start += 1;
+                    continue;
+                }
+                let hole = Extent::new(start, length);
+                start += length;
+                if hole.start <= first.end() && first.start <= hole.end() {
+                    let (from, to) = (first.start.min(hole.start), first.end().max(hole.end()));
+                    first = Extent::between(from, to);
+                    continue;
+                }
+                if shortest.is_none_or(|shortest| hole.length < shortest.length) {
+                    shortest = Some(hole);
+                }
+                let frame = self.media.frames.bytes_mut(0);
+                fits &= Trims(&mut frame[SUSPECTS_BYTES..bytes]).push(hole);
+            }
+        }
+        Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]).set(0, first);
+        Ok(if fits { None } else { shortest })
+    }
+}

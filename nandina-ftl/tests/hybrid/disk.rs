@@ -1,0 +1,141 @@
+//! An index in place (`btree`) on a hybrid FTL on raw NAND, through cuts.
+
+use std::collections::BTreeMap;
+
+use nandina::flash::{Flash, Geometry, Profile};
+use nandina::store::BTree;
+use nandina::{Index, Options, key, ram_needed as index_ram_needed};
+use nandina_ftl::ftl::Disk;
+use nandina_ftl::hybrid::{Fast, Hybrid, SequentialRule, logical_pages_max, ram_needed};
+use nandina_sim::{Chip, Cut, Faults, TINY};
+
+use crate::is_full;
+use crate::numbers::Numbers;
+
+const NAND: Profile =
+    Profile { geometry: Geometry { blocks: 40, pages_per_block: 16, ..TINY.geometry }, ..TINY };
+
+const FAST: Fast = Fast { log_blocks: 4, sequential: SequentialRule::FirstPage };
+
+const GROUP: u32 = 16;
+
+type Content = BTreeMap<u32, u64>;
+
+/// Opens the disk on the chip and calls `work`, which ends if power does.
+fn with_disk<T>(
+    chip: &mut Chip,
+    is_new: bool,
+    work: impl FnOnce(&mut Disk<Hybrid<'_, &mut Chip, Fast>>) -> Option<T>,
+) -> Option<T> {
+    let pages = logical_pages_max(&NAND.geometry, &NAND.capabilities, &FAST);
+    let mut ram = vec![0; ram_needed(&NAND.geometry, &NAND.capabilities, &FAST, pages)];
+    let make = if is_new { Hybrid::format } else { Hybrid::open };
+    let ftl = make(chip, FAST, pages, &mut ram).ok()?;
+    work(&mut Disk::new(ftl, GROUP).unwrap())
+}
+
+/// A change of the index, and how often each merge was met.
+#[derive(Default)]
+struct Run {
+    pending: Option<(u32, Option<u64>)>,
+    full: u64,
+    partial: u64,
+}
+
+/// Changes the index and `content`, until power fails.
+fn change(chip: &mut Chip, content: &mut Content, numbers: &mut Numbers, most: u32) -> Run {
+    let options = Options::new(4, 8);
+    let mut run = Run::default();
+    with_disk(chip, false, |disk| {
+        let mut ram = vec![0; index_ram_needed::<BTree>(&disk.geometry(), &options)];
+        let mut index = Index::<_, BTree>::open(&mut *disk, &options, &mut ram).ok()?;
+        let mut work = || {
+            for _ in 0..most {
+                let (number, value) = (numbers.below(900), u64::from(numbers.below(1 << 30)));
+                let value = (numbers.below(4) > 0).then_some(value);
+                run.pending = Some((number, value));
+                match value {
+                    Some(value) => {
+                        index.insert(&key::from_u32(number), &value.to_le_bytes()).ok()?;
+                        content.insert(number, value);
+                    }
+                    None => {
+                        index.remove(&key::from_u32(number)).ok()?;
+                        content.remove(&number);
+                    }
+                }
+                run.pending = None;
+            }
+            Some(())
+        };
+        let _ = work();
+        let merges = disk.ftl().merges();
+        (run.full, run.partial) = (merges.full, merges.partial);
+        Some(())
+    });
+    run
+}
+
+/// Expects the content in the index, where one record may be as `pending` makes it.
+fn expect_content(
+    chip: &mut Chip,
+    content: &mut Content,
+    pending: Option<(u32, Option<u64>)>,
+    what: &str,
+) {
+    let options = Options::new(4, 8);
+    let found = with_disk(chip, false, |disk| {
+        let mut ram = vec![0; index_ram_needed::<BTree>(&disk.geometry(), &options)];
+        let mut index = Index::<_, BTree>::open(&mut *disk, &options, &mut ram).unwrap();
+        let mut found = Content::new();
+        let mut range = index.range(..).unwrap();
+        while let Some((key, value)) = range.next().unwrap() {
+            let number = u32::from_be_bytes(key.try_into().unwrap());
+            found.insert(number, u64::from_le_bytes(value.try_into().unwrap()));
+        }
+        assert_eq!(disk.ftl().check().unwrap(), Ok(()), "{what}");
+        Some(found)
+    });
+    let found = found.unwrap_or_else(|| panic!("{what}: the FTL cannot be opened"));
+    if found != *content
+        && let Some((number, value)) = pending
+    {
+        match value {
+            Some(value) => content.insert(number, value),
+            None => content.remove(&number),
+        };
+    }
+    assert!(found == *content, "{what}: {} records, {} expected", found.len(), content.len());
+}
+
+#[test]
+fn an_index_in_place_works_on_a_hybrid_ftl_through_cuts() {
+    let (mut chip, mut numbers) = (Chip::with_seed(NAND, 3), Numbers(9));
+    chip.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
+    let options = Options::new(4, 8);
+    with_disk(&mut chip, true, |disk| {
+        let mut ram = vec![0; index_ram_needed::<BTree>(&disk.geometry(), &options)];
+        Index::<_, BTree>::format(disk, &options, &mut ram).unwrap();
+        Some(())
+    })
+    .unwrap();
+    let mut content = Content::new();
+    let run = change(&mut chip, &mut content, &mut numbers, 1500);
+    assert_eq!(run.pending, None);
+    expect_content(&mut chip, &mut content, None, "before any cut");
+    assert!(content.len() > 500, "{} records", content.len());
+    let (mut cuts, mut full, mut partial) = (0, 0, 0);
+    for round in 0..if is_full() { 2000 } else { 40 } {
+        let at = 1200 + u64::from(numbers.below(3000));
+        let cut = Cut::ALL[numbers.below(5) as usize];
+        chip.cut_at(at, cut);
+        let run = change(&mut chip, &mut content, &mut numbers, 1000);
+        (full, partial) = (full + run.full, partial + run.partial);
+        cuts += u32::from(!chip.has_power());
+        chip.restore_power();
+        let what = format!("round {round}, {cut:?} at {at}");
+        expect_content(&mut chip, &mut content, run.pending, &what);
+    }
+    println!("{cuts} cuts, {full} full and {partial} partial merges, {:?}", chip.counters());
+    assert!(cuts > 20 && full > 100 && partial > 20, "{cuts} cuts, {full}, {partial} merges");
+}

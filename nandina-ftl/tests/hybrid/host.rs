@@ -1,0 +1,211 @@
+//! A host that knows what each logical page must read as, in a vector.
+
+use nandina::flash::profile::Profile;
+use nandina_ftl::LogicalPages;
+use nandina_ftl::ftl::{FtlError, Unsound};
+use nandina_ftl::hybrid::{
+    Bast, Block, Fast, Hybrid, Merges, Policy, SequentialRule, logical_pages_max, ram_needed,
+};
+use nandina_sim::{Chip, ChipError};
+
+use crate::numbers::Numbers;
+
+pub type Outcome<T> = Result<T, FtlError<ChipError>>;
+
+/// Which FTL.
+#[derive(Clone, Copy, Debug)]
+pub enum Which {
+    Block,
+    Bast(u32),
+    Fast(u32, SequentialRule),
+}
+
+/// An FTL of the tests.
+pub trait Device: LogicalPages<Error = FtlError<ChipError>> {
+    fn merges(&self) -> Merges;
+    fn check(&mut self) -> Outcome<Result<(), Unsound>>;
+}
+
+impl<P: Policy> Device for Hybrid<'_, &mut Chip, P> {
+    fn merges(&self) -> Merges {
+        Self::merges(self)
+    }
+
+    fn check(&mut self) -> Outcome<Result<(), Unsound>> {
+        Self::check(self)
+    }
+}
+
+/// The RAM of an FTL, and merges over all of its sessions.
+pub struct Memory {
+    ram: Vec<u8>,
+    which: Which,
+    pub logical_pages: u32,
+    pub merges: Merges,
+}
+
+impl Memory {
+    /// For the most logical pages that the chip has room for.
+    pub fn new(profile: &Profile, which: Which) -> Self {
+        let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
+        fn sizes<P: Policy>(profile: &Profile, policy: P) -> (u32, usize) {
+            let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
+            let most = logical_pages_max(geometry, capabilities, &policy);
+            (most, ram_needed(geometry, capabilities, &policy, most))
+        }
+        let (logical_pages, bytes) = match which {
+            Which::Block => sizes(profile, Block),
+            Which::Bast(log_blocks) => sizes(profile, Bast { log_blocks }),
+            Which::Fast(log_blocks, sequential) => sizes(profile, Fast { log_blocks, sequential }),
+        };
+        assert!(logical_pages > 0, "{geometry:?} {capabilities:?}");
+        Self { ram: vec![0; bytes], which, logical_pages, merges: Merges::default() }
+    }
+
+    /// Calls `work` with an FTL on the chip, formatted or opened.
+    pub fn with<T>(
+        &mut self,
+        chip: &mut Chip,
+        is_new: bool,
+        work: impl FnOnce(&mut dyn Device) -> Outcome<T>,
+    ) -> Outcome<T> {
+        match self.which {
+            Which::Block => self.run(chip, is_new, Block, work),
+            Which::Bast(log_blocks) => self.run(chip, is_new, Bast { log_blocks }, work),
+            Which::Fast(log_blocks, sequential) => {
+                self.run(chip, is_new, Fast { log_blocks, sequential }, work)
+            }
+        }
+    }
+
+    fn run<P: Policy, T>(
+        &mut self,
+        chip: &mut Chip,
+        is_new: bool,
+        policy: P,
+        work: impl FnOnce(&mut dyn Device) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let make = if is_new { Hybrid::format } else { Hybrid::open };
+        let mut ftl = make(chip, policy, self.logical_pages, &mut self.ram)?;
+        let done = work(&mut ftl);
+        let merges = ftl.merges();
+        self.merges.switch += merges.switch;
+        self.merges.partial += merges.partial;
+        self.merges.full += merges.full;
+        done
+    }
+}
+
+/// A change of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A logical page, and the number of its content.
+    Write(u32, u32),
+    /// A logical page, and how many from it on.
+    Trim(u32, u32),
+}
+
+impl Change {
+    /// What a page holds after the change, if the change concerns it.
+    fn of(self, logical: u32) -> Option<Option<u32>> {
+        match self {
+            Self::Write(written, content) if written == logical => Some(Some(content)),
+            Self::Trim(start, count) if (start..start + count).contains(&logical) => Some(None),
+            _ => None,
+        }
+    }
+}
+
+/// What the host knows.
+#[derive(Clone)]
+pub struct Host {
+    /// By logical page, the number of its content.
+    pub pages: Vec<Option<u32>>,
+    /// The change that was begun and did not return.
+    pub pending: Option<Change>,
+    written: u32,
+    /// The next page of a run of writes, and how many are left.
+    run: (u32, u32),
+}
+
+/// The bytes of a content.
+fn bytes_of(logical: u32, content: u32, bytes: usize) -> Vec<u8> {
+    let word = (logical << 20 ^ content).to_le_bytes();
+    word.into_iter().cycle().take(bytes).collect()
+}
+
+impl Host {
+    pub fn new(logical_pages: u32) -> Self {
+        let pages = vec![None; logical_pages as usize];
+        Self { pages, pending: None, written: 0, run: (0, 0) }
+    }
+
+    /// Makes a random change: some are trims, and some begin runs of writes.
+    pub fn change(&mut self, ftl: &mut dyn Device, numbers: &mut Numbers) -> Outcome<()> {
+        let pages = self.pages.len() as u32;
+        let logical = numbers.below(pages);
+        self.written += 1;
+        let (next, left) = self.run;
+        let change = if left > 0 && next < pages && numbers.below(8) > 0 {
+            self.run = (next + 1, left - 1);
+            Change::Write(next, self.written)
+        } else {
+            match numbers.below(24) {
+                0 | 1 => Change::Trim(logical, 1 + numbers.below(12).min(pages - logical - 1)),
+                2 | 3 => {
+                    let start = logical / 8 * 8;
+                    self.run = (start + 1, numbers.below(20));
+                    Change::Write(start, self.written)
+                }
+                // Every other write goes to an eighth of the pages.
+                at if at % 2 == 0 => Change::Write(logical / 8, self.written),
+                _ => Change::Write(logical, self.written),
+            }
+        };
+        self.make(ftl, change)
+    }
+
+    pub fn make(&mut self, ftl: &mut dyn Device, change: Change) -> Outcome<()> {
+        self.pending = Some(change);
+        match change {
+            Change::Write(logical, content) => {
+                ftl.write(logical, &bytes_of(logical, content, ftl.page_bytes()))?;
+            }
+            Change::Trim(logical, count) => ftl.trim(logical, count)?,
+        }
+        self.pending = None;
+        for (logical, page) in (0..).zip(&mut self.pages) {
+            *page = change.of(logical).unwrap_or(*page);
+        }
+        Ok(())
+    }
+
+    /// Reads every page: each is as known, or as the pending change makes it.
+    ///
+    /// What is found is known from then on.
+    pub fn verify(&mut self, ftl: &mut dyn Device, what: &str) -> Outcome<()> {
+        let mut bytes = vec![0; ftl.page_bytes()];
+        for (logical, known) in (0..).zip(&mut self.pages) {
+            let is_there = ftl.read(logical, &mut bytes)?;
+            let content = |content: u32| bytes_of(logical, content, bytes.len()) == bytes;
+            let is = |page: &Option<u32>| match *page {
+                Some(number) => is_there && content(number),
+                None => !is_there && bytes.iter().all(|&byte| byte == 0xFF),
+            };
+            let new = self.pending.and_then(|change| change.of(logical));
+            let found = [Some(*known), new].into_iter().flatten().find(is);
+            *known = found.unwrap_or_else(|| {
+                panic!("{what}: page {logical} reads {:?}, {known:?} or {new:?}", &bytes[..4])
+            });
+        }
+        self.pending = None;
+        Ok(())
+    }
+}
+
+/// Expects that an FTL is sound.
+pub fn expect_sound(ftl: &mut dyn Device, what: &str) -> Outcome<()> {
+    let found = ftl.check()?;
+    assert_eq!(found, Ok(()), "{what}");
+    Ok(())
+}
