@@ -318,7 +318,7 @@ impl Replay<'_> {
         if start >= end {
             return Err("trims of no whole page");
         }
-        let partial = (first % bytes != 0, last % bytes != 0);
+        let partial = (!first.is_multiple_of(bytes), !last.is_multiple_of(bytes));
         Ok(Some(PageRequest { kind: request.kind, start: start as u32, end: end as u32, partial }))
     }
 

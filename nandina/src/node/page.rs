@@ -82,7 +82,7 @@ impl PageLayout {
 
     /// As [`seal`](Self::seal), for pages whose records are appended or not.
     ///
-    /// `sum` computes the checksum: that of a chip is [`Flash::checksum`](crate::flash::Flash).
+    /// `sum` computes the checksum, as a chip does it (`Flash::checksum`).
     #[inline]
     pub fn seal_as(
         &self,

@@ -404,7 +404,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Collects garbage if fewer than `kept` pages are left. Returns whether it did.
     ///
     /// Cuts may follow one another, so settling leaves the reserve to collection. If collection
-    /// cannot gain that, settling goes on with what one collection needs, and `kept` is that from
+    /// cannot gain that, settling continues with what one collection needs, and `kept` is that from
     /// then on. If even that is missing, it frees the blocks that were held.
     fn keep_room_to_settle(&mut self, kept: &mut u32) -> Result<bool, Fault<F::Error>> {
         let least = self.space.log.block_pages() + 2 * S::path_pages(self.height);
