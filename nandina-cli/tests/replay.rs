@@ -146,11 +146,12 @@ fn a_replay_on_a_chip_prints_the_same_figures_as_a_table_and_as_json() {
     let work = &report["device_work"];
     assert_eq!(row(&table, "page programs")[1], work["programs"].to_string());
     assert_eq!(row(&table, "pages written by requests")[1], work["host_writes"].to_string());
+    let (_, memory) = table.split_once("\nMemory\n").unwrap();
     let mappings = report["mappings"].as_array().unwrap();
     let names: Vec<_> = mappings.iter().map(|row| row["mapping"].as_str().unwrap()).collect();
     assert_eq!(names, ["page", "page-2", "compact"]);
     for mapping in mappings {
-        let cells = row(&table, mapping["mapping"].as_str().unwrap());
+        let cells = row(memory, mapping["mapping"].as_str().unwrap());
         assert_eq!(cells[2], mapping["bytes_used"].to_string());
     }
     assert_eq!(mappings[0]["time_by_page"], 1.0);
