@@ -3,7 +3,7 @@
 //! Where the processor has an instruction for it, as hosts do, the feature `std` uses that; the
 //! bytes on the medium are the same.
 
-/// Computes the checksum of pieces of a page, with the result of [`of`].
+/// Computes the checksum of pieces of a page: CRC-32C, as if they were one.
 ///
 /// A driver may have a unit for it.
 pub type Sum<'s> = dyn FnMut(&[&[u8]]) -> u32 + 's;
