@@ -1,9 +1,13 @@
 //! Idle steps after cuts: where collection was cut and the next change has no room, they make room.
 
+use std::cell::Cell;
+
 use nandina::flash::profile::Ecc;
+use nandina::flash::{Flash, PageNumber, Reading};
 use nandina::store::{Description, Placement};
-use nandina::{Index, Moves, WriteError};
-use nandina_sim::{Chip, Cut, Tear};
+use nandina::{Index, Moves, Wear, WriteError};
+use nandina_lab::hand_on;
+use nandina_sim::{Chip, ChipError, Cut, Tear};
 
 use crate::harness::*;
 
@@ -157,6 +161,73 @@ impl Check for ErasedAhead {
 #[test]
 fn idle_steps_erase_the_block_that_is_opened_next() {
     for_every_system(&ErasedAhead);
+}
+
+/// A chip on which the first pages of all blocks can be unreadable, as cut erases may leave them.
+struct Worn {
+    chip: Chip,
+    first_unreadable: Cell<bool>,
+    refused: Cell<u32>,
+}
+
+impl Flash for Worn {
+    type Error = ChipError;
+
+    hand_on!(chip: geometry, capabilities, program, erase, rewrite, overwrite, is_bad, mark_bad);
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        let reading = self.chip.read(page, main, spare)?;
+        if self.first_unreadable.get() && page.0.is_multiple_of(self.geometry().pages_per_block) {
+            self.refused.set(self.refused.get() + 1);
+            return Err(ChipError::Uncorrectable(page));
+        }
+        Ok(reading)
+    }
+}
+
+/// Idle steps that look for the erase counts of free blocks whose first pages are unreadable.
+struct LostCounts;
+
+impl Check for LostCounts {
+    fn concerns(&self, system: &Description) -> bool {
+        is_log(system)
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = Case::new(LONG);
+        case.options.wear = Some(Wear::Circular);
+        (case.profile.ecc, case.profile.geometry.blocks) = (Ecc::NONE, 12);
+        let case = case.suited::<S>();
+        let mut ram = case.ram::<S>();
+        let chip = Chip::new(case.profile);
+        let mut chip = Worn { chip, first_unreadable: Cell::new(false), refused: Cell::new(0) };
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let mut erases = 0;
+        for turn in 0..8_000u32 {
+            index.insert(&key(turn % 50 * 7919), &value(turn, 0)).map_err(text)?;
+            let (before, budget) = (index.flash().chip.counters(), 6);
+            index.flash().first_unreadable.set(true);
+            index.gc_step(budget).map_err(text)?;
+            index.flash().first_unreadable.set(false);
+            let taken = index.flash().chip.counters() - before;
+            erases += taken.erases;
+            if taken.operations() > budget.into() {
+                return Err(format!("turn {turn}: {taken:?}"));
+            }
+        }
+        let refused = index.flash().refused.get();
+        if erases > 0 && refused > 0 { Ok(()) } else { Err(format!("{erases}, {refused}")) }
+    }
+}
+
+#[test]
+fn an_unreadable_erase_count_is_read_once() {
+    for_every_system(&LostCounts);
 }
 
 /// Reads of idle steps that have no other work, on a chip with an ECC and on one without.

@@ -348,3 +348,66 @@ impl Check for CutInserts {
 fn an_insert_that_was_cut_leaves_no_tree_higher_than_planned() {
     for_every_system(&CutInserts);
 }
+
+/// A flush that is cut at each of its chip operations. All pending changes belong below a full leaf.
+struct CutFlushes;
+
+/// Inserts records in descending order below `lower` until the write buffer is full, and flushes.
+///
+/// Returns the number of records.
+fn flush_below<S: Placement>(index: &mut Index<'_, &mut Chip, S>, lower: u32) -> Option<u32> {
+    let (start, mut records) = (index.flash().counters().operations(), 0);
+    while records < 50 && index.flash().counters().operations() == start {
+        records += 1;
+        index.insert(&key(lower - records), &value(1, 0)).ok()?;
+    }
+    index.flush().ok()?;
+    Some(records)
+}
+
+impl Check for CutFlushes {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = Case::new(SMALL);
+        case.options.write_buffer = 4;
+        let case = case.suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::new(case.profile);
+        drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
+        let (mut cuts, mut lower) = (0, u32::MAX);
+        for _ in 0..4 {
+            let mut opened = chip.clone();
+            let start = opened.counters().operations();
+            drop(Index::<_, S>::open(&mut opened, &case.options, &mut ram).map_err(text)?);
+            for operation in opened.counters().operations() - start.. {
+                let mut chip = chip.clone();
+                chip.cut_at(operation, Cut::Before);
+                let mut index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                if flush_below(&mut index, lower).is_some() {
+                    break;
+                }
+                drop(index);
+                chip.restore_power();
+                cuts += 1;
+                let index =
+                    Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+                let (statistics, records) = (index.statistics(), index.len());
+                let planned = planned::<S>(&case, records)?;
+                if statistics.height > planned.height
+                    || statistics.valid_pages > planned.valid_pages
+                {
+                    return Err(format!("{records} records: {statistics:?}, {planned:?}"));
+                }
+            }
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            lower -= flush_below(&mut index, lower).ok_or("a flush without a cut failed")?;
+        }
+        if cuts > 40 { Ok(()) } else { Err(format!("{cuts} cuts")) }
+    }
+}
+
+#[test]
+fn a_flush_that_was_cut_leaves_no_more_nodes_than_planned() {
+    for_every_system(&CutFlushes);
+}

@@ -90,15 +90,27 @@ impl<F: Flash> Log<'_, F> {
     }
 
     /// The same, but leaves the header in the page buffer.
-    #[inline(never)]
+    ///
+    /// Where a torn page may be readable now and then, an unreadable page is read again.
     pub fn read_page(
         &mut self,
         page: PageNumber,
         frame: usize,
     ) -> Result<Result<(), PageFault>, Fault<F::Error>> {
+        self.read_page_within(page, frame, self.codec.reads_max)
+    }
+
+    /// Reads any page into page buffer `frame`, in at most `reads` reads.
+    #[inline(never)]
+    pub fn read_page_within(
+        &mut self,
+        page: PageNumber,
+        frame: usize,
+        reads: u32,
+    ) -> Result<Result<(), PageFault>, Fault<F::Error>> {
         self.frames.release(frame);
         let layout = self.layout();
-        for _ in 0..self.codec.reads_max {
+        for _ in 0..reads {
             self.operations += 1;
             let (main, spare) = self.frames.bytes_mut(frame).split_at_mut(layout.page_bytes());
             match self.flash.read(page, main, spare) {

@@ -99,12 +99,15 @@ impl<F: Flash> Log<'_, F> {
     }
 
     /// The erase count that the first page of `block` records. Cost: one read.
+    ///
+    /// An unreadable page is not read again: a lost count does no harm, and idle steps and changes
+    /// count this one read.
     #[inline(never)]
     fn read_erase_count(&mut self, block: BlockNumber) -> Result<Option<u32>, Fault<F::Error>> {
         let Some(frame) = self.frames.idle() else {
             return Ok(None);
         };
-        Ok(match self.read_page(self.page_at(block, 0), frame)? {
+        Ok(match self.read_page_within(self.page_at(block, 0), frame, 1)? {
             Ok(()) => Some(self.layout().erase_count(self.frames.bytes(frame))),
             Err(PageFault::Version(_) | PageFault::Appended { .. }) => Some(0),
             Err(PageFault::Erased | PageFault::Damaged | PageFault::Unreadable) => None,

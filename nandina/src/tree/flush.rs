@@ -14,6 +14,7 @@ use super::rewrite::Edit;
 use super::{Index, KEY_BYTES_MAX, WritePolicy};
 use crate::error::{Fault, WriteError};
 use crate::flash::Flash;
+use crate::node::Node;
 
 /// Whether the tree was not changed because there is no room, now or ever.
 const fn is_refusal<E>(fault: &Fault<E>) -> bool {
@@ -114,7 +115,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         // On a damaged medium the nodes may claim that no change belongs here.
         let mut end = path.waiting.clamp(from + 1, self.batch.len());
         let (first, divides) = self.look_ahead(from, end)?;
-        let (mut from, mut upper) = (from, false);
+        let (mut from, mut lower) = (from, None);
         if let Some(at) = divides {
             path.set_count(1, self.capacity(1));
             let admitted = self.admit(&path);
@@ -140,9 +141,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                     // Ascending keys fill the leaf first, and then a new one beside it.
                     end = if at > from { at } else { end };
                 } else {
-                    let separator = node.key(node.count().div_ceil(2));
-                    let lower = (from..end).find(|&at| self.batch.key(at) >= separator);
-                    (from, upper) = (lower.unwrap_or(end), true);
+                    let kept = self.left_below(&node, from, end);
+                    let upper = (from..end).find(|&at| self.batch.key(at) >= node.key(kept));
+                    (from, lower) = (upper.unwrap_or(end), Some(kept));
                 }
             }
         } else if self.empties(from, end)? && self.clear_the_way(&mut path, key)? {
@@ -151,8 +152,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut applied = end;
         if first < end {
             let (before, batch) = (self.height, core::mem::take(&mut self.batch));
-            let changes =
-                Changes::of(&batch, (from, end), (upper, divides.is_none()), self.records);
+            let changes = Changes::of(&batch, (from, end), lower, divides.is_none(), self.records);
             let written = self.rewrite(&mut path, 1, &Edit::Batch(&changes), self.records, None);
             applied = changes.applied();
             self.batch = batch;
@@ -163,6 +163,23 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         debug_assert!(!self.in_doubt, "changes leave the write buffer before their leaf commits");
         self.batch.drop_between(from, applied);
         Ok(None)
+    }
+
+    /// Records that the leaf of the descent keeps when it is split for the changes from `from` to
+    /// `end`.
+    ///
+    /// That is half of them, unless all changes belong below and would fill that half again. Then
+    /// the leaf keeps what is below the last change, and at least one record: so a split is followed
+    /// by a change that takes effect, and a leaf is not halved until hardly a record is left in it.
+    fn left_below(&self, leaf: &Node<'_>, from: usize, end: usize) -> usize {
+        let (half, last) = (leaf.count().div_ceil(2), self.batch.key(end - 1));
+        let is_new = |at: &usize| {
+            self.batch.value(*at).is_some() && leaf.search(self.batch.key(*at)).is_err()
+        };
+        if last >= leaf.key(half) || half + (from..end).filter(is_new).count() <= self.capacity(1) {
+            return half;
+        }
+        leaf.search(last).map_or_else(|below| below, |at| at + 1).max(1)
     }
 
     /// The first change from `from` to `end` that alters the leaf of the descent.

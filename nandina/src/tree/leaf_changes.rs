@@ -17,8 +17,9 @@ pub struct Changes<'k> {
     batch: &'k Batch<'k>,
     from: usize,
     end: usize,
-    /// The leaf is split first; all of the changes belong to its upper half.
-    divides: bool,
+    /// The leaf is split first, and keeps so many records; all of the changes belong to its upper
+    /// half.
+    lower: Option<usize>,
     /// The leaf has room for all of the changes if the removals are applied first.
     fits: bool,
     /// Position of the first change not applied, which would split the leaf again.
@@ -32,16 +33,17 @@ pub struct Changes<'k> {
 impl<'k> Changes<'k> {
     /// The changes `from` up to `end` of `batch`, to an index of `records` records.
     ///
-    /// The flags state whether all changes go into the upper half of a split, and whether the leaf
-    /// has room for all of them.
+    /// If the leaf is to be split first, `lower` records stay in its lower half, and all changes go
+    /// into the upper one. `fits` states whether the leaf has room for all changes.
     pub const fn of(
         batch: &'k Batch<'k>,
         (from, end): (usize, usize),
-        (divides, fits): (bool, bool),
+        lower: Option<usize>,
+        fits: bool,
         records: u32,
     ) -> Self {
         let (applied, records) = (Cell::new(end), Cell::new(records));
-        Self { batch, from, end, divides, fits, applied, records, lowest: Cell::new(None) }
+        Self { batch, from, end, lower, fits, applied, records, lowest: Cell::new(None) }
     }
 
     /// The position of the first change that was not applied.
@@ -71,9 +73,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ) -> Result<bool, Fault<F::Error>> {
         let batch = changes.batch;
         let mut records = self.records;
-        if changes.divides {
-            let count = self.count_to_split(1)?;
-            self.split(1, count, None, false, separator)?;
+        if let Some(lower) = changes.lower {
+            self.count_to_split(1)?;
+            self.split(1, lower, None, separator)?;
             let applied = self.edit_halves(changes, changes.from, separator.high(), &mut records);
             changes.applied.set(applied);
             changes.records.set(records);

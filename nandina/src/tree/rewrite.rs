@@ -253,7 +253,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             Edit::Remove { index } => self.working_node(level)?.remove(index),
             Edit::Split => {
                 let count = self.count_to_split(level)?;
-                return self.split(level, count, None, false, separator);
+                return self.split(level, count.div_ceil(2), None, separator);
             }
             Edit::Merge(upper) => self.take_in(level, upper, separator.high())?,
             Edit::Batch(changes) if batch::IS_BUILT => {

@@ -67,7 +67,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(false);
         }
         let count = self.count_to_split(level)?;
-        self.split(level, count, Some(record), right_edge, separator)
+        let lower = left_count(count, record.index, right_edge && level != self.height);
+        self.split(level, lower, Some(record), separator)
     }
 
     /// Inserts a record into the node of `level`.
@@ -100,16 +101,15 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(count)
     }
 
-    /// Splits the full node of `level` that has `count` records, and inserts `record`.
+    /// Splits the full node of `level`, and inserts `record`.
     ///
-    /// Always returns `true`: the node is split.
+    /// The first `lower` records stay in the lower half. Always returns `true`: the node is split.
     #[inline(never)]
     pub(super) fn split(
         &mut self,
         level: u8,
-        count: usize,
+        lower: usize,
         record: Option<&Record<'_>>,
-        right_edge: bool,
         separator: &mut Separator<'_>,
     ) -> Result<bool, Fault<F::Error>> {
         let is_root = level == self.height;
@@ -126,10 +126,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             match record {
                 Some(record) => {
                     let key = record.key.unwrap_or(separator.high());
-                    let left_count = left_count(count, record.index, right_edge && !is_root);
-                    left.split(&mut right, left_count, record.index, key, record.payload);
+                    left.split(&mut right, lower, record.index, key, record.payload);
                 }
-                None => left.split_off(&mut right, count.div_ceil(2)),
+                None => left.split_off(&mut right, lower),
             }
             separator.set(left.as_node().key(0), right.as_node().key(0));
         }
