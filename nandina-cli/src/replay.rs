@@ -2,6 +2,7 @@
 
 use clap::Args;
 use nandina_lab::LabError;
+use nandina_lab::block_trace::Refused;
 use nandina_lab::replay::{
     DeviceReport, DeviceSetup, LeftOut, Report, Setup, mappings_on_chip, readings,
     readings_on_chip, replay, replay_on_chip,
@@ -95,6 +96,12 @@ fn left_out_text(left_out: &[LeftOut]) -> String {
     left_out.iter().map(line).collect()
 }
 
+/// Requests that were not replayed, by reason.
+fn not_replayed_text(not_replayed: &[Refused]) -> String {
+    let part = |refused: &Refused| format!(", {} {}", refused.requests, refused.reason);
+    not_replayed.iter().map(part).collect()
+}
+
 fn device_text(report: &DeviceReport) -> String {
     let work = &report.device_work;
     let mut chip = table(&["on the chip", "pages or blocks", "for each page written"], 1);
@@ -136,6 +143,8 @@ fn device_text(report: &DeviceReport) -> String {
         "probes/req.",
         "nodes/req.",
         "bytes moved/req.",
+        "flash reads/req.",
+        "flash writes/req.",
         "time/page",
         "requests/s",
         "pages/s",
@@ -157,24 +166,23 @@ fn device_text(report: &DeviceReport) -> String {
             format!("{:.2}", row.probes_per_request),
             format!("{:.2}", row.nodes_per_request),
             format!("{:.1}", row.moved_per_request),
+            format!("{:.3}", row.flash_reads_per_request),
+            format!("{:.3}", row.flash_writes_per_request),
             format!("{:.2}", row.time_by_page),
             format!("{:.0}", row.requests_per_second),
             format!("{:.0}", row.pages_per_second),
         ]);
     }
     let DeviceReport { trace, format, account, device, blocks, pages_per_block, .. } = report;
-    let not_replayed: String = report
-        .not_replayed
-        .iter()
-        .map(|refused| format!(", {} {}", refused.requests, refused.reason))
-        .collect();
+    let not_replayed = not_replayed_text(&report.not_replayed);
     format!(
         "{trace} ({format}): {account}\nReplayed {}: {} requests for each mapping{not_replayed}\n\
          {device}: {blocks} blocks of {pages_per_block} pages; {} logical pages of {} bytes ({}), {:.1} % spare\n\
          At the end {} pages are written, in {} runs at least\n\
          Write amplification {}; erases of a block: {:.2} on average, {} at most\n{chip}\n\n{latency}\n\n\
          Memory\n{memory}\n\nWork and time\n{times}{}\n\n\
-         Every mapping saw the same chip operations. Latencies are those of chip operations alone: no queue, no \
+         Every mapping saw the same chip operations; erases of a block include that of the format. Flash reads and \
+         writes are of a mapping itself and not among them. Latencies are those of chip operations alone: no queue, no \
          channels. Times are processor time of this machine, the simulated chip included.",
         times_text(report.passes),
         report.replayed,
@@ -245,11 +253,7 @@ fn text(report: &Report) -> String {
     }
     let Report { trace, format, account, unit_bytes, logical_units, physical_units, .. } = report;
     let left_out = left_out_text(&report.left_out);
-    let not_replayed: String = report
-        .not_replayed
-        .iter()
-        .map(|refused| format!(", {} {}", refused.requests, refused.reason))
-        .collect();
+    let not_replayed = not_replayed_text(&report.not_replayed);
     let passes = times_text(report.passes);
     format!(
         "{trace} ({format}): {account}\nReplayed {passes}: {} requests on each mapping{not_replayed}\n\

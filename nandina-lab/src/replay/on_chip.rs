@@ -13,7 +13,7 @@ use nandina::flash::{Geometry, Profile};
 use nandina_ftl::ftl::{Ftl, FtlError, blocks_needed, logical_page_bytes, ram_needed, space_of};
 use nandina_ftl::mapping::emt::Runs;
 use nandina_ftl::mapping::registry::{Entry, by_name};
-use nandina_ftl::mapping::{Mapping, Refusal, Space};
+use nandina_ftl::mapping::{Mapping, Refusal, Space, Work};
 use nandina_ftl::{LogicalPages, Statistics};
 use nandina_sim::{ChipError, Counters, SparseChip};
 use serde::Serialize;
@@ -105,6 +105,12 @@ pub struct MappingRow {
     pub nodes_per_request: f64,
     /// Bytes moved for each request.
     pub moved_per_request: f64,
+    /// Pages that the mapping read from flash of its own for each request.
+    ///
+    /// They are not among the operations of the chip; mispredictions are such reads.
+    pub flash_reads_per_request: f64,
+    /// Pages that the mapping wrote to flash of its own for each request.
+    pub flash_writes_per_request: f64,
     /// Processor time of a request on this machine, the simulated chip included, by that of `page`.
     pub time_by_page: f64,
     /// Requests for each second of processor time, the simulated chip included.
@@ -468,7 +474,7 @@ impl<'b> Host<'b> {
             bytes_used: bytes.used as u64,
             bytes_reserved: bytes.reserved as u64,
             bytes_peak: bytes.peak as u64,
-            map_work: [work.probes, work.nodes, work.moved],
+            map_work: work,
             content: content(*map),
             counters: chip.counters() - self.formatting,
             wear: (chip.wear().most, chip.wear().mean),
@@ -491,8 +497,7 @@ struct Done {
     bytes_used: u64,
     bytes_reserved: u64,
     bytes_peak: u64,
-    /// Probes, nodes and moved bytes.
-    map_work: [u64; 3],
+    map_work: Work,
     content: (Tally, u64),
     counters: Counters,
     wear: (u32, f64),
@@ -542,7 +547,7 @@ impl Done {
         let each = |sum: u64| per(sum, self.replayed).unwrap_or(0.0);
         let page = by_name(PAGE).map_or(0, |entry| (entry.memory)(device.space(), 0));
         let seconds = self.nanoseconds.max(1) as f64 / 1e9;
-        let [probes, nodes, moved] = self.map_work;
+        let work = self.map_work;
         MappingRow {
             mapping: self.name,
             entries: self.entries,
@@ -552,9 +557,11 @@ impl Done {
             bytes_per_run: per(self.bytes_used, self.content.1),
             bytes_per_written_page: per(self.bytes_used, self.content.0.units),
             percent_of_page: 100.0 * self.bytes_used as f64 / page as f64,
-            probes_per_request: each(probes),
-            nodes_per_request: each(nodes),
-            moved_per_request: each(moved),
+            probes_per_request: each(work.probes),
+            nodes_per_request: each(work.nodes),
+            moved_per_request: each(work.moved),
+            flash_reads_per_request: each(work.flash_reads),
+            flash_writes_per_request: each(work.flash_writes),
             time_by_page: self.nanoseconds as f64 / page_ns.max(1) as f64,
             requests_per_second: self.replayed as f64 / seconds,
             pages_per_second: self.pages as f64 / seconds,
