@@ -5,9 +5,11 @@ use std::cell::Cell;
 use nandina::flash::profile::Ecc;
 use nandina::flash::{Flash, PageNumber, Reading};
 use nandina::store::{Description, Placement};
-use nandina::{Index, Moves, Wear, WriteError};
+use nandina::{Index, Moves, OpenError, Wear, WriteError};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError, Cut, Tear};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 use crate::harness::*;
 
@@ -228,6 +230,77 @@ impl Check for LostCounts {
 #[test]
 fn an_unreadable_erase_count_is_read_once() {
     for_every_system(&LostCounts);
+}
+
+/// Small budgets on small chips that are filled and emptied again and again, and cut.
+struct SmallBudgets;
+
+/// One session: changes and idle steps in turn, until power is cut. Returns whether it was.
+fn small_steps<S: Placement>(
+    chip: &mut Chip,
+    case: &Case,
+    ram: &mut [u8],
+    random: &mut ChaCha8Rng,
+    fills: &mut bool,
+) -> Outcome {
+    let Ok(mut index) = Index::<_, S>::open(chip, &case.options, ram) else { return Ok(()) };
+    for turn in 0..60 {
+        let least = index.gc_step_least();
+        let budget = if turn % 2 == 0 { 0 } else { random.random_range(0..=least) };
+        let before = index.flash().counters();
+        let Ok(_) = index.gc_step(budget) else { return Ok(()) };
+        let taken = index.flash().counters() - before;
+        if taken.operations() > budget.into() {
+            return Err(format!("budget {budget} of {least}: {taken:?}"));
+        }
+        let key = key(random.random_range(0..400) * 7919);
+        let changed = match *fills {
+            true => index.insert(&key, &value(turn, 0)).map(drop),
+            false => index.remove(&key).map(drop),
+        };
+        match changed {
+            Ok(()) => *fills |= index.is_empty(),
+            Err(WriteError::Full { .. }) => *fills = false,
+            Err(_) => break,
+        }
+    }
+    Ok(())
+}
+
+impl Check for SmallBudgets {
+    fn concerns(&self, system: &Description) -> bool {
+        is_log(system)
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut ran = 0;
+        for (blocks, pages_per_block) in [(6, 9), (9, 8), (12, 16)] {
+            let mut case = Case::new(SMALL);
+            case.profile.geometry.blocks = blocks;
+            case.profile.geometry.pages_per_block = pages_per_block;
+            let case = case.suited::<S>();
+            let (mut chip, mut ram) = (Chip::with_seed(case.profile, seed()), case.ram::<S>());
+            match Index::<_, S>::format(&mut chip, &case.options, &mut ram) {
+                Err(OpenError::ChipTooSmall { .. }) => continue,
+                formatted => drop(formatted.map_err(text)?),
+            }
+            ran += 1;
+            let mut random = ChaCha8Rng::seed_from_u64(seed());
+            let mut fills = true;
+            for session in 0..2_000 {
+                chip.cut_at(random.random_range(20..200), Cut::Inside(Tear::Mixture));
+                small_steps::<S>(&mut chip, &case, &mut ram, &mut random, &mut fills)
+                    .map_err(|what| format!("{blocks} blocks, session {session}: {what}"))?;
+                chip.restore_power();
+            }
+        }
+        if ran > 0 { Ok(()) } else { Err("every chip is too small".into()) }
+    }
+}
+
+#[test]
+fn idle_steps_keep_to_a_small_budget_after_cuts() {
+    for_every_system(&SmallBudgets);
 }
 
 /// Reads of idle steps that have no other work, on a chip with an ECC and on one without.

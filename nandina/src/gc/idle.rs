@@ -47,6 +47,8 @@ pub fn step<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     budget: u32,
 ) -> Result<Idle, Fault<F::Error>> {
+    // A mount that settled may have gained the room that cuts took.
+    review_reserve(owner);
     let start = owner.log().operations();
     let ride = owner.move_cost(owner.pages_beside());
     let (more, left_to_change) = loop {
