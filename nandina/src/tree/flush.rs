@@ -165,12 +165,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(None)
     }
 
-    /// Records that the leaf of the descent keeps when it is split for the changes from `from` to
-    /// `end`.
+    /// Records that a leaf keeps if it is split for the changes from `from` to `end`.
     ///
     /// That is half of them, unless all changes belong below and would fill that half again. Then
-    /// the leaf keeps what is below the last change, and at least one record: so a split is followed
-    /// by a change that takes effect, and a leaf is not halved until hardly a record is left in it.
+    /// the leaf keeps what is below the last change, and at least one record. So a split is
+    /// followed by a change that takes effect, and a leaf is not halved until hardly a record is
+    /// left in it.
     fn left_below(&self, leaf: &Node<'_>, from: usize, end: usize) -> usize {
         let (half, last) = (leaf.count().div_ceil(2), self.batch.key(end - 1));
         let is_new = |at: &usize| {

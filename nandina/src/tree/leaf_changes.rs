@@ -17,8 +17,9 @@ pub struct Changes<'k> {
     batch: &'k Batch<'k>,
     from: usize,
     end: usize,
-    /// The leaf is split first, and keeps so many records; all of the changes belong to its upper
-    /// half.
+    /// Records that stay in the lower half, if the leaf is split first.
+    ///
+    /// All of the changes belong to the upper half then.
     lower: Option<usize>,
     /// The leaf has room for all of the changes if the removals are applied first.
     fits: bool,
@@ -33,8 +34,8 @@ pub struct Changes<'k> {
 impl<'k> Changes<'k> {
     /// The changes `from` up to `end` of `batch`, to an index of `records` records.
     ///
-    /// If the leaf is to be split first, `lower` records stay in its lower half, and all changes go
-    /// into the upper one. `fits` states whether the leaf has room for all changes.
+    /// If the leaf is split first, `lower` records stay in its lower half, and all changes go into
+    /// the upper one. `fits` states whether the leaf has room for all of them.
     pub const fn of(
         batch: &'k Batch<'k>,
         (from, end): (usize, usize),
