@@ -110,6 +110,8 @@ pub struct Ftl<'b, F, M> {
     statistics: Statistics,
     /// Erases of all blocks that the block table counts at the mount.
     erases_before: u64,
+    /// Room for the logical numbers of pages that are moved in their order; empty for no order.
+    move_order: &'b mut [u32],
 }
 
 impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
@@ -237,6 +239,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             refused: None,
             statistics: Statistics::default(),
             erases_before: 0,
+            move_order: &mut [],
         })
     }
 

@@ -45,6 +45,9 @@ pub struct Memory {
     map: Vec<u8>,
     name: &'static str,
     pub logical_pages: u32,
+    /// How many pages garbage collection sorts at a time: with `page` none, with `compact` those of
+    /// a block, else three.
+    pub order: Vec<u32>,
 }
 
 impl Memory {
@@ -58,7 +61,13 @@ impl Memory {
         let space = space_of(&profile.geometry, &profile.capabilities, logical_pages);
         let entry = by_name(name).unwrap();
         let map = vec![0; (entry.memory)(space, logical_pages as usize + 8) + 256];
-        Self { ram: vec![0; ram_needed(&profile.geometry)], map, name, logical_pages }
+        let sorted = match name {
+            "page" => 0,
+            "compact" => profile.geometry.pages_per_block as usize,
+            _ => 3,
+        };
+        let (ram, order) = (vec![0; ram_needed(&profile.geometry)], vec![0; sorted]);
+        Self { ram, map, name, logical_pages, order }
     }
 
     /// Calls `work` with an FTL on the chip, formatted or opened.
@@ -73,6 +82,7 @@ impl Memory {
         let mut map = (by_name(self.name).unwrap().build)(space, &mut self.map)?;
         let make = if is_new { Ftl::format } else { Ftl::open };
         let mut ftl = make(chip, &mut *map as &mut dyn Mapping, self.logical_pages, &mut self.ram)?;
+        ftl.sort_moves(&mut self.order);
         work(&mut ftl)
     }
 }

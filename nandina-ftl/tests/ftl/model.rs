@@ -61,6 +61,35 @@ fn a_full_device_takes_writes_for_ever_at_the_stated_write_amplification() {
 }
 
 #[test]
+fn pages_that_move_in_logical_order_leave_fewer_runs_and_take_a_read_more() {
+    let measured = [0, 16].map(|sorted| {
+        let (mut chip, mut numbers) = (Chip::new(CHIP), Numbers(1));
+        let mut memory = Memory::new(&CHIP, "page");
+        memory.order = vec![0; sorted];
+        let mut host = Host::new(memory.logical_pages);
+        let (mut runs, pages) = (0, host.pages.len() as u32);
+        let work = |ftl: &mut crate::host::Device<'_>| {
+            for at in 0..20 * pages {
+                let logical = if at < pages { at } else { numbers.below(pages / 4) };
+                host.make(ftl, Change::Write(logical, at))?;
+                if at >= 10 * pages {
+                    ftl.mapping().walk(&mut |_| runs += 1);
+                }
+            }
+            host.verify(ftl, "after all")?;
+            Ok(ftl.statistics().moved)
+        };
+        let moved = memory.with(&mut chip, true, work).unwrap();
+        (runs, moved, chip.counters().reads)
+    });
+    println!("runs, moved pages, reads by pages sorted at a time: {measured:?}");
+    let [written, sorted] = measured;
+    assert!(sorted.0 < written.0 * 9 / 10, "{measured:?}");
+    // A read for each page moved, or two; and a few of pages of the FTL's own.
+    assert!(written.2 < written.1 * 11 / 10 && sorted.2 < sorted.1 * 21 / 10, "{measured:?}");
+}
+
+#[test]
 fn a_mount_reads_what_it_says() {
     let (mut chip, mut numbers) = (Chip::new(CHIP), Numbers(3));
     let mut memory = Memory::new(&CHIP, "compact");
