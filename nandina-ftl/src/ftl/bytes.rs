@@ -23,6 +23,8 @@ pub(super) enum Kind {
     End,
     /// A format of the chip has begun: nothing before it counts.
     Retired,
+    /// A part of a checkpoint of the mapping.
+    Part,
 }
 
 /// The pages that the FTL keeps about itself: of each, the newest counts.
@@ -32,10 +34,12 @@ pub(super) enum Own {
     Session,
     /// The list of trims.
     Trims,
+    /// The directory of the newest checkpoint of the mapping.
+    Checkpoint,
 }
 
 impl Own {
-    pub const ALL: [Self; 2] = [Self::Session, Self::Trims];
+    pub const ALL: [Self; 3] = [Self::Session, Self::Trims, Self::Checkpoint];
 }
 
 // What the header has as the number of a page that is no logical one. The first is the value with
@@ -44,6 +48,8 @@ const END: u32 = u32::MAX - 1;
 const RETIRED: u32 = u32::MAX - 2;
 const SESSION: u32 = u32::MAX - 3;
 const TRIMS: u32 = u32::MAX - 4;
+const CHECKPOINT: u32 = u32::MAX - 5;
+const PART: u32 = u32::MAX - 6;
 
 /// Logical pages have lower numbers than this.
 pub(super) const LOGICAL_END: u32 = u32::MAX - 16;
@@ -61,6 +67,8 @@ impl Kind {
             RETIRED => Self::Retired,
             SESSION => Self::Own(Own::Session),
             TRIMS => Self::Own(Own::Trims),
+            CHECKPOINT => Self::Own(Own::Checkpoint),
+            PART => Self::Part,
             logical if lowest == LEVEL_HOLE => Self::Hole(logical),
             logical => Self::Data(logical),
         }
@@ -73,6 +81,8 @@ impl Kind {
             Self::Hole(logical) => (LEVEL_HOLE, logical),
             Self::Own(Own::Session) => (1, SESSION),
             Self::Own(Own::Trims) => (1, TRIMS),
+            Self::Own(Own::Checkpoint) => (1, CHECKPOINT),
+            Self::Part => (1, PART),
             Self::End => (1, END),
             Self::Retired => (1, RETIRED),
         };
@@ -230,6 +240,71 @@ impl Trims<'_> {
     }
 }
 
+/// A list of records in the area of a page: a part of a checkpoint, or its directory.
+///
+/// It consists of the number at which the checkpoint began, the position of the page in it, a count,
+/// and that many records, each of the same count of numbers of four bytes.
+pub(crate) struct List<'a>(pub &'a mut [u8]);
+
+/// Numbers of a run: its first logical page, its length and its first place.
+pub(crate) const RUN: usize = 3;
+
+/// Numbers of the place of a page.
+pub(crate) const PLACE: usize = 1;
+
+const LIST_HEAD: usize = 16;
+
+impl List<'_> {
+    /// How many records of `words` numbers an area of `bytes` holds.
+    pub const fn room(bytes: usize, words: usize) -> usize {
+        bytes.saturating_sub(LIST_HEAD) / (4 * words)
+    }
+
+    /// Makes it an empty list.
+    pub fn clear(&mut self) {
+        self.0.fill(0);
+    }
+
+    /// Notes that it is at `position` of the checkpoint that began at `sequence`.
+    pub fn set_head(&mut self, sequence: u64, position: u32) {
+        self.0[..8].copy_from_slice(&sequence.to_le_bytes());
+        self.0[8..12].copy_from_slice(&position.to_le_bytes());
+    }
+
+    /// The number at which the checkpoint began, and the position in it.
+    pub fn head(&self) -> (u64, u32) {
+        (u64_at(self.0, 0), u32_at(self.0, 8))
+    }
+
+    /// The records, at most as many as the page has room for.
+    pub fn count(&self, words: usize) -> usize {
+        (u32_at(self.0, 12) as usize).min(Self::room(self.0.len(), words))
+    }
+
+    pub fn get<const WORDS: usize>(&self, at: usize) -> [u32; WORDS] {
+        let start = LIST_HEAD + at * 4 * WORDS;
+        core::array::from_fn(|word| u32_at(self.0, start + 4 * word))
+    }
+
+    pub fn set<const WORDS: usize>(&mut self, at: usize, record: [u32; WORDS]) {
+        let start = LIST_HEAD + at * 4 * WORDS;
+        for (word, bytes) in record.iter().zip(self.0[start..].chunks_exact_mut(4)) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    /// Adds a record. Returns `false` if the page is full.
+    pub fn push<const WORDS: usize>(&mut self, record: [u32; WORDS]) -> bool {
+        let count = self.count(WORDS);
+        let has_room = count < Self::room(self.0.len(), WORDS);
+        if has_room {
+            self.set(count, record);
+            self.0[12..16].copy_from_slice(&(count as u32 + 1).to_le_bytes());
+        }
+        has_room
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,10 +336,23 @@ mod tests {
     }
 
     #[test]
+    fn a_list_ends_with_its_page() {
+        let mut area = [0xFF; 16 + 2 * 12 + 11];
+        let mut list = List(&mut area);
+        assert_eq!(list.count(RUN), 2, "no more than there is room for");
+        list.clear();
+        list.set_head(1 << 40, 7);
+        assert!(list.push([1, 2, 3]) && list.push([4, 5, 6]) && !list.push([7, 8, 9]));
+        list.set(0, [0, 9, 9]);
+        assert_eq!((list.head(), list.count(RUN)), ((1 << 40, 7), 2));
+        assert_eq!((list.get::<RUN>(0), list.get::<RUN>(1)), ([0, 9, 9], [4, 5, 6]));
+    }
+
+    #[test]
     fn labels_lead_back_to_their_kinds() {
         let own = Own::ALL.map(Kind::Own);
-        for kind in [Kind::Data(0), Kind::Hole(9), Kind::End, Kind::Retired].into_iter().chain(own)
-        {
+        let others = [Kind::Data(0), Kind::Hole(9), Kind::End, Kind::Retired, Kind::Part];
+        for kind in others.into_iter().chain(own) {
             let label = kind.label();
             assert_eq!(Kind::of(label.lowest, label.records), kind);
         }

@@ -3,7 +3,7 @@
 //! A logical page is written where the log has room (`nandina::log`), any mapping remembers where,
 //! and garbage collection moves it (`nandina::gc`). The header of each page carries its logical
 //! number and a sequence number; the highest counts. So nothing on the chip needs to be rewritten,
-//! and a mount needs nothing but the headers. The FTL knows no mapping by name, and no mapping
+//! and a mount needs nothing but the headers; [`Ftl::checkpoint`] spares it most of them. The FTL knows no mapping by name, and no mapping
 //! knows it.
 //!
 //! What holds after cuts, blocks that fail, and mounts that are cut themselves:
@@ -48,9 +48,11 @@
 
 pub(crate) mod bytes;
 mod check;
+mod checkpoint;
 mod disk;
 pub(crate) mod error;
 pub(crate) mod mount;
+mod order;
 mod owner;
 mod places;
 mod settle;
@@ -74,6 +76,7 @@ use crate::logical::{LogicalPages, Statistics};
 use crate::mapping::{Extent, Mapping, Refusal, Run};
 use bytes::{Kind, LOGICAL_END, Own, SUSPECTS_MAX, SYSTEM, Suspects};
 use error::damage_of;
+use order::Order;
 use places::Places;
 use size::{FRAMES, Limits, TABLE};
 
@@ -95,12 +98,14 @@ pub struct Ftl<'b, F, M> {
     places: Places,
     limits: Limits,
     logical_pages: u32,
-    /// Where the newest session page and the newest list of trims are, by [`Own`].
+    /// Where the newest pages are that the FTL keeps about itself, by [`Own`].
     own: [Option<PageNumber>; Own::ALL.len()],
     /// Blocks that may hold a torn page, as the newest session page says.
     suspects: Suspects,
     /// The newest page that the mount saw, and its sequence number.
     newest: (PageNumber, u64),
+    /// The blocks as a mount met them.
+    order: Order<'b>,
     /// Whether no torn page is left that could be read.
     settled: bool,
     /// Whether an operation failed half way: RAM may differ from the chip.
@@ -158,15 +163,19 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         Ok(ftl)
     }
 
-    /// Opens the FTL on a chip: reads every written page, and writes nothing.
+    /// Opens the FTL on a chip, and writes nothing.
+    ///
+    /// Reads every written page, or the newest [`checkpoint`](Self::checkpoint) and what was
+    /// written since.
     ///
     /// The arguments are those of [`format`](Self::format). More logical pages than before are
     /// fine, as long as the chip has enough spare blocks. Fewer are refused as long as the chip
     /// holds any copy, even a stale one, of a page behind the last. The memory of the mapping has
     /// to suffice in between, too: a mount meets pages in the order of blocks, stale ones as well.
     ///
-    /// Cost: for each block at most seven reads, for each written page one, for each page that has
-    /// an older copy one more, for the newest page 24; and the reads of pages once more if the last
+    /// Cost: for each block at most seven reads, for each written page one (of a chip with a
+    /// checkpoint: for its parts, and for the pages of the blocks opened since and of the one that
+    /// was open), for each page that has an older copy one more, for the newest page 24; and the reads of pages once more if the last
     /// session was cut while it settled a cut before it, or for each torn page at the end.
     pub fn open(
         flash: F,
@@ -211,6 +220,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             FRAMES,
             false,
         ));
+        let (marks, rest) = rest.split_at_mut(order::BYTES * geometry.blocks as usize);
         let (validity, victims, wear) = TABLE;
         let blocks = Blocks::new(rest, &geometry, validity, victims, wear, block_pages);
         let medium = Medium {
@@ -234,6 +244,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             own: [None; Own::ALL.len()],
             suspects: Suspects::default(),
             newest: (PageNumber(0), 0),
+            order: Order::new(marks),
             settled: false,
             in_doubt: true,
             refused: None,
@@ -344,6 +355,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         self.mount_if_in_doubt()?;
         self.mapping.admits(extent)?;
         self.settle()?;
+        self.make_way(extent.length)?;
         self.make_room()?;
         // Pages that moved may have taken memory.
         Ok(self.mapping.admits(extent)?)
@@ -393,7 +405,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         match kind {
             Kind::Data(logical) | Kind::Hole(logical) => self.find(logical),
             Kind::Own(own) => self.own[own as usize],
-            Kind::End | Kind::Retired => None,
+            Kind::End | Kind::Retired | Kind::Part => None,
         }
     }
 
@@ -407,7 +419,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
                 self.mapping.update(Extent::new(logical, 1), places.place(page), &mut keep)?;
             }
             Kind::Own(own) => before = self.own[own as usize].replace(page),
-            Kind::End | Kind::Retired => {}
+            Kind::End | Kind::Retired | Kind::Part => {}
         }
         Ok(before)
     }

@@ -27,6 +27,17 @@ struct Newest {
     kind: Kind,
 }
 
+/// What a scan looks for, and what it has found.
+struct Scan<'s> {
+    identity: u32,
+    /// Pages with this number and higher ones do not count.
+    limit: u64,
+    suspects: &'s Suspects,
+    /// The highest number of all, whether the page counts or not.
+    highest: &'s mut u64,
+    newest: Option<Newest>,
+}
+
 impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Finds all that is on the chip, as after a cut.
     pub(super) fn mount(&mut self) -> Result<(), FtlError<F::Error>> {
@@ -63,6 +74,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         };
         self.forget_trimmed()?;
         self.note_valid();
+        self.keep_checkpoint()?;
         self.log.blocks.guess_erase_counts();
         self.log.restart(identity, highest + size::gap_of(&self.log.geometry()));
         self.log.keep_newest(self.block_of(newest.page));
@@ -89,8 +101,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Finds the newest format by the first page of each block, and the erase counts.
     fn survey(&mut self) -> Result<u32, FtlError<F::Error>> {
         let mut newest: Option<PageHeader> = None;
+        self.order.clear();
         for block in self.log.blocks.all() {
             let Some(header) = self.log.first_header(block)? else { continue };
+            self.order.note(block, header.sequence);
             self.log.blocks.set_erase_count(block, header.erase_count);
             if newest.is_none_or(|newest| newest.sequence < header.sequence) {
                 newest = Some(header);
@@ -113,9 +127,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         is_left_out
     }
 
-    /// Reads every written page numbered below `limit` and maps the newest copies.
+    /// Maps the newest copies of all written pages numbered below `limit`.
     ///
-    /// Logical pages that `suspects` exclude do not count. Returns the newest page.
+    /// Logical pages that `suspects` exclude do not count. Returns the newest page. Reads every
+    /// page, or those that are newer than the newest checkpoint, and that.
     fn scan(
         &mut self,
         identity: u32,
@@ -123,48 +138,98 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         suspects: &Suspects,
         highest: &mut u64,
     ) -> Result<Option<Newest>, FtlError<F::Error>> {
+        let mut scan = Scan { identity, limit, suspects, highest, newest: None };
+        if let Some(began) = self.scan_blocks(&mut scan, true)? {
+            if self.load_checkpoint(began)? {
+                return Ok(scan.newest);
+            }
+            scan.newest = None;
+            self.scan_blocks(&mut scan, false)?;
+        }
+        // No part is known to be whole.
+        self.own[Own::Checkpoint as usize] = None;
+        Ok(scan.newest)
+    }
+
+    /// Reads all blocks, or returns with which number a checkpoint began that has the others.
+    fn scan_blocks(
+        &mut self,
+        scan: &mut Scan<'_>,
+        uses_checkpoint: bool,
+    ) -> Result<Option<u64>, FtlError<F::Error>> {
         self.forget_all();
-        let mut newest: Option<Newest> = None;
-        for block in self.log.blocks.all() {
-            if self.is_left_out(block) {
+        self.order.restart();
+        let (mut directory, mut began) = (None, None);
+        while let Some(taken) = self.order.take() {
+            if self.is_left_out(taken.block) {
                 continue;
             }
-            let (mut blank, mut is_damaged) = (0, false);
-            for place in 0..self.log.block_pages() {
-                let page = self.log.page_at(block, place);
-                let header = match self.log.read_raw(page, 0)? {
-                    Ok(header) => header,
-                    Err(PageFault::Erased) if blank == LOST_MAX => break,
-                    Err(PageFault::Erased) => {
-                        blank += 1;
-                        continue;
-                    }
-                    Err(_) => {
-                        is_damaged = true;
-                        continue;
-                    }
+            let first = self.scan_block(taken.block, scan)?;
+            if !uses_checkpoint {
+                continue;
+            }
+            let found = self.own[Own::Checkpoint as usize];
+            if found != directory {
+                directory = found;
+                began = match found {
+                    Some(page) => self.checkpoint_began(page)?,
+                    None => None,
                 };
-                blank = 0;
-                // A cut damages only the last page of a block. (Nothing else uses this mark yet.)
-                if is_damaged && !self.log.blocks.is_bad(block) {
-                    self.log.blocks.set_stuck(block);
-                }
-                if header.medium != self.log.medium || header.identity != identity {
-                    continue;
-                }
-                let (sequence, kind) = (header.sequence, Kind::of(header.lowest, header.records));
-                *highest = sequence.max(*highest);
-                let is_own = matches!(kind, Kind::Own(Own::Session));
-                if sequence >= limit || (suspects.exclude(sequence) && !is_own) {
-                    continue;
-                }
-                if newest.is_none_or(|newest| newest.sequence < sequence) {
-                    newest = Some(Newest { page, sequence, kind });
-                }
-                self.take(kind, page, sequence)?;
+            }
+            // One block is written at a time: no block that was opened earlier has newer pages.
+            if let (Some(began), Some(first)) = (began, first)
+                && first <= began
+                && taken.in_order
+                && self.order.is_recent(first)
+            {
+                return Ok(Some(began));
             }
         }
-        Ok(newest)
+        Ok(None)
+    }
+
+    /// Reads the written pages of a block, and returns the lowest number of them.
+    fn scan_block(
+        &mut self,
+        block: BlockNumber,
+        scan: &mut Scan<'_>,
+    ) -> Result<Option<u64>, FtlError<F::Error>> {
+        let (mut blank, mut is_damaged, mut first) = (0, false, None);
+        for place in 0..self.log.block_pages() {
+            let page = self.log.page_at(block, place);
+            let header = match self.log.read_raw(page, 0)? {
+                Ok(header) => header,
+                Err(PageFault::Erased) if blank == LOST_MAX => break,
+                Err(PageFault::Erased) => {
+                    blank += 1;
+                    continue;
+                }
+                Err(_) => {
+                    is_damaged = true;
+                    continue;
+                }
+            };
+            blank = 0;
+            // A cut damages only the last page of a block. (Nothing else uses this mark yet.)
+            if is_damaged && !self.log.blocks.is_bad(block) {
+                self.log.blocks.set_stuck(block);
+            }
+            if header.medium != self.log.medium || header.identity != scan.identity {
+                continue;
+            }
+            let (sequence, kind) = (header.sequence, Kind::of(header.lowest, header.records));
+            *scan.highest = sequence.max(*scan.highest);
+            first = Some(first.map_or(sequence, |first: u64| first.min(sequence)));
+            let is_session = matches!(kind, Kind::Own(Own::Session));
+            if sequence >= scan.limit || (scan.suspects.exclude(sequence) && !is_session) {
+                continue;
+            }
+            if scan.newest.is_none_or(|newest| newest.sequence < sequence) {
+                scan.newest = Some(Newest { page, sequence, kind });
+            }
+            self.take(kind, page, sequence)?;
+        }
+        Ok(first)
     }
 
     /// Notes that `page` is a copy of what is of this kind. The newest copy counts.

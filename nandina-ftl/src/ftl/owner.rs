@@ -22,6 +22,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Moves `page`, whose content counts.
     fn move_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
         let kind = self.read_kind(page, 0)?;
+        if kind == Kind::Part {
+            self.give_up_checkpoint()?;
+            self.log.blocks.set_valid(page, false);
+            return Ok(());
+        }
         if self.current(kind) != Some(page) {
             return Err(Fault::Corrupt { page, reason: Damage::OtherIndex });
         }

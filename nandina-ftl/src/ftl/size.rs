@@ -8,6 +8,7 @@ use nandina::gc;
 use nandina::log::{Frames, GAP, layout_of};
 
 use super::bytes::SUSPECT_BYTES;
+use super::order;
 use crate::mapping::Space;
 
 /// Page buffers: one for the page at hand, one for the list of trims.
@@ -30,12 +31,13 @@ const SESSION_BLOCKS: u32 = 1;
 
 /// Bytes of RAM for an FTL on this chip, without those of its mapping.
 ///
-/// They are two pages with their headers, one bit for each page of the chip, and 4.5 bytes for each
-/// of its blocks (20.5 on chips of 4,096 blocks and more where `nandina` has `large-devices`).
+/// They are two pages with their headers, one bit for each page of the chip, and 8.5 bytes for each
+/// of its blocks (24.5 on chips of 4,096 blocks and more where `nandina` has `large-devices`).
 pub const fn ram_needed(geometry: &Geometry) -> usize {
     let (validity, victims, wear) = TABLE;
     let frame_bytes = layout_of(geometry).frame_bytes();
     Frames::ram_needed(frame_bytes, FRAMES, false)
+        + order::BYTES * geometry.blocks as usize
         + Blocks::ram_needed(geometry, validity, victims, wear)
 }
 

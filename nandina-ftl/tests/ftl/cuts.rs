@@ -29,6 +29,7 @@ fn start(profile: Profile, memory: &mut Memory, seed: u64, unstable: u32) -> Sta
     let mut chip = Chip::with_seed(profile, seed);
     chip.set_faults(Faults { unstable_pages: unstable, ..Faults::NONE });
     let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(seed));
+    host.checkpoints = memory.has_checkpoints();
     let work = |ftl: &mut crate::host::Device<'_>| {
         for _ in 0..BEFORE {
             host.change(ftl, &mut numbers)?;

@@ -70,6 +70,11 @@ impl Memory {
         Self { ram, map, name, logical_pages, order }
     }
 
+    /// Whether checkpoints are tested with this mapping.
+    pub fn has_checkpoints(&self) -> bool {
+        matches!(self.name, "compact" | "vet")
+    }
+
     /// Calls `work` with an FTL on the chip, formatted or opened.
     pub fn with<T>(
         &mut self,
@@ -95,6 +100,8 @@ pub struct Host {
     /// The change that was begun and did not return.
     pub pending: Option<Change>,
     written: u32,
+    /// Whether changes are mixed with checkpoints of the mapping.
+    pub checkpoints: bool,
 }
 
 /// The bytes of a content.
@@ -105,12 +112,20 @@ fn bytes_of(logical: u32, content: u32, bytes: usize) -> Vec<u8> {
 
 impl Host {
     pub fn new(logical_pages: u32) -> Self {
-        Self { pages: vec![None; logical_pages as usize], pending: None, written: 0 }
+        Self {
+            pages: vec![None; logical_pages as usize],
+            pending: None,
+            written: 0,
+            checkpoints: false,
+        }
     }
 
     /// Makes a random change: one in ten is a trim.
     pub fn change(&mut self, ftl: &mut Device<'_>, numbers: &mut Numbers) -> Outcome<()> {
         let (pages, logical) = (self.pages.len() as u32, numbers.below(self.pages.len() as u32));
+        if self.checkpoints && numbers.below(8) == 0 {
+            ftl.checkpoint()?;
+        }
         let change = if numbers.below(10) == 0 {
             Change::Trim(logical, 1 + numbers.below(12).min(pages - logical - 1))
         } else {
