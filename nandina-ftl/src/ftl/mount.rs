@@ -32,6 +32,8 @@ struct Scan<'s> {
     identity: u32,
     /// Pages with this number and higher ones do not count.
     limit: u64,
+    /// The number with which the checkpoint began: lower ones are left to it.
+    floor: Option<u64>,
     suspects: &'s Suspects,
     /// The highest number of all, whether the page counts or not.
     highest: &'s mut u64,
@@ -138,12 +140,12 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         suspects: &Suspects,
         highest: &mut u64,
     ) -> Result<Option<Newest>, FtlError<F::Error>> {
-        let mut scan = Scan { identity, limit, suspects, highest, newest: None };
+        let mut scan = Scan { identity, limit, floor: None, suspects, highest, newest: None };
         if let Some(began) = self.scan_blocks(&mut scan, true)? {
             if self.load_checkpoint(began)? {
                 return Ok(scan.newest);
             }
-            scan.newest = None;
+            (scan.floor, scan.newest) = (None, None);
             self.scan_blocks(&mut scan, false)?;
         }
         // No part is known to be whole.
@@ -182,6 +184,13 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 && taken.in_order
                 && self.order.is_recent(first)
             {
+                // An erase that was cut may have left some pages of a block, which are old.
+                scan.floor = Some(began);
+                while let Some(block) = self.order.take_unknown() {
+                    if !self.is_left_out(block) {
+                        self.scan_block(block, scan)?;
+                    }
+                }
                 return Ok(Some(began));
             }
         }
@@ -220,6 +229,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             let (sequence, kind) = (header.sequence, Kind::of(header.lowest, header.records));
             *scan.highest = sequence.max(*scan.highest);
             first = Some(first.map_or(sequence, |first: u64| first.min(sequence)));
+            if scan.floor.is_some_and(|floor| sequence < floor)
+                || (scan.floor.is_some() && kind == Kind::Own(Own::Checkpoint))
+            {
+                continue;
+            }
             let is_session = matches!(kind, Kind::Own(Own::Session));
             if sequence >= scan.limit || (scan.suspects.exclude(sequence) && !is_session) {
                 continue;

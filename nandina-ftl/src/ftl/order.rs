@@ -76,15 +76,15 @@ impl<'b> Order<'b> {
 
     /// Takes the block that was opened last of those that are left.
     ///
-    /// Blocks of which nothing is known come first.
+    /// Blocks of which nothing is known come last.
     pub fn take(&mut self) -> Option<Taken> {
         let (blocks, newest) = (self.marks.len() / BYTES, mark(self.newest));
         let in_order = self.taken < ORDERED_MAX;
         let mut left = (self.first..blocks).filter(|&block| self.mark_of(block) & TAKEN == 0);
         let block = match in_order {
             true => left.min_by_key(|&block| match self.mark_of(block) {
-                0 => 0,
-                mark => 1 + u64::from(newest.wrapping_sub(mark)),
+                0 => u64::MAX,
+                mark => newest.wrapping_sub(mark).into(),
             }),
             false => left.next(),
         }?;
@@ -96,6 +96,14 @@ impl<'b> Order<'b> {
         }
         let block = BlockNumber(block as u32);
         Some(Taken { block, in_order: in_order && mark & KNOWN != 0 })
+    }
+
+    /// Takes a block of which nothing is known; after that no other one can be taken.
+    pub fn take_unknown(&mut self) -> Option<BlockNumber> {
+        let blocks = self.marks.len() / BYTES;
+        let block = (self.first..blocks).find(|&block| self.mark_of(block) == 0)?;
+        self.first = block + 1;
+        Some(BlockNumber(block as u32))
     }
 
     fn mark_of(&self, block: usize) -> u32 {
@@ -114,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_taken_from_the_newest_to_the_oldest_and_unknown_ones_first() {
+    fn blocks_are_taken_from_the_newest_to_the_oldest_and_unknown_ones_last() {
         let mut ram = [7; 5 * BYTES];
         let mut order = Order::new(&mut ram);
         let start = (1 << 32) - 2;
@@ -124,13 +132,14 @@ mod tests {
         for _ in 0..2 {
             let taken: [u32; 5] = core::array::from_fn(|at| {
                 let taken = order.take().unwrap();
-                assert_eq!(taken.in_order, at > 0);
+                assert_eq!(taken.in_order, at < 4);
                 taken.block.0
             });
-            assert_eq!(taken, [2, 1, 4, 3, 0]);
+            assert_eq!(taken, [1, 4, 3, 0, 2]);
             assert!(order.take().is_none());
             order.restart();
         }
+        assert_eq!((order.take_unknown(), order.take_unknown()), (Some(BlockNumber(2)), None));
         assert!(order.is_recent(start) && !order.is_recent(start - (1 << 30)));
     }
 
