@@ -249,8 +249,8 @@ pub(crate) struct List<'a>(pub &'a mut [u8]);
 /// Numbers of a run: its first logical page, its length and its first place.
 pub(crate) const RUN: usize = 3;
 
-/// Numbers of the place of a page.
-pub(crate) const PLACE: usize = 1;
+/// Numbers of a row of pages: the place of the first, and their count.
+pub(crate) const ROW: usize = 2;
 
 const LIST_HEAD: usize = 16;
 

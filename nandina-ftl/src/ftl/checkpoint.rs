@@ -12,9 +12,9 @@
 
 use nandina::Fault;
 use nandina::flash::{Flash, PageNumber};
-use nandina::gc;
+use nandina::gc::{self, PageOwner};
 
-use super::bytes::{Kind, List, Own, PLACE, RUN, Trims};
+use super::bytes::{Kind, List, Own, ROW, RUN, Trims};
 use super::{Ftl, FtlError};
 use crate::mapping::{Extent, Mapping, Piece};
 
@@ -24,17 +24,19 @@ const NOWHERE: u32 = u32::MAX;
 /// Pages that the FTL keeps about itself, which a directory lists before the parts.
 const LISTED: [Own; 2] = [Own::Session, Own::Trims];
 
-/// Parts of which a mount notes the places at once.
-const ROW: usize = 16;
+/// Rows beyond those of full blocks: at both ends, and for blocks that fail.
+const ROWS_SPARE: usize = 6;
+
+/// Rows of parts that a mount notes at once.
+const ROWS: usize = 8;
 
 impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Writes a checkpoint of the mapping: mounts read it and what was written since.
     ///
     /// Call it from time to time, and before [`close`](Self::close). A later checkpoint replaces
     /// it. Returns `false` if none was written, because the valid pages leave too few free ones, or
-    /// because its directory does not fit in a page: then it names more than
-    /// (page bytes − 24) / 4 parts, each with (page bytes − 16) / 12 runs of the mapping. The parts
-    /// count among the valid pages. When logical pages need that room, or collection a block with a
+    /// because its directory does not fit in a page: it has 8 bytes for each block with parts, and a
+    /// part has (page bytes − 16) / 12 runs of the mapping. The parts count among the valid pages. When logical pages need that room, or collection a block with a
     /// part, the checkpoint is given up.
     ///
     /// Cost: a program for each part and one for the directory, what garbage collection and
@@ -43,7 +45,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.mount_if_in_doubt()?;
         self.settle()?;
         self.give_up_checkpoint()?;
-        let most = List::room(self.page_bytes(), PLACE).saturating_sub(LISTED.len()) as u32;
+        let rows = List::room(self.page_bytes(), ROW).saturating_sub(LISTED.len() + ROWS_SPARE);
+        let most = rows as u32 * self.log.block_pages();
         // Collection may divide runs.
         let mut parts = 0;
         loop {
@@ -63,8 +66,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
             self.ended(gained)?;
         }
-        self.write_parts()?;
-        Ok(true)
+        self.write_parts()
     }
 
     /// Parts that the mapping takes now.
@@ -111,7 +113,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     }
 
     /// Programs the parts and the directory. There is room for them without a collection.
-    fn write_parts(&mut self) -> Result<(), FtlError<F::Error>> {
+    fn write_parts(&mut self) -> Result<bool, FtlError<F::Error>> {
         let (bytes, began) = (self.page_bytes(), self.log.sequence());
         self.log.frames.forget(1);
         let mut directory = List(&mut self.log.frames.bytes_mut(1)[..bytes]);
@@ -119,7 +121,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         directory.set_head(began, 0);
         for own in LISTED {
             let place = self.own[own as usize].map(|page| self.places.place(page));
-            directory.push([place.unwrap_or(NOWHERE)]);
+            directory.push([place.unwrap_or(NOWHERE), 1]);
         }
         let (mut from, mut position) = (0, 0);
         while from < self.logical_pages {
@@ -129,12 +131,15 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             let page = self.log.write(0, Kind::Part.label())?;
             self.statistics.programmed += 1;
             self.statistics.own += 1;
-            List(&mut self.log.frames.bytes_mut(1)[..bytes]).push([self.places.place(page)]);
+            if !note_part(&mut self.log.frames.bytes_mut(1)[..bytes], self.places.place(page)) {
+                // So many blocks have failed that the next call mounts again.
+                return Ok(false);
+            }
             (from, position) = (next, position + 1);
         }
         self.program(1, Kind::Own(Own::Checkpoint))?;
         self.statistics.own += 1;
-        Ok(())
+        Ok(true)
     }
 
     /// Forgets the checkpoint: its pages do not count as valid any more.
@@ -147,11 +152,14 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     }
 
     /// Counts the pages of the checkpoint as valid, or gives it up if there is no room for them.
+    ///
+    /// The session before may have given it up, too, and have counted its blocks as room: where
+    /// cuts have touched the reserve it is given up again.
     pub(super) fn keep_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
         let Some(page) = self.own[Own::Checkpoint as usize] else { return Ok(()) };
         self.log.blocks.set_valid(page, true);
         self.each_part(page, true)?;
-        self.make_way(0)
+        if self.room() < self.kept() { self.give_up_checkpoint() } else { self.make_way(0) }
     }
 
     /// Gives the checkpoint up if `pages` more logical pages would lack room beside it.
@@ -170,9 +178,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         let list = List(&mut self.log.frames.bytes_mut(0)[..bytes]);
         let places = self.places;
-        for at in LISTED.len()..list.count(PLACE) {
-            let [place] = list.get(at);
-            if place < self.mapping.space().physical {
+        for at in LISTED.len()..list.count(ROW) {
+            let [first, count] = list.get(at);
+            for place in (first..self.mapping.space().physical).take(count as usize) {
                 self.log.blocks.set_valid(places.page(place), valid);
             }
         }
@@ -185,7 +193,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let bytes = self.page_bytes();
         self.read_kind(page, 0)?;
         let list = List(&mut self.log.frames.bytes_mut(0)[..bytes]);
-        Ok(list.count(PLACE).saturating_sub(LISTED.len()))
+        Ok((LISTED.len()..list.count(ROW)).map(|at| list.get::<ROW>(at)[1] as usize).sum())
     }
 
     /// The number at which the checkpoint began whose directory is at `page`.
@@ -210,56 +218,60 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// The mount has read all pages that are newer than the number with which the checkpoint
     /// began. Returns `false` if a part is missing or damaged; what is mapped then is of no use.
     ///
-    /// Cost: a read for each part, one for each [`ROW`] of them, and one for the list of trims.
+    /// Cost: a read for each part, one for each [`ROWS`] of their rows, and one for the list of
+    /// trims.
     pub(super) fn load_checkpoint(&mut self, began: u64) -> Result<bool, FtlError<F::Error>> {
         let Some(directory) = self.own[Own::Checkpoint as usize] else { return Ok(false) };
-        let mut rows = 0;
+        let (mut noted, mut position) = (0, 0);
         loop {
-            let mut row = [NOWHERE; ROW];
-            let Some((from, count)) = self.read_places(directory, rows * ROW, &mut row)? else {
+            let mut rows = [[NOWHERE, 0]; ROWS];
+            let Some(count) = self.note_rows(directory, noted, &mut rows)? else {
                 return Ok(false);
             };
-            if rows == 0 && !self.read_trims(began)? {
+            if noted == 0 && !self.read_trims(began)? {
                 return Ok(false);
             }
-            for (&place, position) in row[..count].iter().zip(from..) {
-                if !self.load_part(place, began, position as u32)? {
-                    return Ok(false);
+            for &[first, count] in &rows[..count] {
+                for part in 0..count {
+                    if !self.load_part(first.saturating_add(part), began, position)? {
+                        return Ok(false);
+                    }
+                    position += 1;
                 }
             }
-            if count < ROW {
-                return Ok(true);
+            if count < ROWS {
+                return Ok(position > 0);
             }
-            rows += 1;
+            noted += ROWS;
         }
     }
 
-    /// Notes the places of parts from the `from`th on, and of the FTL's own pages.
+    /// Notes the rows of parts from the `from`th on, and the FTL's own pages.
     ///
-    /// Returns the position of the first, and how many there are. `None` if there is no directory.
-    fn read_places(
+    /// Returns how many rows there are. `None` if there is no directory.
+    fn note_rows(
         &mut self,
         directory: PageNumber,
         from: usize,
-        row: &mut [u32; ROW],
-    ) -> Result<Option<(usize, usize)>, Fault<F::Error>> {
+        rows: &mut [[u32; ROW]; ROWS],
+    ) -> Result<Option<usize>, Fault<F::Error>> {
         if self.checkpoint_began(directory)?.is_none() {
             return Ok(None);
         }
         let (bytes, places) = (self.page_bytes(), self.places);
         let list = List(&mut self.log.frames.bytes_mut(0)[..bytes]);
         for (at, own) in LISTED.into_iter().enumerate() {
-            let [place] = list.get(at);
+            let [place, _] = list.get(at);
             let page = Some(place).filter(|&place| place < self.mapping.space().physical);
             let own = &mut self.own[own as usize];
             *own = own.or(page.map(|place| places.page(place)));
         }
-        let parts = list.count(PLACE).saturating_sub(LISTED.len());
-        let count = parts.saturating_sub(from).min(ROW);
-        for (at, place) in row[..count].iter_mut().enumerate() {
-            [*place] = list.get(LISTED.len() + from + at);
+        let left = list.count(ROW).saturating_sub(LISTED.len() + from);
+        let count = left.min(ROWS);
+        for (at, row) in rows[..count].iter_mut().enumerate() {
+            *row = list.get(LISTED.len() + from + at);
         }
-        Ok(Some((from, count)))
+        Ok(Some(count))
     }
 
     /// Reads the list of trims into page buffer 1 if it is newer than the checkpoint.
@@ -363,4 +375,16 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         (hole.start, end)
     }
+}
+
+/// Adds a part to the directory. Returns `false` if that is full.
+fn note_part(directory: &mut [u8], place: u32) -> bool {
+    let mut list = List(directory);
+    let last = list.count(ROW) - 1;
+    let [first, count] = list.get::<ROW>(last);
+    if last >= LISTED.len() && first + count == place {
+        list.set(last, [first, count + 1]);
+        return true;
+    }
+    list.push([place, 1])
 }
