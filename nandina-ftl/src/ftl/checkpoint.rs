@@ -193,7 +193,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let bytes = self.page_bytes();
         self.read_kind(page, 0)?;
         let list = List(&mut self.log.frames.bytes_mut(0)[..bytes]);
-        Ok((LISTED.len()..list.count(ROW)).map(|at| list.get::<ROW>(at)[1] as usize).sum())
+        let rows = (LISTED.len()..list.count(ROW)).map(|at| list.get::<ROW>(at)[1] as usize);
+        Ok(rows.fold(0, usize::saturating_add))
     }
 
     /// The number at which the checkpoint began whose directory is at `page`.

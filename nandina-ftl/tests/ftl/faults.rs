@@ -18,6 +18,7 @@ fn live(name: &'static str, seed: u64, faults: Faults) -> Chip {
     let mut chip = Chip::with_seed(FAILING, seed);
     let (mut memory, mut numbers) = (Memory::new(&FAILING, name), Numbers(seed));
     let mut host = Host::new(memory.logical_pages);
+    host.checkpoints = memory.has_checkpoints();
     memory.with(&mut chip, true, |_| Ok(())).unwrap();
     let most = FAILING.capabilities.bad_blocks_max(FAILING.geometry.blocks) as usize;
     for session in 0..8 {

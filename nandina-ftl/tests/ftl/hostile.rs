@@ -13,8 +13,18 @@ use crate::{CHIP, is_full};
 use nandina_ftl::ftl::FtlError;
 
 /// Numbers of the pages that say something, and numbers beside them.
-const RECORDS: [u32; 8] =
-    [0, 1, 77, u32::MAX, u32::MAX - 1, u32::MAX - 2, u32::MAX - 3, u32::MAX - 4];
+const RECORDS: [u32; 10] = [
+    0,
+    1,
+    77,
+    u32::MAX,
+    u32::MAX - 1,
+    u32::MAX - 2,
+    u32::MAX - 3,
+    u32::MAX - 4,
+    u32::MAX - 5,
+    u32::MAX - 6,
+];
 
 /// Damages a page: random bytes, or a sealed page that was never written.
 fn damage(chip: &mut Chip, numbers: &mut Numbers) {
@@ -57,6 +67,7 @@ fn damage(chip: &mut Chip, numbers: &mut Numbers) {
 fn damaged_chips_give_errors_and_never_a_panic_or_an_endless_loop() {
     let mut memory = Memory::new(&CHIP, "compact");
     let mut host = Host::new(memory.logical_pages);
+    host.checkpoints = true;
     let (mut used, mut numbers) = (Chip::new(CHIP), Numbers(8));
     let work = |ftl: &mut crate::host::Device<'_>| {
         (0..200).try_for_each(|_| host.change(ftl, &mut numbers))
@@ -86,6 +97,7 @@ fn damaged_chips_give_errors_and_never_a_panic_or_an_endless_loop() {
                 ended(host.make(ftl, Change::Write(logical, at)).err());
                 ended(ftl.trim(numbers.below(pages), 1).err());
             }
+            ended(ftl.checkpoint().err());
             ended(ftl.idle(40).err());
             ended(ftl.check().err());
             Ok(())
