@@ -146,9 +146,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     ///
     /// A later mount may still find it. Cost: one read.
     pub(super) fn give_up_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
-        let Some(page) = self.own[Own::Checkpoint as usize].take() else { return Ok(()) };
+        let Some(page) = self.own[Own::Checkpoint as usize] else { return Ok(()) };
+        self.each_part(page, false)?;
+        self.own[Own::Checkpoint as usize] = None;
         self.log.blocks.set_valid(page, false);
-        self.each_part(page, false)
+        Ok(())
     }
 
     /// Counts the pages of the checkpoint as valid, or gives it up if there is no room for them.
@@ -173,7 +175,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Of a directory that cannot be read, the parts are counted as they were.
     fn each_part(&mut self, page: PageNumber, valid: bool) -> Result<(), Fault<F::Error>> {
         let bytes = self.page_bytes();
-        if !matches!(self.read_kind(page, 0), Ok(Kind::Own(Own::Checkpoint))) {
+        if self.checkpoint_began(page)?.is_none() {
             return Ok(());
         }
         let list = List(&mut self.log.frames.bytes_mut(0)[..bytes]);

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use nandina::flash::{Flash, PageNumber};
+use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::log::layout_of;
 use nandina_ftl::ftl::FtlError;
 use nandina_sim::{Chip, ChipError, Cut, Faults};
@@ -10,6 +10,12 @@ use nandina_sim::{Chip, ChipError, Cut, Faults};
 use crate::host::{Change, Device, Host, Memory, Outcome, expect_sound};
 use crate::numbers::Numbers;
 use crate::{CHIP, FAILING, is_full};
+
+/// Blocks that have failed.
+fn lost(chip: &Chip) -> usize {
+    let blocks = (0..FAILING.geometry.blocks).map(BlockNumber);
+    blocks.filter(|&block| chip.is_lost(block)).count()
+}
 
 /// Makes changes on a chip with these faults, and expects no loss.
 ///
@@ -23,10 +29,7 @@ fn live(name: &'static str, seed: u64, faults: Faults) -> Chip {
     let most = FAILING.capabilities.bad_blocks_max(FAILING.geometry.blocks) as usize;
     for session in 0..8 {
         let what = format!("{name}, seed {seed}, session {session}");
-        let lost = (0..FAILING.geometry.blocks)
-            .filter(|&block| chip.is_lost(nandina::flash::BlockNumber(block)))
-            .count();
-        let fails = session < 6 && lost < most;
+        let fails = session < 6 && lost(&chip) < most;
         let limited = Faults { program_failures: 0, erase_failures: 0, ..faults };
         chip.set_faults(if fails { faults } else { limited });
         // Two blocks may fail before the next look.
@@ -47,6 +50,8 @@ fn live(name: &'static str, seed: u64, faults: Faults) -> Chip {
         };
         match memory.with(&mut chip, false, work) {
             Ok(()) | Err(FtlError::Device(ChipError::PowerLost | ChipError::GaveUp)) => {}
+            // More blocks have failed in one session than the chip was said to lose at all.
+            Err(FtlError::WornOut { .. }) if lost(&chip) > most => return chip,
             Err(error) => panic!("{what}: {error}"),
         }
         chip.restore_power();
