@@ -86,10 +86,13 @@ mod place;
 mod policy;
 mod settle;
 mod size;
+mod summary;
+mod transit;
 mod trim;
 
 pub use policy::{Bast, Block, Fast, Policy, SequentialRule};
-pub use size::{blocks_needed, logical_pages_max, map_bytes, ram_needed};
+pub use size::{blocks_needed, logical_pages_max, map_bytes, ram_needed, summary_bytes};
+pub use transit::{Buffer, BufferBlock, Conversions, Transit};
 
 use nandina::blocks::Blocks;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
@@ -105,6 +108,7 @@ use label::Kind;
 use maps::{Maps, NONE};
 use media::Media;
 use size::{FRAMES, PAGE_BYTES_MIN, TABLE};
+use summary::{GROUP_PAGES_MAX, Summary};
 
 /// Data blocks that can be written on at a time.
 const OPEN: usize = 8;
@@ -145,6 +149,7 @@ impl Open {
 pub struct Hybrid<'b, F, P> {
     media: Media<'b, F>,
     maps: Maps<'b>,
+    summary: Summary<'b>,
     policy: P,
     logical_pages: u32,
     open: [Open; OPEN],
@@ -169,6 +174,7 @@ pub struct Hybrid<'b, F, P> {
     levelled_at: u64,
     statistics: Statistics,
     merges: Merges,
+    conversions: Conversions,
 }
 
 impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
@@ -210,6 +216,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         ftl.program_own()?;
         (ftl.settled, ftl.in_doubt) = (true, false);
         (ftl.statistics, ftl.merges) = (Statistics::default(), Merges::default());
+        ftl.conversions = Conversions::default();
         (ftl.media.programs, ftl.media.erases) = (0, 0);
         Ok(ftl)
     }
@@ -252,6 +259,10 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
                 blocks_needed(&geometry, &capabilities, &policy, logical_pages.max(1));
             return Err(FtlError::TooFewSpareBlocks { logical_pages_max: most, blocks_needed });
         }
+        let buffer = policy.buffer();
+        if buffer.blocks > 0 && block_pages > GROUP_PAGES_MAX {
+            return Err(FtlError::BufferPages { most: GROUP_PAGES_MAX, given: block_pages });
+        }
         let layout = layout_of(&geometry);
         if layout.area_bytes() < PAGE_BYTES_MIN {
             let (needed, given) = (PAGE_BYTES_MIN, layout.area_bytes());
@@ -266,12 +277,17 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         let frames_bytes = Frames::ram_needed(frame_bytes, FRAMES, false);
         let (frames, rest) = ram[..needed].split_at_mut(frames_bytes);
         let (maps, rest) = rest.split_at_mut(sizes.bytes());
+        let summary_bytes = summary_bytes(&geometry, &capabilities, &policy);
+        let (summary, rest) = rest.split_at_mut(summary_bytes);
         let (clean, rest) = rest.split_at_mut(geometry.blocks.div_ceil(8) as usize);
         let (validity, victims, wear) = TABLE;
         let blocks = Blocks::new(rest, &geometry, validity, victims, wear, block_pages);
+        let neighbours = buffer.neighbours_of(block_pages);
+        let entries = size::buffer_entries(&geometry, &capabilities, &policy);
+        let summary = Summary::new(summary, entries, block_pages, neighbours * block_pages);
         let medium = Medium {
             system: P::SYSTEM,
-            key_bytes: 0,
+            key_bytes: if buffer.blocks > 0 { neighbours as u16 } else { 0 },
             value_bytes: policy.log_blocks().min(u16::MAX.into()) as u16,
             blocks: geometry.blocks,
             pages_per_block: geometry.pages_per_block as u16,
@@ -283,6 +299,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         Ok(Self {
             media: Media::new(flash, medium, frames, blocks, clean),
             maps: Maps::new(maps, sizes),
+            summary,
             policy,
             logical_pages,
             open: [Open::NONE; OPEN],
@@ -298,6 +315,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
             levelled_at: 0,
             statistics: Statistics::default(),
             merges: Merges::default(),
+            conversions: Conversions::default(),
         })
     }
 
@@ -364,6 +382,9 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
     ///
     /// Each merge reads a page up to three times and programs it, and erases up to four blocks.
     fn cost_to_empty(&self, block: BlockNumber) -> u32 {
+        if let Some(at) = self.summary.entry_of(block) {
+            return self.cost_to_convert(at);
+        }
         let is_log = self.maps.slot_of(block).is_some();
         let merges = if is_log { self.media.blocks.valid_in(block) } else { 1 };
         merges.saturating_mul(4 * self.block_pages() + 8)
@@ -445,10 +466,14 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
         self.expect_page(bytes.len())?;
         self.expect_inside(logical, 1)?;
         self.change(|this| {
-            this.media.frames.bytes_mut(0)[..bytes.len()].copy_from_slice(bytes);
-            this.put(logical, Kind::Data(logical))?;
+            if this.policy.buffer().blocks > 0 {
+                this.append(logical, bytes)?;
+            } else {
+                this.media.frames.bytes_mut(0)[..bytes.len()].copy_from_slice(bytes);
+                this.put(logical, Kind::Data(logical))?;
+                this.previous = Some(logical);
+            }
             this.statistics.host_writes += 1;
-            this.previous = Some(logical);
             this.maintain().map(drop)
         })
     }
@@ -474,8 +499,21 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
         if weak.is_some() && cost <= budget.saturating_sub(used) {
             self.change(|this| this.maintain().map(drop))?;
         }
+        while let Some(at) = self.due_ahead() {
+            let used = self.media.operations.wrapping_sub(before);
+            if self.cost_to_convert(at) > budget.saturating_sub(used) {
+                break;
+            }
+            self.change(|this| {
+                // Settling may have converted it.
+                let due = this.due_ahead();
+                this.conversions.ahead += u64::from(due.is_some());
+                due.map_or(Ok(()), |at| this.convert(at))
+            })?;
+        }
         let operations = self.media.operations.wrapping_sub(before);
-        Ok(Idle { operations, more: self.media.weak.is_some(), left_to_change: false })
+        let more = self.media.weak.is_some() || self.due_ahead().is_some();
+        Ok(Idle { operations, more, left_to_change: false })
     }
 
     fn statistics(&self) -> Statistics {
