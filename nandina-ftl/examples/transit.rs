@@ -48,7 +48,6 @@ fn run(name: &str, log_blocks: u32, buffer: Buffer, inserts: u32) {
         tree.insert(key, &mut |page| ftl.write(page, &[0; 512]).unwrap());
     }
     let (done, merges, conversions) = (ftl.statistics(), ftl.merges(), ftl.conversions());
-    drop(ftl);
     let of = |count: u64| count as f64 / f64::from(inserts);
     let counters = chip.counters();
     let time =

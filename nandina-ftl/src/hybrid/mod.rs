@@ -4,6 +4,9 @@
 //! logical block each, those of [`Fast`] take any page. Their maps are far smaller than a page map
 //! ([`map_bytes`]); what that costs are merges, which [`Merges`] counts by kind.
 //!
+//! [`Transit`] puts buffer blocks before any of them: pages are appended there first, and go down
+//! in ascending order.
+//!
 //! # Blocks and their states
 //!
 //! The logical pages of a block's size are a *logical block*. A chip's block is
@@ -12,6 +15,7 @@
 //!   Eight data blocks at most are *open*: pages at or behind the next place go there directly;
 //! - a *log block*: pages in the order of writes. A log block whose pages are those of a logical
 //!   block from the first on is *sequential*;
+//! - a *buffer block*: pages of the host in the order of writes, of one logical block or a few;
 //! - the block with the pages about the FTL itself: suspects and trims.
 //!
 //! A write goes to its offset in an open data block. If the logical block has no page yet, a data
@@ -24,7 +28,8 @@
 //!
 //! The header of each page has its logical page, its kind, why it was programmed, a sequence number
 //! that rises with every program, and a checksum. *The copy with the highest number counts,
-//! wherever it is.* A merge copies only the copy that counts, and no write of the host comes in
+//! wherever it is*, unless it is labelled as old. A merge copies only the copy that counts (what a
+//! buffer supersedes it labels as old), and no write of the host comes in
 //! between; so a copy may take a new number. After a cut
 //! - in a write: its page is torn and the old one counts, or the new one does;
 //! - in the copies of a full merge: none of them counts, because the last one is missing, which
@@ -36,6 +41,36 @@
 //!
 //! A torn page may read differently each time (rule 6 of the media contract). What a mount decides
 //! about it, the first change makes durable (`settle.rs`).
+//!
+//! # The transit layer
+//!
+//! After Ho and Park (*WPCB-Tree*, 2018), sections 3.2 and 3.3: at most [`Buffer::blocks`] buffer
+//! blocks, the least worn free ones, take all pages of the host. When the buffer block of a logical
+//! block is full, or another one is needed and none is left (then the one with the fewest pages is
+//! the victim), its newest pages are written to the FTL below in ascending order, and it is erased.
+//! [`Buffer::as_printed`] is the paper's; [`Buffer::improved`] has all of its improvements, each a
+//! field. A page is read once, from the buffer or below it.
+//!
+//! A mount rebuilds the Summary table by reading, and converts nothing. Buffer blocks that were
+//! begun before it are converted when a page of their logical block is written, or as victims.
+//!
+//! ```
+//! use nandina_ftl::LogicalPages;
+//! use nandina_ftl::hybrid::{Block, Buffer, Hybrid, Transit, logical_pages_max};
+//! use nandina_sim::{Chip, TINY};
+//!
+//! let policy = Transit { over: Block, buffer: Buffer::as_printed(2) };
+//! let pages = logical_pages_max(&TINY.geometry, &TINY.capabilities, &policy);
+//! let (mut chip, mut ram) = (Chip::new(TINY), [0; 2048]);
+//! let mut ftl = Hybrid::format(&mut chip, policy, pages, &mut ram)?;
+//! for logical in [0, 1, 1, 2, 3] {
+//!     ftl.write(logical, &[7; 512])?;
+//! }
+//! // The first four filled a block; pages 0, 1 and 2 went down for page 3.
+//! let done = ftl.conversions();
+//! assert_eq!((done.blocks, done.appended, done.newest), (1, 4, 3));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # What is promised
 //!
@@ -461,7 +496,8 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
     /// Cost: one program, and what merges take.
     ///
     /// In [`Fast`] they are at most one for each page of a block, in the others one; and the same
-    /// again if a block is emptied because it is worn little or one of its pages is weak.
+    /// again if a block is emptied because it is worn little or one of its pages is weak. With
+    /// buffer blocks a conversion writes at most a block of pages, and merges follow from each.
     fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
         self.expect_page(bytes.len())?;
         self.expect_inside(logical, 1)?;
@@ -486,7 +522,8 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
     ///
     /// A weak page waits for the next write, or for a budget that the merges suffice with that it
     /// takes: four operations for each page of a block and eight more, in a log block for each page
-    /// that counts.
+    /// that counts. Buffer blocks are converted ahead of need as [`Buffer::ahead`] says, each if the
+    /// budget suffices for the most that it can take.
     fn idle(&mut self, budget: u32) -> Result<Idle, Self::Error> {
         self.mount_if_in_doubt()?;
         let before = self.media.operations;
