@@ -6,6 +6,11 @@
 //! `cargo run --release -p nandina-ftl --example transit 1000000`.
 //!
 //! Time counts 25 us a read, 200 us a program and 1.5 ms an erase.
+//!
+//! Wear levelling is a part of the counts. With fewer buffer blocks than logical blocks, as
+//! printed, buffer blocks are erased so often that data blocks are moved for it: of 1,000,000
+//! inserts with N = 16 each takes 5.99 programs at C = 64 and 3.29 at C = 128; without wear
+//! levelling they would be 4.36 and 2.87.
 
 use std::collections::HashSet;
 
