@@ -51,6 +51,13 @@ pub enum FtlError<E> {
         /// Log blocks given.
         given: u32,
     },
+    /// Blocks have more pages than a buffer block's description can tell apart.
+    BufferPages {
+        /// The most pages a block.
+        most: u32,
+        /// Pages a block of this chip.
+        given: u32,
+    },
     /// The chip holds no FTL: format it.
     Blank,
     /// The chip holds pages of another kind, or of another geometry.
@@ -155,6 +162,9 @@ impl<E: fmt::Display> fmt::Display for FtlError<E> {
             ),
             Self::LogBlocks { needed, given } => {
                 write!(f, "the FTL needs {needed} log blocks, {given} were given")
+            }
+            Self::BufferPages { most, given } => {
+                write!(f, "a buffer block has at most {most} pages, blocks have {given}")
             }
             Self::Blank => f.write_str("the chip holds no FTL: format it"),
             Self::OtherContent { system } => {

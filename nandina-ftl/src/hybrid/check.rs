@@ -17,6 +17,8 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         for logical in 0..self.logical_pages {
             let Some(page) = self.find(logical) else { continue };
             mapped += u32::from(self.media.blocks.is_valid(page));
+            // The FTL below may have a page that the buffer supersedes.
+            mapped += u32::from(self.find_below(logical).is_some_and(|below| below != page));
             let header = self.media.read(page, 1)?;
             let found = header.ok().and_then(|header| Kind::of(&header).0.logical());
             if found != Some(logical) {

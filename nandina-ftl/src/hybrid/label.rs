@@ -15,6 +15,8 @@ pub(super) enum Kind {
     Hole(u32),
     /// A logical page that could not be read when it was to be copied.
     Lost(u32),
+    /// A logical page that was superseded already when it was copied: it never counts.
+    Old(u32),
     /// A page that the FTL keeps about itself: suspects and trims.
     Own,
     /// Nothing: it only takes its place.
@@ -30,19 +32,25 @@ pub(super) struct Cause {
     pub is_copy: bool,
     /// It is the last page of a merge.
     pub commits: bool,
-    /// It was appended to a log block.
+    /// It was appended to a log block or a buffer block.
     pub is_log: bool,
+    /// It was appended to a buffer block.
+    pub is_buffer: bool,
 }
 
 impl Cause {
     /// The host's page in a data block.
-    pub const IN_PLACE: Self = Self { is_copy: false, commits: false, is_log: false };
+    pub const IN_PLACE: Self =
+        Self { is_copy: false, commits: false, is_log: false, is_buffer: false };
     /// The host's page in a log block.
     pub const LOG: Self = Self { is_log: true, ..Self::IN_PLACE };
 
+    /// The host's page in a buffer block.
+    pub const BUFFER: Self = Self { is_buffer: true, ..Self::LOG };
+
     /// A page of a merge.
     pub const fn copy(commits: bool) -> Self {
-        Self { is_copy: true, commits, is_log: false }
+        Self { is_copy: true, commits, ..Self::IN_PLACE }
     }
 }
 
@@ -56,17 +64,19 @@ const RETIRED: u32 = u32::MAX - 2;
 const DATA: u8 = 1;
 const HOLE: u8 = 2;
 const LOST: u8 = 3;
+const OLD: u8 = 4;
 
 const COPY: u8 = 1;
 const COMMIT: u8 = 2;
 const LOG: u8 = 4;
+const BUFFER: u8 = 8;
 
 impl Kind {
-    /// The logical page, if it is one.
+    /// The logical page, if it is one that can count.
     pub const fn logical(self) -> Option<u32> {
         match self {
             Self::Data(logical) | Self::Hole(logical) | Self::Lost(logical) => Some(logical),
-            Self::Own | Self::Pad | Self::Retired => None,
+            Self::Old(_) | Self::Own | Self::Pad | Self::Retired => None,
         }
     }
 
@@ -76,13 +86,15 @@ impl Kind {
             Self::Data(logical) => (DATA, logical),
             Self::Hole(logical) => (HOLE, logical),
             Self::Lost(logical) => (LOST, logical),
+            Self::Old(logical) => (OLD, logical),
             Self::Own => (DATA, OWN),
             Self::Pad => (DATA, PAD),
             Self::Retired => (DATA, RETIRED),
         };
         let height = if cause.is_copy { COPY } else { 0 }
             | if cause.commits { COMMIT } else { 0 }
-            | if cause.is_log { LOG } else { 0 };
+            | if cause.is_log { LOG } else { 0 }
+            | if cause.is_buffer { BUFFER } else { 0 };
         Label { lowest, height, records }
     }
 
@@ -94,11 +106,13 @@ impl Kind {
             (LOGICAL_END.., _) => Self::Pad,
             (logical, HOLE) => Self::Hole(logical),
             (logical, LOST) => Self::Lost(logical),
+            (logical, OLD) => Self::Old(logical),
             (logical, _) => Self::Data(logical),
         };
         let bits = header.height;
         let (is_copy, commits) = (bits & COPY != 0, bits & COMMIT != 0);
-        (kind, Cause { is_copy, commits, is_log: bits & LOG != 0 })
+        let (is_log, is_buffer) = (bits & LOG != 0, bits & BUFFER != 0);
+        (kind, Cause { is_copy, commits, is_log, is_buffer })
     }
 }
 
@@ -120,9 +134,11 @@ mod tests {
             appended: false,
         };
         let kinds =
-            [Kind::Data(0), Kind::Hole(9), Kind::Lost(8), Kind::Own, Kind::Pad, Kind::Retired];
+            [Kind::Data(0), Kind::Hole(9), Kind::Lost(8), Kind::Old(7), Kind::Own, Kind::Pad];
         for kind in kinds {
-            for cause in [Cause::IN_PLACE, Cause::LOG, Cause::copy(false), Cause::copy(true)] {
+            for cause in
+                [Cause::IN_PLACE, Cause::LOG, Cause::BUFFER, Cause::copy(false), Cause::copy(true)]
+            {
                 let Label { lowest, height, records } = kind.label(cause);
                 let (identity, sequence, erase_count, settling) = (1, 2, 3, false);
                 let header = PageHeader {

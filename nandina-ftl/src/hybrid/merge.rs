@@ -50,20 +50,22 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         let Slot { block, next: first, .. } = self.maps.slot(at);
         let block = BlockNumber(block);
         let pages = self.pages_of(logical_block).enumerate().skip(first as usize);
-        let last = pages.filter(|&(_, logical)| self.find(logical).is_some()).last();
+        let last = pages.filter(|&(_, logical)| self.find_below(logical).is_some()).last();
         let last = last.map_or(first, |(place, _)| place as u32);
         for place in first..=last {
             let logical = logical_block * self.block_pages() + place;
             let cause = Cause::copy(place == last);
-            let programmed = match self.find(logical) {
-                Some(page) => self.copy(page, logical, block, place, cause)?,
+            let is_old = self.find_buffered(logical).is_some();
+            let programmed = match self.find_below(logical) {
+                Some(page) => self.copy(page, logical, is_old, block, place, cause)?,
                 None => self.pad(block, place, cause)?,
             };
             if !programmed {
                 return Ok(false);
             }
-            if self.find(logical).is_some() {
-                self.count(logical, block, place, Some(at), false);
+            if self.find_below(logical).is_some() {
+                self.forget_below(logical);
+                self.hold(logical, block, place, Some(at), false);
             }
             let slot = self.maps.slot(at);
             self.maps.set_slot(at, Slot { next: place + 1, is_log: false, ..slot });
@@ -112,24 +114,36 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         self.drop_empty_slots(logical_block)
     }
 
-    /// Copies a page that counts through page buffer 1.
+    /// Reads a page that is to be copied, and returns what its copy is.
+    pub(super) fn kind_to_copy(
+        &mut self,
+        from: PageNumber,
+        logical: u32,
+        frame: usize,
+    ) -> Result<Kind, Fault<F::Error>> {
+        Ok(match self.media.read(from, frame)? {
+            Ok(header) if Kind::of(&header).0.logical() == Some(logical) => Kind::of(&header).0,
+            _ => {
+                self.media.frames.bytes_mut(frame).fill(0);
+                Kind::Lost(logical)
+            }
+        })
+    }
+
+    /// Copies a page through page buffer 1; `is_old` if the buffer supersedes it.
     ///
     /// One that cannot be read any more is noted as lost, and reads as an error from then on.
     fn copy(
         &mut self,
         from: PageNumber,
         logical: u32,
+        is_old: bool,
         block: BlockNumber,
         place: u32,
         cause: Cause,
     ) -> Result<bool, Fault<F::Error>> {
-        let kind = match self.media.read(from, 1)? {
-            Ok(header) if Kind::of(&header).0.logical() == Some(logical) => Kind::of(&header).0,
-            _ => {
-                self.media.frames.bytes_mut(1).fill(0);
-                Kind::Lost(logical)
-            }
-        };
+        let kind = self.kind_to_copy(from, logical, 1)?;
+        let kind = if is_old { Kind::Old(logical) } else { kind };
         let page = self.media.page_at(block, place);
         let programmed = self.media.program(page, 1, kind.label(cause))?;
         self.statistics.moved += u64::from(programmed);
@@ -144,10 +158,25 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         logical_block: u32,
         new: Option<Kind>,
     ) -> Result<(), Fault<F::Error>> {
+        self.merge_from(logical_block, new, Self::find_below)
+    }
+
+    /// Copies the newest pages of a logical block into a free block, from the buffer as well.
+    pub(super) fn complete(&mut self, logical_block: u32) -> Result<(), Fault<F::Error>> {
+        self.merge_from(logical_block, None, Self::find)
+    }
+
+    /// A full merge of the pages that `find` finds.
+    fn merge_from(
+        &mut self,
+        logical_block: u32,
+        new: Option<Kind>,
+        find: fn(&Self, u32) -> Option<PageNumber>,
+    ) -> Result<(), Fault<F::Error>> {
         let is_new = |logical| new.is_some_and(|kind| kind.logical() == Some(logical));
         let first = logical_block * self.block_pages();
         let pages = self.pages_of(logical_block);
-        let held = |this: &Self, logical| is_new(logical) || this.find(logical).is_some();
+        let held = |this: &Self, logical| is_new(logical) || find(this, logical).is_some();
         let last = pages.clone().filter(|&logical| held(self, logical)).last();
         let Some(last) = last else {
             self.replace_data(logical_block, None)?;
@@ -155,7 +184,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         };
         let block = loop {
             let block = self.media.open()?;
-            if self.fill(block, first..last + 1, new)? {
+            if self.fill(block, first..last + 1, new, find)? {
                 break block;
             }
             // It counts for nothing, and no mount may see it: it is marked as bad.
@@ -163,7 +192,12 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         };
         for logical in first..=last {
             if held(self, logical) {
-                self.forget(logical);
+                // The page in the buffer counts, if it was not written here.
+                if is_new(logical) || find(self, logical) == self.find(logical) {
+                    self.forget(logical);
+                } else {
+                    self.forget_below(logical);
+                }
                 self.media.blocks.set_valid(self.media.page_at(block, logical - first), true);
             }
         }
@@ -179,15 +213,19 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         block: BlockNumber,
         pages: core::ops::Range<u32>,
         new: Option<Kind>,
+        find: fn(&Self, u32) -> Option<PageNumber>,
     ) -> Result<bool, Fault<F::Error>> {
         for logical in pages.clone() {
             let place = logical - pages.start;
             let cause = Cause::copy(logical + 1 == pages.end);
-            let programmed = match (new, self.find(logical)) {
+            let programmed = match (new, find(self, logical)) {
                 (Some(kind), _) if kind.logical() == Some(logical) => {
                     self.media.program(self.media.page_at(block, place), 0, kind.label(cause))?
                 }
-                (_, Some(page)) => self.copy(page, logical, block, place, cause)?,
+                (_, Some(page)) => {
+                    let is_old = self.find(logical) != Some(page);
+                    self.copy(page, logical, is_old, block, place, cause)?
+                }
                 // The first place is always programmed first.
                 (_, None) if place == 0 => self.pad(block, 0, cause)?,
                 (_, None) => true,
@@ -217,8 +255,11 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         Ok(())
     }
 
-    /// Merges every page of a block that counts into data blocks, and frees the block.
+    /// Merges every page of a block that counts into data blocks, or converts a buffer block, and frees the block.
     pub(super) fn empty(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
+        if let Some(at) = self.summary.entry_of(block) {
+            return self.convert(at);
+        }
         for place in 0..self.block_pages() {
             if let Some(logical) = self.logical_at(block, place) {
                 self.merge(logical / self.block_pages(), None)?;

@@ -4,6 +4,9 @@
 //! logical block each, those of [`Fast`] take any page. Their maps are far smaller than a page map
 //! ([`map_bytes`]); what that costs are merges, which [`Merges`] counts by kind.
 //!
+//! [`Transit`] puts buffer blocks before any of them: pages are appended there first, and go down
+//! in ascending order.
+//!
 //! # Blocks and their states
 //!
 //! The logical pages of a block's size are a *logical block*. A chip's block is
@@ -12,6 +15,7 @@
 //!   Eight data blocks at most are *open*: pages at or behind the next place go there directly;
 //! - a *log block*: pages in the order of writes. A log block whose pages are those of a logical
 //!   block from the first on is *sequential*;
+//! - a *buffer block*: pages of the host in the order of writes, of one logical block or a few;
 //! - the block with the pages about the FTL itself: suspects and trims.
 //!
 //! A write goes to its offset in an open data block. If the logical block has no page yet, a data
@@ -24,7 +28,8 @@
 //!
 //! The header of each page has its logical page, its kind, why it was programmed, a sequence number
 //! that rises with every program, and a checksum. *The copy with the highest number counts,
-//! wherever it is.* A merge copies only the copy that counts, and no write of the host comes in
+//! wherever it is*, unless it is labelled as old. A merge copies only the copy that counts (what a
+//! buffer supersedes it labels as old), and no write of the host comes in
 //! between; so a copy may take a new number. After a cut
 //! - in a write: its page is torn and the old one counts, or the new one does;
 //! - in the copies of a full merge: none of them counts, because the last one is missing, which
@@ -36,6 +41,36 @@
 //!
 //! A torn page may read differently each time (rule 6 of the media contract). What a mount decides
 //! about it, the first change makes durable (`settle.rs`).
+//!
+//! # The transit layer
+//!
+//! After Ho and Park (*WPCB-Tree*, 2018), sections 3.2 and 3.3: at most [`Buffer::blocks`] buffer
+//! blocks, the least worn free ones, take all pages of the host. When the buffer block of a logical
+//! block is full, or another one is needed and none is left (then the one with the fewest pages is
+//! the victim), its newest pages are written to the FTL below in ascending order, and it is erased.
+//! [`Buffer::as_printed`] is the paper's; [`Buffer::improved`] has all of its improvements, each a
+//! field. A page is read once, from the buffer or below it.
+//!
+//! A mount rebuilds the Summary table by reading, and converts nothing. Buffer blocks that were
+//! begun before it are converted when a page of their logical block is written, or as victims.
+//!
+//! ```
+//! use nandina_ftl::LogicalPages;
+//! use nandina_ftl::hybrid::{Block, Buffer, Hybrid, Transit, logical_pages_max};
+//! use nandina_sim::{Chip, TINY};
+//!
+//! let policy = Transit { over: Block, buffer: Buffer::as_printed(2) };
+//! let pages = logical_pages_max(&TINY.geometry, &TINY.capabilities, &policy);
+//! let (mut chip, mut ram) = (Chip::new(TINY), [0; 2048]);
+//! let mut ftl = Hybrid::format(&mut chip, policy, pages, &mut ram)?;
+//! for logical in [0, 1, 1, 2, 3] {
+//!     ftl.write(logical, &[7; 512])?;
+//! }
+//! // The first four filled a block; pages 0, 1 and 2 went down for page 3.
+//! let done = ftl.conversions();
+//! assert_eq!((done.blocks, done.appended, done.newest), (1, 4, 3));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # What is promised
 //!
@@ -86,10 +121,13 @@ mod place;
 mod policy;
 mod settle;
 mod size;
+mod summary;
+mod transit;
 mod trim;
 
 pub use policy::{Bast, Block, Fast, Policy, SequentialRule};
-pub use size::{blocks_needed, logical_pages_max, map_bytes, ram_needed};
+pub use size::{blocks_needed, logical_pages_max, map_bytes, ram_needed, summary_bytes};
+pub use transit::{Buffer, BufferBlock, Conversions, Transit};
 
 use nandina::blocks::Blocks;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
@@ -105,6 +143,7 @@ use label::Kind;
 use maps::{Maps, NONE};
 use media::Media;
 use size::{FRAMES, PAGE_BYTES_MIN, TABLE};
+use summary::{GROUP_PAGES_MAX, Summary};
 
 /// Data blocks that can be written on at a time.
 const OPEN: usize = 8;
@@ -145,6 +184,7 @@ impl Open {
 pub struct Hybrid<'b, F, P> {
     media: Media<'b, F>,
     maps: Maps<'b>,
+    summary: Summary<'b>,
     policy: P,
     logical_pages: u32,
     open: [Open; OPEN],
@@ -169,6 +209,7 @@ pub struct Hybrid<'b, F, P> {
     levelled_at: u64,
     statistics: Statistics,
     merges: Merges,
+    conversions: Conversions,
 }
 
 impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
@@ -210,6 +251,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         ftl.program_own()?;
         (ftl.settled, ftl.in_doubt) = (true, false);
         (ftl.statistics, ftl.merges) = (Statistics::default(), Merges::default());
+        ftl.conversions = Conversions::default();
         (ftl.media.programs, ftl.media.erases) = (0, 0);
         Ok(ftl)
     }
@@ -252,6 +294,10 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
                 blocks_needed(&geometry, &capabilities, &policy, logical_pages.max(1));
             return Err(FtlError::TooFewSpareBlocks { logical_pages_max: most, blocks_needed });
         }
+        let buffer = policy.buffer();
+        if buffer.blocks > 0 && block_pages > GROUP_PAGES_MAX {
+            return Err(FtlError::BufferPages { most: GROUP_PAGES_MAX, given: block_pages });
+        }
         let layout = layout_of(&geometry);
         if layout.area_bytes() < PAGE_BYTES_MIN {
             let (needed, given) = (PAGE_BYTES_MIN, layout.area_bytes());
@@ -266,12 +312,17 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         let frames_bytes = Frames::ram_needed(frame_bytes, FRAMES, false);
         let (frames, rest) = ram[..needed].split_at_mut(frames_bytes);
         let (maps, rest) = rest.split_at_mut(sizes.bytes());
+        let summary_bytes = summary_bytes(&geometry, &capabilities, &policy);
+        let (summary, rest) = rest.split_at_mut(summary_bytes);
         let (clean, rest) = rest.split_at_mut(geometry.blocks.div_ceil(8) as usize);
         let (validity, victims, wear) = TABLE;
         let blocks = Blocks::new(rest, &geometry, validity, victims, wear, block_pages);
+        let neighbours = buffer.neighbours_of(block_pages);
+        let entries = size::buffer_entries(&geometry, &capabilities, &policy);
+        let summary = Summary::new(summary, entries, block_pages, neighbours * block_pages);
         let medium = Medium {
             system: P::SYSTEM,
-            key_bytes: 0,
+            key_bytes: if buffer.blocks > 0 { neighbours as u16 } else { 0 },
             value_bytes: policy.log_blocks().min(u16::MAX.into()) as u16,
             blocks: geometry.blocks,
             pages_per_block: geometry.pages_per_block as u16,
@@ -283,6 +334,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         Ok(Self {
             media: Media::new(flash, medium, frames, blocks, clean),
             maps: Maps::new(maps, sizes),
+            summary,
             policy,
             logical_pages,
             open: [Open::NONE; OPEN],
@@ -298,6 +350,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
             levelled_at: 0,
             statistics: Statistics::default(),
             merges: Merges::default(),
+            conversions: Conversions::default(),
         })
     }
 
@@ -364,6 +417,9 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
     ///
     /// Each merge reads a page up to three times and programs it, and erases up to four blocks.
     fn cost_to_empty(&self, block: BlockNumber) -> u32 {
+        if let Some(at) = self.summary.entry_of(block) {
+            return self.cost_to_convert(at);
+        }
         let is_log = self.maps.slot_of(block).is_some();
         let merges = if is_log { self.media.blocks.valid_in(block) } else { 1 };
         merges.saturating_mul(4 * self.block_pages() + 8)
@@ -440,15 +496,20 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
     /// Cost: one program, and what merges take.
     ///
     /// In [`Fast`] they are at most one for each page of a block, in the others one; and the same
-    /// again if a block is emptied because it is worn little or one of its pages is weak.
+    /// again if a block is emptied because it is worn little or one of its pages is weak. With
+    /// buffer blocks a conversion writes at most a block of pages, and merges follow from each.
     fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
         self.expect_page(bytes.len())?;
         self.expect_inside(logical, 1)?;
         self.change(|this| {
-            this.media.frames.bytes_mut(0)[..bytes.len()].copy_from_slice(bytes);
-            this.put(logical, Kind::Data(logical))?;
+            if this.policy.buffer().blocks > 0 {
+                this.append(logical, bytes)?;
+            } else {
+                this.media.frames.bytes_mut(0)[..bytes.len()].copy_from_slice(bytes);
+                this.put(logical, Kind::Data(logical))?;
+                this.previous = Some(logical);
+            }
             this.statistics.host_writes += 1;
-            this.previous = Some(logical);
             this.maintain().map(drop)
         })
     }
@@ -461,7 +522,8 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
     ///
     /// A weak page waits for the next write, or for a budget that the merges suffice with that it
     /// takes: four operations for each page of a block and eight more, in a log block for each page
-    /// that counts.
+    /// that counts. Buffer blocks are converted ahead of need as [`Buffer::ahead`] says, each if the
+    /// budget suffices for the most that it can take.
     fn idle(&mut self, budget: u32) -> Result<Idle, Self::Error> {
         self.mount_if_in_doubt()?;
         let before = self.media.operations;
@@ -474,8 +536,21 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
         if weak.is_some() && cost <= budget.saturating_sub(used) {
             self.change(|this| this.maintain().map(drop))?;
         }
+        while let Some(at) = self.due_ahead() {
+            let used = self.media.operations.wrapping_sub(before);
+            if self.cost_to_convert(at) > budget.saturating_sub(used) {
+                break;
+            }
+            self.change(|this| {
+                // Settling may have converted it.
+                let due = this.due_ahead();
+                this.conversions.ahead += u64::from(due.is_some());
+                due.map_or(Ok(()), |at| this.convert(at))
+            })?;
+        }
         let operations = self.media.operations.wrapping_sub(before);
-        Ok(Idle { operations, more: self.media.weak.is_some(), left_to_change: false })
+        let more = self.media.weak.is_some() || self.due_ahead().is_some();
+        Ok(Idle { operations, more, left_to_change: false })
     }
 
     fn statistics(&self) -> Statistics {

@@ -21,6 +21,7 @@ use super::label::{Cause, Kind};
 use super::maps::{NONE, Slot};
 use super::policy::Policy;
 use super::size::{SUSPECTS_BYTES, gap_of};
+use super::summary::Entry;
 use super::{Hybrid, Open};
 use crate::ftl::FtlError;
 use crate::ftl::bytes::{Suspects, Trims};
@@ -57,6 +58,7 @@ enum Role {
     None,
     Data(u32),
     Slot(u32),
+    Buffer(u32),
 }
 
 impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
@@ -108,6 +110,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Forgets all that is known of pages.
     pub(super) fn forget_all(&mut self) {
         self.maps.clear();
+        self.summary.clear();
         self.own = None;
         (self.open, self.recent) = ([Open::NONE; _], [Open::NONE; _]);
         self.suspects = Suspects::default();
@@ -188,7 +191,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 last = Some(page);
                 seen.note(sequence, place, cause);
                 if let Some(logical) = kind.logical() {
-                    role = self.take(logical, block, place, sequence, role)?;
+                    role = self.take((logical, cause), block, place, sequence, role)?;
                 }
             }
             if let Some(newest) = &mut newest
@@ -211,7 +214,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Returns the role of its block.
     fn take(
         &mut self,
-        logical: u32,
+        (logical, cause): (u32, Cause),
         block: BlockNumber,
         place: u32,
         sequence: u64,
@@ -225,7 +228,26 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         {
             return Ok(role);
         }
+        let page = self.media.page_at(block, place);
+        let is_mixed = match role {
+            Role::None => false,
+            Role::Buffer(at) => {
+                !cause.is_buffer || self.summary.get(at).group != self.summary.group_of(logical)
+            }
+            Role::Data(_) | Role::Slot(_) => cause.is_buffer,
+        };
+        if is_mixed {
+            return Err(FtlError::Corrupt { page, reason: Damage::OtherIndex });
+        }
         self.forget(logical);
+        if cause.is_buffer {
+            let role = self.describe_buffer(block, logical, role)?;
+            if let Role::Buffer(at) = role {
+                self.summary.set_logical(at, place, logical);
+            }
+            self.media.blocks.set_valid(page, true);
+            return Ok(role);
+        }
         let pages = self.block_pages();
         let (logical_block, is_in_place) = (logical / pages, logical % pages == place);
         let role = match role {
@@ -241,8 +263,25 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if let Role::Slot(slot) = role {
             self.maps.insert(slot, place, logical);
         }
-        self.media.blocks.set_valid(self.media.page_at(block, place), true);
+        self.media.blocks.set_valid(page, true);
         Ok(role)
+    }
+
+    /// Describes a block as a buffer block, unless it is.
+    fn describe_buffer(
+        &mut self,
+        block: BlockNumber,
+        logical: u32,
+        role: Role,
+    ) -> Result<Role, FtlError<F::Error>> {
+        if role != Role::None {
+            return Ok(role);
+        }
+        self.drop_stale_slots();
+        self.media.blocks.set_reserved(block, true);
+        let group = self.summary.group_of(logical);
+        let entry = Entry { block: block.0, group, next: 0, is_closed: true };
+        self.summary.add(entry).map(Role::Buffer).ok_or(FtlError::NoRoom)
     }
 
     /// Describes a block as a log block.
@@ -260,6 +299,13 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             let block = self.maps.slot(at).block;
             if block != NONE && self.media.blocks.valid_in(BlockNumber(block)) == 0 {
                 self.maps.drop_slot(at);
+                self.media.blocks.set_reserved(BlockNumber(block), false);
+            }
+        }
+        for at in 0..self.summary.len() {
+            let block = self.summary.get(at).block;
+            if block != NONE && self.media.blocks.valid_in(BlockNumber(block)) == 0 {
+                self.summary.remove(at);
                 self.media.blocks.set_reserved(BlockNumber(block), false);
             }
         }
@@ -298,6 +344,10 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             Role::Data(of) if seen.is_log && !is_full => self.demote(block, of)?,
             role => role,
         };
+        if let Role::Buffer(at) = role {
+            let entry = self.summary.get(at);
+            self.summary.set(at, Entry { next: seen.next, ..entry });
+        }
         if let Role::Slot(at) = role {
             let owner =
                 (0..seen.next).find_map(|place| self.maps.logical_at(at, place)).unwrap_or(0);

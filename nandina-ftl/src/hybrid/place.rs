@@ -154,6 +154,18 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         is_log: bool,
     ) {
         self.forget(logical);
+        self.hold(logical, block, place, slot, is_log);
+    }
+
+    /// Notes that the FTL below the buffer has a copy of `logical` at this place, and no other.
+    pub(super) fn hold(
+        &mut self,
+        logical: u32,
+        block: BlockNumber,
+        place: u32,
+        slot: Option<u32>,
+        is_log: bool,
+    ) {
         self.media.blocks.set_valid(self.media.page_at(block, place), true);
         let used = self.media.sequence;
         let Some(at) = slot else {
@@ -170,7 +182,13 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// Notes that no copy of a logical page counts.
     pub(super) fn forget(&mut self, logical: u32) {
-        if let Some(page) = self.find(logical) {
+        self.forget_buffered(logical);
+        self.forget_below(logical);
+    }
+
+    /// Notes that the FTL below the buffer has no copy of a logical page.
+    pub(super) fn forget_below(&mut self, logical: u32) {
+        if let Some(page) = self.find_below(logical) {
             if !self.is_in_data(logical, page) {
                 self.maps.remove(logical);
             }
@@ -184,6 +202,13 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// The page of the chip that holds a logical page.
     pub(super) fn find(&self, logical: u32) -> Option<PageNumber> {
+        self.find_buffered(logical).or_else(|| self.find_below(logical))
+    }
+
+    /// The page of the FTL below the buffer that holds a logical page.
+    ///
+    /// The buffer may have a newer one.
+    pub(super) fn find_below(&self, logical: u32) -> Option<PageNumber> {
         let pages = self.block_pages();
         if let Some(block) = self.maps.data(logical / pages) {
             let page = self.media.page_at(block, logical % pages);

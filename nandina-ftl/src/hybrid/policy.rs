@@ -3,6 +3,7 @@
 //! A policy only looks at the log blocks and names one. It programs nothing and merges nothing.
 
 use super::maps::{Maps, NONE, Slot};
+use super::transit::Buffer;
 
 /// What a policy knows: the log blocks, and the page to be written.
 pub struct Logs<'m, 'b> {
@@ -77,6 +78,11 @@ pub trait Policy: Copy {
 
     /// Chooses.
     fn choose(&self, logs: &Logs<'_, '_>) -> Choice;
+
+    /// The buffer blocks before it. Default: none.
+    fn buffer(&self) -> Buffer {
+        Buffer::NONE
+    }
 }
 
 /// No log blocks: a page that is replaced copies its block (the plain block map).

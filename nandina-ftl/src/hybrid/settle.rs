@@ -54,6 +54,12 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.probe(BlockNumber(slot.block), slot.next..slot.next + 1, number)?;
             }
         }
+        for at in 0..self.summary.len() {
+            let entry = self.summary.get(at);
+            if entry.block != NONE && entry.next < self.block_pages() {
+                self.probe(BlockNumber(entry.block), entry.next..entry.next + 1, number)?;
+            }
+        }
         for recent in self.recent {
             if recent.block != NONE {
                 self.probe(BlockNumber(recent.block), recent.next..self.block_pages(), number)?;

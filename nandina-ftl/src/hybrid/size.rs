@@ -9,6 +9,7 @@ use nandina::log::{Frames, GAP, layout_of};
 use super::label::LOGICAL_END;
 use super::maps::Sizes;
 use super::policy::Policy;
+use super::summary::Summary;
 use crate::ftl::bytes::SUSPECT_BYTES;
 
 /// Page buffers: the host's page, and the page that is copied.
@@ -44,6 +45,34 @@ pub(super) const SUSPECTS_BYTES: usize = 4 + SUSPECTS * SUSPECT_BYTES;
 /// The fewest bytes of a logical page: the suspects, and a list of two trims.
 pub(super) const PAGE_BYTES_MIN: usize = SUSPECTS_BYTES + 12 + 2 * 8;
 
+/// Buffer blocks that are described: those of the policy, and those that a mount can meet beyond.
+///
+/// If there are buffer blocks, as many more are described as there are log blocks more.
+pub(super) fn buffer_entries<P: Policy>(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    policy: &P,
+) -> u32 {
+    let bad = capabilities.bad_blocks_max(geometry.blocks).min(FAILED_SLOTS_MAX);
+    match policy.buffer().blocks {
+        0 => 0,
+        blocks => blocks.saturating_add(STALE_SLOTS + bad).min(geometry.blocks),
+    }
+}
+
+/// Bytes of the Summary table of the transit layer.
+///
+/// They are 10 for each buffer block and one for each of its pages. Beyond those of the policy as
+/// many buffer blocks are described as [`map_bytes`] has log blocks beyond.
+pub fn summary_bytes<P: Policy>(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    policy: &P,
+) -> usize {
+    let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
+    Summary::bytes_for(buffer_entries(geometry, capabilities, policy), block_pages)
+}
+
 /// The maps for these logical pages.
 pub(super) fn sizes_of<P: Policy>(
     geometry: &Geometry,
@@ -73,7 +102,7 @@ pub fn map_bytes<P: Policy>(
 
 /// Bytes of RAM for a hybrid FTL on this chip, all included.
 ///
-/// They are [`map_bytes`], two pages with their headers, one bit for each page of the chip, and 4.6
+/// They are [`map_bytes`], [`summary_bytes`], two pages with their headers, one bit for each page of the chip, and 4.6
 /// bytes for each of its blocks.
 pub fn ram_needed<P: Policy>(
     geometry: &Geometry,
@@ -86,11 +115,12 @@ pub fn ram_needed<P: Policy>(
         + Blocks::ram_needed(geometry, validity, victims, wear)
         + geometry.blocks.div_ceil(8) as usize
         + map_bytes(geometry, capabilities, policy, logical_pages)
+        + summary_bytes(geometry, capabilities, policy)
 }
 
 /// The most logical pages on a chip, 0 if it has too few blocks.
 ///
-/// Beside the data blocks there are the log blocks of the policy, those that may go bad, one for
+/// Beside the data blocks there are the log blocks and buffer blocks of the policy, those that may go bad, one for
 /// what the FTL notes about itself, and two free ones.
 pub fn logical_pages_max<P: Policy>(
     geometry: &Geometry,
@@ -99,6 +129,7 @@ pub fn logical_pages_max<P: Policy>(
 ) -> u32 {
     let kept = u64::from(capabilities.bad_blocks_max(geometry.blocks))
         + u64::from(policy.log_blocks())
+        + u64::from(policy.buffer().blocks)
         + u64::from(OWN_BLOCKS + SPARE_BLOCKS);
     let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
     let pages = u64::from(geometry.blocks).saturating_sub(kept) * u64::from(block_pages);

@@ -4,7 +4,7 @@ use nandina::flash::{Geometry, Profile};
 use nandina_ftl::hybrid::{Merges, SequentialRule};
 use nandina_sim::{Chip, TINY};
 
-use crate::ALL;
+use crate::BARE;
 use crate::host::{Change, Host, Memory, Which};
 
 /// Blocks of 4 pages.
@@ -82,7 +82,7 @@ fn a_page_in_place_costs_a_program_and_one_more_if_its_block_does_not_begin_with
 
 #[test]
 fn writes_in_order_cost_one_program_a_page() {
-    for which in ALL {
+    for which in BARE {
         let pages = Memory::new(&CHIP, which).logical_pages;
         let rounds: Vec<u32> = (0..5).flat_map(|_| 0..pages).collect();
         let (programs, erases, merges) = count(which, pages / 4, &rounds);

@@ -5,7 +5,7 @@
 
 use nandina::flash::{Capabilities, Geometry, Pairing, Profile};
 use nandina_ftl::ftl::FtlError;
-use nandina_ftl::hybrid::Merges;
+use nandina_ftl::hybrid::{Buffer, Merges};
 use nandina_sim::{Chip, ChipError, Cut, Faults, TINY, Tear};
 
 use crate::host::{Change, Device, Host, Memory, Outcome, Which, expect_sound};
@@ -18,6 +18,9 @@ const CHANGES: u32 = 24;
 
 /// Changes after each recovery.
 const AFTER: u32 = 12;
+
+/// The smallest buffer: one block over the block map.
+const SMALLEST: Which = Which::OverBlock(Buffer::as_printed(1));
 
 /// A chip in use, and what its host knows.
 struct Start {
@@ -108,11 +111,12 @@ fn recover(
 fn cut_everywhere(profile: Profile, which: Which, unstable: u32, step: u64) -> (u32, Merges) {
     let mut memory = Memory::new(&profile, which);
     let Start { chip, host, numbers: Numbers(seed) } = start(profile, &mut memory, 11, unstable);
-    memory.merges = Merges::default();
+    (memory.merges, memory.conversions) = (Merges::default(), 0);
     let all = operations(&chip, |chip| {
         merging_session(&mut memory, chip, &mut host.clone(), &mut Numbers(seed)).unwrap();
     });
     let met = memory.merges;
+    assert_eq!(memory.conversions > 0, which.is_buffered(), "{which:?}");
     let mount = operations(&chip, |chip| memory.with(chip, false, |_| Ok(())).unwrap());
     let (mut cuts, mut choice) = (0, Numbers(unstable.into()));
     // The mount only reads: of its operations a few suffice.
@@ -160,12 +164,18 @@ fn cut_everywhere(profile: Profile, which: Which, unstable: u32, step: u64) -> (
 fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
     let mut cuts = 0;
     for which in ALL {
+        // Buffered, each session takes several times as many operations.
+        let step = match (is_full(), which.is_buffered()) {
+            (true, _) => 2,
+            (false, true) => 61,
+            (false, false) => 23,
+        };
         for unstable in [0, 1, 2] {
-            let (more, met) = cut_everywhere(CHIP, which, unstable, if is_full() { 2 } else { 23 });
+            let (more, met) = cut_everywhere(CHIP, which, unstable, step);
             cuts += more;
             assert!(met.full > 0, "{which:?}: {met:?}");
-            let has_logs = !matches!(which, Which::Block);
-            assert!(!has_logs || (met.switch > 0 && met.partial > 0), "{which:?}: {met:?}");
+            let in_parts = which.merges_in_parts();
+            assert!(!in_parts || (met.switch > 0 && met.partial > 0), "{which:?}: {met:?}");
         }
     }
     println!("{cuts} first cuts");
@@ -180,7 +190,7 @@ fn cuts_on_the_smallest_chip_on_shared_cells_and_without_a_spare_area() {
     let profiles = [TINY, Profile { capabilities, ..CHIP }, Profile { geometry: no_spare, ..CHIP }];
     let mut cuts = 0;
     for profile in profiles {
-        for which in [Which::Block, Which::Bast(1), ALL[2]] {
+        for which in [Which::Block, Which::Bast(1), ALL[2], SMALLEST] {
             let which = match which {
                 Which::Fast(_, rule) => Which::Fast(2, rule),
                 which => which,

@@ -4,7 +4,8 @@ use nandina::flash::profile::Profile;
 use nandina_ftl::LogicalPages;
 use nandina_ftl::ftl::{FtlError, Unsound};
 use nandina_ftl::hybrid::{
-    Bast, Block, Fast, Hybrid, Merges, Policy, SequentialRule, logical_pages_max, ram_needed,
+    Bast, Block, Buffer, Conversions, Fast, Hybrid, Merges, Policy, SequentialRule, Transit,
+    logical_pages_max, ram_needed,
 };
 use nandina_sim::{Chip, ChipError};
 
@@ -18,17 +19,51 @@ pub enum Which {
     Block,
     Bast(u32),
     Fast(u32, SequentialRule),
+    /// Buffer blocks over the block map.
+    OverBlock(Buffer),
+    /// Buffer blocks over that many log blocks of BAST.
+    OverBast(u32, Buffer),
+    /// Buffer blocks over that many log blocks of FAST.
+    OverFast(u32, SequentialRule, Buffer),
+}
+
+impl Which {
+    /// Whether random changes lead to switches and partial merges.
+    pub const fn merges_in_parts(self) -> bool {
+        match self {
+            Self::Block | Self::OverBlock(_) => false,
+            // A conversion that completes a logical block leaves log blocks little.
+            Self::OverFast(_, _, buffer) => buffer.completes_from == u32::MAX,
+            _ => true,
+        }
+    }
+
+    /// Whether there are buffer blocks.
+    pub const fn is_buffered(self) -> bool {
+        matches!(self, Self::OverBlock(_) | Self::OverBast(..) | Self::OverFast(..))
+    }
 }
 
 /// An FTL of the tests.
 pub trait Device: LogicalPages<Error = FtlError<ChipError>> {
     fn merges(&self) -> Merges;
+    fn conversions(&self) -> Conversions;
+    /// For each buffer block the first logical block and the pages, and whether it is closed.
+    fn buffered(&self) -> Vec<(u32, u32, bool)>;
     fn check(&mut self) -> Outcome<Result<(), Unsound>>;
 }
 
 impl<P: Policy> Device for Hybrid<'_, &mut Chip, P> {
     fn merges(&self) -> Merges {
         Self::merges(self)
+    }
+
+    fn conversions(&self) -> Conversions {
+        Self::conversions(self)
+    }
+
+    fn buffered(&self) -> Vec<(u32, u32, bool)> {
+        self.buffer_blocks().map(|it| (it.logical_block, it.pages, it.is_closed)).collect()
     }
 
     fn check(&mut self) -> Outcome<Result<(), Unsound>> {
@@ -42,6 +77,7 @@ pub struct Memory {
     which: Which,
     pub logical_pages: u32,
     pub merges: Merges,
+    pub conversions: u64,
 }
 
 impl Memory {
@@ -57,9 +93,22 @@ impl Memory {
             Which::Block => sizes(profile, Block),
             Which::Bast(log_blocks) => sizes(profile, Bast { log_blocks }),
             Which::Fast(log_blocks, sequential) => sizes(profile, Fast { log_blocks, sequential }),
+            Which::OverBlock(buffer) => sizes(profile, Transit { over: Block, buffer }),
+            Which::OverBast(log_blocks, buffer) => {
+                sizes(profile, Transit { over: Bast { log_blocks }, buffer })
+            }
+            Which::OverFast(log_blocks, sequential, buffer) => {
+                sizes(profile, Transit { over: Fast { log_blocks, sequential }, buffer })
+            }
         };
         assert!(logical_pages > 0, "{geometry:?} {capabilities:?}");
-        Self { ram: vec![0; bytes], which, logical_pages, merges: Merges::default() }
+        Self {
+            ram: vec![0; bytes],
+            which,
+            logical_pages,
+            merges: Merges::default(),
+            conversions: 0,
+        }
     }
 
     /// Calls `work` with an FTL on the chip, formatted or opened.
@@ -74,6 +123,16 @@ impl Memory {
             Which::Bast(log_blocks) => self.run(chip, is_new, Bast { log_blocks }, work),
             Which::Fast(log_blocks, sequential) => {
                 self.run(chip, is_new, Fast { log_blocks, sequential }, work)
+            }
+            Which::OverBlock(buffer) => {
+                self.run(chip, is_new, Transit { over: Block, buffer }, work)
+            }
+            Which::OverBast(log_blocks, buffer) => {
+                self.run(chip, is_new, Transit { over: Bast { log_blocks }, buffer }, work)
+            }
+            Which::OverFast(log_blocks, sequential, buffer) => {
+                let over = Fast { log_blocks, sequential };
+                self.run(chip, is_new, Transit { over, buffer }, work)
             }
         }
     }
@@ -92,6 +151,7 @@ impl Memory {
         self.merges.switch += merges.switch;
         self.merges.partial += merges.partial;
         self.merges.full += merges.full;
+        self.conversions += ftl.conversions().blocks;
         done
     }
 }

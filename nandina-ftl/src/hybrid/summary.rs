@@ -1,0 +1,149 @@
+//! The Summary table: which buffer blocks there are, and which logical page each place holds.
+//!
+//! Ten bytes a buffer block and one for each of its pages, in the caller's memory. Whether a page
+//! counts is known from the block table alone. Nothing here calls a chip.
+
+use nandina::flash::BlockNumber;
+
+use super::maps::NONE;
+
+/// Bytes of a block: its number, its group, and the next place.
+const BLOCK_BYTES: usize = 10;
+
+/// In the next place: the block was begun before the mount.
+const CLOSED: u16 = 1 << 15;
+
+/// Pages of a group that a byte can tell apart.
+pub(super) const GROUP_PAGES_MAX: u32 = 256;
+
+/// A buffer block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The block, or [`NONE`] if the entry is free.
+    pub block: u32,
+    /// Its logical pages are those from `group` times the pages of a group on.
+    pub group: u32,
+    /// The place behind its last page.
+    pub next: u32,
+    /// Whether it may not be written on: it was begun before the mount.
+    pub is_closed: bool,
+}
+
+/// The Summary table.
+pub(super) struct Summary<'b> {
+    bytes: &'b mut [u8],
+    entries: u32,
+    block_pages: u32,
+    /// Logical pages that share a buffer block.
+    pub group_pages: u32,
+}
+
+impl<'b> Summary<'b> {
+    /// Bytes of a table.
+    pub const fn bytes_for(entries: u32, block_pages: u32) -> usize {
+        entries as usize * (BLOCK_BYTES + block_pages as usize)
+    }
+
+    /// An empty table in `bytes`, which are as many as [`bytes_for`](Self::bytes_for) says.
+    pub fn new(bytes: &'b mut [u8], entries: u32, block_pages: u32, group_pages: u32) -> Self {
+        let mut table = Self { bytes, entries, block_pages, group_pages };
+        table.clear();
+        table
+    }
+
+    /// How many blocks can be described.
+    pub const fn len(&self) -> u32 {
+        self.entries
+    }
+
+    pub fn clear(&mut self) {
+        self.bytes.fill(0xFF);
+    }
+
+    /// The group of a logical page.
+    pub const fn group_of(&self, logical: u32) -> u32 {
+        logical / self.group_pages
+    }
+
+    const fn at(&self, entry: u32) -> usize {
+        entry as usize * (BLOCK_BYTES + self.block_pages as usize)
+    }
+
+    pub fn get(&self, entry: u32) -> Entry {
+        let bytes = &self.bytes[self.at(entry)..][..BLOCK_BYTES];
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let next = u16::from_le_bytes([bytes[8], bytes[9]]);
+        let is_closed = next & CLOSED != 0;
+        Entry { block: word(0), group: word(4), next: (next & !CLOSED).into(), is_closed }
+    }
+
+    pub fn set(&mut self, entry: u32, to: Entry) {
+        let at = self.at(entry);
+        let next = to.next as u16 | if to.is_closed { CLOSED } else { 0 };
+        self.bytes[at..][..4].copy_from_slice(&to.block.to_le_bytes());
+        self.bytes[at + 4..][..4].copy_from_slice(&to.group.to_le_bytes());
+        self.bytes[at + 8..][..2].copy_from_slice(&next.to_le_bytes());
+    }
+
+    /// The entries in use.
+    pub fn used(&self) -> impl Iterator<Item = (u32, Entry)> {
+        let all = (0..self.entries).map(|at| (at, self.get(at)));
+        all.filter(|(_, entry)| entry.block != NONE)
+    }
+
+    /// The entry of a block.
+    pub fn entry_of(&self, block: BlockNumber) -> Option<u32> {
+        self.used().find(|(_, entry)| entry.block == block.0).map(|(at, _)| at)
+    }
+
+    /// Describes a block in a free entry.
+    pub fn add(&mut self, entry: Entry) -> Option<u32> {
+        let free = (0..self.entries).find(|&at| self.get(at).block == NONE)?;
+        self.set(free, entry);
+        Some(free)
+    }
+
+    /// Frees an entry.
+    pub fn remove(&mut self, entry: u32) {
+        let free = Entry { block: NONE, group: NONE, next: 0, is_closed: false };
+        self.set(entry, free);
+    }
+
+    /// The logical page that was written at a place, if anything was.
+    pub fn logical_at(&self, entry: u32, place: u32) -> u32 {
+        let byte = self.bytes[self.at(entry) + BLOCK_BYTES + place as usize];
+        self.get(entry).group * self.group_pages + u32::from(byte)
+    }
+
+    /// Notes which logical page is at a place. It is one of the block's group.
+    pub fn set_logical(&mut self, entry: u32, place: u32, logical: u32) {
+        let at = self.at(entry) + BLOCK_BYTES + place as usize;
+        self.bytes[at] = (logical % self.group_pages) as u8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+
+    use super::*;
+
+    #[test]
+    fn the_table_takes_ten_bytes_a_block_and_one_a_page() {
+        assert_eq!(Summary::bytes_for(128, 64), 10 * 128 + 128 * 64);
+        let mut bytes = vec![0; Summary::bytes_for(2, 4)];
+        let mut table = Summary::new(&mut bytes, 2, 4, 12);
+        let entry = Entry { block: 7, group: table.group_of(30), next: 3, is_closed: true };
+        assert_eq!(
+            (table.add(entry), table.add(entry), table.add(entry)),
+            (Some(0), Some(1), None)
+        );
+        table.set_logical(1, 2, 30);
+        assert_eq!((table.logical_at(1, 2), table.get(1)), (30, entry));
+        table.remove(0);
+        assert_eq!(table.entry_of(BlockNumber(7)), Some(1));
+        assert_eq!(table.used().count(), 1);
+    }
+}

@@ -1,0 +1,376 @@
+//! The transit layer: the paper's examples, what a mount leaves alone, its counts; and canaries.
+
+use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
+use nandina::log::layout_of;
+use nandina::node::PageHeader;
+use nandina_ftl::ftl::FtlError;
+use nandina_ftl::hybrid::{
+    Bast, Block, Buffer, Conversions, Fast, Hybrid, Policy, SequentialRule, Transit,
+    logical_pages_max, ram_needed, summary_bytes,
+};
+use nandina_ftl::{LogicalPages, Statistics};
+use nandina_sim::{Chip, ChipError, Cut, Faults, TINY, Tear};
+
+use crate::host::{Change, Device, Host, Memory, Outcome, Which};
+use crate::numbers::Numbers;
+use crate::tree::Tree;
+use crate::{BUFFERED, CHIP};
+
+/// Blocks of 4 pages, as in the paper's figures.
+const FIGURES: Profile = Profile { geometry: Geometry { blocks: 24, ..TINY.geometry }, ..TINY };
+
+/// The buffer of 4 blocks of the figures, over FAST.
+const PRINTED: Which = Which::OverFast(2, SequentialRule::FirstPage, Buffer::as_printed(4));
+
+/// The headers of all pages on a chip that are whole, in the order of their programs.
+fn pages(chip: &mut Chip, profile: &Profile) -> Vec<(PageNumber, PageHeader, Vec<u8>)> {
+    let layout = layout_of(&profile.geometry);
+    let mut found = Vec::new();
+    for page in (0..profile.geometry.pages()).map(PageNumber) {
+        let mut frame = vec![0; layout.frame_bytes()];
+        let (main, spare) = frame.split_at_mut(layout.page_bytes());
+        chip.read(page, main, spare).unwrap();
+        if let Ok(header) = layout.open(&frame) {
+            found.push((page, header, frame));
+        }
+    }
+    found.sort_by_key(|(_, header, _)| header.sequence);
+    found
+}
+
+/// Whether a page is in a buffer block, as its header says.
+fn is_buffered(header: &PageHeader) -> bool {
+    header.height & 8 != 0
+}
+
+/// What was written, and what the FTL says at the end.
+type Written = (Vec<u32>, Vec<u32>, Vec<(u32, u32, bool)>, Conversions, Statistics);
+
+/// Writes these pages to an empty FTL. Returns the logical pages on the chip, in the order of their
+/// programs, those in buffer blocks apart from the others; and what the FTL says at the end.
+fn write(written: &[u32]) -> Written {
+    let (mut chip, mut memory) = (Chip::new(FIGURES), Memory::new(&FIGURES, PRINTED));
+    let mut host = Host::new(memory.logical_pages);
+    let work = |ftl: &mut dyn Device| {
+        for (content, &logical) in written.iter().enumerate() {
+            host.make(ftl, Change::Write(logical, content as u32))?;
+        }
+        host.verify(ftl, "at the end")?;
+        Ok((ftl.buffered(), ftl.conversions(), ftl.statistics()))
+    };
+    let (blocks, conversions, done) = memory.with(&mut chip, true, work).unwrap();
+    memory.with(&mut chip, false, |ftl| host.verify(ftl, "after a mount")).unwrap();
+    let (mut buffered, mut below) = (Vec::new(), Vec::new());
+    for (_, header, _) in pages(&mut chip, &FIGURES) {
+        let is_host = header.records < memory.logical_pages;
+        let list = if is_buffered(&header) { &mut buffered } else { &mut below };
+        list.extend(is_host.then_some(header.records));
+    }
+    (buffered, below, blocks, conversions, done)
+}
+
+#[test]
+fn figure_5_pages_go_to_the_buffer_block_of_their_logical_block() {
+    let (buffered, below, blocks, conversions, done) = write(&[7, 14, 3, 17, 6]);
+    // Blocks 1, 3, 0, 4, and 1 again.
+    assert_eq!(blocks, [(1, 2, false), (3, 1, false), (0, 1, false), (4, 1, false)]);
+    assert_eq!((buffered, below), (vec![7, 14, 3, 17, 6], vec![]));
+    assert_eq!((conversions, done.programmed, done.erases), (Conversions::default(), 5, 0));
+}
+
+#[test]
+fn figure_6_the_victim_has_the_fewest_pages_and_its_newest_are_written_in_order() {
+    let full = [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+    let written: Vec<u32> = [1, 0, 1].into_iter().chain(full).chain([16]).collect();
+    let (buffered, below, blocks, conversions, done) = write(&written);
+    assert_eq!(blocks, [(4, 1, false), (1, 4, false), (2, 4, false), (3, 4, false)]);
+    assert_eq!(below, [0, 1]);
+    assert_eq!(buffered, [&full[..], &[16]].concat());
+    let one = Conversions { blocks: 1, appended: 3, newest: 2, ..Conversions::default() };
+    assert_eq!((conversions, done.moved, done.erases), (one, 2, 1));
+}
+
+#[test]
+fn figure_7_a_full_buffer_block_is_converted_erased_and_appended_to() {
+    let (buffered, below, blocks, conversions, done) = write(&[0, 1, 1, 2, 3]);
+    assert_eq!((buffered, below), (vec![3], vec![0, 1, 2]));
+    assert_eq!(blocks, [(0, 1, false)]);
+    let one = Conversions { blocks: 1, appended: 4, newest: 3, ..Conversions::default() };
+    assert_eq!((conversions, done.programmed, done.erases), (one, 5 + 3, 1));
+}
+
+#[test]
+fn a_page_is_read_once_with_the_buffer_as_without() {
+    for which in BUFFERED {
+        let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, which));
+        let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(6));
+        let work = |ftl: &mut dyn Device| (0..300).try_for_each(|_| host.change(ftl, &mut numbers));
+        memory.with(&mut chip, true, work).unwrap();
+        let before = chip.counters().reads;
+        memory.with(&mut chip, false, |_| Ok(())).unwrap();
+        let mount = chip.counters().reads - before;
+        memory.with(&mut chip, false, |ftl| host.verify(ftl, "all")).unwrap();
+        let held = host.pages.iter().filter(|page| page.is_some()).count() as u64;
+        let reads = chip.counters().reads - before - 2 * mount;
+        // A trimmed page may be noted by a page, which is read too.
+        assert!((held..=host.pages.len() as u64).contains(&reads), "{which:?}: {reads}, {held}");
+    }
+}
+
+#[test]
+fn a_mount_converts_nothing_and_what_was_begun_before_it_is_not_written_on() {
+    let (mut chip, mut memory) = (Chip::new(FIGURES), Memory::new(&FIGURES, PRINTED));
+    let mut host = Host::new(memory.logical_pages);
+    let work = |ftl: &mut dyn Device| {
+        [7, 14, 3, 17, 6].into_iter().try_for_each(|at| host.make(ftl, Change::Write(at, 1)))
+    };
+    memory.with(&mut chip, true, work).unwrap();
+    let begun: Vec<_> = pages(&mut chip, &FIGURES)
+        .iter()
+        .filter(|(_, header, _)| is_buffered(header))
+        .map(|(page, ..)| FIGURES.geometry.block_of(*page))
+        .collect();
+    let before = chip.counters();
+    let mut found = memory.with(&mut chip, false, |ftl| Ok(ftl.buffered())).unwrap();
+    found.sort_unstable();
+    assert_eq!(found, [(0, 1, true), (1, 2, true), (3, 1, true), (4, 1, true)]);
+    let after = chip.counters();
+    assert_eq!((after.programs, after.erases), (before.programs, before.erases));
+    // Block 1 is converted when a page of it is written, the others stay as they are.
+    let written = chip.counters().programs;
+    let converted = memory
+        .with(&mut chip, false, |ftl| {
+            host.make(ftl, Change::Write(5, 2))?;
+            host.verify(ftl, "after a write")?;
+            Ok((ftl.conversions().blocks, ftl.buffered().iter().filter(|it| it.2).count()))
+        })
+        .unwrap();
+    assert_eq!(converted, (1, 3));
+    // Pages 6 and 7 below, a page that holds nothing before them, and page 5.
+    assert_eq!(chip.counters().programs - written, 4);
+    for (page, header, _) in pages(&mut chip, &FIGURES) {
+        let is_begun = begun.contains(&FIGURES.geometry.block_of(page));
+        assert!(!(is_begun && header.records == 5), "page 5 was appended to a block begun before");
+    }
+}
+
+#[test]
+fn a_torn_append_never_counts_and_no_other_page_does_in_its_place() {
+    for (seed, tear) in (0..12).zip([Tear::Mixture, Tear::Ones, Tear::Unreadable].iter().cycle()) {
+        let which = BUFFERED[seed as usize % BUFFERED.len()];
+        let (mut chip, mut memory) = (Chip::with_seed(CHIP, seed), Memory::new(&CHIP, which));
+        chip.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
+        let mut host = Host::new(memory.logical_pages);
+        let work = |ftl: &mut dyn Device| {
+            [3, 4, 3].into_iter().try_for_each(|at| host.make(ftl, Change::Write(at, at)))
+        };
+        memory.with(&mut chip, true, work).unwrap();
+        let mut whole = chip.clone();
+        memory.with(&mut whole, false, |ftl| host.clone().make(ftl, Change::Write(4, 9))).unwrap();
+        let last = whole.counters().operations() - chip.counters().operations() - 1;
+        chip.cut_at(last, Cut::Inside(*tear));
+        let done = memory.with(&mut chip, false, |ftl| host.make(ftl, Change::Write(4, 9)));
+        assert!(matches!(done, Err(FtlError::Device(ChipError::PowerLost))), "{done:?}");
+        chip.restore_power();
+        for mount in 0..6 {
+            let what = format!("{which:?}, {tear:?}, mount {mount}");
+            memory.with(&mut chip, false, |ftl| host.verify(ftl, &what)).unwrap();
+        }
+        let change = |ftl: &mut dyn Device| host.make(ftl, Change::Write(5, 1));
+        memory.with(&mut chip, false, change).unwrap();
+        memory.with(&mut chip, false, |ftl| host.verify(ftl, "after a change")).unwrap();
+    }
+}
+
+/// Puts a page back on the chip.
+fn put_page(chip: &mut Chip, page: PageNumber, frame: &[u8]) {
+    chip.corrupt_page(page, |main, spare| {
+        let (from, rest) = frame.split_at(main.len());
+        main.copy_from_slice(from);
+        spare[..rest.len()].copy_from_slice(rest);
+    });
+}
+
+/// Whether the host notices what was done to the chip.
+fn is_caught(memory: &mut Memory, chip: &mut Chip, host: &Host) -> bool {
+    let mut host = host.clone();
+    let look = std::panic::AssertUnwindSafe(|| {
+        memory.with(chip, false, |ftl| host.verify(ftl, "a canary")).unwrap();
+    });
+    std::panic::catch_unwind(look).is_err()
+}
+
+/// A chip on which FAST has copied a page that the buffer supersedes.
+fn superseded() -> (Chip, Memory, Host) {
+    // A conversion merges logical blocks of which other buffer blocks have pages.
+    let which = Which::OverFast(2, SequentialRule::FirstPage, Buffer::as_printed(3));
+    let mut chip = Chip::new(FIGURES);
+    let mut memory = Memory::new(&FIGURES, which);
+    let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(3));
+    let work = |ftl: &mut dyn Device| -> Outcome<()> {
+        for at in 0..400 {
+            host.make(ftl, Change::Write(numbers.below(24), at))?;
+        }
+        Ok(())
+    };
+    memory.with(&mut chip, true, work).unwrap();
+    (chip, memory, host)
+}
+
+#[test]
+fn canary_a_merge_that_makes_old_bytes_new_is_caught() {
+    let (mut chip, mut memory, host) = superseded();
+    assert!(!is_caught(&mut memory, &mut chip.clone(), &host), "nothing is wrong yet");
+    let all = pages(&mut chip, &FIGURES);
+    // Copies that are labelled as old: without the label they would count.
+    let mut tried = 0;
+    for (page, header, frame) in &all {
+        let counts = |it: &&(PageNumber, PageHeader, Vec<u8>)| {
+            it.1.records == header.records && it.1.lowest != 4
+        };
+        let newest = all.iter().filter(counts).map(|it| &it.1).max_by_key(|it| it.sequence);
+        let is_newer = newest.is_some_and(|it| is_buffered(it) && it.sequence < header.sequence);
+        if header.lowest != 4 || !is_newer {
+            continue;
+        }
+        let (mut chip, mut frame) = (chip.clone(), frame.clone());
+        layout_of(&FIGURES.geometry).seal(&mut frame, &PageHeader { lowest: 1, ..*header });
+        put_page(&mut chip, *page, &frame);
+        assert!(is_caught(&mut memory, &mut chip, &host), "{page}, {header:?}");
+        tried += 1;
+    }
+    assert!(tried > 0, "no merge met a page that the buffer supersedes");
+}
+
+#[test]
+fn canary_a_buffer_block_that_is_let_go_too_early_is_caught() {
+    let (mut chip, mut memory, host) = superseded();
+    let all = pages(&mut chip, &FIGURES);
+    let (page, ..) = all.iter().rfind(|(_, header, _)| is_buffered(header)).unwrap();
+    let block: BlockNumber = FIGURES.geometry.block_of(*page);
+    for place in 0..FIGURES.geometry.pages_per_block {
+        chip.corrupt_page(FIGURES.geometry.page_in(block, place), |main, spare| {
+            main.fill(0xFF);
+            spare.fill(0xFF);
+        });
+    }
+    assert!(is_caught(&mut memory, &mut chip, &host));
+}
+
+#[test]
+fn canary_an_older_version_in_place_of_one_that_faded_is_caught_and_counted() {
+    let (mut chip, mut memory) = (Chip::new(FIGURES), Memory::new(&FIGURES, PRINTED));
+    let mut host = Host::new(memory.logical_pages);
+    let work = |ftl: &mut dyn Device| {
+        [1, 1, 2]
+            .into_iter()
+            .zip(0..)
+            .try_for_each(|(at, to)| host.make(ftl, Change::Write(at, to)))
+    };
+    memory.with(&mut chip, true, work).unwrap();
+    let faded = pages(&mut chip, &FIGURES).iter().rfind(|it| it.1.records == 1).unwrap().0;
+    chip.corrupt_page(faded, |main, _| main[100] ^= 1);
+    let mounted = memory.with(&mut chip.clone(), false, |ftl| Ok(ftl.statistics()));
+    assert_eq!(mounted.unwrap().unexplained_blocks, 1);
+    assert!(is_caught(&mut memory, &mut chip, &host));
+}
+
+#[test]
+fn idle_steps_convert_ahead_of_need() {
+    let buffer = Buffer { ahead: 1, ..Buffer::as_printed(2) };
+    let which = Which::OverFast(2, SequentialRule::FirstPage, buffer);
+    let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, which));
+    let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(1));
+    let pages = memory.logical_pages;
+    let work = |ftl: &mut dyn Device| {
+        for at in 0..1000 {
+            host.make(ftl, Change::Write(numbers.below(pages), at))?;
+            let idle = ftl.idle(10_000)?;
+            assert!(idle.operations <= 10_000 && !idle.more, "{idle:?}");
+        }
+        host.verify(ftl, "at the end")?;
+        Ok(ftl.conversions())
+    };
+    let done = memory.with(&mut chip, true, work).unwrap();
+    // Only wear levelling converts in a write.
+    assert!(done.ahead > 100 && done.ahead * 20 >= done.blocks * 19, "{done:?}");
+}
+
+/// What the page writes of a tree cost: programs, erases, reads, and full merges.
+fn grow<P: Policy>(policy: P, inserts: u32) -> (u64, u64, u64, u64) {
+    let profile =
+        Profile { geometry: Geometry { blocks: 70, pages_per_block: 8, ..TINY.geometry }, ..TINY };
+    let (geometry, capabilities) = (profile.geometry, profile.capabilities);
+    let most = logical_pages_max(&geometry, &capabilities, &policy);
+    let mut ram = vec![0; ram_needed(&geometry, &capabilities, &policy, most)];
+    let mut chip = Chip::new(profile);
+    let mut ftl = Hybrid::format(&mut chip, policy, most, &mut ram).unwrap();
+    let (mut tree, mut numbers) = (Tree::new(), Numbers(1));
+    for _ in 0..inserts {
+        tree.insert(numbers.below(1 << 31), &mut |page| ftl.write(page, &[0; 512]).unwrap());
+    }
+    assert!(tree.pages() / 8 > 12, "{} nodes", tree.pages());
+    let (done, full) = (ftl.statistics(), ftl.merges().full);
+    (done.programmed, done.erases, chip.counters().reads, full)
+}
+
+/// Microseconds of these programs, erases and reads.
+fn time((programs, erases, reads, _): (u64, u64, u64, u64)) -> u64 {
+    200 * programs + 1500 * erases + 25 * reads
+}
+
+#[test]
+fn each_improvement_lowers_what_it_is_for() {
+    let over = Fast { log_blocks: 4, sequential: SequentialRule::FirstPage };
+    let printed = Buffer::as_printed(4);
+    let cost = |buffer| grow(Transit { over, buffer }, 12_000);
+    let bare = cost(Buffer::NONE);
+    let few = cost(printed);
+    let newest = cost(Buffer { reads_newest_only: true, ..printed });
+    assert!(newest.2 < few.2 && (newest.0, newest.1) == (few.0, few.1), "{newest:?}, {few:?}");
+    let dropped = cost(Buffer { drops_superseded: true, ..printed });
+    assert!(dropped.0 < few.0, "{dropped:?}, {few:?}");
+    let shared = cost(Buffer { neighbours: 6, ..printed });
+    assert!(time(shared) < time(few) && shared.1 < few.1, "{shared:?}, {few:?}");
+    // With a buffer block for each logical block.
+    let many = cost(Buffer::as_printed(24));
+    let completed = cost(Buffer { completes_from: 2, ..Buffer::as_printed(24) });
+    assert!(time(completed) < time(many), "{completed:?}, {many:?}");
+    println!("{bare:?} without, {few:?} few, {newest:?}, {dropped:?}, {shared:?}");
+    println!("{many:?} many, {completed:?} completed");
+    assert!(time(many) < time(bare), "{many:?}, {bare:?}");
+}
+
+#[test]
+fn the_summary_table_takes_ten_bytes_a_block_and_one_a_page() {
+    let (geometry, capabilities) = (CHIP.geometry, CHIP.capabilities);
+    for blocks in [1, 4] {
+        let policy = Transit { over: Bast { log_blocks: 1 }, buffer: Buffer::as_printed(blocks) };
+        // Four blocks more are described than the policy has.
+        assert_eq!(summary_bytes(&geometry, &capabilities, &policy), (blocks as usize + 4) * 18);
+    }
+    assert_eq!(summary_bytes(&geometry, &capabilities, &Block), 0);
+}
+
+#[test]
+fn what_the_buffer_cannot_work_with_is_refused() {
+    let policy = Transit { over: Block, buffer: Buffer::as_printed(2) };
+    let bare = logical_pages_max(&CHIP.geometry, &CHIP.capabilities, &Block);
+    let most = logical_pages_max(&CHIP.geometry, &CHIP.capabilities, &policy);
+    assert_eq!(bare - most, 2 * CHIP.geometry.pages_per_block);
+    let (mut chip, mut ram) = (Chip::new(CHIP), vec![0; 8192]);
+    let found = Hybrid::format(&mut chip, policy, bare, &mut ram).err();
+    assert!(matches!(found, Some(FtlError::TooFewSpareBlocks { .. })), "{found:?}");
+    let mut ftl = Hybrid::format(&mut chip, policy, most, &mut ram).unwrap();
+    ftl.write(0, &[1; 512]).unwrap();
+    // Without a buffer, or with other neighbours, its pages would mean something else.
+    let found = Hybrid::open(&mut chip, Block, most, &mut ram).err();
+    assert_eq!(found, Some(FtlError::OtherContent { system: 68 }));
+    let other = Buffer { neighbours: 2, ..policy.buffer };
+    let found = Hybrid::open(&mut chip, Transit { buffer: other, ..policy }, most, &mut ram).err();
+    assert_eq!(found, Some(FtlError::OtherContent { system: 68 }));
+    let wide = Geometry { pages_per_block: 512, ..CHIP.geometry };
+    let mut chip = Chip::new(Profile { geometry: wide, ..CHIP });
+    let found = Hybrid::format(&mut chip, policy, 8, &mut vec![0; 1 << 17]).err();
+    assert_eq!(found, Some(FtlError::BufferPages { most: 256, given: 512 }));
+}
