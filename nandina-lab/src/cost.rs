@@ -116,7 +116,7 @@ pub struct SystemCost {
     pub phases: Vec<PhaseCost>,
     /// The FTL below it; absent on the chip itself.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ftl: Option<FtlCost>,
+    pub ftl: Option<Box<FtlCost>>,
 }
 
 impl SystemCost {

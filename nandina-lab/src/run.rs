@@ -163,7 +163,7 @@ fn measure(
     let counts = subject.counts();
     let ftl = match (&setup.layer, &size, subject.ftl()) {
         (Some(layer), Some(size), Some(work)) => {
-            Some(FtlCost::new(layer, &setup.profile, size, (&formatted, &work)))
+            Some(Box::new(FtlCost::new(layer, &setup.profile, size, (&formatted, &work))))
         }
         _ => None,
     };

@@ -17,6 +17,7 @@ use nandina_ftl::ftl::{self, DISK, Disk, logical_page_bytes, space_of};
 use nandina_ftl::hybrid::{self, Bast, Block, Fast, Policy, SequentialRule};
 use nandina_ftl::mapping::MAPPINGS;
 use nandina_ftl::mapping::registry::{Entry, by_name};
+use nandina_sim::Chip;
 
 use crate::LabError;
 
@@ -35,6 +36,9 @@ pub fn name_of(system: &str, layer: Option<Layer>) -> String {
 pub(crate) fn over(system: &str, layer: Option<&str>) -> String {
     layer.map_or(system.into(), |layer| format!("{system}{OVER}{layer}"))
 }
+
+/// More runs than a change of a mapping needs besides those that it has.
+const RUNS_OF_A_CHANGE: usize = 1000;
 
 /// The hybrid FTLs: name, what it is, and whether it has log blocks.
 pub const HYBRIDS: [(&str, &str, bool); 3] = [
@@ -165,7 +169,7 @@ impl Layer {
             policy => hybrid::blocks_needed(geometry, capabilities, &policy, logical_pages));
         let safe = block_pages(profile);
         let pages = u64::from(logical_pages) * u64::from(100 + self.over_provisioning);
-        let spared = pages.div_ceil(100).div_ceil(safe.max(1).into());
+        let spared = (pages / 100).div_ceil(safe.max(1).into());
         needed.max(u32::try_from(spared).unwrap_or(u32::MAX))
     }
 
@@ -201,12 +205,14 @@ impl Layer {
     pub(crate) fn sized(&self, profile: &Profile, logical_pages: u32) -> Size {
         let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
         let page_bytes = logical_page_bytes(geometry);
-        let seen = Disk::<Pages<'_>>::geometry_of(logical_pages, page_bytes, block_pages(profile));
+        let seen =
+            Disk::<Pages<'_, Chip>>::geometry_of(logical_pages, page_bytes, block_pages(profile));
         let (ram_bytes, memory_bytes) = with_kind!(self,
             entry => {
                 let space = space_of(geometry, capabilities, logical_pages);
-                // Enough for any content: each page a run of its own.
-                (ftl::ram_needed(geometry), (entry.memory)(space, logical_pages as usize))
+                // Enough for any content, each page a run of its own, and for any change of it.
+                let runs = logical_pages as usize + RUNS_OF_A_CHANGE;
+                (ftl::ram_needed(geometry), (entry.memory)(space, runs))
             },
             policy => (hybrid::ram_needed(geometry, capabilities, &policy, logical_pages), 0));
         let profile = Profile { geometry: seen, capabilities: DISK, ..*profile };

@@ -32,18 +32,18 @@ impl Room {
 }
 
 /// A device on an FTL on a chip.
-pub type OnFtl<'d> = Disk<Pages<'d>>;
+pub type OnFtl<'d, C = Chip> = Disk<Pages<'d, C>>;
 
 /// The logical pages of any FTL, whose errors are those of a chip.
-pub enum Pages<'d> {
+pub enum Pages<'d, C> {
     /// By a mapping.
-    Mapped(Ftl<'d, &'d mut Chip, Box<dyn Mapping + 'd>>),
+    Mapped(Ftl<'d, &'d mut C, Box<dyn Mapping + 'd>>),
     /// By a block map.
-    Block(Hybrid<'d, &'d mut Chip, Block>),
+    Block(Hybrid<'d, &'d mut C, Block>),
     /// With log blocks of one logical block each.
-    Bast(Hybrid<'d, &'d mut Chip, Bast>),
+    Bast(Hybrid<'d, &'d mut C, Bast>),
     /// With log blocks for any page.
-    Fast(Hybrid<'d, &'d mut Chip, Fast>),
+    Fast(Hybrid<'d, &'d mut C, Fast>),
 }
 
 /// Does `$does` with the FTL, whichever it is.
@@ -70,13 +70,13 @@ impl Layer {
     /// Opens the FTL on `chip`, or formats the chip for it.
     ///
     /// `size` is of this layer and this chip.
-    pub fn open<'d>(
+    pub fn open<'d, C: Flash<Error = ChipError>>(
         &self,
         size: &Size,
-        chip: &'d mut Chip,
+        chip: &'d mut C,
         room: &'d mut Room,
         formats: bool,
-    ) -> Result<OnFtl<'d>, ChipError> {
+    ) -> Result<OnFtl<'d, C>, ChipError> {
         room.renew(size);
         let (geometry, capabilities) = (chip.geometry(), chip.capabilities());
         let pages = size.logical_pages;
@@ -116,7 +116,7 @@ impl Layer {
     }
 }
 
-impl Pages<'_> {
+impl<C: Flash<Error = ChipError>> Pages<'_, C> {
     /// Whether what the FTL keeps in RAM is what its chip says.
     pub fn check(&mut self) -> Result<(), String> {
         let sound: Result<Result<(), Unsound>, _> = each!(self, ftl => ftl.check());
@@ -127,7 +127,13 @@ impl Pages<'_> {
         }
     }
 
-    fn merges(&self) -> Option<Merges> {
+    /// The chip.
+    pub fn chip(&self) -> &C {
+        each!(self, ftl => ftl.flash())
+    }
+
+    /// Merges since it was formatted or opened, by kind; `None` where there are none.
+    pub const fn merges(&self) -> Option<Merges> {
         match self {
             Self::Mapped(_) => None,
             Self::Block(ftl) => Some(ftl.merges()),
@@ -137,7 +143,7 @@ impl Pages<'_> {
     }
 }
 
-impl LogicalPages for Pages<'_> {
+impl<C: Flash<Error = ChipError>> LogicalPages for Pages<'_, C> {
     type Error = ChipError;
 
     fn logical_pages(&self) -> u32 {
@@ -175,7 +181,7 @@ impl LogicalPages for Pages<'_> {
 
 impl Bus for OnFtl<'_> {
     fn simulated(&self) -> &Chip {
-        each!(self.inspect(), ftl => ftl.flash())
+        self.inspect().chip()
     }
 
     fn ftl(&self) -> Option<FtlWork> {

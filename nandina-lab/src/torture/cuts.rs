@@ -3,13 +3,14 @@
 use nandina::flash::{BlockNumber, Flash};
 use nandina::store::Placement;
 use nandina::{Index, Validity, WriteError, ram_needed};
+use nandina_ftl::Statistics;
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Tear};
 
 use super::oracle::{Change, Model, compare, key, text, value};
 use super::{
     CaseId, CutPoint, CutRun, Ground, Hardships, Mode, Report, Shares, harsh, in_parallel,
 };
-use crate::layer::{Room, name_of};
+use crate::layer::{FtlWork, Room, name_of};
 
 /// Changes after the last cut, to show that the index still works.
 const CHANGES_AFTER: usize = 12;
@@ -62,6 +63,8 @@ pub struct Done {
     /// Chip operations after the last cut, in which a further one could come.
     pub(super) next_session: u64,
     pub(super) collected: bool,
+    /// What the FTL did in the last session that ended by itself.
+    pub(super) ftl: Option<FtlWork>,
     pub(super) height: u8,
 }
 
@@ -176,6 +179,7 @@ impl<D: Ground> Runner<D> {
         if at_end && point.is_none() {
             compare(&mut index, &self.model)?;
         }
+        self.done.ftl = index.flash().ftl();
         let mut counted = index.statistics().valid_pages;
         let bus = if at_end { index.close() } else { return Ok(session) };
         session.chip_operations = bus.simulated().counters().operations() - start;
@@ -406,9 +410,20 @@ pub(super) fn uncut<S: Placement, D: Ground>(device: D, run: CutRun) -> Result<(
             runner.model.len()
         ));
     }
+    if let Some(work) = runner.done.ftl {
+        let Statistics { moved, erases, .. } = work.statistics;
+        // A system that writes blocks in order leaves an FTL nothing to move.
+        if erases == 0 || (S::DESCRIPTION.in_place && moved == 0) {
+            return Err(format!(
+                "the run is too tame: the FTL moved {moved} pages, {erases} erases"
+            ));
+        }
+    }
     let anchors = anchor_erases(runner.device.chip());
     let checkpoints = run.options::<S>().checkpoints;
-    if checkpoints.is_some() && anchors < ANCHOR_ERASES_LEAST {
+    // An FTL keeps its blocks of anchors elsewhere.
+    let counts = checkpoints.is_some() && runner.done.ftl.is_none();
+    if counts && anchors < ANCHOR_ERASES_LEAST {
         return Err(format!(
             "the run is too tame: {anchors} erases of anchors, too few checkpoints"
         ));

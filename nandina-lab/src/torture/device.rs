@@ -113,7 +113,7 @@ pub enum Begun<'d> {
     /// A device that needs no opening.
     Device(&'d mut (dyn Bus + 'd)),
     /// An FTL that was opened.
-    Ftl(OnFtl<'d>),
+    Ftl(Box<OnFtl<'d>>),
 }
 
 impl Begun<'_> {
@@ -121,7 +121,7 @@ impl Begun<'_> {
     pub fn bus(&mut self) -> &mut dyn Bus {
         match self {
             Self::Device(bus) => *bus,
-            Self::Ftl(disk) => disk,
+            Self::Ftl(disk) => &mut **disk,
         }
     }
 
@@ -132,7 +132,7 @@ impl Begun<'_> {
         if unexplained > 0 {
             return Err(format!("FTL: no cut explains the damage in {unexplained} blocks"));
         }
-        disk.ftl().check()
+        OnFtl::ftl(disk).check()
     }
 }
 
@@ -192,7 +192,8 @@ impl Ground for Layered {
     }
 
     fn begin<'d>(&'d mut self, room: &'d mut Room, formats: bool) -> Result<Begun<'d>, ChipError> {
-        self.layer.open(&self.size, &mut self.chip, room, formats).map(Begun::Ftl)
+        let disk = self.layer.open(&self.size, &mut self.chip, room, formats)?;
+        Ok(Begun::Ftl(Box::new(disk)))
     }
 
     fn restore_power(&mut self) {

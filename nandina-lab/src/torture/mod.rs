@@ -211,6 +211,7 @@ impl Visitor for Whole<'_> {
     fn visit<S: Placement + 'static>(self) -> Self::Output {
         let Torture { mode, seed, run, operations } = self.torture;
         if mode == Mode::Swarm {
+            demand_no_layer::<S>(self.layer)?;
             let shares = self.shares;
             return Ok(swarm::swarm::<S>(seed, run.hardships, operations, shares, self.progress));
         }
@@ -227,6 +228,15 @@ impl Whole<'_> {
         demand_possible::<S>(&run, ground.clone())?;
         Ok(cuts::cut_shares::<S, D>(ground, run, mode, seed, self.shares, self.progress))
     }
+}
+
+/// A swarm draws the chip itself, and has none with an FTL.
+fn demand_no_layer<S: Placement>(layer: Option<Layer>) -> Result<(), LabError> {
+    if layer.is_none() {
+        return Ok(());
+    }
+    let name = name_of(S::DESCRIPTION.key, layer);
+    Err(LabError(format!("{name}: a swarm has no FTL: choose another mode")))
 }
 
 fn demand_possible<S: Placement>(run: &CutRun, ground: impl Ground) -> Result<(), LabError> {
@@ -265,6 +275,7 @@ impl Visitor for One<'_> {
         let case = self.case;
         let done = match case.run {
             None => {
+                demand_no_layer::<S>(self.layer)?;
                 let mut done = Episode::default();
                 swarm::episode::<S>(case.seed, case.hardships, &mut done).map(|()| false)
             }
