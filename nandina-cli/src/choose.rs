@@ -2,6 +2,7 @@
 
 use nandina::flash::profile::{self, Profile};
 use nandina_lab::LabError;
+use nandina_lab::layer::Layer;
 use nandina_lab::systems::SYSTEMS;
 
 /// Returns the chip of this name.
@@ -26,3 +27,37 @@ pub fn systems(keys: &[String]) -> Result<Vec<&'static str>, LabError> {
     };
     keys.iter().map(system).collect()
 }
+
+/// Returns what lies below the systems, by name; `none` is the chip itself.
+///
+/// `log_blocks` is for those of them that have log blocks, and `over_provisioning` for all.
+pub fn layers(
+    names: &[String],
+    log_blocks: Option<u32>,
+    over_provisioning: Option<u32>,
+) -> Result<Vec<Option<Layer>>, LabError> {
+    let layer = |name: &String| {
+        if name == NO_LAYER {
+            return Ok(None);
+        }
+        let layer = Layer::named(name)
+            .map_err(|error| LabError(format!("{error}, {NO_LAYER}")))?
+            .with_over_provisioning(over_provisioning.unwrap_or(Layer::OVER_PROVISIONING));
+        match (layer.log_blocks(), log_blocks) {
+            (Some(_), Some(count)) => layer.with_log_blocks(count).map(Some),
+            _ => Ok(Some(layer)),
+        }
+    };
+    let layers = names.iter().map(layer).collect::<Result<Vec<_>, _>>()?;
+    let has_log_blocks = |layer: &Layer| layer.log_blocks().is_some();
+    if log_blocks.is_some() && !layers.iter().flatten().any(has_log_blocks) {
+        return Err(LabError("--log-blocks is for bast and fast: choose one of them".into()));
+    }
+    if over_provisioning.is_some() && !layers.iter().any(Option::is_some) {
+        return Err(LabError("--op is for an FTL: choose one by --over".into()));
+    }
+    Ok(layers)
+}
+
+/// The name of no layer at all.
+const NO_LAYER: &str = "none";

@@ -14,7 +14,7 @@ use nandina_lab::workload::kernel_compile::Parameters;
 use nandina_lab::{LabError, input, trace};
 
 use crate::arguments::size;
-use crate::choose::{device, systems};
+use crate::choose::{device, layers, systems};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 use crate::settings::Settings;
@@ -29,6 +29,17 @@ pub struct Compare {
     /// Chip to simulate; `nandina devices` lists them
     #[arg(long, default_value = "mlc")]
     device: String,
+    /// FTLs between the systems and the chip, separated by commas: ftl:page, ftl:compact and the
+    /// other mappings, ftl:block, ftl:bast, ftl:fast; none is the chip itself
+    #[arg(long, value_name = "LAYERS", value_delimiter = ',', default_value = "none")]
+    over: Vec<String>,
+    /// With --over: log blocks of ftl:bast (1 and more) and ftl:fast (2 and more) [default: 16]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    log_blocks: Option<u32>,
+    /// With --over: spare pages in per cent of the logical ones, 0 to 1,000; more if the FTL needs
+    /// more [default: 7]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    op: Option<u32>,
     /// Random records to insert, 1 to 100,000,000; with --input, how many rows of it to use
     /// [default: 100,000, or all rows]
     #[arg(long, conflicts_with_all = ["trace", "workload"],
@@ -105,16 +116,17 @@ impl Compare {
         let profile = device(&self.device)?;
         let systems = systems(&self.systems)?;
         let options = self.settings.of(Options::new(1, 0));
-        let setup = Setup { profile, options, ram_bytes: self.ram };
+        let setup = Setup { profile, options, ram_bytes: self.ram, layer: None };
+        let layers = layers(&self.over, self.log_blocks, self.op)?;
         // Work that is certain not to fit is refused before it is made.
-        let fits = |sizes, records| some_can_hold(&systems, &setup, sizes, records);
+        let fits = |sizes, records| some_can_hold(&systems, &setup, &layers, sizes, records);
         let (mut work, description) = self.work(&fits)?;
         work.idle_steps = self.idle_steps;
         // A trace has nothing random.
         let seed = self.trace.is_none().then_some(self.seed);
-        let progress = Progress::new(work.operations() * systems.len() as u64);
+        let progress = Progress::new(work.operations() * (systems.len() * layers.len()) as u64);
         let advance = |operations| progress.advance(operations);
-        let result = compare(&systems, &setup, &work, description, seed, &advance);
+        let result = compare(&systems, &setup, &layers, &work, (description, seed), &advance);
         progress.finish();
         let comparison = result?;
         if self.json { print_json(&comparison) } else { print(&tables::comparison(&comparison)) }

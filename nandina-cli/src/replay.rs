@@ -8,7 +8,7 @@ use nandina_lab::replay::{
     readings_on_chip, replay, replay_on_chip,
 };
 
-use crate::choose::device;
+use crate::choose::{device, layers};
 use crate::output::{print, print_json};
 use crate::tables::table;
 use crate::trace::{Input, bytes};
@@ -17,14 +17,18 @@ use crate::trace::{Input, bytes};
 pub struct Replay {
     #[command(flatten)]
     trace: Input,
-    /// Translation layer below the mappings: page, on a simulated chip; with none they run alone
-    #[arg(long, default_value = "none", value_parser = ["none", "page"])]
+    /// Translation layer on a simulated chip: page, with the mappings, or a hybrid one, block, bast
+    /// or fast, which has its own maps; with none the mappings run alone
+    #[arg(long, default_value = "none", value_parser = ["none", "page", "block", "bast", "fast"])]
     ftl: String,
-    /// With --ftl page: the chip; its number of blocks follows from the space. `nandina devices`
+    /// With --ftl bast or fast: log blocks, 1 or 2 at least [default: 16]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    log_blocks: Option<u32>,
+    /// With an FTL: the chip; its number of blocks follows from the space. `nandina devices`
     /// lists them [default: mlc]
     #[arg(long)]
     device: Option<String>,
-    /// With --ftl page: spare pages in per cent of the logical ones, 0 to 1,000; more if the FTL
+    /// With an FTL: spare pages in per cent of the logical ones, 0 to 1,000; more if the FTL
     /// needs more [default: 7]
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1000))]
     op: Option<u32>,
@@ -45,21 +49,30 @@ pub struct Replay {
 
 impl Replay {
     pub fn run(&self) -> Result<(), LabError> {
-        if self.ftl == "page" { self.on_chip() } else { self.alone() }
+        if self.ftl == "none" { self.alone() } else { self.on_chip() }
     }
 
     fn on_chip(&self) -> Result<(), LabError> {
         if self.trace.chosen_unit().is_some() {
             return Err(LabError("--unit is for --ftl none: an FTL maps pages of its chip".into()));
         }
+        let layer = format!("ftl:{}", self.ftl);
+        // Over-provisioning is set below, for page and hybrid FTLs alike.
+        let layer = layers(&[layer], self.log_blocks, None)?[0];
+        let hybrid = layer.filter(|_| self.ftl != "page");
+        if hybrid.is_some() && !self.map.is_empty() {
+            let what = "--map is for --ftl page: a hybrid FTL has maps of its own";
+            return Err(LabError(what.into()));
+        }
         let setup = DeviceSetup {
             mappings: self.map.clone(),
+            hybrid,
             profile: device(self.device.as_deref().unwrap_or("mlc"))?,
             over_provisioning: self.op.unwrap_or(7),
             space_bytes: self.space,
             passes: self.passes,
         };
-        let mappings = mappings_on_chip(&self.map)?.len();
+        let mappings = if hybrid.is_some() { 0 } else { mappings_on_chip(&self.map)?.len() };
         let (trace, progress) = self.trace.open(readings_on_chip(mappings, self.passes))?;
         let report = replay_on_chip(&trace, &setup, &|bytes| progress.advance(bytes));
         progress.finish();
@@ -68,8 +81,9 @@ impl Replay {
     }
 
     fn alone(&self) -> Result<(), LabError> {
-        if self.device.is_some() || self.op.is_some() {
-            return Err(LabError("--device and --op are for --ftl page: choose that".into()));
+        if self.device.is_some() || self.op.is_some() || self.log_blocks.is_some() {
+            let what = "--device, --op and --log-blocks are for an FTL: choose one by --ftl";
+            return Err(LabError(what.into()));
         }
         let (trace, progress) = self.trace.open(readings(self.passes))?;
         let setup = Setup {
@@ -120,6 +134,15 @@ fn device_text(report: &DeviceReport) -> String {
         ("block erases", work.erases),
     ] {
         chip.add_row([name.to_string(), count.to_string(), each(count)]);
+    }
+    for (name, merges) in [
+        ("switch merges", work.switch_merges),
+        ("partial merges", work.partial_merges),
+        ("full merges", work.full_merges),
+    ] {
+        if let Some(count) = merges {
+            chip.add_row([name.to_string(), count.to_string(), each(count)]);
+        }
     }
     let mut latency = table(&["modelled latency, µs", "mean", "p50", "p99", "p99.9", "max"], 1);
     for (name, of) in [("reads", work.read_latency), ("writes and trims", work.write_latency)] {
@@ -175,27 +198,45 @@ fn device_text(report: &DeviceReport) -> String {
     }
     let DeviceReport { trace, format, account, device, blocks, pages_per_block, .. } = report;
     let not_replayed = not_replayed_text(&report.not_replayed);
+    let mappings = match report.map_bytes {
+        Some(_) => String::new(),
+        None => format!(
+            "Memory\n{memory}\n\nWork and time\n{times}{}\n\n\
+             Every mapping saw the same chip operations. Flash reads and writes are of a mapping itself and not among \
+             them. Times are processor time of this machine, the simulated chip included. ",
+            left_out_text(&report.left_out),
+        ),
+    };
+    let at_the_end = match (report.written_pages, report.least_runs) {
+        (Some(pages), Some(runs)) => {
+            format!("At the end {pages} pages are written, in {runs} runs at least")
+        }
+        _ => {
+            let logs =
+                report.log_blocks.map_or(String::new(), |count| format!(", {count} log blocks"));
+            let map = report.map_bytes.unwrap_or(0);
+            let page = 4.0 * f64::from(report.logical_pages);
+            let share = 100.0 * map as f64 / page;
+            format!("{}{logs}: maps of {map} bytes, {share:.1} % of a page map", report.ftl)
+        }
+    };
+    let each_of = if report.map_bytes.is_some() { "" } else { " for each mapping" };
     format!(
-        "{trace} ({format}): {account}\nReplayed {}: {} requests for each mapping{not_replayed}\n\
+        "{trace} ({format}): {account}\nReplayed {}: {} requests{each_of}{not_replayed}\n\
          {device}: {blocks} blocks of {pages_per_block} pages; {} logical pages of {} bytes ({}), {:.1} % spare\n\
-         At the end {} pages are written, in {} runs at least\n\
+         {at_the_end}\n\
          Write amplification {}; erases of a block: {:.2} on average, {} at most\n{chip}\n\n{latency}\n\n\
-         Memory\n{memory}\n\nWork and time\n{times}{}\n\n\
-         Every mapping saw the same chip operations; erases of a block include that of the format. Flash reads and \
-         writes are of a mapping itself and not among them. Latencies are those of chip operations alone: no queue, no \
-         channels. Times are processor time of this machine, the simulated chip included.",
+         {mappings}Erases of a block include that of the format. Latencies are those of chip operations alone: no \
+         queue, no channels.",
         times_text(report.passes),
         report.replayed,
         report.logical_pages,
         report.page_bytes,
         bytes(f64::from(report.logical_pages) * report.page_bytes as f64),
         report.over_provisioning,
-        report.written_pages,
-        report.least_runs,
         digits(work.write_amplification, 3),
         work.wear_mean,
         work.wear_most,
-        left_out_text(&report.left_out),
     )
 }
 

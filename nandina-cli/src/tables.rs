@@ -108,11 +108,11 @@ pub fn comparison(comparison: &Comparison) -> String {
     let mut phases = table(&header, 2);
     let count = comparison.systems.first().map_or(0, |system| system.phases.len());
     for index in 0..count {
-        for SystemCost { system, phases: costs, .. } in &comparison.systems {
-            let cost = &costs[index];
+        for system in &comparison.systems {
+            let cost = &system.phases[index];
             phases.add_row([
                 cost.phase.to_string(),
-                system.to_string(),
+                system.name(),
                 cost.ops.to_string(),
                 format!("{:.2}", cost.reads_per_op),
                 format!("{:.2}", cost.programs_per_op),
@@ -137,7 +137,7 @@ pub fn comparison(comparison: &Comparison) -> String {
     let mut systems = table(&header, 1);
     for system in &comparison.systems {
         systems.add_row([
-            system.system.to_string(),
+            system.name(),
             system.ram_bytes.to_string(),
             or_dash(system.height),
             or_dash(system.records),
@@ -155,11 +155,80 @@ pub fn comparison(comparison: &Comparison) -> String {
     let refused: String = comparison
         .refused
         .iter()
-        .map(|refusal| format!("\nCannot run: {}: {}", refusal.system, refusal.reason))
+        .map(|refusal| format!("\nCannot run: {}: {}", refusal.name(), refusal.reason))
         .collect();
+    let ftls = ftls(&comparison.systems);
     format!(
-        "On {}{seed}{settings}: {}\n{phases}\n\nAt the end\n{systems}{refused}\n\n\
+        "On {}{seed}{settings}: {}\n{phases}\n\nAt the end\n{systems}{refused}\n\n{ftls}\
          Times are modelled from the chip's latencies; `nandina devices` gives them.",
         comparison.device, comparison.work
+    )
+}
+
+/// What the FTLs below the systems did; nothing where there is none.
+fn ftls(systems: &[SystemCost]) -> String {
+    if systems.iter().all(|system| system.ftl.is_none()) {
+        return String::new();
+    }
+    let header = ["write amplification", "phase", "of the system", "of the FTL", "of both"];
+    let mut amplification = table(&header, 2);
+    let header = [
+        "FTL",
+        "log blocks",
+        "logical pages",
+        "spare %",
+        "RAM bytes",
+        "map bytes",
+        "pages written",
+        "trimmed",
+        "moved",
+        "own",
+        "erases",
+        "merges: switch",
+        "partial",
+        "full",
+    ];
+    let mut work = table(&header, 1);
+    let mut map_pages = String::new();
+    for system in systems {
+        let Some(ftl) = &system.ftl else { continue };
+        let factor = |factor: Option<f64>| factor.map_or("-".into(), |it| format!("{it:.2}"));
+        for cost in system.phases.iter().filter(|cost| cost.write_amplification_ftl.is_some()) {
+            amplification.add_row([
+                system.name(),
+                cost.phase.to_string(),
+                factor(cost.write_amplification_system),
+                factor(cost.write_amplification_ftl),
+                factor(cost.write_amplification),
+            ]);
+        }
+        work.add_row([
+            system.name(),
+            or_dash(ftl.log_blocks),
+            ftl.logical_pages.to_string(),
+            format!("{:.1}", ftl.over_provisioning),
+            ftl.ram_bytes.to_string(),
+            ftl.map_bytes.to_string(),
+            ftl.host_writes.to_string(),
+            ftl.host_trims.to_string(),
+            ftl.moved.to_string(),
+            ftl.own.to_string(),
+            ftl.erases.to_string(),
+            or_dash(ftl.switch_merges),
+            or_dash(ftl.partial_merges),
+            or_dash(ftl.full_merges),
+        ]);
+        if ftl.map_reads + ftl.map_writes > 0 {
+            map_pages += &format!(
+                "{}: the mapping read {} and wrote {} pages of flash of its own, which are not among the costs.\n",
+                system.name(),
+                ftl.map_reads,
+                ftl.map_writes
+            );
+        }
+    }
+    format!(
+        "{amplification}\n\n{work}\n\nCosts are those of the chip below the FTL; RAM of the systems is without that \
+         of the FTL.\n{map_pages}"
     )
 }

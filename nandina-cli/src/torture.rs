@@ -7,10 +7,11 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use nandina_lab::LabError;
+use nandina_lab::layer::name_of;
 use nandina_lab::torture::{CutRun, Hardships, Mode, Outcome, Report, Torture, replay, torture};
 use serde_json::json;
 
-use crate::choose::systems;
+use crate::choose::{layers, systems};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 use crate::tables;
@@ -24,6 +25,11 @@ pub struct Arguments {
     /// Systems to torture, separated by commas [default: all]
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
+    /// FTLs between the systems and the chip, separated by commas, such as ftl:page, ftl:compact,
+    /// ftl:fast; none is the chip itself [default: none; and if no systems are chosen, btree over
+    /// ftl:compact and ftl:fast with one cut]
+    #[arg(long, value_name = "LAYERS", value_delimiter = ',')]
+    over: Vec<String>,
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -59,7 +65,7 @@ pub struct Arguments {
     errors: bool,
     /// Replay one case by the name that a failing run printed, and nothing else
     #[arg(long, value_name = "NAME", conflicts_with_all = [
-        "mode", "systems", "seed", "operations", "large", "lean", "checkpoints", "unstable", "buffered", "changed",
+        "mode", "systems", "over", "seed", "operations", "large", "lean", "checkpoints", "unstable", "buffered", "changed",
         "formats", "errors",
     ])]
     case: Option<String>,
@@ -75,6 +81,12 @@ enum ModeArgument {
     Exhaustive,
     Swarm,
 }
+
+/// The layer that is none: the chip itself.
+const NONE: &str = "none";
+
+/// Systems over FTLs that are tortured where none is chosen.
+const OVER_FTLS: [&str; 2] = ["btree over ftl:compact", "btree over ftl:fast"];
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     if let Some(name) = &arguments.case {
@@ -107,10 +119,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         },
         operations: arguments.operations.unwrap_or(200_000),
     };
-    let progress = Progress::new(1000 * systems.len() as u64);
-    let reports: Result<Vec<Report>, LabError> = systems
+    let mut campaigns = Vec::new();
+    let over = if arguments.over.is_empty() { &[NONE.to_string()][..] } else { &arguments.over };
+    for layer in layers(over, None, None)? {
+        campaigns.extend(systems.iter().map(|system| (name_of(system, layer), what)));
+    }
+    if arguments.systems.is_empty() && arguments.over.is_empty() && !swarm {
+        // A second cut takes an hour over an FTL, whose every mount reads all pages.
+        let mode = if what.mode == Mode::None { Mode::None } else { Mode::Linear };
+        let what = Torture { mode, ..what };
+        campaigns.extend(OVER_FTLS.map(|name| (name.to_string(), what)));
+    }
+    let progress = Progress::new(1000 * campaigns.len() as u64);
+    let reports: Result<Vec<Report>, LabError> = campaigns
         .iter()
-        .map(|system| torture(system, what, &|parts| progress.advance(parts)))
+        .map(|(name, what)| torture(name, *what, &|parts| progress.advance(parts)))
         .collect();
     progress.finish();
     let reports = reports?;

@@ -60,3 +60,77 @@ fn an_idle_step_after_each_change_shortens_the_longest() {
     assert!(insert(&idle, "ms_max") < insert(&busy, "ms_max") / 2.0, "{idle}");
     assert!(insert(&idle, "erases_per_op") > 0.0, "steps are counted");
 }
+
+#[test]
+fn systems_are_compared_over_ftls_with_the_write_amplification_of_both_apart() {
+    let line = ["compare", "--device", "slc", "--systems", "btree,mu", "--records", "1000"];
+    let more = ["--over", "none,ftl:compact,ftl:fast", "--log-blocks", "8", "--op", "10"];
+    let run = json(&[&line[..], &more, &["--json"]].concat());
+    let names = |of: &Value| {
+        let rows = of.as_array().unwrap().iter();
+        rows.map(|row| (row["system"].clone(), row["ftl"]["layer"].clone())).collect::<Vec<_>>()
+    };
+    let row = |system: &str, layer: Option<&str>| (Value::from(system), Value::from(layer));
+    let expected = [
+        row("mu", None),
+        row("btree", Some("ftl:compact")),
+        row("mu", Some("ftl:compact")),
+        row("btree", Some("ftl:fast")),
+        row("mu", Some("ftl:fast")),
+    ];
+    assert_eq!(names(&run["systems"]), expected);
+    assert_eq!(run["refused"][0]["system"], "btree");
+    let fast = &run["systems"][3];
+    assert_eq!(fast["ftl"]["log_blocks"], 8);
+    assert!(fast["ftl"]["over_provisioning"].as_f64().unwrap() >= 10.0);
+    let insert = &fast["phases"][0];
+    let factor = |name: &str| insert[name].as_f64().unwrap();
+    let both = factor("write_amplification_system") * factor("write_amplification_ftl");
+    assert!((both - factor("write_amplification")).abs() < 1e-6, "{insert}");
+
+    let text = nandina(&[&line[..], &more].concat());
+    let text = String::from_utf8(text.stdout).unwrap();
+    for part in ["btree over ftl:compact", "of the FTL", "merges: switch", "Cannot run: btree: "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn layers_that_cannot_be_are_refused_in_a_line() {
+    for (line, expected) in [
+        ("compare --over ftl:pages", "there is no layer 'ftl:pages': choose from ftl:page, "),
+        ("compare --log-blocks 4", "--log-blocks is for bast and fast"),
+        ("compare --over ftl:page --log-blocks 4", "--log-blocks is for bast and fast"),
+        ("compare --op 4", "--op is for an FTL: choose one by --over"),
+        ("compare --over ftl:fast --log-blocks 1", "ftl:fast needs 2 log blocks, not 1"),
+        ("compare --over ftl:fast --log-blocks 600 --device slc", "slc has 512 blocks, ftl:fast"),
+        ("compare --over ftl:page --device sd", "sd replaces pages in place: it needs no FTL"),
+        ("torture --over ftl:fats", "there is no layer 'ftl:fats'"),
+        ("torture --mode swarm --over ftl:fast --systems btree", "a swarm has no FTL"),
+        ("torture --over ftl:page --systems vm-ow", "vm-ow over ftl:page: it programs a page 2"),
+    ] {
+        let output = nandina(&line.split(' ').collect::<Vec<_>>());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {text}");
+        assert!(text.contains(expected), "{line}: {text}");
+    }
+}
+
+#[test]
+fn torture_over_ftls_names_them_in_its_table() {
+    let line = ["torture", "--mode", "none", "--systems", "btree,vm"];
+    let run = json(&[&line[..], &["--over", "none,ftl:compact,ftl:fast", "--json"]].concat());
+    let names = run.as_array().unwrap().iter().map(|row| row["system"].clone());
+    let names: Vec<_> = names.collect();
+    let expected = ["btree", "vm"].map(Value::from).into_iter().chain(
+        ["ftl:compact", "ftl:fast"]
+            .iter()
+            .flat_map(|ftl| ["btree", "vm"].map(|it| Value::from(format!("{it} over {ftl}")))),
+    );
+    assert_eq!(names, expected.collect::<Vec<_>>());
+    // Without a choice, two systems over FTLs follow those of the list.
+    let all = json(&["torture", "--mode", "none", "--json"]);
+    let last = all.as_array().unwrap().last().unwrap();
+    assert_eq!(last["system"], "btree over ftl:fast");
+    assert_eq!(last["violations"], Value::Array(Vec::new()));
+}

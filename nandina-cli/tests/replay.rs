@@ -173,8 +173,8 @@ fn mistakes_get_one_line_and_exit_code_2() {
             "there is no mapping 'tree': choose from page, page-2, vet",
         ),
         (
-            vec!["replay", &path, "--ftl", "fast"],
-            "invalid value 'fast' for '--ftl <FTL>' [possible values: none, page]",
+            vec!["replay", &path, "--ftl", "fats"],
+            "invalid value 'fats' for '--ftl <FTL>' [possible values: none, page, block, bast, fast]",
         ),
         (
             vec!["replay", &path, "--ftl", "page", "--device", "zip"],
@@ -188,7 +188,22 @@ fn mistakes_get_one_line_and_exit_code_2() {
             vec!["replay", &path, "--ftl", "page", "--unit", "page"],
             "--unit is for --ftl none: an FTL maps pages of its chip",
         ),
-        (vec!["replay", &path, "--op", "7"], "--device and --op are for --ftl page: choose that"),
+        (
+            vec!["replay", &path, "--op", "7"],
+            "--device, --op and --log-blocks are for an FTL: choose one by --ftl",
+        ),
+        (
+            vec!["replay", &path, "--ftl", "fast", "--map", "compact"],
+            "--map is for --ftl page: a hybrid FTL has maps of its own",
+        ),
+        (
+            vec!["replay", &path, "--ftl", "page", "--log-blocks", "4"],
+            "--log-blocks is for bast and fast: choose one of them",
+        ),
+        (
+            vec!["replay", &path, "--ftl", "fast", "--log-blocks", "1"],
+            "ftl:fast needs 2 log blocks, not 1",
+        ),
         (
             vec!["replay", &path, "--unit", "1000"],
             "use sector, page, or a power of two in bytes, 512 to 1048576",
@@ -239,4 +254,27 @@ fn a_trace_is_made_labelled_and_read_again() {
     assert!(again.ends_with("is there already: choose another file"), "{again}");
     let space = mistake(&["trace", "make", "homes", "--space-gib", "16"]);
     assert_eq!(space, "homes has 542 GiB: leave --space-gib out");
+}
+
+#[test]
+fn a_trace_is_replayed_on_each_hybrid_ftl() {
+    let path = sample();
+    for (ftl, log_blocks) in [("block", None), ("bast", Some("4")), ("fast", Some("4"))] {
+        let mut line = vec!["replay", &path, "--ftl", ftl, "--device", "slc"];
+        line.extend(log_blocks.iter().flat_map(|count| ["--log-blocks", *count]));
+        let report = json(&[&line[..], &["--json"]].concat());
+        assert_eq!(report["ftl"], format!("ftl:{ftl}"));
+        let work = &report["device_work"];
+        let count = |name: &str| work[name].as_u64().unwrap();
+        assert_eq!(count("programs"), count("host_writes") + count("moved") + count("own"));
+        let merges = ["switch_merges", "partial_merges", "full_merges"].map(count);
+        // The sample's few pages all fit in the log blocks of FAST, which any page may take.
+        assert_eq!(ftl != "fast", merges.iter().sum::<u64>() > 0, "{ftl}: {merges:?}");
+        assert!(ftl != "block" || merges[..2] == [0, 0], "{merges:?}");
+        let page = json(&["replay", &path, "--ftl", "page", "--device", "slc", "--json"]);
+        assert_eq!(count("host_writes"), page["device_work"]["host_writes"]);
+        let text = text(&line);
+        assert!(text.contains("full merges") && text.contains("% of a page map"), "{text}");
+        assert!(!text.contains("mapping"), "{text}");
+    }
 }

@@ -4,6 +4,7 @@ use nandina::{Options, Victims};
 use serde::Serialize;
 
 use crate::LabError;
+use crate::layer::{Layer, name_of};
 use crate::run::{Refusal, Setup, SystemCost, SystemRun, refusal, run};
 use crate::work::Work;
 
@@ -53,43 +54,52 @@ pub fn run_all(
 
 /// Returns an error if none of `systems` can hold `records` records of these sizes.
 ///
-/// `sizes` are those of a key and of a value. The check comes before the work is made.
+/// They need to fit above one of `layers`, where `None` is the chip itself. `sizes` are those of a
+/// key and of a value. The check comes before the work is made.
 pub fn some_can_hold(
     systems: &[&str],
     setup: &Setup,
+    layers: &[Option<Layer>],
     sizes: (usize, usize),
     records: u32,
 ) -> Result<(), LabError> {
     let mut refused = Vec::new();
-    for system in systems {
-        match refusal(system, setup, sizes, records)? {
-            Some(reason) => refused.push(format!("{system}: {reason}")),
-            None => return Ok(()),
+    for &layer in layers {
+        for system in systems {
+            match refusal(system, &Setup { layer, ..*setup }, sizes, records)? {
+                Some(reason) => refused.push(format!("{}: {reason}", name_of(system, layer))),
+                None => return Ok(()),
+            }
         }
     }
     Err(LabError(refused.join("; ")))
 }
 
-/// Runs `work` on each of `systems`; the result includes its description and seed.
+/// Runs `work` on each of `systems` above each of `layers`, where `None` is the chip itself.
+///
+/// `described` is what the work is, and the seed of what is random in it.
 pub fn compare(
     systems: &[&str],
     setup: &Setup,
+    layers: &[Option<Layer>],
     work: &Work,
-    description: String,
-    seed: Option<u64>,
+    described: (String, Option<u64>),
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Comparison, LabError> {
     let (mut ran, mut refused) = (Vec::new(), Vec::new());
-    for run in run_all(systems, setup, work, progress)? {
-        match run {
-            SystemRun::Ran(cost) => ran.push(cost),
-            SystemRun::Refused(refusal) => refused.push(refusal),
+    for &layer in layers {
+        for run in run_all(systems, &Setup { layer, ..*setup }, work, progress)? {
+            match run {
+                SystemRun::Ran(cost) => ran.push(cost),
+                SystemRun::Refused(refusal) => refused.push(refusal),
+            }
         }
     }
+    let (description, seed) = described;
     if ran.is_empty() {
         let reasons: Vec<_> = refused
             .iter()
-            .map(|refusal| format!("{}: {}", refusal.system, refusal.reason))
+            .map(|refusal| format!("{}: {}", refusal.name(), refusal.reason))
             .collect();
         return Err(LabError(reasons.join("; ")));
     }

@@ -6,9 +6,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use nandina::flash::Profile;
+use nandina_ftl::hybrid::Merges;
 use nandina_sim::Counters;
 use serde::Serialize;
 
+use crate::layer::{FtlWork, Layer, Size, over};
 use crate::work::Operation;
 
 /// What the operations of one phase cost.
@@ -32,6 +35,14 @@ pub struct PhaseCost {
     pub ms_max: f64,
     /// Bytes programmed for each byte of key and value written; absent where none was.
     pub write_amplification: Option<f64>,
+    /// Over an FTL: bytes that the system wrote to it, for each byte of key and value written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_amplification_system: Option<f64>,
+    /// Over an FTL: bytes programmed for each byte that the system wrote to it.
+    ///
+    /// The product of both is `write_amplification`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_amplification_ftl: Option<f64>,
     /// Exact counts of the whole phase.
     #[serde(skip)]
     pub counters: Counters,
@@ -103,6 +114,91 @@ pub struct SystemCost {
     pub kinds: Vec<KindCost>,
     /// Each phase in order.
     pub phases: Vec<PhaseCost>,
+    /// The FTL below it; absent on the chip itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ftl: Option<Box<FtlCost>>,
+}
+
+impl SystemCost {
+    /// The system and the FTL below it: `btree`, or `btree over ftl:fast`.
+    pub fn name(&self) -> String {
+        over(self.system, self.ftl.as_ref().map(|ftl| &ftl.layer[..]))
+    }
+}
+
+/// What the FTL below a system is, and what it did in the phases of a run.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FtlCost {
+    /// Its name.
+    pub layer: String,
+    /// Log blocks; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_blocks: Option<u32>,
+    /// Logical pages.
+    pub logical_pages: u32,
+    /// Spare pages in per cent of the logical ones, as built.
+    pub over_provisioning: f64,
+    /// Bytes of its RAM without its map.
+    pub ram_bytes: u64,
+    /// The most bytes that its map used.
+    pub map_bytes: u64,
+    /// Pages that the system wrote.
+    pub host_writes: u64,
+    /// Pages that the system trimmed.
+    pub host_trims: u64,
+    /// Pages that garbage collection, merges and wear levelling moved.
+    pub moved: u64,
+    /// Pages that the FTL wrote about itself.
+    pub own: u64,
+    /// Block erases.
+    pub erases: u64,
+    /// Merges that copied nothing; absent where there are no merges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch_merges: Option<u64>,
+    /// Merges that copied the rest of a block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_merges: Option<u64>,
+    /// Merges that copied a whole block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_merges: Option<u64>,
+    /// Pages that the mapping read from flash of its own, which are no operations of the chip.
+    pub map_reads: u64,
+    /// Pages that the mapping wrote to flash of its own.
+    pub map_writes: u64,
+}
+
+impl FtlCost {
+    /// What was done between two moments: when the system had been formatted, and the end.
+    pub(crate) fn new(
+        layer: &Layer,
+        chip: &Profile,
+        size: &Size,
+        (before, after): (&FtlWork, &FtlWork),
+    ) -> Self {
+        let (from, to) = (&before.statistics, &after.statistics);
+        let merges = |of: fn(&Merges) -> u64| {
+            after.merges.as_ref().zip(before.merges.as_ref()).map(|(to, from)| of(to) - of(from))
+        };
+        let map_bytes = layer.map_bytes(chip, size) as u64;
+        Self {
+            layer: layer.name(),
+            log_blocks: layer.log_blocks(),
+            logical_pages: size.logical_pages,
+            over_provisioning: size.over_provisioning(&chip.geometry),
+            ram_bytes: size.ram_bytes as u64 - map_bytes,
+            map_bytes: map_bytes + after.map_bytes,
+            host_writes: to.host_writes - from.host_writes,
+            host_trims: to.host_trims - from.host_trims,
+            moved: to.moved - from.moved,
+            own: to.own - from.own,
+            erases: to.erases - from.erases,
+            switch_merges: merges(|merges| merges.switch),
+            partial_merges: merges(|merges| merges.partial),
+            full_merges: merges(|merges| merges.full),
+            map_reads: after.map_reads - before.map_reads,
+            map_writes: after.map_writes - before.map_writes,
+        }
+    }
 }
 
 /// A histogram of times, in nanoseconds.
@@ -171,12 +267,16 @@ impl TimesByKind {
 
 impl PhaseCost {
     /// Figures of a phase that took `times` and wrote `put_bytes` bytes of records.
+    ///
+    /// Over an FTL the system wrote `host_bytes` to it.
     pub(crate) fn new(
         phase: Cow<'static, str>,
         times: &Times,
         counters: Counters,
         put_bytes: u64,
+        host_bytes: Option<u64>,
     ) -> Self {
+        let ratio = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let ops = times.count();
         let by_op = |count: u64| count as f64 / ops.max(1) as f64;
         let [ms_mean, ms_p99, ms_max] = times.mean_p99_max();
@@ -189,8 +289,10 @@ impl PhaseCost {
             ms_mean,
             ms_p99,
             ms_max,
-            write_amplification: (put_bytes > 0)
-                .then(|| counters.bytes_programmed as f64 / put_bytes as f64),
+            write_amplification: ratio(counters.bytes_programmed, put_bytes),
+            write_amplification_system: host_bytes.and_then(|bytes| ratio(bytes, put_bytes)),
+            write_amplification_ftl: host_bytes
+                .and_then(|bytes| ratio(counters.bytes_programmed, bytes)),
             counters,
         }
     }

@@ -13,6 +13,7 @@ pub mod fit;
 pub mod hostile;
 pub mod input;
 pub mod inspect;
+pub mod layer;
 pub mod replay;
 pub mod reproduce;
 pub mod run;

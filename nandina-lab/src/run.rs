@@ -10,11 +10,12 @@ use nandina::flash::BlockNumber;
 use nandina_sim::Chip;
 use serde::Serialize;
 
-pub use crate::cost::{KindCost, PhaseCost, SystemCost, TimeSplit};
+pub use crate::cost::{FtlCost, KindCost, PhaseCost, SystemCost, TimeSplit};
 pub use crate::subject::Setup;
 
 use crate::LabError;
 use crate::cost::{Times, TimesByKind};
+use crate::layer::{Room, name_of, over};
 use crate::subject::{Maker, Subject, SubjectError, system};
 use crate::work::{Operation, Phase, Work};
 
@@ -27,7 +28,11 @@ pub fn refusal(
     (key_bytes, value_bytes): (usize, usize),
     records: u32,
 ) -> Result<Option<String>, LabError> {
-    Ok(system(key)?.refusal(&setup.with_sizes(key_bytes, value_bytes), records))
+    let maker = system(key)?;
+    Ok(match setup.with_sizes(key_bytes, value_bytes).above() {
+        Ok((above, _)) => maker.refusal(&above, records),
+        Err(reason) => Some(reason),
+    })
 }
 
 /// A system that cannot run on a chip, or not with the given settings.
@@ -35,8 +40,18 @@ pub fn refusal(
 pub struct Refusal {
     /// Key of the system.
     pub system: &'static str,
+    /// The FTL below it; absent on the chip itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
     /// Why.
     pub reason: String,
+}
+
+impl Refusal {
+    /// The system and the FTL below it.
+    pub fn name(&self) -> String {
+        over(self.system, self.over.as_deref())
+    }
 }
 
 /// The outcome of running a system.
@@ -53,8 +68,8 @@ impl SystemRun {
     pub fn cost(self) -> Result<SystemCost, LabError> {
         match self {
             Self::Ran(cost) => Ok(cost),
-            Self::Refused(Refusal { system, reason }) => {
-                Err(LabError(format!("{system}: {reason}")))
+            Self::Refused(refusal) => {
+                Err(LabError(format!("{}: {}", refusal.name(), refusal.reason)))
             }
         }
     }
@@ -85,9 +100,12 @@ pub fn run_on(
     match measure(maker, &setup, work, progress) {
         Ok(cost) => Ok(SystemRun::Ran(cost)),
         Err(Stop::Refused(reason)) => {
-            Ok(SystemRun::Refused(Refusal { system: maker.key(), reason }))
+            let over = setup.layer.map(|layer| layer.name());
+            Ok(SystemRun::Refused(Refusal { system: maker.key(), over, reason }))
         }
-        Err(Stop::Failed(reason)) => Err(LabError(format!("{}: {reason}", maker.key()))),
+        Err(Stop::Failed(reason)) => {
+            Err(LabError(format!("{}: {reason}", name_of(maker.key(), setup.layer))))
+        }
     }
 }
 
@@ -106,21 +124,32 @@ fn measure(
     work: &Work,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<SystemCost, Stop> {
-    if let Some(reason) = refusal_of_work(maker, setup, work) {
+    let (above, size) = setup.above().map_err(Stop::Refused)?;
+    if let Some(reason) = refusal_of_work(maker, &above, work) {
         return Err(Stop::Refused(reason));
     }
-    let ram_bytes = maker.ram_bytes(setup).map_err(Stop::Refused)?;
+    let ram_bytes = maker.ram_bytes(&above).map_err(Stop::Refused)?;
     let mut ram = vec![0; ram_bytes];
-    let mut chip = Chip::new(setup.profile);
-    let mut subject = maker.format(setup, &mut chip, &mut ram).map_err(|error| match error {
+    let (mut chip, mut room) = (Chip::new(setup.profile), Room::default());
+    let mut disk;
+    let subject = match (&setup.layer, &size) {
+        (Some(layer), Some(size)) => {
+            let opened = layer.open(size, &mut chip, &mut room, true);
+            disk = opened.map_err(|error| Stop::Refused(error.to_string()))?;
+            maker.format_over(&above, &mut disk, &mut ram)
+        }
+        _ => maker.format(setup, &mut chip, &mut ram),
+    };
+    let mut subject = subject.map_err(|error| match error {
         SubjectError::Failed(error) => Stop::Failed(error),
         SubjectError::Unsuited(error)
         | SubjectError::Full(error)
         | SubjectError::TooHigh(error) => Stop::Refused(error),
     })?;
+    let formatted = subject.ftl().unwrap_or_default();
     let ram_bytes = ram_bytes + size_of_val(&*subject);
     let mut run = Run {
-        setup,
+        setup: &above,
         work,
         buffers_changes: maker.buffers_changes(setup),
         height_most: subject.counts().height,
@@ -132,6 +161,12 @@ fn measure(
     let phases = phases.collect::<Result<Vec<_>, _>>()?;
     let (height_most, kinds) = (run.height_most, run.by_kind.costs());
     let counts = subject.counts();
+    let ftl = match (&setup.layer, &size, subject.ftl()) {
+        (Some(layer), Some(size), Some(work)) => {
+            Some(Box::new(FtlCost::new(layer, &setup.profile, size, (&formatted, &work))))
+        }
+        _ => None,
+    };
     let chip = subject.chip();
     let (wear, time) = (chip.wear(), chip.time());
     // A new block is also erased before it is written.
@@ -156,6 +191,7 @@ fn measure(
         },
         kinds,
         phases,
+        ftl,
     })
 }
 
@@ -181,6 +217,7 @@ impl Run<'_, '_> {
     /// Does the operations of a phase and returns their cost.
     fn phase(&mut self, phase: &Phase, progress: &(dyn Fn(u64) + Sync)) -> Result<PhaseCost, Stop> {
         let before = self.subject.chip().counters();
+        let host_before = self.host_writes();
         let mut times = Times::default();
         let mut put_bytes = 0;
         let mut operations_left = self.operations_up_to_flush(&phase.operations);
@@ -206,7 +243,15 @@ impl Run<'_, '_> {
             progress(chunk.len() as u64);
         }
         let counters = self.subject.chip().counters() - before;
-        Ok(PhaseCost::new(phase.name.clone(), &times, counters, put_bytes))
+        let host_bytes = self.host_writes().zip(host_before).map(|(after, before)| {
+            (after - before) * u64::from(self.setup.profile.geometry.page_bytes)
+        });
+        Ok(PhaseCost::new(phase.name.clone(), &times, counters, put_bytes, host_bytes))
+    }
+
+    /// Pages that the subject wrote to the FTL below it, if there is one.
+    fn host_writes(&mut self) -> Option<u64> {
+        self.subject.ftl().map(|work| work.statistics.host_writes)
     }
 
     /// Operations of a phase up to its last change, if changes are buffered; else 0.

@@ -72,7 +72,7 @@ fn only_trees_that_are_too_high_in_any_order_are_refused_before() {
 #[test]
 fn a_run_that_cannot_end_is_not_begun() {
     let work = Work::standard(3000, 4, 4, 1).unwrap();
-    let setup = Setup { profile: nor(), options: Options::new(1, 0), ram_bytes: None };
+    let setup = Setup { profile: nor(), options: Options::new(1, 0), ram_bytes: None, layer: None };
     let progress = |_| panic!("an operation was done");
     let SystemRun::Refused(refusal) = run("mu", &setup, &work, &progress).unwrap() else {
         panic!("3,000 records are more than the pages have room for");

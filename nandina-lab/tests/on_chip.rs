@@ -4,11 +4,13 @@ use nandina::flash::Profile;
 use nandina::flash::profile::{MLC, SD, SLC};
 use nandina_lab::LabError;
 use nandina_lab::block_trace::{BlockTrace, Choices};
+use nandina_lab::layer::Layer;
 use nandina_lab::replay::{DeviceReport, DeviceSetup, MAPPINGS, replay_on_chip};
 
 fn setup(profile: Profile) -> DeviceSetup {
     let mappings = Vec::new();
-    DeviceSetup { mappings, profile, over_provisioning: 7, space_bytes: None, passes: 1 }
+    let (hybrid, space_bytes) = (None, None);
+    DeviceSetup { mappings, hybrid, profile, over_provisioning: 7, space_bytes, passes: 1 }
 }
 
 fn run(text: &str, setup: &DeviceSetup) -> Result<DeviceReport, LabError> {
@@ -39,7 +41,7 @@ fn requests_become_pages_and_every_mapping_sees_the_same_chip() {
     // Four pages, and the list of trims.
     assert_eq!((work.programs, work.moved, work.own), (5, 0, 1));
     assert_eq!(work.write_amplification, Some(5.0 / 4.0));
-    assert_eq!((report.replayed, report.written_pages, report.least_runs), (4, 2, 2));
+    assert_eq!((report.replayed, report.written_pages, report.least_runs), (4, Some(2), Some(2)));
     assert_eq!(report.not_replayed.len(), 1);
     assert_eq!(report.not_replayed[0].reason, "trims of no whole page");
     // Four reads of a page in a request take four times as long as one.
@@ -79,10 +81,11 @@ fn sequential_writes_stay_long_runs_on_chips_whose_pages_share_cells() {
         text += &format!("write,{},1048576\n", turn * 1_048_576);
     }
     let report = run(&text, &setup(MLC)).unwrap();
-    assert_eq!(report.written_pages, 4096);
+    assert_eq!(report.written_pages, Some(4096));
     assert_eq!(report.device_work.write_amplification, Some(1.0));
     // Blocks have 64 safe pages; a run goes on where the next block is the physically next.
-    assert!(report.least_runs <= 4096 / 64, "{} runs", report.least_runs);
+    let runs = report.least_runs.unwrap();
+    assert!(runs <= 4096 / 64, "{runs} runs");
 }
 
 #[test]
@@ -93,4 +96,56 @@ fn devices_and_spaces_that_cannot_be_are_refused() {
     assert!(refused(&unknown).starts_with("there is no mapping 'tree'"));
     let huge = DeviceSetup { space_bytes: Some(1 << 50), ..setup(SLC) };
     assert!(refused(&huge).contains("an FTL numbers fewer than 2^32"), "{}", refused(&huge));
+}
+
+/// Pages of 2,048 bytes in logical blocks of 64, written twice, block by block and in order.
+fn twice_in_order() -> String {
+    let mut text = String::from("op,start_bytes,length_bytes\n");
+    for _ in 0..2 {
+        for block in 0..8u64 {
+            text += &format!("write,{},{}\n", block * 64 * 2048, 64 * 2048);
+        }
+    }
+    text
+}
+
+#[test]
+fn a_hybrid_ftl_counts_its_merges_by_kind() {
+    let hybrid = |name: &str, log_blocks: Option<u32>| {
+        let layer = Layer::named(name).unwrap();
+        log_blocks.map_or(layer, |count| layer.with_log_blocks(count).unwrap())
+    };
+    let replayed = |layer, text: &str| {
+        let setup = DeviceSetup { hybrid: Some(layer), ..setup(SLC) };
+        run(text, &setup).unwrap()
+    };
+    // The first time each page goes to its place; the second time a log block takes each logical
+    // block, and becomes its data block: nothing is copied.
+    for name in ["ftl:bast", "ftl:fast"] {
+        let report = replayed(hybrid(name, Some(2)), &twice_in_order());
+        let work = &report.device_work;
+        assert_eq!((work.host_writes, work.moved, work.programs), (1024, 0, 1024), "{name}");
+        assert!(work.switch_merges.unwrap() >= 6, "{name}: {work:?}");
+        assert_eq!((work.partial_merges, work.full_merges), (Some(0), Some(0)), "{name}");
+        assert_eq!((report.ftl, report.log_blocks), (name.to_string(), Some(2)));
+        assert_eq!((report.mappings, report.written_pages), (Vec::new(), None));
+    }
+    // Without log blocks a page that is replaced copies its block.
+    let text = "op,start_bytes,length_bytes\nwrite,0,131072\nwrite,4096,2048\nread,0,8192\n";
+    let report = replayed(hybrid("ftl:block", None), text);
+    let work = &report.device_work;
+    assert_eq!((work.host_writes, work.moved, work.full_merges), (65, 63, Some(1)));
+    assert_eq!((work.programs, work.host_reads), (65 + 63, 4));
+    assert_eq!(work.write_amplification, Some(128.0 / 65.0));
+    assert_eq!(report.log_blocks, None);
+    // One page of each of eight logical blocks in turn: too many for two log blocks of BAST.
+    let mut text = twice_in_order();
+    for turn in 0..64u64 {
+        text += &format!("write,{},2048\n", (turn % 8 * 64 + 7) * 2048);
+    }
+    let bast = replayed(hybrid("ftl:bast", Some(2)), &text).device_work;
+    let fast = replayed(hybrid("ftl:fast", Some(2)), &text).device_work;
+    assert!(bast.full_merges > Some(50), "{bast:?}");
+    assert!(fast.full_merges < bast.full_merges && fast.moved < bast.moved, "{fast:?}");
+    assert!(fast.write_latency.mean_us < bast.write_latency.mean_us);
 }

@@ -216,7 +216,7 @@ fn work(records: u32, rounds: u32) -> Work {
 
 fn on_nor(sectors: u32) -> Setup {
     let profile = NOR.with_blocks(sectors);
-    Setup { profile, options: Options::new(1, 0), ram_bytes: None }
+    Setup { profile, options: Options::new(1, 0), ram_bytes: None, layer: None }
 }
 
 fn print(cost: &SystemCost) {

@@ -114,7 +114,7 @@ fn a_workload_costs_the_same_by_its_trace() {
     let made = by_name("postmark", true, 3).unwrap().work;
     let read = parse(&text(&made)).unwrap();
     assert_eq!(read.rows(), made.rows(), "a key that moves between two addresses is one row");
-    let setup = Setup { profile: SLC, options: Options::new(1, 0), ram_bytes: None };
+    let setup = Setup { profile: SLC, options: Options::new(1, 0), ram_bytes: None, layer: None };
     for system in ["wandering", "mu"] {
         let cost = |work| run(system, &setup, work, &|_| {}).unwrap().cost().unwrap();
         assert_eq!(cost(&read), cost(&made));
@@ -246,7 +246,8 @@ fn the_example_of_the_document_is_read_as_it_says() {
         work.phases.iter().map(|phase| (&phase.name[..], phase.operations.len())).collect();
     assert_eq!(phases, [("morning", 4), ("evening", 3)]);
     for system in ["wandering", "mu"] {
-        let setup = Setup { profile: SLC, options: Options::new(1, 0), ram_bytes: None };
+        let setup =
+            Setup { profile: SLC, options: Options::new(1, 0), ram_bytes: None, layer: None };
         let cost = run(system, &setup, &work, &|_| {}).unwrap().cost().unwrap();
         assert_eq!(cost.records, Some(1), "as the document says");
     }

@@ -65,6 +65,7 @@ fn both_systems_run_the_workloads_and_end_with_what_is_left() {
         profile: MLC.without_pairing(),
         options: Options { moves: Moves::Alone, ..Options::new(1, 0) },
         ram_bytes: None,
+        layer: None,
     };
     // After all is removed, only the root directory is left, and PostMark's two.
     for (name, left) in [("kernel-compile", Some(2)), ("postmark", Some(2 + 2 * 3)), ("mp3", None)]

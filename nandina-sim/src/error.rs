@@ -81,6 +81,8 @@ pub enum ChipError {
     },
     /// Rule 12: the page has more wrong bits than the ECC corrects.
     Uncorrectable(PageNumber),
+    /// A layer above the chip failed and says why. The chip itself never does.
+    Layer(String),
 }
 
 impl ChipError {
@@ -92,9 +94,11 @@ impl ChipError {
 impl FlashError for ChipError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Rule { .. } | Self::PowerLost | Self::GaveUp | Self::TooMany { .. } => {
-                ErrorKind::Other
-            }
+            Self::Rule { .. }
+            | Self::PowerLost
+            | Self::GaveUp
+            | Self::TooMany { .. }
+            | Self::Layer(_) => ErrorKind::Other,
             Self::ProgramFailed(_) => ErrorKind::ProgramFailed,
             Self::EraseFailed(_) => ErrorKind::EraseFailed,
             Self::Uncorrectable(_) => ErrorKind::Uncorrectable,
@@ -118,6 +122,7 @@ impl fmt::Display for ChipError {
             Self::Uncorrectable(page) => {
                 write!(f, "{page} has more wrong bits than the ECC corrects")
             }
+            Self::Layer(why) => f.write_str(why),
         }
     }
 }

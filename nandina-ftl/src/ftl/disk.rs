@@ -15,6 +15,16 @@ pub struct Disk<P> {
     geometry: Geometry,
 }
 
+/// What a [`Disk`] can do.
+pub const DISK: Capabilities = Capabilities {
+    programs_per_page: Some(1),
+    in_order: false,
+    pairing: Pairing::None,
+    rewrite: true,
+    overwrite: false,
+    bad_blocks_per_mille: 0,
+};
+
 /// The number of pages in a group is 0, or greater than that of the FTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadGroups {
@@ -31,18 +41,30 @@ impl<P: LogicalPages> Disk<P> {
         if group == 0 || group > logical_pages {
             return Err(BadGroups { logical_pages });
         }
-        let geometry = Geometry {
-            page_bytes: ftl.page_bytes() as u32,
+        let geometry = Self::geometry_of(logical_pages, ftl.page_bytes(), group);
+        Ok(Self { ftl, geometry })
+    }
+
+    /// The geometry of a device with so many logical pages, before there is one.
+    ///
+    /// `group` is at least 1.
+    pub const fn geometry_of(logical_pages: u32, page_bytes: usize, group: u32) -> Geometry {
+        Geometry {
+            page_bytes: page_bytes as u32,
             spare_bytes: 0,
             pages_per_block: group,
             blocks: logical_pages / group,
-        };
-        Ok(Self { ftl, geometry })
+        }
     }
 
     /// The FTL.
     pub fn ftl(&mut self) -> &mut P {
         &mut self.ftl
+    }
+
+    /// The FTL, for inspection.
+    pub const fn inspect(&self) -> &P {
+        &self.ftl
     }
 
     /// Returns the FTL.
@@ -59,14 +81,7 @@ impl<P: LogicalPages> Flash for Disk<P> {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            programs_per_page: Some(1),
-            in_order: false,
-            pairing: Pairing::None,
-            rewrite: true,
-            overwrite: false,
-            bad_blocks_per_mille: 0,
-        }
+        DISK
     }
 
     fn reports_corrections(&self) -> bool {

@@ -61,7 +61,7 @@ mod trim;
 mod write;
 
 pub use check::Unsound;
-pub use disk::{BadGroups, Disk};
+pub use disk::{BadGroups, DISK, Disk};
 pub use error::FtlError;
 pub use size::{blocks_needed, logical_page_bytes, logical_pages_max, ram_needed, space_of};
 

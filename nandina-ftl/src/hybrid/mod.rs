@@ -359,6 +359,11 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         self.merges
     }
 
+    /// The chip.
+    pub const fn flash(&self) -> &F {
+        &self.media.flash
+    }
+
     /// Returns the chip and ends nothing, as if power were cut.
     pub fn into_flash(self) -> F {
         self.media.flash

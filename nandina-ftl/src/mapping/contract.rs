@@ -147,45 +147,59 @@ pub trait Mapping: Scheme {
     fn check(&self) -> Result<(), Broken>;
 }
 
-impl<S: Scheme + ?Sized> Scheme for &mut S {
-    fn find(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) {
-        (**self).find(extent, found);
-    }
+/// A mapping that is borrowed or boxed is one as well.
+macro_rules! forward {
+    ($to:ty) => {
+        impl<M: Scheme + ?Sized> Scheme for $to {
+            fn find(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) {
+                (**self).find(extent, found);
+            }
 
-    fn room(&self, extent: Extent, adds: bool) -> Result<(), Refusal> {
-        (**self).room(extent, adds)
-    }
+            fn room(&self, extent: Extent, adds: bool) -> Result<(), Refusal> {
+                (**self).room(extent, adds)
+            }
 
-    fn replace(&mut self, extent: Extent, physical: Option<u32>, superseded: &mut dyn FnMut(Run)) {
-        (**self).replace(extent, physical, superseded);
-    }
+            fn replace(
+                &mut self,
+                extent: Extent,
+                physical: Option<u32>,
+                superseded: &mut dyn FnMut(Run),
+            ) {
+                (**self).replace(extent, physical, superseded);
+            }
+        }
+
+        impl<M: Mapping + ?Sized> Mapping for $to {
+            fn space(&self) -> Space {
+                (**self).space()
+            }
+
+            fn walk(&self, visit: &mut dyn FnMut(Run)) {
+                (**self).walk(visit);
+            }
+
+            fn entries(&self) -> usize {
+                (**self).entries()
+            }
+
+            fn bytes(&self) -> Bytes {
+                (**self).bytes()
+            }
+
+            fn work(&self) -> Work {
+                (**self).work()
+            }
+
+            fn check(&self) -> Result<(), Broken> {
+                (**self).check()
+            }
+        }
+    };
 }
 
-impl<M: Mapping + ?Sized> Mapping for &mut M {
-    fn space(&self) -> Space {
-        (**self).space()
-    }
-
-    fn walk(&self, visit: &mut dyn FnMut(Run)) {
-        (**self).walk(visit);
-    }
-
-    fn entries(&self) -> usize {
-        (**self).entries()
-    }
-
-    fn bytes(&self) -> Bytes {
-        (**self).bytes()
-    }
-
-    fn work(&self) -> Work {
-        (**self).work()
-    }
-
-    fn check(&self) -> Result<(), Broken> {
-        (**self).check()
-    }
-}
+forward!(&mut M);
+#[cfg(feature = "std")]
+forward!(std::boxed::Box<M>);
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,7 +13,7 @@ pub struct Latencies {
 }
 
 /// A summary of latencies, in microseconds.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Latency {
     /// The mean.
     pub mean_us: f64,

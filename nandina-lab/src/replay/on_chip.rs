@@ -9,21 +9,24 @@
 //! One chip does one operation at a time; the time of a request is that of its chip operations, and
 //! requests do not wait for one another. No channel, bus or host interface is modelled.
 
+use std::fmt::Display;
+
 use nandina::flash::{Geometry, Profile};
-use nandina_ftl::ftl::{Ftl, FtlError, blocks_needed, logical_page_bytes, ram_needed, space_of};
+use nandina_ftl::ftl::{Ftl, logical_page_bytes, ram_needed, space_of};
+use nandina_ftl::hybrid::Merges;
 use nandina_ftl::mapping::emt::Runs;
 use nandina_ftl::mapping::registry::{Entry, by_name};
-use nandina_ftl::mapping::{Mapping, Refusal, Space, Work};
-use nandina_ftl::{LogicalPages, Statistics};
-use nandina_sim::{ChipError, Counters, SparseChip};
+use nandina_ftl::mapping::{Mapping, Space, Work};
+use nandina_sim::SparseChip;
 use serde::Serialize;
 
-use super::clock;
-use super::latency::{Latencies, Latency};
+use super::host::{Done, Host, OnChip, PageRequest};
+use super::latency::Latency;
 use super::run::{LeftOut, chosen, memory};
 use super::tally::{Tally, content};
 use crate::LabError;
 use crate::block_trace::{Account, BlockTrace, Kind, Layout, Refused, Request};
+use crate::layer::{Layer, Room};
 use crate::trace::ReadProgress;
 
 /// Requests that are timed together.
@@ -32,11 +35,15 @@ const BATCH: usize = 16_384;
 const SCOUT: &str = "emt-btreemap";
 /// The mapping that the others are compared with.
 const PAGE: &str = "page";
+/// The layer whose chip is that of all mappings.
+const PAGE_LAYER: &str = "ftl:page";
 
 /// What is replayed, and on which device.
 pub struct DeviceSetup {
     /// Names of mappings, besides `page`, which always runs; empty for all.
     pub mappings: Vec<String>,
+    /// A hybrid FTL instead of one with mappings.
+    pub hybrid: Option<Layer>,
     /// The chip; its number of blocks is computed.
     pub profile: Profile,
     /// Spare pages in per cent of the logical ones.
@@ -48,7 +55,7 @@ pub struct DeviceSetup {
 }
 
 /// What happened on the chip, whatever the mapping.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct DeviceWork {
     /// Logical pages that requests wrote.
     pub host_writes: u64,
@@ -64,6 +71,15 @@ pub struct DeviceWork {
     pub moved: u64,
     /// Pages that the FTL wrote about itself.
     pub own: u64,
+    /// Merges of a hybrid FTL that copied nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch_merges: Option<u64>,
+    /// Merges that copied the rest of a block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_merges: Option<u64>,
+    /// Merges that copied a whole block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_merges: Option<u64>,
     /// Chip operations: page reads.
     pub reads: u64,
     /// Chip operations: page programs.
@@ -128,7 +144,15 @@ pub struct DeviceReport {
     pub format: &'static str,
     /// The key of the chip.
     pub device: &'static str,
-    /// Its blocks.
+    /// The FTL: `page`, or a hybrid one such as `ftl:fast`.
+    pub ftl: String,
+    /// Its log blocks; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_blocks: Option<u32>,
+    /// Bytes of the maps of a hybrid FTL; absent with mappings, which have rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub map_bytes: Option<u64>,
+    /// Blocks of the chip.
     pub blocks: u32,
     /// Pages of a block.
     pub pages_per_block: u32,
@@ -146,10 +170,12 @@ pub struct DeviceReport {
     pub replayed: u64,
     /// Requests of all passes that it did not get, besides those refused in `account` and flushes.
     pub not_replayed: Vec<Refused>,
-    /// Pages that are mapped at the end.
-    pub written_pages: u64,
-    /// Runs that no mapping can do without, at the end.
-    pub least_runs: u64,
+    /// Pages that are mapped at the end; absent with a hybrid FTL, which keeps no runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written_pages: Option<u64>,
+    /// Runs that no mapping can do without, at the end; absent with a hybrid FTL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_runs: Option<u64>,
     /// What happened on the chip.
     pub device_work: DeviceWork,
     /// The mappings, in the order of their list.
@@ -177,46 +203,22 @@ pub fn replay_on_chip(
     setup: &DeviceSetup,
     progress: ReadProgress<'_>,
 ) -> Result<DeviceReport, LabError> {
-    let entries = chosen(&setup.mappings)?;
     let account = trace.read(progress, &mut |_| {})?;
     let layout = Layout::of(&account);
-    let device = Device::of(&setup.profile, setup.over_provisioning, setup.space_bytes, &layout)?;
+    let layer = match setup.hybrid {
+        Some(layer) => layer,
+        None => Layer::named(PAGE_LAYER)?,
+    };
+    let layer = layer.with_over_provisioning(setup.over_provisioning);
+    let device = Device::of(&setup.profile, &layer, setup.space_bytes, &layout)?;
     let replay = Replay { trace, setup, account: &account, layout: &layout, device: &device };
-
-    let scout = by_name(SCOUT).expect("the list has the scout");
-    let scouted = replay.run(scout, usize::MAX, &mut [], progress)?.map_err(LabError)?;
-    let runs = 2 * (scouted.bytes_peak as usize / Runs::ENTRY) + 1000;
-
-    let (mut ran, mut left_out) = (Vec::new(), Vec::new());
-    for entry in entries {
-        let done = match memory(entry, device.space(), runs) {
-            Ok(mut memory) => {
-                let length = memory.len();
-                replay.run(entry, length, &mut memory, progress)?
-            }
-            Err(reason) => Err(reason),
-        };
-        match done {
-            Ok(done) if done.is_as(&scouted) => ran.push(done),
-            Ok(done) => {
-                return Err(LabError(format!(
-                    "{} and {SCOUT} differ in content or chip operations: this is an error in one",
-                    done.name
-                )));
-            }
-            Err(reason) => left_out.push(LeftOut { mapping: entry.name, reason }),
-        }
-    }
-    let page_ns = ran.iter().find(|done| done.name == PAGE).map_or(1, |done| done.nanoseconds);
-    let mappings = ran.iter().map(|done| done.row(&device, page_ns)).collect();
-    let passes = u64::from(setup.passes);
-    let lost: u64 = scouted.not_replayed.iter().map(|refused| refused.requests).sum();
-    let asked = passes * (account.requests - account.refused() - account.flushes);
-    assert_eq!(asked, scouted.replayed + lost, "a request was replayed twice or never");
-    Ok(DeviceReport {
+    let report = DeviceReport {
         trace: trace.name(),
         format: trace.format().key,
         device: setup.profile.key,
+        ftl: if setup.hybrid.is_some() { layer.name() } else { "page".into() },
+        log_blocks: layer.log_blocks(),
+        map_bytes: None,
         blocks: device.profile.geometry.blocks,
         pages_per_block: device.profile.geometry.pages_per_block,
         page_bytes: device.page_bytes,
@@ -224,14 +226,36 @@ pub fn replay_on_chip(
         over_provisioning: device.over_provisioning(),
         passes: setup.passes,
         account: account.clone(),
-        replayed: scouted.replayed,
-        not_replayed: scouted.not_replayed.clone(),
-        written_pages: scouted.content.0.units,
-        least_runs: scouted.content.1,
-        device_work: scouted.work(),
-        mappings,
-        left_out,
-    })
+        replayed: 0,
+        not_replayed: Vec::new(),
+        written_pages: None,
+        least_runs: None,
+        device_work: DeviceWork::default(),
+        mappings: Vec::new(),
+        left_out: Vec::new(),
+    };
+    let report = if setup.hybrid.is_some() {
+        let Hybrid { done, merges, not_replayed } = replay.run_hybrid(&layer, progress)?;
+        let size = layer.sized(&device.profile, device.logical_pages);
+        DeviceReport {
+            map_bytes: Some(layer.map_bytes(&device.profile, &size) as u64),
+            replayed: done.replayed,
+            not_replayed,
+            device_work: DeviceWork {
+                switch_merges: Some(merges.switch),
+                partial_merges: Some(merges.partial),
+                full_merges: Some(merges.full),
+                ..done.work()
+            },
+            ..report
+        }
+    } else {
+        replay.on_mappings(report, progress)?
+    };
+    let lost: u64 = report.not_replayed.iter().map(|refused| refused.requests).sum();
+    let asked = u64::from(setup.passes) * (account.requests - account.refused() - account.flushes);
+    assert_eq!(asked, report.replayed + lost, "a request was replayed twice or never");
+    Ok(report)
 }
 
 /// The chip, and the logical pages on it.
@@ -245,7 +269,7 @@ impl Device {
     /// A chip with room for the space of a trace and the spare pages.
     fn of(
         profile: &Profile,
-        over_provisioning: u32,
+        layer: &Layer,
         space_bytes: Option<u64>,
         layout: &Layout,
     ) -> Result<Self, LabError> {
@@ -255,19 +279,14 @@ impl Device {
         }
         let page_bytes = logical_page_bytes(&profile.geometry) as u64;
         let pages = space_bytes.unwrap_or(layout.bytes()).div_ceil(page_bytes).max(1);
-        let safe = profile.capabilities.pairing.safe_pages(profile.geometry.pages_per_block);
-        let physical = u128::from(pages) * u128::from(100 + over_provisioning) / 100;
-        let blocks = physical.div_ceil(safe.max(1).into());
         let too_large = || {
             LabError(format!(
                 "{pages} pages of {page_bytes} bytes: an FTL numbers fewer than 2^32: choose larger pages, or one --volume"
             ))
         };
-        let blocks = u32::try_from(blocks).map_err(|_| too_large())?;
         let logical_pages = u32::try_from(pages).map_err(|_| too_large())?;
-        let (geometry, capabilities) = (profile.geometry, profile.capabilities);
-        let blocks = blocks.max(blocks_needed(&geometry, &capabilities, logical_pages));
-        let end = u64::from(blocks) * u64::from(geometry.pages_per_block);
+        let blocks = layer.blocks_needed(profile, logical_pages);
+        let end = u64::from(blocks) * u64::from(profile.geometry.pages_per_block);
         if end >= u64::from(u32::MAX) {
             return Err(too_large());
         }
@@ -285,16 +304,6 @@ impl Device {
         let physical = f64::from(safe) * f64::from(blocks);
         100.0 * (physical / f64::from(self.logical_pages) - 1.0)
     }
-}
-
-/// A request in logical pages.
-#[derive(Clone, Copy)]
-struct PageRequest {
-    kind: Kind,
-    start: u32,
-    end: u32,
-    /// Of the first and of the last page, only a part is written.
-    partial: (bool, bool),
 }
 
 struct Replay<'r> {
@@ -335,7 +344,7 @@ impl Replay<'_> {
         length: usize,
         memory: &mut [u8],
         progress: ReadProgress<'_>,
-    ) -> Result<Result<Done, String>, LabError> {
+    ) -> Result<Result<(Mapped, Vec<Refused>), String>, LabError> {
         let space = self.device.space();
         let mut unlimited = nandina_ftl::mapping::emt::Emt::new(space, Runs::new(length));
         let mut built;
@@ -350,9 +359,80 @@ impl Replay<'_> {
         };
         let mut ram = vec![0; ram_needed(&self.device.profile.geometry)];
         let chip = SparseChip::new(self.device.profile);
-        let ftl = Ftl::format(chip, map, self.device.logical_pages, &mut ram)
+        let mut ftl = Ftl::format(chip, map, self.device.logical_pages, &mut ram)
             .map_err(|error| LabError(format!("{}: {error}", entry.name)))?;
-        let mut host = Host::new(ftl, self.device.page_bytes as usize);
+        let (done, not_replayed) = self.drive(&mut ftl, progress)?;
+        Ok(done.map(|done| (Mapped::new(entry.name, *ftl.mapping(), done), not_replayed)))
+    }
+
+    /// Replays on every mapping that was chosen, and completes the report.
+    fn on_mappings(
+        &self,
+        report: DeviceReport,
+        progress: ReadProgress<'_>,
+    ) -> Result<DeviceReport, LabError> {
+        let (device, entries) = (self.device, chosen(&self.setup.mappings)?);
+        let scout = by_name(SCOUT).expect("the list has the scout");
+        let (scouted, not_replayed) =
+            self.run(scout, usize::MAX, &mut [], progress)?.map_err(LabError)?;
+        let runs = 2 * (scouted.bytes_peak as usize / Runs::ENTRY) + 1000;
+        let (mut ran, mut left_out) = (Vec::new(), Vec::new());
+        for entry in entries {
+            let done = match memory(entry, device.space(), runs) {
+                Ok(mut memory) => {
+                    let length = memory.len();
+                    self.run(entry, length, &mut memory, progress)?
+                }
+                Err(reason) => Err(reason),
+            };
+            match done {
+                Ok((done, _)) if done.is_as(&scouted) => ran.push(done),
+                Ok((done, _)) => {
+                    return Err(LabError(format!(
+                        "{} and {SCOUT} differ in content or chip operations: this is an error in one",
+                        done.name
+                    )));
+                }
+                Err(reason) => left_out.push(LeftOut { mapping: entry.name, reason }),
+            }
+        }
+        let page = ran.iter().find(|mapped| mapped.name == PAGE);
+        let page_ns = page.map_or(1, |mapped| mapped.done.nanoseconds);
+        Ok(DeviceReport {
+            replayed: scouted.done.replayed,
+            not_replayed,
+            written_pages: Some(scouted.content.0.units),
+            least_runs: Some(scouted.content.1),
+            device_work: scouted.done.work(),
+            mappings: ran.iter().map(|done| done.row(device, page_ns)).collect(),
+            left_out,
+            ..report
+        })
+    }
+
+    /// The same on a hybrid FTL. Returns its merges, too.
+    fn run_hybrid(&self, layer: &Layer, progress: ReadProgress<'_>) -> Result<Hybrid, LabError> {
+        let failed = |error: &dyn Display| LabError(format!("{}: {error}", layer.name()));
+        let size = layer.sized(&self.device.profile, self.device.logical_pages);
+        let (mut chip, mut room) = (SparseChip::new(self.device.profile), Room::default());
+        let opened = layer.open(&size, &mut chip, &mut room, true);
+        let mut disk = opened.map_err(|error| failed(&error))?;
+        let (done, not_replayed) = self.drive(disk.ftl(), progress)?;
+        let done = done.map_err(|error| failed(&error))?;
+        let merges = disk.inspect().merges().unwrap_or_default();
+        Ok(Hybrid { done, merges, not_replayed })
+    }
+
+    /// Does the requests of all passes on an FTL. The inner error is why one failed.
+    fn drive<L: OnChip>(
+        &self,
+        ftl: &mut L,
+        progress: ReadProgress<'_>,
+    ) -> Result<(Result<Done, String>, Vec<Refused>), LabError>
+    where
+        L::Error: Display,
+    {
+        let mut host = Host::new(ftl);
         let mut batch = Vec::with_capacity(BATCH);
         let mut not_replayed: Vec<Refused> = Vec::new();
         for _ in 0..self.setup.passes {
@@ -369,129 +449,19 @@ impl Replay<'_> {
             })?;
         }
         host.run(&batch);
-        Ok(host.finish(entry.name, not_replayed))
+        Ok((host.finish(), not_replayed))
     }
 }
 
-type ChipFtl<'b> = Ftl<'b, SparseChip, &'b mut dyn Mapping>;
-
-/// The host of an FTL: it does the requests, and times them.
-struct Host<'b> {
-    ftl: ChipFtl<'b>,
-    page: Vec<u8>,
-    /// What is written.
-    zeros: Vec<u8>,
-    failed: Option<FtlError<ChipError>>,
-    replayed: u64,
-    pages: u64,
-    host_reads: u64,
-    partial_writes: u64,
-    nanoseconds: u64,
-    reads: Latencies,
-    writes: Latencies,
-    formatting: Counters,
-}
-
-impl<'b> Host<'b> {
-    fn new(ftl: ChipFtl<'b>, page_bytes: usize) -> Self {
-        let formatting = ftl.flash().counters();
-        Self {
-            ftl,
-            page: vec![0; page_bytes],
-            zeros: Vec::new(),
-            failed: None,
-            replayed: 0,
-            pages: 0,
-            host_reads: 0,
-            partial_writes: 0,
-            nanoseconds: 0,
-            reads: Latencies::new(),
-            writes: Latencies::new(),
-            formatting,
-        }
-    }
-
-    fn run(&mut self, batch: &[PageRequest]) {
-        let begin = clock::nanoseconds();
-        for request in batch {
-            if self.failed.is_some() {
-                return;
-            }
-            let before = self.ftl.flash().time().total();
-            self.failed = self.make(request).err();
-            let taken = self.ftl.flash().time().total() - before;
-            match request.kind {
-                Kind::Read => self.reads.add(taken),
-                _ => self.writes.add(taken),
-            }
-            self.pages += u64::from(request.end - request.start);
-        }
-        self.replayed += batch.len() as u64;
-        self.nanoseconds += clock::nanoseconds() - begin;
-    }
-
-    fn make(&mut self, request: &PageRequest) -> Result<(), FtlError<ChipError>> {
-        let PageRequest { kind, start, end, partial } = *request;
-        match kind {
-            Kind::Read => {
-                self.host_reads += u64::from(end - start);
-                for page in start..end {
-                    self.ftl.read(page, &mut self.page)?;
-                }
-            }
-            Kind::Write => {
-                let ends =
-                    [(partial.0, start), (partial.1 && !(partial.0 && end - start == 1), end - 1)];
-                for (_, page) in ends.into_iter().filter(|(is_partial, _)| *is_partial) {
-                    self.partial_writes += 1;
-                    self.ftl.read(page, &mut self.page)?;
-                }
-                let bytes = (end - start) as usize * self.page.len();
-                if self.zeros.len() < bytes {
-                    self.zeros.resize(bytes, 0);
-                }
-                self.ftl.write_pages(start, &self.zeros[..bytes])?;
-            }
-            Kind::Trim => self.ftl.trim(start, end - start)?,
-            Kind::Flush => {}
-        }
-        Ok(())
-    }
-
-    fn finish(self, name: &'static str, not_replayed: Vec<Refused>) -> Result<Done, String> {
-        if let Some(error) = self.failed {
-            return Err(match error {
-                FtlError::Mapping(refusal @ Refusal::Full { .. }) => refusal.to_string(),
-                error => error.to_string(),
-            });
-        }
-        let chip = self.ftl.flash();
-        let map = self.ftl.mapping();
-        let (bytes, work) = (map.bytes(), map.work());
-        Ok(Done {
-            name,
-            entries: map.entries() as u64,
-            bytes_used: bytes.used as u64,
-            bytes_reserved: bytes.reserved as u64,
-            bytes_peak: bytes.peak as u64,
-            map_work: work,
-            content: content(*map),
-            counters: chip.counters() - self.formatting,
-            wear: (chip.wear().most, chip.wear().mean),
-            statistics: LogicalPages::statistics(&self.ftl),
-            replayed: self.replayed,
-            pages: self.pages,
-            host_reads: self.host_reads,
-            partial_writes: self.partial_writes,
-            nanoseconds: self.nanoseconds,
-            latency: (self.reads.summary(), self.writes.summary()),
-            not_replayed,
-        })
-    }
+/// What a hybrid FTL made of the trace.
+struct Hybrid {
+    done: Done,
+    merges: Merges,
+    not_replayed: Vec<Refused>,
 }
 
 /// What one mapping made of the trace.
-struct Done {
+struct Mapped {
     name: &'static str,
     entries: u64,
     bytes_used: u64,
@@ -499,54 +469,34 @@ struct Done {
     bytes_peak: u64,
     map_work: Work,
     content: (Tally, u64),
-    counters: Counters,
-    wear: (u32, f64),
-    statistics: Statistics,
-    replayed: u64,
-    pages: u64,
-    host_reads: u64,
-    partial_writes: u64,
-    nanoseconds: u64,
-    latency: (Latency, Latency),
-    not_replayed: Vec<Refused>,
+    done: Done,
 }
 
-impl Done {
-    /// Whether chip and content are those of another run.
-    fn is_as(&self, other: &Self) -> bool {
-        self.content == other.content
-            && self.counters == other.counters
-            && self.statistics == other.statistics
-            && self.latency == other.latency
-            && self.replayed == other.replayed
+impl Mapped {
+    fn new(name: &'static str, map: &dyn Mapping, done: Done) -> Self {
+        let bytes = map.bytes();
+        Self {
+            name,
+            entries: map.entries() as u64,
+            bytes_used: bytes.used as u64,
+            bytes_reserved: bytes.reserved as u64,
+            bytes_peak: bytes.peak as u64,
+            map_work: map.work(),
+            content: content(map),
+            done,
+        }
     }
 
-    fn work(&self) -> DeviceWork {
-        let written = self.statistics.host_writes;
-        DeviceWork {
-            host_writes: written,
-            host_reads: self.host_reads,
-            host_trims: self.statistics.host_trims,
-            partial_writes: self.partial_writes,
-            write_amplification: (written > 0)
-                .then(|| self.counters.programs as f64 / written as f64),
-            moved: self.statistics.moved,
-            own: self.statistics.own,
-            reads: self.counters.reads,
-            programs: self.counters.programs,
-            erases: self.counters.erases,
-            wear_most: self.wear.0,
-            wear_mean: self.wear.1,
-            read_latency: self.latency.0,
-            write_latency: self.latency.1,
-        }
+    /// Whether chip and content are those of another run.
+    fn is_as(&self, other: &Self) -> bool {
+        self.content == other.content && self.done.is_as(&other.done)
     }
 
     fn row(&self, device: &Device, page_ns: u64) -> MappingRow {
         let per = |sum: u64, of: u64| (of > 0).then(|| sum as f64 / of as f64);
-        let each = |sum: u64| per(sum, self.replayed).unwrap_or(0.0);
+        let each = |sum: u64| per(sum, self.done.replayed).unwrap_or(0.0);
         let page = by_name(PAGE).map_or(0, |entry| (entry.memory)(device.space(), 0));
-        let seconds = self.nanoseconds.max(1) as f64 / 1e9;
+        let seconds = self.done.nanoseconds.max(1) as f64 / 1e9;
         let work = self.map_work;
         MappingRow {
             mapping: self.name,
@@ -562,9 +512,9 @@ impl Done {
             moved_per_request: each(work.moved),
             flash_reads_per_request: each(work.flash_reads),
             flash_writes_per_request: each(work.flash_writes),
-            time_by_page: self.nanoseconds as f64 / page_ns.max(1) as f64,
-            requests_per_second: self.replayed as f64 / seconds,
-            pages_per_second: self.pages as f64 / seconds,
+            time_by_page: self.done.nanoseconds as f64 / page_ns.max(1) as f64,
+            requests_per_second: self.done.replayed as f64 / seconds,
+            pages_per_second: self.done.pages as f64 / seconds,
         }
     }
 }

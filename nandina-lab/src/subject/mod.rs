@@ -11,6 +11,8 @@ use nandina::Options;
 use nandina::flash::Profile;
 use nandina_sim::Chip;
 
+use crate::layer::{Bus, FtlWork, Layer, Size};
+
 /// The setup of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
@@ -22,12 +24,23 @@ pub struct Setup {
     pub options: Options,
     /// Bytes of RAM to use; `None` for each subject's default.
     pub ram_bytes: Option<usize>,
+    /// The FTL between the subject and the chip; `None` for the chip itself.
+    pub layer: Option<Layer>,
 }
 
 impl Setup {
     /// The same setup for keys and values of these sizes.
     pub(crate) const fn with_sizes(&self, key_bytes: usize, value_bytes: usize) -> Self {
         Self { options: Options { key_bytes, value_bytes, ..self.options }, ..*self }
+    }
+
+    /// What a subject meets: this setup on its chip, or with the device that the FTL makes of it.
+    ///
+    /// The error is why there can be no such FTL on the chip.
+    pub(crate) fn above(&self) -> Result<(Self, Option<Size>), String> {
+        let Some(layer) = self.layer else { return Ok((*self, None)) };
+        let size = layer.size(&self.profile)?;
+        Ok((Self { profile: size.profile, ..*self }, Some(size)))
     }
 }
 
@@ -68,6 +81,19 @@ pub trait Maker: Sync {
         chip: &'c mut Chip,
         ram: &'c mut [u8],
     ) -> Result<Box<dyn Subject + 'c>, SubjectError>;
+
+    /// Makes an empty subject on `disk`, an FTL on a new chip, which replaces pages in place.
+    ///
+    /// The setup has its profile. Default: refuses.
+    fn format_over<'c>(
+        &self,
+        setup: &Setup,
+        disk: &'c mut (dyn Bus + 'c),
+        ram: &'c mut [u8],
+    ) -> Result<Box<dyn Subject + 'c>, SubjectError> {
+        let _ = (setup, disk, ram);
+        Err(SubjectError::Unsuited("it runs on a chip itself, not on an FTL".into()))
+    }
 }
 
 /// A store of records on a simulated chip.
@@ -121,6 +147,11 @@ pub trait Subject {
     ///
     /// Some stores give access to their chip only by an exclusive borrow.
     fn chip(&mut self) -> &Chip;
+
+    /// What the FTL below it did so far. Default: there is none.
+    fn ftl(&mut self) -> Option<FtlWork> {
+        None
+    }
 }
 
 /// What a subject knows of its state. `None` is what it does not have or does not count.

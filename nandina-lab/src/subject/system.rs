@@ -7,6 +7,7 @@ use nandina::{Index, OpenError, Options, ReadError, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError};
 
 use super::{Counts, Maker, Setup, Subject, SubjectError};
+use crate::layer::{Bus, FtlWork};
 use crate::systems::visit;
 use crate::{LabError, fit};
 
@@ -84,9 +85,19 @@ impl<S: Placement + 'static> Maker for System<S> {
         let options = Self::options(setup).map_err(SubjectError::Unsuited)?;
         Ok(Box::new(Index::<_, S>::format(chip, &options, ram)?))
     }
+
+    fn format_over<'c>(
+        &self,
+        setup: &Setup,
+        disk: &'c mut (dyn Bus + 'c),
+        ram: &'c mut [u8],
+    ) -> Result<Box<dyn Subject + 'c>, SubjectError> {
+        let options = Self::options(setup).map_err(SubjectError::Unsuited)?;
+        Ok(Box::new(Index::<_, S>::format(disk, &options, ram)?))
+    }
 }
 
-impl<S: Placement> Subject for Index<'_, &mut Chip, S> {
+impl<B: Bus + ?Sized, S: Placement> Subject for Index<'_, &mut B, S> {
     fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<Option<bool>, SubjectError> {
         Ok(Index::insert(self, key, value)?)
     }
@@ -134,7 +145,11 @@ impl<S: Placement> Subject for Index<'_, &mut Chip, S> {
     }
 
     fn chip(&mut self) -> &Chip {
-        self.flash()
+        self.flash().simulated()
+    }
+
+    fn ftl(&mut self) -> Option<FtlWork> {
+        self.flash().ftl()
     }
 }
 

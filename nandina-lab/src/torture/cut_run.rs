@@ -5,10 +5,12 @@
 use nandina::flash::{Geometry, Profile};
 use nandina::store::Placement;
 use nandina::{Index, Moves, OpenError, Options, Validity, ram_needed};
+use nandina_ftl::ftl::DISK;
 use nandina_sim::{Chip, Faults, TINY};
 
 use super::oracle::Change;
-use super::{Hardships, fitted, suited};
+use super::{Ground, Hardships, Layered, fitted, suited};
+use crate::layer::{Layer, Room};
 
 /// A run of changes that contains everything that a tree does.
 ///
@@ -87,10 +89,18 @@ impl CutRun {
     }
 
     /// Returns why the run cannot begin with system `S`: its sizes are the user's.
-    pub fn refusal<S: Placement>(&self) -> Option<String> {
-        let (mut chip, options) = (self.chip::<S>(0), self.options::<S>());
-        let mut ram = vec![0; ram_needed::<S>(&chip.profile().geometry, &options)];
-        match Index::<_, S>::format(&mut chip, &options, &mut ram) {
+    pub fn refusal<S: Placement>(&self, mut ground: impl Ground) -> Option<String> {
+        let options = self.options::<S>();
+        if let Some(missing) = ground.layer().and_then(|_| S::DESCRIPTION.needs.missing(&DISK)) {
+            return Some(missing.to_string());
+        }
+        let mut ram = vec![0; ram_needed::<S>(&ground.geometry(), &options)];
+        let mut room = Room::default();
+        let mut begun = match ground.begin(&mut room, true) {
+            Ok(begun) => begun,
+            Err(error) => return Some(error.to_string()),
+        };
+        match Index::<_, S>::format(begun.bus(), &options, &mut ram) {
             Err(
                 error @ (OpenError::BadOption { .. }
                 | OpenError::RecordTooLarge { .. }
@@ -100,17 +110,35 @@ impl CutRun {
         }
     }
 
+    /// The FTL for the run, on a chip that has as many blocks as it needs.
+    pub fn layered(&self, layer: Layer, seed: u64) -> Layered {
+        let logical_pages = self.geometry().pages();
+        let blocks = layer.blocks_needed(&TINY, logical_pages);
+        let mut chip = Chip::with_seed(TINY.with_blocks(blocks), seed);
+        chip.set_faults(self.faults());
+        Layered::new(chip, layer, logical_pages)
+    }
+
     /// The chip for the run.
     pub fn chip<S: Placement>(&self, seed: u64) -> Chip {
+        let geometry = self.geometry();
+        let mut chip = Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed);
+        chip.set_faults(self.faults());
+        chip
+    }
+
+    /// The geometry that the index sees.
+    fn geometry(&self) -> Geometry {
         let blocks = if self.lean { 9 } else { 10 };
         let blocks = if self.records > 50 { blocks } else { 8 };
         let blocks = blocks + if self.checkpoints.is_some() { CHECKPOINT_BLOCKS } else { 0 };
         // Other options may allow fewer valid pages.
         let blocks = blocks + u32::from(self.hardships.changed);
-        let geometry = Geometry { blocks, ..TINY.geometry };
-        let mut chip = Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed);
+        Geometry { blocks, ..TINY.geometry }
+    }
+
+    fn faults(&self) -> Faults {
         let unstable_pages = u32::from(self.hardships.unstable);
-        chip.set_faults(Faults { unstable_pages, ..Faults::NONE });
-        chip
+        Faults { unstable_pages, ..Faults::NONE }
     }
 }

@@ -3,12 +3,14 @@
 use nandina::flash::{BlockNumber, Flash};
 use nandina::store::Placement;
 use nandina::{Index, Validity, WriteError, ram_needed};
+use nandina_ftl::Statistics;
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Tear};
 
 use super::oracle::{Change, Model, compare, key, text, value};
 use super::{
-    Bus, CaseId, CutPoint, CutRun, Device, Hardships, Mode, Report, Shares, harsh, in_parallel,
+    CaseId, CutPoint, CutRun, Ground, Hardships, Mode, Report, Shares, harsh, in_parallel,
 };
+use crate::layer::{FtlWork, Room, name_of};
 
 /// Changes after the last cut, to show that the index still works.
 const CHANGES_AFTER: usize = 12;
@@ -61,6 +63,8 @@ pub struct Done {
     /// Chip operations after the last cut, in which a further one could come.
     pub(super) next_session: u64,
     pub(super) collected: bool,
+    /// What the FTL did in the last session that ended by itself.
+    pub(super) ftl: Option<FtlWork>,
     pub(super) height: u8,
 }
 
@@ -68,30 +72,34 @@ struct Runner<D> {
     device: D,
     run: CutRun,
     ram: Vec<u8>,
+    room: Room,
     model: Model,
     changes: Vec<Change>,
     done: Done,
 }
 
-impl<D: Device> Runner<D> {
+impl<D: Ground> Runner<D> {
     /// Formats the device for the run.
     fn new<S: Placement>(mut device: D, run: CutRun) -> Result<Self, String> {
         let options = run.options::<S>();
         let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
-        let bus: &mut dyn Bus = &mut device;
+        let mut room = Room::default();
+        let mut begun = device.begin(&mut room, true).map_err(text)?;
         // The first opening follows an end, the one after a cut does not.
-        Index::<_, S>::format(bus, &options, &mut ram).map_err(text)?.close();
-        let changes = run.changes();
-        Ok(Self { device, run, ram, model: Model::new(), changes, done: Done::default() })
+        Index::<_, S>::format(begun.bus(), &options, &mut ram).map_err(text)?.close();
+        drop(begun);
+        let (model, changes, done) = (Model::new(), run.changes(), Done::default());
+        Ok(Self { device, run, ram, room, model, changes, done })
     }
 
     /// Opens the index once more and compares it with the model.
     fn compare<S: Placement>(&mut self) -> Result<(), String> {
         let options = self.run.options::<S>();
-        let bus: &mut dyn Bus = &mut self.device;
-        let mut index = Index::<_, S>::open(bus, &options, &mut self.ram).map_err(text)?;
+        let mut begun = self.device.begin(&mut self.room, false).map_err(text)?;
+        let mut index = Index::<_, S>::open(begun.bus(), &options, &mut self.ram).map_err(text)?;
         account(&index)?;
-        compare(&mut index, &self.model)
+        compare(&mut index, &self.model)?;
+        begun.check()
     }
 
     /// Opens the index and makes up to `count` changes, until power fails.
@@ -109,8 +117,15 @@ impl<D: Device> Runner<D> {
         }
         let mut session = Session { cut: None, chip_operations: 0, changes_done: 0 };
         let options = self.run.options::<S>();
-        let bus: &mut dyn Bus = &mut self.device;
-        let mut index = match Index::<_, S>::open(bus, &options, &mut self.ram) {
+        let mut begun = match self.device.begin(&mut self.room, false) {
+            Ok(begun) => begun,
+            Err(ChipError::PowerLost) => {
+                session.cut = Some(self.model.clone());
+                return Ok(session);
+            }
+            Err(error) => return Err(format!("opening the FTL: {error}")),
+        };
+        let mut index = match Index::<_, S>::open(begun.bus(), &options, &mut self.ram) {
             Ok(index) => index,
             Err(nandina::OpenError::Device(ChipError::PowerLost)) => {
                 session.cut = Some(self.model.clone());
@@ -164,6 +179,7 @@ impl<D: Device> Runner<D> {
         if at_end && point.is_none() {
             compare(&mut index, &self.model)?;
         }
+        self.done.ftl = index.flash().ftl();
         let mut counted = index.statistics().valid_pages;
         let bus = if at_end { index.close() } else { return Ok(session) };
         session.chip_operations = bus.simulated().counters().operations() - start;
@@ -174,13 +190,14 @@ impl<D: Device> Runner<D> {
             // The mount's count of valid pages, from a walk, must equal the count that the changes
             // kept.
             let options = self.run.options::<S>();
+            drop(begun);
             let mut device = self.device.clone();
             // If a chip is too full for `close`, its mount settles it. A mount that collects what a
             // cut wasted may gather nodes in fewer pages: then its count is compared with that of
             // the next mount.
             for _ in 0..MOUNTS_MAX {
-                let bus: &mut dyn Bus = &mut device;
-                let index = Index::<_, S>::open(bus, &options, &mut self.ram)
+                let mut begun = device.begin(&mut self.room, false).map_err(text)?;
+                let index = Index::<_, S>::open(begun.bus(), &options, &mut self.ram)
                     .map_err(|error| format!("opening once more: {error:?}"))?;
                 account(&index)?;
                 let found = index.statistics();
@@ -204,17 +221,19 @@ impl<D: Device> Runner<D> {
     fn recover<S: Placement>(&mut self, after: Model) -> Result<(), String> {
         let mut device = self.device.clone();
         let options = self.run.options::<S>();
-        let bus: &mut dyn Bus = &mut device;
-        let mut index = Index::<_, S>::open(bus, &options, &mut self.ram)
+        let mut begun = device
+            .begin(&mut self.room, false)
+            .map_err(|error| format!("opening the FTL after the cut: {error}"))?;
+        let mut index = Index::<_, S>::open(begun.bus(), &options, &mut self.ram)
             .map_err(|error| format!("opening after the cut: {error:?}"))?;
         account(&index)?;
         let Err(old) = compare(&mut index, &self.model) else {
-            return Ok(());
+            return begun.check();
         };
         match compare(&mut index, &after) {
             Ok(()) => {
                 self.model = after;
-                Ok(())
+                begun.check()
             }
             Err(new) => Err(format!("neither the old state ({old}) nor the new one ({new})")),
         }
@@ -235,7 +254,7 @@ fn account<F: Flash, S: Placement>(index: &Index<'_, F, S>) -> Result<(), String
 /// Does `run` on a new chip, cut at each of `cuts` in turn.
 ///
 /// Returns what is wrong, if anything is.
-pub fn cut_once<S: Placement, D: Device>(
+pub fn cut_once<S: Placement, D: Ground>(
     device: D,
     run: CutRun,
     cuts: &[CutPoint],
@@ -268,7 +287,7 @@ pub fn cut_once<S: Placement, D: Device>(
 }
 
 /// Does `run` on `device`, cut in every way at every chip operation, once or twice.
-pub fn cut_everywhere<S: Placement, D: Device>(
+pub fn cut_everywhere<S: Placement, D: Ground>(
     device: D,
     run: CutRun,
     mode: Mode,
@@ -279,7 +298,7 @@ pub fn cut_everywhere<S: Placement, D: Device>(
 }
 
 /// Does the same at a share of the chip operations.
-pub(super) fn cut_shares<S: Placement, D: Device>(
+pub(super) fn cut_shares<S: Placement, D: Ground>(
     device: D,
     run: CutRun,
     mode: Mode,
@@ -287,11 +306,11 @@ pub(super) fn cut_shares<S: Placement, D: Device>(
     shares: Shares,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Report {
-    let system = S::DESCRIPTION.key;
-    let mut report = Report::new(system, mode, seed);
+    let system = name_of(S::DESCRIPTION.key, device.layer());
+    let mut report = Report::new(system.clone(), mode, seed);
     let case = |cuts: &[CutPoint]| CaseId {
         mode,
-        system: system.into(),
+        system: system.clone(),
         seed,
         run: Some(run),
         hardships: Hardships::NONE,
@@ -375,7 +394,7 @@ const ANCHOR_ERASES_LEAST: u32 = 3;
 /// Does the whole run without a cut, and checks that it is complete.
 ///
 /// Returns the numbers of operations and of chip operations.
-pub(super) fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u64), String> {
+pub(super) fn uncut<S: Placement, D: Ground>(device: D, run: CutRun) -> Result<(u64, u64), String> {
     let mut runner = Runner::new::<S>(device, run)?;
     let whole = runner.changes.len();
     let session = runner.session::<S>(None, 0, whole)?;
@@ -391,9 +410,20 @@ pub(super) fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(
             runner.model.len()
         ));
     }
+    if let Some(work) = runner.done.ftl {
+        let Statistics { moved, erases, .. } = work.statistics;
+        // A system that writes blocks in order leaves an FTL nothing to move.
+        if erases == 0 || (S::DESCRIPTION.in_place && moved == 0) {
+            return Err(format!(
+                "the run is too tame: the FTL moved {moved} pages, {erases} erases"
+            ));
+        }
+    }
     let anchors = anchor_erases(runner.device.chip());
     let checkpoints = run.options::<S>().checkpoints;
-    if checkpoints.is_some() && anchors < ANCHOR_ERASES_LEAST {
+    // An FTL keeps its blocks of anchors elsewhere.
+    let counts = checkpoints.is_some() && runner.done.ftl.is_none();
+    if counts && anchors < ANCHOR_ERASES_LEAST {
         return Err(format!(
             "the run is too tame: {anchors} erases of anchors, too few checkpoints"
         ));

@@ -1,12 +1,16 @@
 //! The device between an index and the simulated chip under torture.
 //!
-//! It is the chip itself, or a wrapper that is broken on purpose to show that the torture detects
-//! it.
+//! It is the chip itself, an FTL on it, or a wrapper that is broken on purpose to show that the
+//! torture detects it.
 
-use nandina::flash::{Flash, Profile};
+use nandina::flash::{Flash, Geometry, Profile};
 use nandina::store::Placement;
 use nandina::{Options, Validity, Victims};
+use nandina_ftl::LogicalPages;
 use nandina_sim::{Chip, ChipError};
+
+use crate::LabError;
+use crate::layer::{Bus, Layer, OVER, OnFtl, Room, Size};
 
 /// Returns `profile` with the capabilities that system `S` needs added.
 pub fn suited<S: Placement>(mut profile: Profile) -> Profile {
@@ -49,17 +53,151 @@ pub fn fitted<S: Placement>(options: Options) -> Options {
     }
 }
 
-/// Any device around a simulated chip, as one type.
-///
-/// An index on `&mut dyn Bus` is compiled once for each system, not once more for each device.
-pub trait Bus: Flash<Error = ChipError> {
-    /// The chip behind it, for inspection.
-    fn simulated(&self) -> &Chip;
-}
-
 impl<D: Device> Bus for D {
     fn simulated(&self) -> &Chip {
         self.chip()
+    }
+
+    fn opening(&self) {
+        Device::opening(self);
+    }
+
+    fn opened(&self) {
+        Device::opened(self);
+    }
+}
+
+/// Log blocks of a hybrid FTL under torture, which is to merge often.
+const LOG_BLOCKS: u32 = 3;
+
+/// The key of the system and the FTL in a name such as `btree over ftl:fast`.
+///
+/// Chips are small: there are no more spare pages than the FTL needs, and three log blocks.
+pub fn parts_of(name: &str) -> Result<(&str, Option<Layer>), LabError> {
+    let Some((system, layer)) = name.split_once(OVER) else { return Ok((name, None)) };
+    let layer = Layer::named(layer)?.with_over_provisioning(0);
+    let layer = match layer.log_blocks() {
+        Some(_) => layer.with_log_blocks(LOG_BLOCKS)?,
+        None => layer,
+    };
+    Ok((system, Some(layer)))
+}
+
+/// What an index under torture is opened on: a device, or an FTL on a chip.
+pub trait Ground: Clone + Send + Sync {
+    /// The chip, for inspection.
+    fn chip(&self) -> &Chip;
+
+    /// The chip, for changing its state.
+    fn chip_mut(&mut self) -> &mut Chip;
+
+    /// The geometry that an index sees.
+    fn geometry(&self) -> Geometry;
+
+    /// The FTL, if there is one.
+    fn layer(&self) -> Option<Layer> {
+        None
+    }
+
+    /// Begins a session: opens what lies above the chip, or formats the chip for it.
+    ///
+    /// `room` is its memory, which a cut empties.
+    fn begin<'d>(&'d mut self, room: &'d mut Room, formats: bool) -> Result<Begun<'d>, ChipError>;
+
+    /// Restores power; the content of RAM is lost.
+    fn restore_power(&mut self);
+}
+
+/// The device of a session.
+pub enum Begun<'d> {
+    /// A device that needs no opening.
+    Device(&'d mut (dyn Bus + 'd)),
+    /// An FTL that was opened.
+    Ftl(Box<OnFtl<'d>>),
+}
+
+impl Begun<'_> {
+    /// The device.
+    pub fn bus(&mut self) -> &mut dyn Bus {
+        match self {
+            Self::Device(bus) => *bus,
+            Self::Ftl(disk) => &mut **disk,
+        }
+    }
+
+    /// Returns what is wrong with the FTL, if there is one.
+    pub fn check(&mut self) -> Result<(), String> {
+        let Self::Ftl(disk) = self else { return Ok(()) };
+        let unexplained = disk.inspect().statistics().unexplained_blocks;
+        if unexplained > 0 {
+            return Err(format!("FTL: no cut explains the damage in {unexplained} blocks"));
+        }
+        OnFtl::ftl(disk).check()
+    }
+}
+
+impl<D: Device> Ground for D {
+    fn chip(&self) -> &Chip {
+        Device::chip(self)
+    }
+
+    fn chip_mut(&mut self) -> &mut Chip {
+        Device::chip_mut(self)
+    }
+
+    fn geometry(&self) -> Geometry {
+        Flash::geometry(self)
+    }
+
+    fn begin<'d>(&'d mut self, _: &'d mut Room, _: bool) -> Result<Begun<'d>, ChipError> {
+        Ok(Begun::Device(self))
+    }
+
+    fn restore_power(&mut self) {
+        Device::restore_power(self);
+    }
+}
+
+/// A chip with an FTL on it, which each session opens.
+#[derive(Clone)]
+pub struct Layered {
+    chip: Chip,
+    layer: Layer,
+    size: Size,
+}
+
+impl Layered {
+    /// An FTL on `chip`, with so many logical pages, for which the chip has room.
+    pub fn new(chip: Chip, layer: Layer, logical_pages: u32) -> Self {
+        let size = layer.sized(chip.profile(), logical_pages);
+        Self { chip, layer, size }
+    }
+}
+
+impl Ground for Layered {
+    fn chip(&self) -> &Chip {
+        &self.chip
+    }
+
+    fn chip_mut(&mut self) -> &mut Chip {
+        &mut self.chip
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.size.profile.geometry
+    }
+
+    fn layer(&self) -> Option<Layer> {
+        Some(self.layer)
+    }
+
+    fn begin<'d>(&'d mut self, room: &'d mut Room, formats: bool) -> Result<Begun<'d>, ChipError> {
+        let disk = self.layer.open(&self.size, &mut self.chip, room, formats)?;
+        Ok(Begun::Ftl(Box::new(disk)))
+    }
+
+    fn restore_power(&mut self) {
+        self.chip.restore_power();
     }
 }
 

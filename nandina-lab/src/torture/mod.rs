@@ -28,10 +28,12 @@ mod shares;
 mod swarm;
 mod variants;
 
+pub use crate::layer::Bus;
 pub use case::{CaseId, CutPoint};
 pub use cut_run::CutRun;
 pub use cuts::{cut_everywhere, cut_once};
-pub use device::{Bus, Device, fitted, suited};
+use device::parts_of;
+pub use device::{Begun, Device, Ground, Layered, fitted, suited};
 pub use hardships::Hardships;
 pub use settings::chips;
 pub use shares::Shares;
@@ -39,9 +41,10 @@ pub use swarm::{Episode, episode};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::layer::{Layer, name_of};
 use crate::systems::visit;
 use nandina::store::{Placement, Visitor};
-use nandina_sim::{Chip, FaultCounters};
+use nandina_sim::FaultCounters;
 use serde::Serialize;
 
 use crate::LabError;
@@ -87,8 +90,8 @@ pub struct Violation {
 /// The torture of one system and its result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Report {
-    /// Key of the system.
-    pub system: &'static str,
+    /// Key of the system, and the FTL below it: `btree`, `btree over ftl:fast`.
+    pub system: String,
     /// The mode.
     pub mode: Mode,
     /// The seed of everything random.
@@ -117,7 +120,7 @@ pub struct Report {
 const VIOLATIONS_MAX: usize = 10;
 
 impl Report {
-    fn new(system: &'static str, mode: Mode, seed: u64) -> Self {
+    fn new(system: String, mode: Mode, seed: u64) -> Self {
         Self {
             system,
             mode,
@@ -190,12 +193,14 @@ pub fn torture_shares(
     shares: Shares,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Report, LabError> {
-    visit(system, Whole { torture, shares, progress })
-        .unwrap_or_else(|| Err(LabError::no_system(system)))
+    let (key, layer) = parts_of(system)?;
+    visit(key, Whole { torture, layer, shares, progress })
+        .unwrap_or_else(|| Err(LabError::no_system(key)))
 }
 
 struct Whole<'p> {
     torture: Torture,
+    layer: Option<Layer>,
     shares: Shares,
     progress: &'p (dyn Fn(u64) + Sync),
 }
@@ -206,18 +211,38 @@ impl Visitor for Whole<'_> {
     fn visit<S: Placement + 'static>(self) -> Self::Output {
         let Torture { mode, seed, run, operations } = self.torture;
         if mode == Mode::Swarm {
+            demand_no_layer::<S>(self.layer)?;
             let shares = self.shares;
             return Ok(swarm::swarm::<S>(seed, run.hardships, operations, shares, self.progress));
         }
-        demand_possible::<S>(&run)?;
-        let chip = run.chip::<S>(seed);
-        Ok(cuts::cut_shares::<S, _>(chip, run, mode, seed, self.shares, self.progress))
+        match self.layer {
+            None => self.cut::<S, _>(run.chip::<S>(seed)),
+            Some(layer) => self.cut::<S, _>(run.layered(layer, seed)),
+        }
     }
 }
 
-fn demand_possible<S: Placement>(run: &CutRun) -> Result<(), LabError> {
-    let refusal = run.refusal::<S>();
-    refusal.map_or(Ok(()), |why| Err(LabError(format!("{}: {why}", S::DESCRIPTION.key))))
+impl Whole<'_> {
+    fn cut<S: Placement, D: Ground>(&self, ground: D) -> Result<Report, LabError> {
+        let Torture { mode, seed, run, .. } = self.torture;
+        demand_possible::<S>(&run, ground.clone())?;
+        Ok(cuts::cut_shares::<S, D>(ground, run, mode, seed, self.shares, self.progress))
+    }
+}
+
+/// A swarm draws the chip itself, and has none with an FTL.
+fn demand_no_layer<S: Placement>(layer: Option<Layer>) -> Result<(), LabError> {
+    if layer.is_none() {
+        return Ok(());
+    }
+    let name = name_of(S::DESCRIPTION.key, layer);
+    Err(LabError(format!("{name}: a swarm has no FTL: choose another mode")))
+}
+
+fn demand_possible<S: Placement>(run: &CutRun, ground: impl Ground) -> Result<(), LabError> {
+    let name = name_of(S::DESCRIPTION.key, ground.layer());
+    let refusal = run.refusal::<S>(ground);
+    refusal.map_or(Ok(()), |why| Err(LabError(format!("{name}: {why}"))))
 }
 
 /// The outcome of a case.
@@ -234,12 +259,13 @@ pub enum Outcome {
 /// Replays the case of this name.
 pub fn replay(name: &str) -> Result<Outcome, LabError> {
     let case: CaseId = name.parse()?;
-    visit(&case.system.clone(), One { case: &case })
-        .unwrap_or_else(|| Err(LabError::no_system(&case.system)))
+    let (key, layer) = parts_of(&case.system)?;
+    visit(key, One { case: &case, layer }).unwrap_or_else(|| Err(LabError::no_system(key)))
 }
 
 struct One<'c> {
     case: &'c CaseId,
+    layer: Option<Layer>,
 }
 
 impl Visitor for One<'_> {
@@ -249,28 +275,37 @@ impl Visitor for One<'_> {
         let case = self.case;
         let done = match case.run {
             None => {
+                demand_no_layer::<S>(self.layer)?;
                 let mut done = Episode::default();
                 swarm::episode::<S>(case.seed, case.hardships, &mut done).map(|()| false)
             }
-            Some(run) => {
-                demand_possible::<S>(&run)?;
-                let chip: Chip = run.chip::<S>(case.seed);
-                match (case.cuts.is_empty(), run.hardships.any()) {
-                    (true, false) => cuts::uncut::<S, _>(chip, run).map(|_| false),
-                    (true, true) => harsh::uncut::<S, _>(chip, run).map(|_| false),
-                    (false, false) => {
-                        cut_once::<S, _>(chip, run, &case.cuts).map(|done| done.ended)
-                    }
-                    (false, true) => {
-                        harsh::cut_once::<S, _>(chip, run, &case.cuts).map(|done| done.ended)
-                    }
-                }
-            }
+            Some(run) => match self.layer {
+                None => self.cut::<S, _>(run, run.chip::<S>(case.seed))?,
+                Some(layer) => self.cut::<S, _>(run, run.layered(layer, case.seed))?,
+            },
         };
         Ok(match done {
             Ok(false) => Outcome::Survived,
             Ok(true) => Outcome::NotReached,
             Err(what) => Outcome::Violated(what),
+        })
+    }
+}
+
+impl One<'_> {
+    /// Returns whether the run ended before a cut, or what is wrong.
+    fn cut<S: Placement, D: Ground>(
+        &self,
+        run: CutRun,
+        ground: D,
+    ) -> Result<Result<bool, String>, LabError> {
+        let cuts = &self.case.cuts;
+        demand_possible::<S>(&run, ground.clone())?;
+        Ok(match (cuts.is_empty(), run.hardships.any()) {
+            (true, false) => cuts::uncut::<S, D>(ground, run).map(|_| false),
+            (true, true) => harsh::uncut::<S, D>(ground, run).map(|_| false),
+            (false, false) => cut_once::<S, D>(ground, run, cuts).map(|done| done.ended),
+            (false, true) => harsh::cut_once::<S, D>(ground, run, cuts).map(|done| done.ended),
         })
     }
 }
@@ -283,7 +318,7 @@ fn in_parallel(
     work: impl Fn(u64, &mut Report) + Sync,
 ) -> Report {
     let next = AtomicU64::new(0);
-    let blank = Report::new(report.system, report.mode, report.seed);
+    let blank = Report::new(report.system.clone(), report.mode, report.seed);
     let worker = || {
         let mut report = blank.clone();
         while report.violations.len() < VIOLATIONS_MAX {

@@ -56,7 +56,7 @@ pub fn swarm<S: Placement>(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Report {
     let system = S::DESCRIPTION.key;
-    let report = Report::new(system, Mode::Swarm, seed);
+    let report = Report::new(system.into(), Mode::Swarm, seed);
     let episodes = operations.div_ceil(EPISODE_OPERATIONS.into());
     in_parallel(episodes, report, progress, |part, report| {
         if !shares.takes(part) {

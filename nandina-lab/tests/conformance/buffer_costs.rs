@@ -96,7 +96,7 @@ fn random_inserts_cost_what_the_vmtree_paper_says() {
     for system in nandina::store::SYSTEMS {
         let programs = [0, 1, 4].map(|write_buffer| {
             let options = Options { write_buffer, page_buffers: Some(3), ..Options::new(4, 12) };
-            let setup = Setup { profile: SD, options, ram_bytes: None };
+            let setup = Setup { profile: SD, options, ram_bytes: None, layer: None };
             match run(system.key, &setup, &work, &|_| {}).unwrap() {
                 SystemRun::Ran(cost) => Some(cost.phases[0].programs_per_op),
                 SystemRun::Refused(_) => None,

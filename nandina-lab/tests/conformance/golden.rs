@@ -20,7 +20,7 @@ fn chip_operations_are_as_pinned() {
     let (mut table, mut own) = (String::new(), String::new());
     for profile in [MLC.with_blocks(12), SLC.with_blocks(20), NOR, DATAFLASH, SD] {
         let options = nandina::Options::new(4, 4);
-        let setup = Setup { profile, options, ram_bytes: None };
+        let setup = Setup { profile, options, ram_bytes: None, layer: None };
         for system in SYSTEMS {
             if system.needs.missing(&profile.capabilities).is_some() {
                 continue;

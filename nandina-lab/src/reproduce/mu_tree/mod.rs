@@ -133,7 +133,7 @@ fn setup(profile: Profile, caches: Caches, moves: Moves) -> Setup {
         write_cache: caches.pages,
         ..Options::new(4, 4)
     };
-    Setup { profile, options, ram_bytes: None }
+    Setup { profile, options, ram_bytes: None, layer: None }
 }
 
 /// The phases of Table 5's work, in the order of the table's columns.

@@ -88,7 +88,7 @@ pub fn experiments(
                     SystemRun::Refused(refusal) if chip > 0 => Some(refusal),
                     _ => None,
                 });
-                if let Some(Refusal { system, reason }) = refused {
+                if let Some(Refusal { system, reason, .. }) = refused {
                     refusals.push(format!("{config}: {system}: {reason}"));
                     continue;
                 }

@@ -121,7 +121,8 @@ impl Case {
             Ok(work) => work,
             Err(reason) => return Ok(Outcome::Skipped(reason.clone())),
         };
-        let setup = Setup { profile: self.chip, options: self.options(), ram_bytes: None };
+        let setup =
+            Setup { profile: self.chip, options: self.options(), ram_bytes: None, layer: None };
         Ok(match run(self.system, &setup, work, progress)? {
             SystemRun::Ran(cost) => Outcome::Ran(cost),
             SystemRun::Refused(refusal) => Outcome::Skipped(format!(

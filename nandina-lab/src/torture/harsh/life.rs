@@ -8,9 +8,10 @@ use nandina_sim::ChipError;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+use crate::layer::Bus;
 use crate::torture::cuts::Done;
 use crate::torture::oracle::{Change, Model, Pending, Unknown, contents, key, text, value};
-use crate::torture::{CutPoint, CutRun, Device};
+use crate::torture::{CutPoint, CutRun};
 
 /// Changes after a first cut that the second one may hit.
 ///
@@ -132,9 +133,9 @@ impl Life {
     /// Works on the opened index.
     ///
     /// Returns `true` if the chip is to be formatted next, `false` if no work is left.
-    pub fn work<D: Device, S: Placement>(
+    pub fn work<S: Placement>(
         &mut self,
-        index: &mut Index<'_, &mut D, S>,
+        index: &mut Index<'_, &mut dyn Bus, S>,
         left: &mut usize,
     ) -> Result<bool, End> {
         self.see(index)?;
@@ -170,10 +171,7 @@ impl Life {
     }
 
     /// Reads the content of the index, a second time if the device gives up the first.
-    fn see<D: Device, S: Placement>(
-        &mut self,
-        index: &mut Index<'_, &mut D, S>,
-    ) -> Result<(), End> {
+    fn see<S: Placement>(&mut self, index: &mut Index<'_, &mut dyn Bus, S>) -> Result<(), End> {
         loop {
             match contents(index) {
                 Ok(found) => return Ok(self.settle(found)?),
@@ -187,9 +185,9 @@ impl Life {
     /// After an error of the device, checks that the state is the old or the new one.
     ///
     /// The same index must hold the same state from then on.
-    fn see_again<D: Device, S: Placement>(
+    fn see_again<S: Placement>(
         &mut self,
-        index: &mut Index<'_, &mut D, S>,
+        index: &mut Index<'_, &mut dyn Bus, S>,
     ) -> Result<(), End> {
         self.was_stopped = true;
         self.see(index).map_err(|end| at("after an error of the device", end))?;
@@ -199,9 +197,9 @@ impl Life {
     }
 
     /// Makes `change`. Returns whether the device gave it up.
-    fn change<D: Device, S: Placement>(
+    fn change<S: Placement>(
         &mut self,
-        index: &mut Index<'_, &mut D, S>,
+        index: &mut Index<'_, &mut dyn Bus, S>,
         change: Change,
     ) -> Result<bool, End> {
         self.done.operations += 1;
@@ -244,10 +242,7 @@ impl Life {
     }
 
     /// Flushes the pending changes. Returns whether the device gave it up.
-    fn flush<D: Device, S: Placement>(
-        &mut self,
-        index: &mut Index<'_, &mut D, S>,
-    ) -> Result<bool, End> {
+    fn flush<S: Placement>(&mut self, index: &mut Index<'_, &mut dyn Bus, S>) -> Result<bool, End> {
         match outcome(index.flush(), "flush")? {
             Outcome::Done(()) => {
                 self.pending.clear();
@@ -261,10 +256,7 @@ impl Life {
     }
 
     /// Does an idle step or a checkpoint if it is due. Returns whether the device gave it up.
-    fn idle<D: Device, S: Placement>(
-        &mut self,
-        index: &mut Index<'_, &mut D, S>,
-    ) -> Result<bool, End> {
+    fn idle<S: Placement>(&mut self, index: &mut Index<'_, &mut dyn Bus, S>) -> Result<bool, End> {
         let turn = self.first;
         let moved = index.statistics().moved_pages;
         let mut result = Ok(());
@@ -307,8 +299,8 @@ fn outcome<T>(
 }
 
 /// Compares the opened index with the model.
-fn compare_in_parts<D: Device, S: Placement>(
-    index: &mut Index<'_, &mut D, S>,
+fn compare_in_parts<S: Placement>(
+    index: &mut Index<'_, &mut dyn Bus, S>,
     model: &Model,
 ) -> Result<(), End> {
     match contents(index) {

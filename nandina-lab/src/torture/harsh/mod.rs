@@ -17,7 +17,8 @@ use nandina_sim::{ChipError, Cut};
 use super::cuts::Done;
 use super::oracle::{compare, says_none, text};
 use super::variants::changed;
-use super::{CutPoint, CutRun, Device};
+use super::{CutPoint, CutRun, Ground};
+use crate::layer::Room;
 use life::{CHANGES_BETWEEN, End, Life, State};
 
 /// Changes after the last cut, to show that the index still works.
@@ -34,17 +35,21 @@ const OPERATIONS_MAX: u64 = 2_000_000;
 struct Runner<D> {
     device: D,
     ram: Vec<u8>,
+    room: Room,
     life: Life,
 }
 
-impl<D: Device> Runner<D> {
+impl<D: Ground> Runner<D> {
     /// Formats the device for the run.
     fn new<S: Placement>(mut device: D, run: CutRun, cuts: &[CutPoint]) -> Result<Self, String> {
         let options = run.options::<S>();
         let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
-        drop(Index::<_, S>::format(&mut device, &options, &mut ram).map_err(text)?);
+        let mut room = Room::default();
+        let mut begun = device.begin(&mut room, true).map_err(text)?;
+        drop(Index::<_, S>::format(begun.bus(), &options, &mut ram).map_err(text)?);
+        drop(begun);
         let life = Life::new(run, options, cuts);
-        Ok(Self { device, ram, life })
+        Ok(Self { device, ram, room, life })
     }
 
     /// The options of the next opening, and RAM for them.
@@ -67,12 +72,18 @@ impl<D: Device> Runner<D> {
         let mut formats = false;
         loop {
             let options = self.choose_options::<S>();
-            let Self { device, ram, life } = self;
-            device.opening();
-            let opened = match formats {
-                true => Index::<_, S>::format(device, &options, ram),
-                false => Index::<_, S>::open(device, &options, ram),
-            };
+            let Self { device, ram, room, life } = self;
+            let mut begun = device.begin(room, false);
+            let opened = begun.as_mut().map_err(|error| OpenError::Device(error.clone())).and_then(
+                |begun| {
+                    let bus = begun.bus();
+                    bus.opening();
+                    match formats {
+                        true => Index::<_, S>::format(bus, &options, ram),
+                        false => Index::<_, S>::open(bus, &options, ram),
+                    }
+                },
+            );
             let stay = match opened {
                 Ok(mut index) => {
                     index.flash().opened();
@@ -110,7 +121,7 @@ impl<D: Device> Runner<D> {
             (0..reading).for_each(|_| device.chip_mut().rest(0));
             let mut life = self.life.clone();
             life.acts.clear();
-            let fresh = Self { device, ram: Vec::new(), life };
+            let fresh = Self { device, ram: Vec::new(), room: Room::default(), life };
             fresh.examine_one::<S>(reading).map_err(|what| format!("reading {reading}: {what}"))?;
         }
         Ok(())
@@ -142,9 +153,11 @@ impl<D: Device> Runner<D> {
     /// Opens the index once more and compares it with the model in every way.
     fn compare<S: Placement>(&mut self) -> Result<(), String> {
         let options = self.choose_options::<S>();
-        let mut index = Index::<_, S>::open(&mut self.device, &options, &mut self.ram)
+        let mut begun = self.device.begin(&mut self.room, false).map_err(text)?;
+        let mut index = Index::<_, S>::open(begun.bus(), &options, &mut self.ram)
             .map_err(|error| format!("opening to compare: {error:?}"))?;
-        compare(&mut index, &self.life.model)
+        compare(&mut index, &self.life.model)?;
+        begun.check()
     }
 }
 
@@ -152,7 +165,7 @@ impl<D: Device> Runner<D> {
 ///
 /// A stop is a power cut; where the run has errors, the first stop is an error of the device.
 /// Returns what is wrong, if anything is.
-pub fn cut_once<S: Placement, D: Device>(
+pub fn cut_once<S: Placement, D: Ground>(
     device: D,
     run: CutRun,
     cuts: &[CutPoint],
@@ -204,7 +217,7 @@ pub fn cut_once<S: Placement, D: Device>(
 /// Does the whole run without a cut.
 ///
 /// Returns the numbers of operations and of chip operations.
-pub fn uncut<S: Placement, D: Device>(device: D, run: CutRun) -> Result<(u64, u64), String> {
+pub fn uncut<S: Placement, D: Ground>(device: D, run: CutRun) -> Result<(u64, u64), String> {
     let mut runner = Runner::new::<S>(device, run, &[])?;
     let start = runner.device.chip().counters().operations();
     let whole = runner.life.acts.len();

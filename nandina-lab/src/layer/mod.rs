@@ -1,0 +1,254 @@
+//! What lies between an index and its chip: an FTL, chosen by name.
+//!
+//! `ftl:page`, `ftl:compact` and the others of the list of mappings are an FTL with that mapping;
+//! `ftl:block`, `ftl:bast` and `ftl:fast` are the hybrid FTLs. This is the only file of the lab that
+//! knows them by name. Nothing here makes or uses a chip.
+
+mod bus;
+mod opened;
+
+pub use bus::{Bus, FtlWork};
+pub use opened::{OnFtl, Pages, Room};
+
+use std::fmt;
+
+use nandina::flash::{Geometry, Profile};
+use nandina_ftl::ftl::{self, DISK, Disk, logical_page_bytes, space_of};
+use nandina_ftl::hybrid::{self, Bast, Block, Fast, Policy, SequentialRule};
+use nandina_ftl::mapping::MAPPINGS;
+use nandina_ftl::mapping::registry::{Entry, by_name};
+use nandina_sim::Chip;
+
+use crate::LabError;
+
+/// How the name of every layer begins.
+const PREFIX: &str = "ftl:";
+
+/// What separates a system from the FTL below it, in names.
+pub(crate) const OVER: &str = " over ";
+
+/// The name of a system above a layer: `btree`, or `btree over ftl:fast`.
+pub fn name_of(system: &str, layer: Option<Layer>) -> String {
+    over(system, layer.map(|layer| layer.name()).as_deref())
+}
+
+/// The same with the name of the layer.
+pub(crate) fn over(system: &str, layer: Option<&str>) -> String {
+    layer.map_or(system.into(), |layer| format!("{system}{OVER}{layer}"))
+}
+
+/// More runs than a change of a mapping needs besides those that it has.
+const RUNS_OF_A_CHANGE: usize = 1000;
+
+/// The hybrid FTLs: name, what it is, and whether it has log blocks.
+pub const HYBRIDS: [(&str, &str, bool); 3] = [
+    ("block", "a block map: a page that is replaced copies its block", false),
+    ("bast", "log blocks that belong to one logical block each", true),
+    ("fast", "log blocks for any page, and a sequential one", true),
+];
+
+/// An FTL and its settings.
+#[derive(Clone, Copy)]
+pub struct Layer {
+    kind: Kind,
+    /// Spare pages in per cent of the logical ones.
+    over_provisioning: u32,
+    log_blocks: u32,
+}
+
+/// Which FTL.
+#[derive(Clone, Copy)]
+enum Kind {
+    Mapped(&'static Entry),
+    Block,
+    Bast,
+    Fast,
+}
+
+/// Does `$does` with the policy of a hybrid FTL, or `$mapped` with the entry of a mapping.
+macro_rules! with_kind {
+    ($layer:expr, $entry:ident => $mapped:expr, $policy:ident => $does:expr) => {
+        match $layer.kind {
+            Kind::Mapped($entry) => $mapped,
+            Kind::Block => {
+                let $policy = Block;
+                $does
+            }
+            Kind::Bast => {
+                let $policy = Bast { log_blocks: $layer.log_blocks };
+                $does
+            }
+            Kind::Fast => {
+                let log_blocks = $layer.log_blocks;
+                let $policy = Fast { log_blocks, sequential: SequentialRule::FirstPage };
+                $does
+            }
+        }
+    };
+}
+use with_kind;
+
+impl Layer {
+    /// Spare pages in per cent of the logical ones, if nothing else is set.
+    pub const OVER_PROVISIONING: u32 = 7;
+
+    /// Log blocks of a hybrid FTL that has any, if nothing else is set.
+    pub const LOG_BLOCKS: u32 = 16;
+
+    /// The layer of this name, with the default settings.
+    pub fn named(name: &str) -> Result<Self, LabError> {
+        let kind = name.strip_prefix(PREFIX).and_then(|kind| match kind {
+            "block" => Some(Kind::Block),
+            "bast" => Some(Kind::Bast),
+            "fast" => Some(Kind::Fast),
+            mapping => by_name(mapping).map(Kind::Mapped),
+        });
+        let kind = kind.ok_or_else(|| {
+            let known = Self::names().join(", ");
+            LabError(format!("there is no layer '{name}': choose from {known}"))
+        })?;
+        let (over_provisioning, log_blocks) = (Self::OVER_PROVISIONING, Self::LOG_BLOCKS);
+        Ok(Self { kind, over_provisioning, log_blocks })
+    }
+
+    /// The name of every layer.
+    pub fn names() -> Vec<String> {
+        let mappings = MAPPINGS.iter().map(|entry| entry.name);
+        let all = mappings.chain(HYBRIDS.iter().map(|(name, ..)| *name));
+        all.map(|name| format!("{PREFIX}{name}")).collect()
+    }
+
+    /// The name.
+    pub fn name(&self) -> String {
+        let kind = match self.kind {
+            Kind::Mapped(entry) => entry.name,
+            Kind::Block => "block",
+            Kind::Bast => "bast",
+            Kind::Fast => "fast",
+        };
+        format!("{PREFIX}{kind}")
+    }
+
+    /// The same layer with spare pages of so many per cent of the logical ones.
+    pub const fn with_over_provisioning(self, per_cent: u32) -> Self {
+        Self { over_provisioning: per_cent, ..self }
+    }
+
+    /// The same layer with so many log blocks. Refuses those that have none, and too few.
+    pub fn with_log_blocks(self, log_blocks: u32) -> Result<Self, LabError> {
+        let least = match self.kind {
+            Kind::Mapped(_) | Kind::Block => {
+                return Err(LabError(format!("{} has no log blocks", self.name())));
+            }
+            Kind::Bast => Bast::LOG_BLOCKS_MIN,
+            Kind::Fast => Fast::LOG_BLOCKS_MIN,
+        };
+        if log_blocks < least {
+            let name = self.name();
+            return Err(LabError(format!("{name} needs {least} log blocks, not {log_blocks}")));
+        }
+        Ok(Self { log_blocks, ..self })
+    }
+
+    /// How many log blocks there are; `None` where there are none.
+    pub const fn log_blocks(&self) -> Option<u32> {
+        match self.kind {
+            Kind::Bast | Kind::Fast => Some(self.log_blocks),
+            Kind::Mapped(_) | Kind::Block => None,
+        }
+    }
+
+    /// The fewest blocks of a chip like this one for so many logical pages; at least those of the
+    /// over-provisioning.
+    ///
+    /// Returns `u32::MAX` if no number suffices.
+    pub fn blocks_needed(&self, profile: &Profile, logical_pages: u32) -> u32 {
+        let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
+        let needed = with_kind!(self,
+            _entry => ftl::blocks_needed(geometry, capabilities, logical_pages),
+            policy => hybrid::blocks_needed(geometry, capabilities, &policy, logical_pages));
+        let safe = block_pages(profile);
+        let pages = u64::from(logical_pages) * u64::from(100 + self.over_provisioning);
+        let spared = (pages / 100).div_ceil(safe.max(1).into());
+        needed.max(u32::try_from(spared).unwrap_or(u32::MAX))
+    }
+
+    /// What an index meets on this chip. The error is why there can be no such FTL on it.
+    pub fn size(&self, profile: &Profile) -> Result<Size, String> {
+        let name = self.name();
+        if profile.capabilities.rewrite {
+            return Err(format!("{} replaces pages in place: it needs no FTL", profile.key));
+        }
+        let group = block_pages(profile);
+        let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
+        let most = with_kind!(self,
+            _entry => ftl::logical_pages_max(geometry, capabilities),
+            policy => hybrid::logical_pages_max(geometry, capabilities, &policy));
+        let safe_pages = u64::from(group) * u64::from(geometry.blocks);
+        let spared = safe_pages * 100 / u64::from(100 + self.over_provisioning);
+        let logical_pages = u64::from(most).min(spared) as u32;
+        let logical_pages = logical_pages - logical_pages % group.max(1);
+        if logical_pages == 0 {
+            let logs = self
+                .log_blocks()
+                .map_or(String::new(), |count| format!(" with {count} log blocks"));
+            let blocks = self.blocks_needed(profile, group.max(1));
+            return Err(format!(
+                "{} has {} blocks, {name}{logs} needs {blocks} at least: choose a larger chip or fewer log blocks",
+                profile.key, geometry.blocks
+            ));
+        }
+        Ok(self.sized(profile, logical_pages))
+    }
+
+    /// The same for so many logical pages, which the chip has room for.
+    pub(crate) fn sized(&self, profile: &Profile, logical_pages: u32) -> Size {
+        let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
+        let page_bytes = logical_page_bytes(geometry);
+        let seen =
+            Disk::<Pages<'_, Chip>>::geometry_of(logical_pages, page_bytes, block_pages(profile));
+        let (ram_bytes, memory_bytes) = with_kind!(self,
+            entry => {
+                let space = space_of(geometry, capabilities, logical_pages);
+                // Enough for any content, each page a run of its own, and for any change of it.
+                let runs = logical_pages as usize + RUNS_OF_A_CHANGE;
+                (ftl::ram_needed(geometry), (entry.memory)(space, runs))
+            },
+            policy => (hybrid::ram_needed(geometry, capabilities, &policy, logical_pages), 0));
+        let profile = Profile { geometry: seen, capabilities: DISK, ..*profile };
+        Size { profile, logical_pages, ram_bytes, memory_bytes }
+    }
+}
+
+impl fmt::Debug for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+/// Logical pages that make a block of the device: as many as a block of the chip has safe ones.
+pub(crate) const fn block_pages(profile: &Profile) -> u32 {
+    profile.capabilities.pairing.safe_pages(profile.geometry.pages_per_block)
+}
+
+/// What an index meets above an FTL, and what the FTL needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// The device as the index sees it; timing and the like are those of the chip.
+    pub profile: Profile,
+    /// Logical pages.
+    pub logical_pages: u32,
+    /// Bytes of RAM of the FTL, without the memory of a mapping.
+    pub ram_bytes: usize,
+    /// Bytes given to the mapping; 0 for hybrid FTLs, whose maps are in `ram_bytes`.
+    pub memory_bytes: usize,
+}
+
+impl Size {
+    /// Spare pages of this chip in per cent of the logical ones.
+    pub fn over_provisioning(&self, chip: &Geometry) -> f64 {
+        let safe = self.profile.geometry.pages_per_block;
+        let physical = f64::from(safe) * f64::from(chip.blocks);
+        100.0 * (physical / f64::from(self.logical_pages) - 1.0)
+    }
+}

@@ -1,0 +1,201 @@
+//! An FTL on a simulated chip, as the device of an index.
+//!
+//! The FTL borrows its memory from a [`Room`], and ends with the session: what it kept in RAM is
+//! lost then, as in a cut.
+
+use nandina::flash::{Flash, Profile};
+use nandina_ftl::ftl::{Disk, Ftl, FtlError, Unsound, space_of};
+use nandina_ftl::hybrid::{Bast, Block, Fast, Hybrid, Merges, SequentialRule, map_bytes};
+use nandina_ftl::mapping::Mapping;
+use nandina_ftl::{LogicalPages, Statistics};
+use nandina_sim::{Chip, ChipError};
+
+use super::{Bus, FtlWork, Kind, Layer, Size, with_kind};
+
+/// Memory of an FTL. Its content never outlives a session.
+#[derive(Clone, Debug, Default)]
+pub struct Room {
+    ram: Vec<u8>,
+    memory: Vec<u8>,
+}
+
+impl Room {
+    /// Memory of the size that is needed; what it held is lost.
+    fn renew(&mut self, size: &Size) {
+        for (memory, bytes) in
+            [(&mut self.ram, size.ram_bytes), (&mut self.memory, size.memory_bytes)]
+        {
+            memory.clear();
+            memory.resize(bytes, 0xA5);
+        }
+    }
+}
+
+/// A device on an FTL on a chip.
+pub type OnFtl<'d, C = Chip> = Disk<Pages<'d, C>>;
+
+/// The logical pages of any FTL, whose errors are those of a chip.
+pub enum Pages<'d, C> {
+    /// By a mapping.
+    Mapped(Ftl<'d, &'d mut C, Box<dyn Mapping + 'd>>),
+    /// By a block map.
+    Block(Hybrid<'d, &'d mut C, Block>),
+    /// With log blocks of one logical block each.
+    Bast(Hybrid<'d, &'d mut C, Bast>),
+    /// With log blocks for any page.
+    Fast(Hybrid<'d, &'d mut C, Fast>),
+}
+
+/// Does `$does` with the FTL, whichever it is.
+macro_rules! each {
+    ($pages:expr, $ftl:ident => $does:expr) => {
+        match $pages {
+            Pages::Mapped($ftl) => $does,
+            Pages::Block($ftl) => $does,
+            Pages::Bast($ftl) => $does,
+            Pages::Fast($ftl) => $does,
+        }
+    };
+}
+
+/// The error of a chip, or one that says what the FTL says.
+fn error(error: FtlError<ChipError>) -> ChipError {
+    match error {
+        FtlError::Device(error) => error,
+        error => ChipError::Layer(format!("FTL: {error}")),
+    }
+}
+
+impl Layer {
+    /// Opens the FTL on `chip`, or formats the chip for it.
+    ///
+    /// `size` is of this layer and this chip.
+    pub fn open<'d, C: Flash<Error = ChipError>>(
+        &self,
+        size: &Size,
+        chip: &'d mut C,
+        room: &'d mut Room,
+        formats: bool,
+    ) -> Result<OnFtl<'d, C>, ChipError> {
+        room.renew(size);
+        let (geometry, capabilities) = (chip.geometry(), chip.capabilities());
+        let pages = size.logical_pages;
+        let Room { ram, memory } = room;
+        let opened = match self.kind {
+            Kind::Mapped(entry) => {
+                let space = space_of(&geometry, &capabilities, pages);
+                let map = (entry.build)(space, memory);
+                let map = map.map_err(|refusal| error(FtlError::Mapping(refusal)))?;
+                let make = if formats { Ftl::format } else { Ftl::open };
+                make(chip, map, pages, ram).map(Pages::Mapped)
+            }
+            Kind::Block => {
+                let make = if formats { Hybrid::format } else { Hybrid::open };
+                make(chip, Block, pages, ram).map(Pages::Block)
+            }
+            Kind::Bast => {
+                let policy = Bast { log_blocks: self.log_blocks };
+                let make = if formats { Hybrid::format } else { Hybrid::open };
+                make(chip, policy, pages, ram).map(Pages::Bast)
+            }
+            Kind::Fast => {
+                let (log_blocks, sequential) = (self.log_blocks, SequentialRule::FirstPage);
+                let make = if formats { Hybrid::format } else { Hybrid::open };
+                make(chip, Fast { log_blocks, sequential }, pages, ram).map(Pages::Fast)
+            }
+        };
+        Disk::new(opened.map_err(error)?, size.profile.geometry.pages_per_block)
+            .map_err(|_| ChipError::Layer("FTL: there is no whole block of logical pages".into()))
+    }
+
+    /// Bytes of the map of a hybrid FTL, which are among those of its RAM; 0 for a mapping.
+    pub fn map_bytes(&self, chip: &Profile, size: &Size) -> usize {
+        let (geometry, capabilities) = (&chip.geometry, &chip.capabilities);
+        with_kind!(self, _entry => 0,
+            policy => map_bytes(geometry, capabilities, &policy, size.logical_pages))
+    }
+}
+
+impl<C: Flash<Error = ChipError>> Pages<'_, C> {
+    /// Whether what the FTL keeps in RAM is what its chip says.
+    pub fn check(&mut self) -> Result<(), String> {
+        let sound: Result<Result<(), Unsound>, _> = each!(self, ftl => ftl.check());
+        match sound {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(unsound)) => Err(format!("the FTL is unsound: {unsound:?}")),
+            Err(error) => Err(format!("checking the FTL: {error}")),
+        }
+    }
+
+    /// The chip.
+    pub fn chip(&self) -> &C {
+        each!(self, ftl => ftl.flash())
+    }
+
+    /// Merges since it was formatted or opened, by kind; `None` where there are none.
+    pub const fn merges(&self) -> Option<Merges> {
+        match self {
+            Self::Mapped(_) => None,
+            Self::Block(ftl) => Some(ftl.merges()),
+            Self::Bast(ftl) => Some(ftl.merges()),
+            Self::Fast(ftl) => Some(ftl.merges()),
+        }
+    }
+}
+
+impl<C: Flash<Error = ChipError>> LogicalPages for Pages<'_, C> {
+    type Error = ChipError;
+
+    fn logical_pages(&self) -> u32 {
+        each!(self, ftl => LogicalPages::logical_pages(ftl))
+    }
+
+    fn page_bytes(&self) -> usize {
+        each!(self, ftl => LogicalPages::page_bytes(ftl))
+    }
+
+    fn read(&mut self, logical: u32, bytes: &mut [u8]) -> Result<bool, ChipError> {
+        each!(self, ftl => LogicalPages::read(ftl, logical, bytes)).map_err(error)
+    }
+
+    fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        each!(self, ftl => LogicalPages::write(ftl, logical, bytes)).map_err(error)
+    }
+
+    fn write_pages(&mut self, logical: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        each!(self, ftl => LogicalPages::write_pages(ftl, logical, bytes)).map_err(error)
+    }
+
+    fn trim(&mut self, logical: u32, count: u32) -> Result<(), ChipError> {
+        each!(self, ftl => LogicalPages::trim(ftl, logical, count)).map_err(error)
+    }
+
+    fn idle(&mut self, budget: u32) -> Result<nandina::Idle, ChipError> {
+        each!(self, ftl => LogicalPages::idle(ftl, budget)).map_err(error)
+    }
+
+    fn statistics(&self) -> Statistics {
+        each!(self, ftl => LogicalPages::statistics(ftl))
+    }
+}
+
+impl Bus for OnFtl<'_> {
+    fn simulated(&self) -> &Chip {
+        self.inspect().chip()
+    }
+
+    fn ftl(&self) -> Option<FtlWork> {
+        let pages = self.inspect();
+        let mut work = FtlWork {
+            statistics: pages.statistics(),
+            merges: pages.merges(),
+            ..FtlWork::default()
+        };
+        if let Pages::Mapped(ftl) = pages {
+            let map = ftl.mapping();
+            work.map_bytes = map.bytes().peak as u64;
+            (work.map_reads, work.map_writes) = (map.work().flash_reads, map.work().flash_writes);
+        }
+        Some(work)
+    }
+}

@@ -1,0 +1,199 @@
+//! The host of an FTL on a simulated chip: it does the requests of a trace, and times them.
+//!
+//! It works through the trait of every FTL and knows no mapping.
+
+use std::fmt::Display;
+
+use nandina_ftl::ftl::Ftl;
+use nandina_ftl::mapping::Mapping;
+use nandina_ftl::{LogicalPages, Statistics};
+use nandina_sim::{Counters, SparseChip};
+
+use super::clock;
+use super::latency::{Latencies, Latency};
+use super::on_chip::DeviceWork;
+use crate::block_trace::Kind;
+use crate::layer::Pages;
+
+/// A request in logical pages.
+#[derive(Clone, Copy)]
+pub(super) struct PageRequest {
+    pub kind: Kind,
+    pub start: u32,
+    pub end: u32,
+    /// Of the first and of the last page, only a part is written.
+    pub partial: (bool, bool),
+}
+
+/// An FTL on a chip.
+pub(super) trait OnChip: LogicalPages {
+    /// The chip.
+    fn chip(&self) -> &SparseChip;
+}
+
+impl<M: Mapping> OnChip for Ftl<'_, SparseChip, M> {
+    fn chip(&self) -> &SparseChip {
+        self.flash()
+    }
+}
+
+impl OnChip for Pages<'_, SparseChip> {
+    fn chip(&self) -> &SparseChip {
+        Pages::chip(self)
+    }
+}
+
+/// The host of an FTL: it does the requests, and times them.
+pub(super) struct Host<'l, L: OnChip> {
+    ftl: &'l mut L,
+    page: Vec<u8>,
+    /// What is written.
+    zeros: Vec<u8>,
+    failed: Option<L::Error>,
+    replayed: u64,
+    pages: u64,
+    host_reads: u64,
+    partial_writes: u64,
+    nanoseconds: u64,
+    reads: Latencies,
+    writes: Latencies,
+    formatting: Counters,
+}
+
+impl<'l, L: OnChip> Host<'l, L>
+where
+    L::Error: Display,
+{
+    pub fn new(ftl: &'l mut L) -> Self {
+        let (formatting, page_bytes) = (ftl.chip().counters(), ftl.page_bytes());
+        Self {
+            ftl,
+            page: vec![0; page_bytes],
+            zeros: Vec::new(),
+            failed: None,
+            replayed: 0,
+            pages: 0,
+            host_reads: 0,
+            partial_writes: 0,
+            nanoseconds: 0,
+            reads: Latencies::new(),
+            writes: Latencies::new(),
+            formatting,
+        }
+    }
+
+    pub fn run(&mut self, batch: &[PageRequest]) {
+        let begin = clock::nanoseconds();
+        for request in batch {
+            if self.failed.is_some() {
+                return;
+            }
+            let before = self.ftl.chip().time().total();
+            self.failed = self.make(request).err();
+            let taken = self.ftl.chip().time().total() - before;
+            match request.kind {
+                Kind::Read => self.reads.add(taken),
+                _ => self.writes.add(taken),
+            }
+            self.pages += u64::from(request.end - request.start);
+        }
+        self.replayed += batch.len() as u64;
+        self.nanoseconds += clock::nanoseconds() - begin;
+    }
+
+    fn make(&mut self, request: &PageRequest) -> Result<(), L::Error> {
+        let PageRequest { kind, start, end, partial } = *request;
+        match kind {
+            Kind::Read => {
+                self.host_reads += u64::from(end - start);
+                for page in start..end {
+                    self.ftl.read(page, &mut self.page)?;
+                }
+            }
+            Kind::Write => {
+                let ends =
+                    [(partial.0, start), (partial.1 && !(partial.0 && end - start == 1), end - 1)];
+                for (_, page) in ends.into_iter().filter(|(is_partial, _)| *is_partial) {
+                    self.partial_writes += 1;
+                    self.ftl.read(page, &mut self.page)?;
+                }
+                let bytes = (end - start) as usize * self.page.len();
+                if self.zeros.len() < bytes {
+                    self.zeros.resize(bytes, 0);
+                }
+                self.ftl.write_pages(start, &self.zeros[..bytes])?;
+            }
+            Kind::Trim => self.ftl.trim(start, end - start)?,
+            Kind::Flush => {}
+        }
+        Ok(())
+    }
+
+    /// What was done. The error is why a request failed.
+    pub fn finish(self) -> Result<Done, String> {
+        if let Some(error) = self.failed {
+            return Err(error.to_string());
+        }
+        let chip = self.ftl.chip();
+        Ok(Done {
+            counters: chip.counters() - self.formatting,
+            wear: (chip.wear().most, chip.wear().mean),
+            statistics: self.ftl.statistics(),
+            replayed: self.replayed,
+            pages: self.pages,
+            host_reads: self.host_reads,
+            partial_writes: self.partial_writes,
+            nanoseconds: self.nanoseconds,
+            latency: (self.reads.summary(), self.writes.summary()),
+        })
+    }
+}
+
+/// What the FTL and the chip made of the trace.
+#[derive(Clone)]
+pub(super) struct Done {
+    pub counters: Counters,
+    pub wear: (u32, f64),
+    pub statistics: Statistics,
+    pub replayed: u64,
+    pub pages: u64,
+    pub host_reads: u64,
+    pub partial_writes: u64,
+    pub nanoseconds: u64,
+    pub latency: (Latency, Latency),
+}
+
+impl Done {
+    /// Whether the chip did what it did in another run.
+    pub fn is_as(&self, other: &Self) -> bool {
+        self.counters == other.counters
+            && self.statistics == other.statistics
+            && self.latency == other.latency
+            && self.replayed == other.replayed
+    }
+
+    /// The figures of a report.
+    pub fn work(&self) -> DeviceWork {
+        let written = self.statistics.host_writes;
+        DeviceWork {
+            host_writes: written,
+            host_reads: self.host_reads,
+            host_trims: self.statistics.host_trims,
+            partial_writes: self.partial_writes,
+            write_amplification: (written > 0)
+                .then(|| self.counters.programs as f64 / written as f64),
+            moved: self.statistics.moved,
+            switch_merges: None,
+            partial_merges: None,
+            full_merges: None,
+            own: self.statistics.own,
+            reads: self.counters.reads,
+            programs: self.counters.programs,
+            erases: self.counters.erases,
+            wear_most: self.wear.0,
+            wear_mean: self.wear.1,
+            read_latency: self.latency.0,
+            write_latency: self.latency.1,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The exact chip operations of systems above FTLs, and what cannot run there.
+
+use expect_test::expect_file;
+use nandina::Options;
+use nandina::flash::Profile;
+use nandina::flash::profile::{SD, SLC};
+use nandina_lab::LabError;
+use nandina_lab::layer::Layer;
+use nandina_lab::run::{Setup, SystemCost, SystemRun, run};
+use nandina_lab::systems::SYSTEMS;
+use nandina_lab::work::Work;
+
+/// A chip on which these records make every FTL collect or merge.
+const CHIP: Profile = SLC.with_blocks(32);
+
+/// The layer, with few log blocks where it has any.
+fn layer(name: &str) -> Layer {
+    let layer = Layer::named(name).unwrap();
+    if layer.log_blocks().is_some() { layer.with_log_blocks(4).unwrap() } else { layer }
+}
+
+/// Records whose leaves and their stale twins take two thirds of the logical pages.
+fn filling() -> Work {
+    Work::standard(4_000, 4, 120, 7).unwrap()
+}
+
+fn cost(system: &str, profile: Profile, layer: Option<Layer>, work: &Work) -> SystemRun {
+    let setup = Setup { profile, options: Options::new(4, 4), ram_bytes: None, layer };
+    run(system, &setup, work, &|_| {}).unwrap()
+}
+
+fn ran(system: &str, name: &str, work: &Work) -> SystemCost {
+    cost(system, CHIP, Some(layer(name)), work).cost().unwrap()
+}
+
+fn refused(system: &str, profile: Profile, layer: Layer) -> String {
+    let work = Work::standard(20, 4, 4, 7).unwrap();
+    match cost(system, profile, Some(layer), &work).cost() {
+        Err(LabError(reason)) => reason,
+        Ok(_) => panic!("{system} over {} is not refused", layer.name()),
+    }
+}
+
+/// Each line is `system layer phase: reads programs erases, moved, merges`.
+///
+/// `UPDATE_EXPECT=1 cargo test -p nandina-lab --test over` rewrites the table. The mappings are all
+/// alike, because the FTL is the same; only two of them are in it.
+#[test]
+fn chip_operations_below_an_ftl_are_as_pinned() {
+    let work = filling();
+    let mut table = String::new();
+    for name in ["ftl:page", "ftl:compact", "ftl:block", "ftl:bast", "ftl:fast"] {
+        for system in ["btree", "vm"] {
+            let cost = ran(system, name, &work);
+            for phase in &cost.phases {
+                let counters = phase.counters;
+                table += &format!(
+                    "{system} {name} {}: {} {} {}\n",
+                    phase.phase, counters.reads, counters.programs, counters.erases
+                );
+            }
+            let ftl = cost.ftl.unwrap();
+            table += &format!(
+                "{system} {name} in all: {} written, {} trimmed, {} moved, {} own, merges {:?}\n",
+                ftl.host_writes,
+                ftl.host_trims,
+                ftl.moved,
+                ftl.own,
+                ftl.switch_merges.zip(ftl.partial_merges).zip(ftl.full_merges)
+            );
+        }
+    }
+    expect_file!["costs.txt"].assert_eq(&table);
+}
+
+#[test]
+fn write_amplification_is_that_of_the_system_times_that_of_the_ftl() {
+    let work = Work::standard(3_000, 4, 4, 7).unwrap();
+    for name in ["ftl:compact", "ftl:fast"] {
+        let cost = ran("btree", name, &work);
+        let insert = &cost.phases[0];
+        let system = insert.write_amplification_system.unwrap();
+        let ftl = insert.write_amplification_ftl.unwrap();
+        assert!((system * ftl - insert.write_amplification.unwrap()).abs() < 1e-6);
+        // A change writes a page of 2,048 bytes at least, for a record of 8.
+        assert!(system >= 256.0, "{system}");
+        // The header of 40 bytes in the spare area is programmed with a page.
+        assert!(ftl >= 2088.0 / 2048.0, "{ftl}");
+        let done = cost.ftl.unwrap();
+        let programs: u64 = cost.phases.iter().map(|phase| phase.counters.programs).sum();
+        assert_eq!(programs, done.host_writes + done.moved + done.own, "{name}");
+        assert_eq!(done.log_blocks.is_some(), name == "ftl:fast");
+    }
+    // On the chip itself there is no FTL.
+    let alone = cost("mu", CHIP, None, &work).cost().unwrap();
+    assert_eq!((alone.ftl, alone.phases[0].write_amplification_ftl), (None, None));
+}
+
+#[test]
+fn every_layer_of_the_list_holds_every_record_of_every_system_that_can() {
+    // A run compares every result with a model.
+    let work = Work::standard(1_200, 4, 4, 7).unwrap();
+    for name in Layer::names() {
+        for system in SYSTEMS {
+            let system = system.key;
+            match cost(system, CHIP, Some(layer(&name)), &work) {
+                SystemRun::Ran(cost) => {
+                    assert_eq!(cost.records, Some(1_080), "{system} over {name}");
+                    assert!(cost.ftl.unwrap().map_bytes > 0, "{system} over {name}");
+                }
+                SystemRun::Refused(refusal) => {
+                    assert_eq!(system, "vm-ow", "{refusal:?}");
+                    assert_eq!(refusal.over, Some(name.clone()));
+                    assert!(refusal.reason.contains("programs a page 2 times"), "{refusal:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    let fast = layer("ftl:fast");
+    assert_eq!(
+        refused("btree", SD, fast),
+        "btree over ftl:fast: sd replaces pages in place: it needs no FTL"
+    );
+    let few = refused("btree", SLC.with_blocks(8), fast.with_log_blocks(100).unwrap());
+    assert!(
+        few.starts_with(
+            "btree over ftl:fast: slc has 8 blocks, ftl:fast with 100 log blocks needs 10"
+        ) && few.ends_with("at least: choose a larger chip or fewer log blocks"),
+        "{few}"
+    );
+    let tiny = refused("btree", SLC.with_blocks(4), layer("ftl:compact"));
+    assert!(tiny.contains("slc has 4 blocks, ftl:compact needs "), "{tiny}");
+    let much = cost(
+        "btree",
+        SLC.with_blocks(12),
+        Some(layer("ftl:page")),
+        &Work::standard(200_000, 4, 4, 7).unwrap(),
+    );
+    let Err(LabError(reason)) = much.cost() else { panic!("12 blocks are too few") };
+    assert!(reason.starts_with("btree over ftl:page: 200000 records do not fit"), "{reason}");
+
+    let unknown = |name| Layer::named(name).unwrap_err().to_string();
+    for name in ["ftl:pages", "fast", "ftl:", ""] {
+        assert!(unknown(name).starts_with(&format!("there is no layer '{name}'")), "{name}");
+    }
+    assert!(
+        unknown("x").contains("ftl:compact, ftl:block, ftl:bast, ftl:fast"),
+        "{}",
+        unknown("x")
+    );
+    let logs = |name: &str, count| layer(name).with_log_blocks(count).unwrap_err().to_string();
+    assert_eq!(logs("ftl:fast", 1), "ftl:fast needs 2 log blocks, not 1");
+    assert_eq!(logs("ftl:page", 8), "ftl:page has no log blocks");
+}
+
+#[test]
+fn spare_pages_are_kept_from_the_system() {
+    let work = filling();
+    let moved = |per_cent| {
+        let layer = Layer::named("ftl:page").unwrap().with_over_provisioning(per_cent);
+        let cost = cost("btree", CHIP, Some(layer), &work).cost().unwrap().ftl.unwrap();
+        assert!(cost.over_provisioning >= f64::from(per_cent), "{cost:?}");
+        (cost.logical_pages, cost.moved)
+    };
+    let (few, many) = (moved(0), moved(100));
+    // Logical pages that were never written are as good as spare ones.
+    assert!(few.0 > many.0 && few.1 == many.1 && few.1 > 0, "{few:?} {many:?}");
+}

@@ -1,0 +1,5 @@
+//! Systems above FTLs: what they cost on the chip below, what is refused, and that cuts lose
+//! nothing.
+
+mod costs;
+mod cuts;
