@@ -1,8 +1,9 @@
 //! Things that a user chooses by name. An unknown name is refused with the list of known ones.
 
+use clap::Args;
 use nandina::flash::profile::{self, Profile};
 use nandina_lab::LabError;
-use nandina_lab::layer::Layer;
+use nandina_lab::layer::{Layer, TransitBuffer};
 use nandina_lab::systems::SYSTEMS;
 
 /// Returns the chip of this name.
@@ -28,12 +29,39 @@ pub fn systems(keys: &[String]) -> Result<Vec<&'static str>, LabError> {
     keys.iter().map(system).collect()
 }
 
+/// Settings of hybrid FTLs.
+#[derive(Args, Clone, Copy, Default)]
+pub struct HybridSettings {
+    /// With an FTL that has log blocks: how many, of bast 1 and more, of fast 2 and more [default:
+    /// 16]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    log_blocks: Option<u32>,
+    /// With a hybrid FTL: blocks of the WPCB-tree's transit buffer before it, 1 and more [default:
+    /// no buffer]
+    #[arg(long, value_name = "BLOCKS", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    transit: Option<u32>,
+    /// With --transit: as the paper has it, without improvements
+    #[arg(long, requires = "transit")]
+    as_printed: bool,
+}
+
+impl HybridSettings {
+    /// Whether anything is set.
+    pub const fn is_set(&self) -> bool {
+        self.log_blocks.is_some() || self.transit.is_some()
+    }
+
+    fn transit(&self) -> Option<TransitBuffer> {
+        self.transit.map(|blocks| TransitBuffer { blocks, as_printed: self.as_printed })
+    }
+}
+
 /// Returns what lies below the systems, by name; `none` is the chip itself.
 ///
-/// `log_blocks` is for those of them that have log blocks, and `over_provisioning` for all.
+/// `settings` are for those of them that have what is set, and `over_provisioning` for all.
 pub fn layers(
     names: &[String],
-    log_blocks: Option<u32>,
+    settings: HybridSettings,
     over_provisioning: Option<u32>,
 ) -> Result<Vec<Option<Layer>>, LabError> {
     let layer = |name: &String| {
@@ -43,15 +71,22 @@ pub fn layers(
         let layer = Layer::named(name)
             .map_err(|error| LabError(format!("{error}, {NO_LAYER}")))?
             .with_over_provisioning(over_provisioning.unwrap_or(Layer::OVER_PROVISIONING));
-        match (layer.log_blocks(), log_blocks) {
-            (Some(_), Some(count)) => layer.with_log_blocks(count).map(Some),
+        let layer = match (layer.log_blocks(), settings.log_blocks) {
+            (Some(_), Some(count)) => layer.with_log_blocks(count)?,
+            _ => layer,
+        };
+        match settings.transit() {
+            Some(transit) if layer.is_hybrid() => layer.with_transit(transit).map(Some),
             _ => Ok(Some(layer)),
         }
     };
     let layers = names.iter().map(layer).collect::<Result<Vec<_>, _>>()?;
     let has_log_blocks = |layer: &Layer| layer.log_blocks().is_some();
-    if log_blocks.is_some() && !layers.iter().flatten().any(has_log_blocks) {
+    if settings.log_blocks.is_some() && !layers.iter().flatten().any(has_log_blocks) {
         return Err(LabError("--log-blocks is for bast and fast: choose one of them".into()));
+    }
+    if settings.transit.is_some() && !layers.iter().flatten().any(Layer::is_hybrid) {
+        return Err(LabError("--transit is for block, bast and fast: choose one of them".into()));
     }
     if over_provisioning.is_some() && !layers.iter().any(Option::is_some) {
         return Err(LabError("--op is for an FTL: choose one by --over".into()));

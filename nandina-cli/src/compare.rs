@@ -14,7 +14,7 @@ use nandina_lab::workload::kernel_compile::Parameters;
 use nandina_lab::{LabError, input, trace};
 
 use crate::arguments::size;
-use crate::choose::{device, layers, systems};
+use crate::choose::{HybridSettings, device, layers, systems};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 use crate::settings::Settings;
@@ -33,9 +33,8 @@ pub struct Compare {
     /// other mappings, ftl:block, ftl:bast, ftl:fast; none is the chip itself
     #[arg(long, value_name = "LAYERS", value_delimiter = ',', default_value = "none")]
     over: Vec<String>,
-    /// With --over: log blocks of ftl:bast (1 and more) and ftl:fast (2 and more) [default: 16]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    log_blocks: Option<u32>,
+    #[command(flatten)]
+    hybrid: HybridSettings,
     /// With --over: spare pages in per cent of the logical ones, 0 to 1,000; more if the FTL needs
     /// more [default: 7]
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1000))]
@@ -117,7 +116,7 @@ impl Compare {
         let systems = systems(&self.systems)?;
         let options = self.settings.of(Options::new(1, 0));
         let setup = Setup { profile, options, ram_bytes: self.ram, layer: None };
-        let layers = layers(&self.over, self.log_blocks, self.op)?;
+        let layers = layers(&self.over, self.hybrid, self.op)?;
         // Work that is certain not to fit is refused before it is made.
         let fits = |sizes, records| some_can_hold(&systems, &setup, &layers, sizes, records);
         let (mut work, description) = self.work(&fits)?;

@@ -8,7 +8,7 @@ use nandina_lab::replay::{
     readings_on_chip, replay, replay_on_chip,
 };
 
-use crate::choose::{device, layers};
+use crate::choose::{HybridSettings, device, layers};
 use crate::output::{print, print_json};
 use crate::tables::table;
 use crate::trace::{Input, bytes};
@@ -21,9 +21,8 @@ pub struct Replay {
     /// or fast, which has its own maps; with none the mappings run alone
     #[arg(long, default_value = "none", value_parser = ["none", "page", "block", "bast", "fast"])]
     ftl: String,
-    /// With --ftl bast or fast: log blocks, 1 or 2 at least [default: 16]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    log_blocks: Option<u32>,
+    #[command(flatten)]
+    hybrid: HybridSettings,
     /// With an FTL: the chip; its number of blocks follows from the space. `nandina devices`
     /// lists them [default: mlc]
     #[arg(long)]
@@ -39,6 +38,14 @@ pub struct Replay {
     /// Bytes of the logical space; requests behind it are refused [default: what the trace names]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 60))]
     space: Option<u64>,
+    /// With an FTL: only pages that the trace reads or writes have a place on the chip, moved
+    /// together; else most of a large space stays free, and nothing is collected
+    #[arg(long)]
+    footprint: bool,
+    /// With --ftl page: garbage collection moves pages in the order of their logical numbers, for a
+    /// read more each
+    #[arg(long)]
+    sort_moves: bool,
     /// How often the trace is replayed, 1 to 1,000
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     passes: u32,
@@ -58,10 +65,14 @@ impl Replay {
         }
         let layer = format!("ftl:{}", self.ftl);
         // Over-provisioning is set below, for page and hybrid FTLs alike.
-        let layer = layers(&[layer], self.log_blocks, None)?[0];
+        let layer = layers(&[layer], self.hybrid, None)?[0];
         let hybrid = layer.filter(|_| self.ftl != "page");
         if hybrid.is_some() && !self.map.is_empty() {
             let what = "--map is for --ftl page: a hybrid FTL has maps of its own";
+            return Err(LabError(what.into()));
+        }
+        if hybrid.is_some() && self.sort_moves {
+            let what = "--sort-moves is for --ftl page: a hybrid FTL merges pages at their places";
             return Err(LabError(what.into()));
         }
         let setup = DeviceSetup {
@@ -70,10 +81,13 @@ impl Replay {
             profile: device(self.device.as_deref().unwrap_or("mlc"))?,
             over_provisioning: self.op.unwrap_or(7),
             space_bytes: self.space,
+            footprint: self.footprint,
+            sorts_moves: self.sort_moves,
             passes: self.passes,
         };
         let mappings = if hybrid.is_some() { 0 } else { mappings_on_chip(&self.map)?.len() };
-        let (trace, progress) = self.trace.open(readings_on_chip(mappings, self.passes))?;
+        let (trace, progress) =
+            self.trace.open(readings_on_chip(mappings, self.passes, self.footprint))?;
         let report = replay_on_chip(&trace, &setup, &|bytes| progress.advance(bytes));
         progress.finish();
         let report = report?;
@@ -81,8 +95,13 @@ impl Replay {
     }
 
     fn alone(&self) -> Result<(), LabError> {
-        if self.device.is_some() || self.op.is_some() || self.log_blocks.is_some() {
-            let what = "--device, --op and --log-blocks are for an FTL: choose one by --ftl";
+        if self.device.is_some() || self.op.is_some() || self.hybrid.is_set() {
+            let what =
+                "--device, --op, --log-blocks and --transit are for an FTL: choose one by --ftl";
+            return Err(LabError(what.into()));
+        }
+        if self.footprint || self.sort_moves {
+            let what = "--footprint and --sort-moves are for an FTL: choose one by --ftl";
             return Err(LabError(what.into()));
         }
         let (trace, progress) = self.trace.open(readings(self.passes))?;

@@ -11,7 +11,7 @@ use nandina_lab::layer::name_of;
 use nandina_lab::torture::{CutRun, Hardships, Mode, Outcome, Report, Torture, replay, torture};
 use serde_json::json;
 
-use crate::choose::{layers, systems};
+use crate::choose::{HybridSettings, layers, systems};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 use crate::tables;
@@ -121,7 +121,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     };
     let mut campaigns = Vec::new();
     let over = if arguments.over.is_empty() { &[NONE.to_string()][..] } else { &arguments.over };
-    for layer in layers(over, None, None)? {
+    for layer in layers(over, HybridSettings::default(), None)? {
         campaigns.extend(systems.iter().map(|system| (name_of(system, layer), what)));
     }
     if arguments.systems.is_empty() && arguments.over.is_empty() && !swarm {

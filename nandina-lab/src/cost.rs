@@ -134,6 +134,9 @@ pub struct FtlCost {
     /// Log blocks; absent where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_blocks: Option<u32>,
+    /// Blocks of its transit buffer; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer_blocks: Option<u32>,
     /// Logical pages.
     pub logical_pages: u32,
     /// Spare pages in per cent of the logical ones, as built.
@@ -183,6 +186,7 @@ impl FtlCost {
         Self {
             layer: layer.name(),
             log_blocks: layer.log_blocks(),
+            buffer_blocks: layer.buffer_blocks(),
             logical_pages: size.logical_pages,
             over_provisioning: size.over_provisioning(&chip.geometry),
             ram_bytes: size.ram_bytes as u64 - map_bytes,

@@ -4,13 +4,23 @@ use nandina::flash::Profile;
 use nandina::flash::profile::{MLC, SD, SLC};
 use nandina_lab::LabError;
 use nandina_lab::block_trace::{BlockTrace, Choices};
-use nandina_lab::layer::Layer;
+use nandina_lab::layer::{Layer, TransitBuffer};
 use nandina_lab::replay::{DeviceReport, DeviceSetup, MAPPINGS, replay_on_chip};
 
 fn setup(profile: Profile) -> DeviceSetup {
     let mappings = Vec::new();
     let (hybrid, space_bytes) = (None, None);
-    DeviceSetup { mappings, hybrid, profile, over_provisioning: 7, space_bytes, passes: 1 }
+    let (footprint, sorts_moves) = (false, false);
+    DeviceSetup {
+        mappings,
+        hybrid,
+        profile,
+        over_provisioning: 7,
+        space_bytes,
+        footprint,
+        sorts_moves,
+        passes: 1,
+    }
 }
 
 fn run(text: &str, setup: &DeviceSetup) -> Result<DeviceReport, LabError> {
@@ -148,4 +158,59 @@ fn a_hybrid_ftl_counts_its_merges_by_kind() {
     assert!(bast.full_merges > Some(50), "{bast:?}");
     assert!(fast.full_merges < bast.full_merges && fast.moved < bast.moved, "{fast:?}");
     assert!(fast.write_latency.mean_us < bast.write_latency.mean_us);
+}
+
+#[test]
+fn a_transit_buffer_turns_scattered_writes_into_cheaper_merges() {
+    // Every 67th page of 64 blocks, again and again: FAST with two log blocks merges all the time.
+    let mut text = String::from("op,start_bytes,length_bytes\nwrite,0,8388608\n");
+    for at in 0..2_000u64 {
+        text += &format!("write,{},2048\n", at * 67 % 4096 * 2048);
+    }
+    text += "read,0,8388608\n";
+    let fast = Layer::named("ftl:fast").unwrap().with_log_blocks(2).unwrap();
+    let transit = |as_printed| fast.with_transit(TransitBuffer { blocks: 64, as_printed }).unwrap();
+    let [without, printed, improved] = [fast, transit(true), transit(false)].map(|layer| {
+        let report = run(&text, &DeviceSetup { hybrid: Some(layer), ..setup(SLC) }).unwrap();
+        assert_eq!(report.buffer_blocks, layer.buffer_blocks());
+        assert_eq!(report.device_work.host_writes, 4096 + 2000);
+        report.device_work.programs
+    });
+    println!("{without} programs without, {printed} as printed, {improved} improved");
+    assert!(printed < without / 2 && improved <= printed);
+    let page = Layer::named("ftl:page").unwrap();
+    let refused = page.with_transit(TransitBuffer { blocks: 1, as_printed: true }).unwrap_err();
+    assert!(refused.to_string().starts_with("ftl:page has no transit buffer"), "{refused}");
+}
+
+#[test]
+fn a_footprint_leaves_out_what_no_request_touches_and_then_garbage_is_collected() {
+    // Single pages, 16 MiB apart, with a trim across some of them.
+    let mut text = String::from("op,start_bytes,length_bytes\n");
+    let mut at = 1u64;
+    for _ in 0..6_000 {
+        at = at * 48271 % 2147483647;
+        text += &format!("write,{},2048\n", at % 500 << 24);
+    }
+    text += "trim,0,33554432\nread,0,2048\n";
+    let whole = DeviceSetup { mappings: vec!["compact".into()], ..setup(SLC) };
+    let footprint = DeviceSetup { footprint: true, ..whole };
+    let whole = DeviceSetup { mappings: vec!["compact".into()], ..setup(SLC) };
+    let sorted = DeviceSetup {
+        mappings: vec!["compact".into()],
+        sorts_moves: true,
+        footprint: true,
+        ..setup(SLC)
+    };
+    let [whole, small, sorted] =
+        [whole, footprint, sorted].map(|setup| run(&text, &setup).unwrap());
+    assert_eq!((whole.logical_pages, small.logical_pages), (499 * 8192 + 1, 500));
+    for report in [&whole, &small, &sorted] {
+        assert_eq!((report.replayed, report.device_work.host_writes), (6002, 6000));
+        assert_eq!((report.device_work.host_trims, report.written_pages), (2, Some(498)));
+    }
+    assert_eq!(whole.device_work.moved, 0);
+    assert!(small.device_work.moved > 100, "{:?}", small.device_work);
+    let reads = [&small, &sorted].map(|report| report.device_work.reads);
+    assert!(reads[1] > reads[0], "{reads:?}");
 }

@@ -14,7 +14,7 @@ use std::fmt;
 
 use nandina::flash::{Geometry, Profile};
 use nandina_ftl::ftl::{self, DISK, Disk, logical_page_bytes, space_of};
-use nandina_ftl::hybrid::{self, Bast, Block, Fast, Policy, SequentialRule};
+use nandina_ftl::hybrid::{self, Bast, Block, Buffer, Fast, Policy, SequentialRule, Transit};
 use nandina_ftl::mapping::MAPPINGS;
 use nandina_ftl::mapping::registry::{Entry, by_name};
 use nandina_sim::Chip;
@@ -54,6 +54,17 @@ pub struct Layer {
     /// Spare pages in per cent of the logical ones.
     over_provisioning: u32,
     log_blocks: u32,
+    /// Buffer blocks before a hybrid FTL.
+    transit: Option<TransitBuffer>,
+}
+
+/// The transit buffer of the WPCB-tree before a hybrid FTL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TransitBuffer {
+    /// Buffer blocks, 1 or more (*C* in the paper).
+    pub blocks: u32,
+    /// Whether it works as the paper has it, without the improvements of [`Buffer::improved`].
+    pub as_printed: bool,
 }
 
 /// Which FTL.
@@ -65,22 +76,25 @@ enum Kind {
     Fast,
 }
 
-/// Does `$does` with the policy of a hybrid FTL, or `$mapped` with the entry of a mapping.
+/// Does `$does` with the policy of a hybrid FTL behind the buffer, or `$mapped` with the entry of a
+/// mapping.
 macro_rules! with_kind {
-    ($layer:expr, $entry:ident => $mapped:expr, $policy:ident => $does:expr) => {
+    ($layer:expr, $buffer:expr, $entry:ident => $mapped:expr, $policy:ident => $does:expr) => {
         match $layer.kind {
             Kind::Mapped($entry) => $mapped,
             Kind::Block => {
-                let $policy = Block;
+                let $policy = Transit { over: Block, buffer: $buffer };
                 $does
             }
             Kind::Bast => {
-                let $policy = Bast { log_blocks: $layer.log_blocks };
+                let over = Bast { log_blocks: $layer.log_blocks };
+                let $policy = Transit { over, buffer: $buffer };
                 $does
             }
             Kind::Fast => {
                 let log_blocks = $layer.log_blocks;
-                let $policy = Fast { log_blocks, sequential: SequentialRule::FirstPage };
+                let over = Fast { log_blocks, sequential: SequentialRule::FirstPage };
+                let $policy = Transit { over, buffer: $buffer };
                 $does
             }
         }
@@ -108,7 +122,7 @@ impl Layer {
             LabError(format!("there is no layer '{name}': choose from {known}"))
         })?;
         let (over_provisioning, log_blocks) = (Self::OVER_PROVISIONING, Self::LOG_BLOCKS);
-        Ok(Self { kind, over_provisioning, log_blocks })
+        Ok(Self { kind, over_provisioning, log_blocks, transit: None })
     }
 
     /// The name of every layer.
@@ -126,7 +140,13 @@ impl Layer {
             Kind::Bast => "bast",
             Kind::Fast => "fast",
         };
-        format!("{PREFIX}{kind}")
+        match self.transit {
+            None => format!("{PREFIX}{kind}"),
+            Some(TransitBuffer { blocks, as_printed }) => {
+                let how = if as_printed { " as printed" } else { "" };
+                format!("{PREFIX}{kind} with {blocks} buffer blocks{how}")
+            }
+        }
     }
 
     /// The same layer with spare pages of so many per cent of the logical ones.
@@ -150,6 +170,40 @@ impl Layer {
         Ok(Self { log_blocks, ..self })
     }
 
+    /// Whether it is a hybrid FTL, with maps of its own.
+    pub const fn is_hybrid(&self) -> bool {
+        !matches!(self.kind, Kind::Mapped(_))
+    }
+
+    /// The same layer with a transit buffer. Refuses FTLs that are no hybrid ones.
+    pub fn with_transit(self, transit: TransitBuffer) -> Result<Self, LabError> {
+        if matches!(self.kind, Kind::Mapped(_)) {
+            let name = self.name();
+            return Err(LabError(format!(
+                "{name} has no transit buffer: only hybrid FTLs have one"
+            )));
+        }
+        Ok(Self { transit: Some(transit), ..self })
+    }
+
+    /// Blocks of the transit buffer; `None` where there is none.
+    pub fn buffer_blocks(&self) -> Option<u32> {
+        self.transit.map(|transit| transit.blocks)
+    }
+
+    /// The settings of the transit buffer on this chip.
+    fn buffer(&self, geometry: &Geometry, block_pages: u32) -> Buffer {
+        match self.transit {
+            None => Buffer::NONE,
+            Some(TransitBuffer { blocks, as_printed: true }) => Buffer::as_printed(blocks),
+            Some(TransitBuffer { blocks, as_printed: false }) => {
+                let pages = u64::from(geometry.blocks) * u64::from(block_pages) * 100;
+                let logical_pages = pages / u64::from(100 + self.over_provisioning);
+                Buffer::improved(blocks, logical_pages as u32, block_pages)
+            }
+        }
+    }
+
     /// How many log blocks there are; `None` where there are none.
     pub const fn log_blocks(&self) -> Option<u32> {
         match self.kind {
@@ -164,7 +218,9 @@ impl Layer {
     /// Returns `u32::MAX` if no number suffices.
     pub fn blocks_needed(&self, profile: &Profile, logical_pages: u32) -> u32 {
         let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
-        let needed = with_kind!(self,
+        // The number of neighbours does not change how many blocks are needed.
+        let buffer = self.buffer(geometry, block_pages(profile));
+        let needed = with_kind!(self, buffer,
             _entry => ftl::blocks_needed(geometry, capabilities, logical_pages),
             policy => hybrid::blocks_needed(geometry, capabilities, &policy, logical_pages));
         let safe = block_pages(profile);
@@ -181,7 +237,8 @@ impl Layer {
         }
         let group = block_pages(profile);
         let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
-        let most = with_kind!(self,
+        let buffer = self.buffer(geometry, group);
+        let most = with_kind!(self, buffer,
             _entry => ftl::logical_pages_max(geometry, capabilities),
             policy => hybrid::logical_pages_max(geometry, capabilities, &policy));
         let safe_pages = u64::from(group) * u64::from(geometry.blocks);
@@ -207,7 +264,8 @@ impl Layer {
         let page_bytes = logical_page_bytes(geometry);
         let seen =
             Disk::<Pages<'_, Chip>>::geometry_of(logical_pages, page_bytes, block_pages(profile));
-        let (ram_bytes, memory_bytes) = with_kind!(self,
+        let buffer = self.buffer(geometry, block_pages(profile));
+        let (ram_bytes, memory_bytes) = with_kind!(self, buffer,
             entry => {
                 let space = space_of(geometry, capabilities, logical_pages);
                 // Enough for any content, each page a run of its own, and for any change of it.

@@ -5,7 +5,7 @@
 
 use nandina::flash::{Flash, Profile};
 use nandina_ftl::ftl::{Disk, Ftl, FtlError, Unsound, space_of};
-use nandina_ftl::hybrid::{Bast, Block, Fast, Hybrid, Merges, SequentialRule, map_bytes};
+use nandina_ftl::hybrid::{Bast, Block, Fast, Hybrid, Merges, SequentialRule, Transit, map_bytes};
 use nandina_ftl::mapping::Mapping;
 use nandina_ftl::{LogicalPages, Statistics};
 use nandina_sim::{Chip, ChipError};
@@ -39,11 +39,11 @@ pub enum Pages<'d, C> {
     /// By a mapping.
     Mapped(Ftl<'d, &'d mut C, Box<dyn Mapping + 'd>>),
     /// By a block map.
-    Block(Hybrid<'d, &'d mut C, Block>),
+    Block(Hybrid<'d, &'d mut C, Transit<Block>>),
     /// With log blocks of one logical block each.
-    Bast(Hybrid<'d, &'d mut C, Bast>),
+    Bast(Hybrid<'d, &'d mut C, Transit<Bast>>),
     /// With log blocks for any page.
-    Fast(Hybrid<'d, &'d mut C, Fast>),
+    Fast(Hybrid<'d, &'d mut C, Transit<Fast>>),
 }
 
 /// Does `$does` with the FTL, whichever it is.
@@ -80,6 +80,7 @@ impl Layer {
         room.renew(size);
         let (geometry, capabilities) = (chip.geometry(), chip.capabilities());
         let pages = size.logical_pages;
+        let buffer = self.buffer(&geometry, size.profile.geometry.pages_per_block);
         let Room { ram, memory } = room;
         let opened = match self.kind {
             Kind::Mapped(entry) => {
@@ -91,17 +92,18 @@ impl Layer {
             }
             Kind::Block => {
                 let make = if formats { Hybrid::format } else { Hybrid::open };
-                make(chip, Block, pages, ram).map(Pages::Block)
+                make(chip, Transit { over: Block, buffer }, pages, ram).map(Pages::Block)
             }
             Kind::Bast => {
-                let policy = Bast { log_blocks: self.log_blocks };
+                let over = Bast { log_blocks: self.log_blocks };
                 let make = if formats { Hybrid::format } else { Hybrid::open };
-                make(chip, policy, pages, ram).map(Pages::Bast)
+                make(chip, Transit { over, buffer }, pages, ram).map(Pages::Bast)
             }
             Kind::Fast => {
                 let (log_blocks, sequential) = (self.log_blocks, SequentialRule::FirstPage);
                 let make = if formats { Hybrid::format } else { Hybrid::open };
-                make(chip, Fast { log_blocks, sequential }, pages, ram).map(Pages::Fast)
+                let over = Fast { log_blocks, sequential };
+                make(chip, Transit { over, buffer }, pages, ram).map(Pages::Fast)
             }
         };
         Disk::new(opened.map_err(error)?, size.profile.geometry.pages_per_block)
@@ -111,7 +113,8 @@ impl Layer {
     /// Bytes of the map of a hybrid FTL, which are among those of its RAM; 0 for a mapping.
     pub fn map_bytes(&self, chip: &Profile, size: &Size) -> usize {
         let (geometry, capabilities) = (&chip.geometry, &chip.capabilities);
-        with_kind!(self, _entry => 0,
+        let buffer = self.buffer(geometry, size.profile.geometry.pages_per_block);
+        with_kind!(self, buffer, _entry => 0,
             policy => map_bytes(geometry, capabilities, &policy, size.logical_pages))
     }
 }

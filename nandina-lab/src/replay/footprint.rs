@@ -9,7 +9,7 @@ pub struct Footprint {
     /// A bit for each page.
     touched: Vec<u64>,
     /// Touched pages before each word of `touched`.
-    before: Vec<u32>,
+    before: Vec<u64>,
 }
 
 impl Footprint {
@@ -36,7 +36,7 @@ impl Footprint {
             .iter()
             .map(|word| {
                 let first = before;
-                before += word.count_ones();
+                before += u64::from(word.count_ones());
                 first
             })
             .collect();
@@ -47,11 +47,12 @@ impl Footprint {
         self.touched.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// The place of a touched page: the number of touched pages before it.
+    /// The number of touched pages before `page`: the place of that page, if it was touched.
     pub fn place(&self, page: u64) -> u64 {
         let (word, bit) = ((page / 64) as usize, page % 64);
+        let Some(&before) = self.before.get(word) else { return self.pages() };
         let below = self.touched[word] & ((1 << bit) - 1);
-        u64::from(self.before[word]) + u64::from(below.count_ones())
+        before + u64::from(below.count_ones())
     }
 }
 
@@ -73,5 +74,7 @@ mod tests {
         for (place, &page) in pages.iter().enumerate() {
             assert_eq!(footprint.place(page), place as u64);
         }
+        assert_eq!(footprint.place(300), footprint.place(600), "nothing between them was touched");
+        assert_eq!(footprint.place(5_000), footprint.pages());
     }
 }

@@ -7,6 +7,7 @@
 
 mod actions;
 pub(crate) mod clock;
+mod footprint;
 mod host;
 mod latency;
 mod on_chip;

@@ -20,6 +20,7 @@ use nandina_ftl::mapping::{Mapping, Space, Work};
 use nandina_sim::SparseChip;
 use serde::Serialize;
 
+use super::footprint::Footprint;
 use super::host::{Done, Host, OnChip, PageRequest};
 use super::latency::Latency;
 use super::run::{LeftOut, chosen, memory};
@@ -50,6 +51,10 @@ pub struct DeviceSetup {
     pub over_provisioning: u32,
     /// Bytes of the logical space; `None` for as much as the trace names.
     pub space_bytes: Option<u64>,
+    /// Only pages that the trace reads or writes have a place on the chip, moved together.
+    pub footprint: bool,
+    /// Garbage collection moves the pages of a block in the order of their logical numbers.
+    pub sorts_moves: bool,
     /// How often the trace is replayed, at least once.
     pub passes: u32,
 }
@@ -149,6 +154,9 @@ pub struct DeviceReport {
     /// Its log blocks; absent where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_blocks: Option<u32>,
+    /// Blocks of its transit buffer; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer_blocks: Option<u32>,
     /// Bytes of the maps of a hybrid FTL; absent with mappings, which have rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub map_bytes: Option<u64>,
@@ -185,8 +193,10 @@ pub struct DeviceReport {
 }
 
 /// How often [`replay_on_chip`] reads the file for each mapping and pass, and once before.
-pub const fn readings_on_chip(mappings: usize, passes: u32) -> u32 {
-    1 + (mappings as u32 + 1) * passes
+///
+/// With a footprint it is read once more.
+pub const fn readings_on_chip(mappings: usize, passes: u32, footprint: bool) -> u32 {
+    1 + footprint as u32 + (mappings as u32 + 1) * passes
 }
 
 /// Names of the mappings that will run.
@@ -210,18 +220,29 @@ pub fn replay_on_chip(
         None => Layer::named(PAGE_LAYER)?,
     };
     let layer = layer.with_over_provisioning(setup.over_provisioning);
-    let device = Device::of(&setup.profile, &layer, setup.space_bytes, &layout)?;
-    let replay = Replay { trace, setup, account: &account, layout: &layout, device: &device };
+    let page_bytes = logical_page_bytes(&setup.profile.geometry) as u64;
+    let pages = setup.space_bytes.unwrap_or(layout.bytes()).div_ceil(page_bytes).max(1);
+    let mut place = Place { layout: &layout, page_bytes, pages, footprint: None };
+    let touched;
+    if setup.footprint {
+        // The pages of the space are numbered, too.
+        Device::of(&setup.profile, &layer, pages)?;
+        touched = place.touched(trace, &account, progress)?;
+        place.footprint = Some(&touched);
+    }
+    let device = Device::of(&setup.profile, &layer, place.pages_on_chip())?;
+    let replay = Replay { trace, setup, account: &account, place, device: &device };
     let report = DeviceReport {
         trace: trace.name(),
         format: trace.format().key,
         device: setup.profile.key,
         ftl: if setup.hybrid.is_some() { layer.name() } else { "page".into() },
         log_blocks: layer.log_blocks(),
+        buffer_blocks: layer.buffer_blocks(),
         map_bytes: None,
         blocks: device.profile.geometry.blocks,
         pages_per_block: device.profile.geometry.pages_per_block,
-        page_bytes: device.page_bytes,
+        page_bytes,
         logical_pages: device.logical_pages,
         over_provisioning: device.over_provisioning(),
         passes: setup.passes,
@@ -261,25 +282,18 @@ pub fn replay_on_chip(
 /// The chip, and the logical pages on it.
 struct Device {
     profile: Profile,
-    page_bytes: u64,
     logical_pages: u32,
 }
 
 impl Device {
-    /// A chip with room for the space of a trace and the spare pages.
-    fn of(
-        profile: &Profile,
-        layer: &Layer,
-        space_bytes: Option<u64>,
-        layout: &Layout,
-    ) -> Result<Self, LabError> {
+    /// A chip with room for so many logical pages and the spare ones.
+    fn of(profile: &Profile, layer: &Layer, pages: u64) -> Result<Self, LabError> {
         if profile.capabilities.rewrite {
             let key = profile.key;
             return Err(LabError(format!("{key} replaces pages in place: it needs no FTL")));
         }
-        let page_bytes = logical_page_bytes(&profile.geometry) as u64;
-        let pages = space_bytes.unwrap_or(layout.bytes()).div_ceil(page_bytes).max(1);
         let too_large = || {
+            let page_bytes = logical_page_bytes(&profile.geometry);
             LabError(format!(
                 "{pages} pages of {page_bytes} bytes: an FTL numbers fewer than 2^32: choose larger pages, or one --volume"
             ))
@@ -290,7 +304,7 @@ impl Device {
         if end >= u64::from(u32::MAX) {
             return Err(too_large());
         }
-        Ok(Self { profile: profile.with_blocks(blocks), page_bytes, logical_pages })
+        Ok(Self { profile: profile.with_blocks(blocks), logical_pages })
     }
 
     fn space(&self) -> Space {
@@ -310,33 +324,71 @@ struct Replay<'r> {
     trace: &'r BlockTrace,
     setup: &'r DeviceSetup,
     account: &'r Account,
-    layout: &'r Layout,
+    place: Place<'r>,
     device: &'r Device,
 }
 
-impl Replay<'_> {
+/// Where the requests of a trace are, in logical pages.
+struct Place<'r> {
+    layout: &'r Layout,
+    page_bytes: u64,
+    /// Pages of the space.
+    pages: u64,
+    /// Those that the trace touches, if the others have no place.
+    footprint: Option<&'r Footprint>,
+}
+
+impl Place<'_> {
+    /// Logical pages on the chip.
+    fn pages_on_chip(&self) -> u64 {
+        self.footprint.map_or(self.pages, Footprint::pages).max(1)
+    }
+
+    /// The pages that the trace reads or writes.
+    fn touched(
+        &self,
+        trace: &BlockTrace,
+        account: &Account,
+        progress: ReadProgress<'_>,
+    ) -> Result<Footprint, LabError> {
+        let mut footprint = Footprint::new(self.pages);
+        trace.read_again(account, progress, &mut |request| {
+            if let (Kind::Read | Kind::Write, Ok(Some(pages))) =
+                (request.kind, self.pages_of(request))
+            {
+                footprint.touch(pages.start.into(), pages.end.into());
+            }
+        })?;
+        footprint.close();
+        Ok(footprint)
+    }
+
     /// The pages of a request: none for a flush. The error is why the request is not used.
     fn pages_of(&self, request: &Request) -> Result<Option<PageRequest>, &'static str> {
         if request.kind == Kind::Flush {
             return Ok(None);
         }
-        let bytes = self.device.page_bytes;
+        let bytes = self.page_bytes;
         let first = self.layout.place(request);
         let last = first + request.bytes;
         let (start, end) = match request.kind {
             Kind::Trim => (first.div_ceil(bytes), last / bytes),
             _ => (first / bytes, last.div_ceil(bytes)),
         };
-        if end > u64::from(self.device.logical_pages) {
+        if end > self.pages {
             return Err("behind the space");
         }
+        let place = |page| self.footprint.map_or(page, |footprint| footprint.place(page));
+        let (start, end) = (place(start), place(end));
         if start >= end {
             return Err("trims of no whole page");
         }
         let partial = (!first.is_multiple_of(bytes), !last.is_multiple_of(bytes));
         Ok(Some(PageRequest { kind: request.kind, start: start as u32, end: end as u32, partial }))
     }
+}
 
+impl Replay<'_> {
     /// Replays all passes on a new chip. The inner error is why the mapping cannot run.
     fn run(
         &self,
@@ -361,6 +413,9 @@ impl Replay<'_> {
         let chip = SparseChip::new(self.device.profile);
         let mut ftl = Ftl::format(chip, map, self.device.logical_pages, &mut ram)
             .map_err(|error| LabError(format!("{}: {error}", entry.name)))?;
+        let block_pages = self.device.profile.geometry.pages_per_block as usize;
+        let mut order = vec![0; if self.setup.sorts_moves { block_pages } else { 0 }];
+        ftl.sort_moves(&mut order);
         let (done, not_replayed) = self.drive(&mut ftl, progress)?;
         Ok(done.map(|done| (Mapped::new(entry.name, *ftl.mapping(), done), not_replayed)))
     }
@@ -437,7 +492,7 @@ impl Replay<'_> {
         let mut not_replayed: Vec<Refused> = Vec::new();
         for _ in 0..self.setup.passes {
             self.trace.read_again(self.account, progress, &mut |request| {
-                match self.pages_of(request) {
+                match self.place.pages_of(request) {
                     Ok(Some(request)) => batch.push(request),
                     Ok(None) => {}
                     Err(reason) => Refused::count(&mut not_replayed, reason),
