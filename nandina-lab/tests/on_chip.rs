@@ -190,7 +190,7 @@ fn a_footprint_leaves_out_what_no_request_touches_and_then_garbage_is_collected(
     let mut at = 1u64;
     for _ in 0..6_000 {
         at = at * 48271 % 2147483647;
-        text += &format!("write,{},2048\n", at % 500 << 24);
+        text += &format!("write,{},2048\n", (at % 500) << 24);
     }
     text += "trim,0,33554432\nread,0,2048\n";
     let whole = DeviceSetup { mappings: vec!["compact".into()], ..setup(SLC) };
