@@ -190,7 +190,19 @@ fn mistakes_get_one_line_and_exit_code_2() {
         ),
         (
             vec!["replay", &path, "--op", "7"],
-            "--device, --op and --log-blocks are for an FTL: choose one by --ftl",
+            "--device, --op, --log-blocks and --transit are for an FTL: choose one by --ftl",
+        ),
+        (
+            vec!["replay", &path, "--footprint"],
+            "--footprint and --sort-moves are for an FTL: choose one by --ftl",
+        ),
+        (
+            vec!["replay", &path, "--ftl", "page", "--transit", "4"],
+            "--transit is for block, bast and fast: choose one of them",
+        ),
+        (
+            vec!["replay", &path, "--ftl", "fast", "--sort-moves"],
+            "--sort-moves is for --ftl page: a hybrid FTL merges pages at their places",
         ),
         (
             vec!["replay", &path, "--ftl", "fast", "--map", "compact"],
