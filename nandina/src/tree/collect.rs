@@ -159,6 +159,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         self.settle()?;
         if first {
             self.review_moves();
+            S::Kind::change_begins(self);
         }
         S::Kind::begin_changes(self)?;
         self.keep_checkpoint()?;

@@ -131,8 +131,6 @@ pub struct Index<'b, F, S: Placement> {
     /// An operation failed half way.
     /// As after a cut, only the medium shows what is true.
     pub(crate) in_doubt: bool,
-    /// No mapping may be added, because each keeps one more page in use.
-    pub(crate) maps_nothing: bool,
     collector: Collector,
     moved_pages: u32,
     /// Damaged pages behind the root that the mount found and that no cut explains.

@@ -139,7 +139,6 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             moves: options.moves,
             folding: options.folds,
             in_doubt: true,
-            maps_nothing: false,
             collector: Collector::default(),
             moved_pages: 0,
             unexplained_pages: 0,

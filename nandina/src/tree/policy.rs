@@ -217,6 +217,11 @@ pub trait WritePolicy: Kind {
         Ok(false)
     }
 
+    /// Called before the first operation of a change. Default: does nothing.
+    fn change_begins<F: Flash, S: Placement<Kind = Self>>(index: &mut Index<'_, F, S>) {
+        let _ = index;
+    }
+
     /// Frees a page after a `refusal` for lack of room, or returns the refusal.
     fn reclaim<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,

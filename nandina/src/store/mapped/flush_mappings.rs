@@ -11,7 +11,7 @@
 
 use crate::error::Fault;
 use crate::flash::Flash;
-use crate::space::Maps;
+use crate::space::{Maps, Memory};
 use crate::tree::{Folds, Index, Limits, Path, Placement, node_in};
 
 /// Places that leaves leave free in addition, because a split adds an inner node.
@@ -43,7 +43,33 @@ pub(super) fn moved_path(path_pages: u32, of: &Limits<'_>) -> u32 {
     }
 }
 
+/// How a change that lacks room frees the pages of logical addresses.
+///
+/// The collection that makes room for the change must not take as many pages again: it maps no
+/// leaf as long as the change does not fit, and a change frees no more addresses than there were.
+pub struct Reclaiming {
+    /// No node of the running operation is mapped.
+    maps_nothing: bool,
+    /// Taken pages from which parents are written, so that their children are not mapped.
+    limit_pages: u32,
+    /// Logical addresses that the change may still free; `None` before it lacked room.
+    left: Option<u16>,
+}
+
+impl Default for Reclaiming {
+    fn default() -> Self {
+        Self { maps_nothing: false, limit_pages: u32::MAX, left: None }
+    }
+}
+
+impl Memory for Reclaiming {}
+
 impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
+    /// A change begins: what an earlier one lacked is forgotten.
+    pub(super) fn forget_refusal(&mut self) {
+        self.space.memory = Reclaiming::default();
+    }
+
     /// The most places kept for parents while the tree grows to `inner_nodes`.
     pub(super) fn kept_until(&self, inner_nodes: u32) -> u32 {
         let most = (self.space.mappings.capacity() / 2) as u32;
@@ -67,17 +93,27 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
     /// After a `refusal` for lack of room: frees the page of a logical address.
     ///
     /// A parent takes the current page of a child that has moved. Returns the refusal as the error
-    /// if no logical address is left.
+    /// if no logical address is left, or if the change freed as many as there were when it first
+    /// lacked room.
     pub(super) fn reclaim_address(
         &mut self,
         refusal: Fault<F::Error>,
     ) -> Result<(), Fault<F::Error>> {
-        let (Fault::NoRoom { .. }, Some(name)) = (&refusal, self.space.mappings.any()) else {
+        let (&Fault::NoRoom { limit_pages }, Some(name)) = (&refusal, self.space.mappings.any())
+        else {
             return Err(refusal);
         };
-        self.maps_nothing = true;
+        let addresses = self.space.mappings.len().min(u16::MAX.into()) as u16;
+        // The nodes that the change adds, and the address that each of its levels may take.
+        let adds = 2 * u32::from(self.height) + 2;
+        let reclaiming = &mut self.space.memory;
+        let Some(left) = reclaiming.left.unwrap_or(addresses).checked_sub(1) else {
+            return Err(refusal);
+        };
+        let limit_pages = limit_pages.saturating_sub(adds);
+        *reclaiming = Reclaiming { maps_nothing: true, limit_pages, left: Some(left) };
         let saved = crate::gc::save(self, crate::flash::PageNumber(name), None);
-        self.maps_nothing = false;
+        self.space.memory.maps_nothing = false;
         // A parent that cannot be read keeps the logical addresses of its children.
         if saved? { Ok(()) } else { Err(refusal) }
     }
@@ -89,7 +125,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         path: &Path,
         level: u8,
     ) -> Result<bool, Fault<F::Error>> {
-        if self.maps_nothing {
+        if self.space.memory.maps_nothing {
             return Ok(true);
         }
         let mappings = &self.space.mappings;
@@ -99,7 +135,8 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         }
         // Each mapping keeps a page from being programmed, and these pages count as taken.
         let is_mapped = mappings.get(path.page(level - 1)).is_some();
-        if self.space.taken_pages() + kept >= self.budget.limit_pages
+        let limit_pages = self.budget.limit_pages.min(self.space.memory.limit_pages);
+        if self.space.taken_pages() + kept >= limit_pages
             || (!is_mapped
                 && kept > 0
                 && mappings.len() + kept as usize + SPARE >= mappings.capacity())

@@ -11,14 +11,15 @@ mod vm;
 
 pub use vm::Vm;
 
+use flush_mappings::Reclaiming;
+
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::gc;
 #[cfg(feature = "checkpoints")]
 use crate::space::Checkpoint;
 use crate::space::{
-    Absent, BuiltCheckpoints, CHECKPOINT_ERASES_MAX, Kind, LISTED_MAX, Maps, ReadCache, Space,
-    mappings_in,
+    BuiltCheckpoints, CHECKPOINT_ERASES_MAX, Kind, LISTED_MAX, Maps, ReadCache, Space, mappings_in,
 };
 use crate::tree::{
     Cost, Index, Limits, Newest, Opening, Options, Path, Placement, WritePolicy, path_options,
@@ -27,7 +28,7 @@ use crate::tree::{
 impl Kind for Maps {
     type Checkpoints = BuiltCheckpoints;
     type Cache<'b> = ReadCache<'b>;
-    type Memory = Absent;
+    type Memory = Reclaiming;
 
     fn resolve<F: Flash>(space: &Space<'_, F, Self>, page: u32) -> u32 {
         space.mappings.get(page).unwrap_or(page)
@@ -97,6 +98,10 @@ impl WritePolicy for Maps {
         level: u8,
     ) -> Result<bool, Fault<F::Error>> {
         index.flushes_mappings(path, level)
+    }
+
+    fn change_begins<F: Flash, S: Placement<Kind = Self>>(index: &mut Index<'_, F, S>) {
+        index.forget_refusal();
     }
 
     fn reclaim<F: Flash, S: Placement<Kind = Self>>(
