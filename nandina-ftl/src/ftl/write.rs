@@ -25,13 +25,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// After a cut in it each of them is old or new. Cost: that of a [`write`](Self::write) of each
     /// page; the mapping is changed once for each row of pages without a collection in between.
     pub fn write_pages(&mut self, logical: u32, bytes: &[u8]) -> Result<(), FtlError<F::Error>> {
+        let Extent { length: count, .. } = self.expect_pages(logical, bytes)?;
         let each = self.page_bytes();
-        let count = bytes.len() / each;
-        if count == 0 || count * each != bytes.len() {
-            return Err(FtlError::PageSize { expected: each, given: bytes.len() });
-        }
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        self.expect_inside(logical, count)?;
         let mut start = logical;
         let end = logical + count;
         while start < end {
@@ -43,6 +38,22 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             start += self.write_row(row, &bytes[from..])?;
         }
         Ok(())
+    }
+
+    /// The extent of the pages that `bytes` holds.
+    pub(super) fn expect_pages(
+        &self,
+        logical: u32,
+        bytes: &[u8],
+    ) -> Result<Extent, FtlError<F::Error>> {
+        let each = self.page_bytes();
+        let count = bytes.len() / each;
+        if count == 0 || count * each != bytes.len() {
+            return Err(FtlError::PageSize { expected: each, given: bytes.len() });
+        }
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.expect_inside(logical, count)?;
+        Ok(Extent::new(logical, count))
     }
 
     /// The most pages that are programmed before the next collection is due.
@@ -86,13 +97,19 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Changes the mapping: these pages count from now on.
     fn note_run(&mut self, run: Option<Pending>) -> Result<(), FtlError<F::Error>> {
         let Some(Pending { extent, place }) = run else { return Ok(()) };
+        self.map_row(extent, place)?;
+        self.log.blocks.release();
+        Ok(())
+    }
+
+    /// Maps a row of pages. What they supersede stays protected until it is released.
+    pub(super) fn map_row(&mut self, extent: Extent, place: u32) -> Result<(), FtlError<F::Error>> {
         let (log, places) = (&mut self.log, self.places);
         self.mapping.update(extent, place, &mut |before| {
             for place in before.physical..before.physical + before.length {
                 log.supersede(places.page(place));
             }
         })?;
-        self.log.blocks.release();
         Ok(())
     }
 }

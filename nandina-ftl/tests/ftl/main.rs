@@ -14,6 +14,7 @@ mod hostile;
 mod model;
 #[path = "../numbers/mod.rs"]
 mod numbers;
+mod requests;
 mod small;
 
 use chips::{CHIP, FAILING, is_full};
