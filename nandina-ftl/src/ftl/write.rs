@@ -6,10 +6,10 @@
 //! where they are.
 
 use nandina::flash::Flash;
-use nandina::gc::PageOwner;
+use nandina::gc::{self, PageOwner};
 
 use super::bytes::Kind;
-use super::{Ftl, FtlError};
+use super::{Ftl, FtlError, size};
 use crate::mapping::{Extent, Mapping};
 
 /// Logical pages that were programmed in a row and that the mapping does not know yet.
@@ -32,12 +32,34 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         while start < end {
             let row = Extent::between(start, end.min(start + self.row_max()));
             self.begin_change(row)?;
+            self.make_room_ahead((end - start).min(self.log.block_pages()))?;
+            self.mapping.admits(row)?;
             // Collection may have taken pages of the open block.
             let row = Extent::new(start, row.length.min(self.row_max()));
             let from = (start - logical) as usize * each;
             start += self.write_row(row, &bytes[from..])?;
         }
         Ok(())
+    }
+
+    /// Makes room for `pages` pages at once, if that is certain to succeed.
+    ///
+    /// So pages of one request lie side by side, and no moved page between them. Often they are
+    /// superseded together, too: then their block is emptied for less.
+    fn make_room_ahead(&mut self, pages: u32) -> Result<(), FtlError<F::Error>> {
+        let ahead = pages - 1;
+        if self.log.room() >= self.kept() + ahead {
+            return Ok(());
+        }
+        let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
+        let most = size::valid_pages_before(&geometry, &capabilities, pages);
+        if self.log.blocks.valid_pages() > most {
+            return Ok(());
+        }
+        let gained = gc::gain_room(self, ahead);
+        let gained = self.ended(gained);
+        // There is room for a page in any case.
+        if self.in_doubt { gained } else { Ok(()) }
     }
 
     /// The extent of the pages that `bytes` holds.
