@@ -134,7 +134,11 @@ impl Host {
     }
 
     /// Makes a random change: one in ten is a trim.
-    pub fn change(&mut self, ftl: &mut Device<'_>, numbers: &mut Numbers) -> Outcome<()> {
+    pub fn change<F: Flash, M: Mapping>(
+        &mut self,
+        ftl: &mut Ftl<'_, F, M>,
+        numbers: &mut Numbers,
+    ) -> Result<(), FtlError<F::Error>> {
         let (pages, logical) = (self.pages.len() as u32, numbers.below(self.pages.len() as u32));
         if self.checkpoints && numbers.below(8) == 0 {
             ftl.checkpoint()?;

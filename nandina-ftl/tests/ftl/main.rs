@@ -16,6 +16,7 @@ mod model;
 mod numbers;
 mod requests;
 mod small;
+mod stripe;
 
 use chips::{CHIP, FAILING, is_full};
 
