@@ -27,6 +27,10 @@ pub struct Replay {
     /// lists them [default: mlc]
     #[arg(long)]
     device: Option<String>,
+    /// With an FTL: how many such chips, 1 to 32, which pages are striped over
+    /// [default: 1]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=32))]
+    chips: Option<u32>,
     /// With an FTL: spare pages in per cent of the logical ones, 0 to 1,000; more if the FTL
     /// needs more [default: 7]
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1000))]
@@ -79,6 +83,7 @@ impl Replay {
             mappings: self.map.clone(),
             hybrid,
             profile: device(self.device.as_deref().unwrap_or("mlc"))?,
+            chips: self.chips.unwrap_or(1),
             over_provisioning: self.op.unwrap_or(7),
             space_bytes: self.space,
             footprint: self.footprint,
@@ -95,9 +100,9 @@ impl Replay {
     }
 
     fn alone(&self) -> Result<(), LabError> {
-        if self.device.is_some() || self.op.is_some() || self.hybrid.is_set() {
-            let what =
-                "--device, --op, --log-blocks and --transit are for an FTL: choose one by --ftl";
+        let is_chip_set = self.device.is_some() || self.chips.is_some() || self.op.is_some();
+        if is_chip_set || self.hybrid.is_set() {
+            let what = "--device, --chips, --op, --log-blocks and --transit are for an FTL: choose one by --ftl";
             return Err(LabError(what.into()));
         }
         if self.footprint || self.sort_moves {
@@ -216,6 +221,14 @@ fn device_text(report: &DeviceReport) -> String {
         ]);
     }
     let DeviceReport { trace, format, account, device, blocks, pages_per_block, .. } = report;
+    let chips =
+        if report.chips == 1 { String::new() } else { format!("{} chips, each ", report.chips) };
+    let overlap = match report.chips {
+        1 => "",
+        _ => {
+            " Operations of a request overlap on different chips as if none waited for another: a lower bound."
+        }
+    };
     let not_replayed = not_replayed_text(&report.not_replayed);
     let mappings = match report.map_bytes {
         Some(_) => String::new(),
@@ -242,11 +255,11 @@ fn device_text(report: &DeviceReport) -> String {
     let each_of = if report.map_bytes.is_some() { "" } else { " for each mapping" };
     format!(
         "{trace} ({format}): {account}\nReplayed {}: {} requests{each_of}{not_replayed}\n\
-         {device}: {blocks} blocks of {pages_per_block} pages; {} logical pages of {} bytes ({}), {:.1} % spare\n\
+         {chips}{device}: {blocks} blocks of {pages_per_block} pages; {} logical pages of {} bytes ({}), {:.1} % spare\n\
          {at_the_end}\n\
          Write amplification {}; erases of a block: {:.2} on average, {} at most\n{chip}\n\n{latency}\n\n\
          {mappings}Erases of a block include that of the format. Latencies are those of chip operations alone: no \
-         queue, no channels.",
+         queue, no channels.{overlap}",
         times_text(report.passes),
         report.replayed,
         report.logical_pages,

@@ -190,7 +190,7 @@ fn mistakes_get_one_line_and_exit_code_2() {
         ),
         (
             vec!["replay", &path, "--op", "7"],
-            "--device, --op, --log-blocks and --transit are for an FTL: choose one by --ftl",
+            "--device, --chips, --op, --log-blocks and --transit are for an FTL: choose one by --ftl",
         ),
         (
             vec!["replay", &path, "--footprint"],

@@ -2,7 +2,7 @@
 //!
 //! A flash translation layer (FTL) writes a logical page wherever the chip has room. A *mapping*
 //! remembers where. [`ftl`] is the layer; it names no mapping. [`LogicalPages`] is what a host
-//! needs of any such layer. [`mapping`] holds the mappings of
+//! needs of any such layer. A [`Stripe`] makes several chips one. [`mapping`] holds the mappings of
 //! the paper by Suh, Moon, Efrat, Kim and Lee (*Memory efficient and scalable address mapping for
 //! flash storage devices*), their opponents, and one of our own. No mapping knows chips, pages'
 //! contents or garbage collection.
@@ -34,5 +34,7 @@ pub mod ftl;
 pub mod hybrid;
 mod logical;
 pub mod mapping;
+mod stripe;
 
 pub use logical::{LogicalPages, Statistics};
+pub use stripe::{BadStripe, Stripe, stripe_capabilities, stripe_geometry};

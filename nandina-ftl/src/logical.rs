@@ -37,7 +37,8 @@ impl Statistics {
 
 /// Logical pages that are replaced whole, durably, and one by one.
 ///
-/// A call that returned `Ok` survives any cut. Of one that did not, each page is old or new.
+/// A call that returned `Ok` survives any cut. Of one that did not, each page is old or new; of
+/// [`write_pages_atomic`](Self::write_pages_atomic) all are.
 pub trait LogicalPages {
     /// Why a call failed.
     type Error: FlashError;
@@ -67,6 +68,19 @@ pub trait LogicalPages {
         }
         // Refuses what is left, which is no page.
         if pages.remainder().is_empty() { Ok(()) } else { self.write(logical, pages.remainder()) }
+    }
+
+    /// The most pages that [`write_pages_atomic`](Self::write_pages_atomic) takes. Default: 1.
+    fn request_pages_max(&self) -> u32 {
+        1
+    }
+
+    /// Writes logical pages from `logical` on, as many as `bytes` holds, as a whole.
+    ///
+    /// After a cut in it all of them are old or all are new. Default: a [`write`](Self::write),
+    /// which refuses what is not one page.
+    fn write_pages_atomic(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
+        self.write(logical, bytes)
     }
 
     /// Makes `count` logical pages from `logical` on holes, durably.

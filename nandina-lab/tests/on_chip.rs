@@ -15,6 +15,7 @@ fn setup(profile: Profile) -> DeviceSetup {
         mappings,
         hybrid,
         profile,
+        chips: 1,
         over_provisioning: 7,
         space_bytes,
         footprint,
@@ -57,6 +58,33 @@ fn requests_become_pages_and_every_mapping_sees_the_same_chip() {
     // Four reads of a page in a request take four times as long as one.
     assert!(work.read_latency.max_us > 0.0);
     assert_eq!(work.read_latency.p50_us, work.read_latency.max_us);
+}
+
+#[test]
+fn sequential_writes_take_a_quarter_of_the_time_on_four_chips() {
+    let mut text = String::from("op,start_bytes,length_bytes\n");
+    for at in 0..64 {
+        text += &format!("write,{},65536\nread,{},65536\n", at * 65536, at * 65536);
+    }
+    let few = DeviceSetup { mappings: vec!["emt".into()], ..setup(SLC) };
+    let reports = [1, 2, 4].map(|chips| run(&text, &DeviceSetup { chips, ..few.clone() }).unwrap());
+    let one = &reports[0];
+    for report in &reports {
+        // 64 requests of 32 pages of 2 KiB, which are one run across all blocks.
+        let chips = f64::from(report.chips);
+        assert_eq!(report.device_work.programs, 64 * 32);
+        assert_eq!((report.written_pages, report.least_runs), (Some(64 * 32), Some(1)));
+        let by_one = |of: fn(&DeviceReport) -> f64| of(report) * chips / of(one);
+        let writes = by_one(|report| report.device_work.write_latency.p50_us);
+        let reads = by_one(|report| report.device_work.read_latency.p50_us);
+        println!("{chips} chips: {writes:.3} of a share of writes, {reads:.3} of reads");
+        assert!((0.98..1.02).contains(&writes) && (0.98..1.02).contains(&reads));
+    }
+    let refused = run(&text, &DeviceSetup { chips: 100, ..few }).unwrap_err().to_string();
+    assert!(
+        refused.contains("blocks of the stripe") || refused.contains("a block of the stripe"),
+        "{refused}"
+    );
 }
 
 #[test]

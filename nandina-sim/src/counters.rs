@@ -1,6 +1,6 @@
 //! Exact counts of what a chip did, and how long it took by its profile.
 
-use std::ops::Sub;
+use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,22 @@ impl Counters {
     /// The number of all operations. Overwrites are among the programs.
     pub const fn operations(&self) -> u64 {
         self.reads + self.programs + self.erases + self.rewrites
+    }
+}
+
+impl Add for Counters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            reads: self.reads + other.reads,
+            programs: self.programs + other.programs,
+            overwrites: self.overwrites + other.overwrites,
+            erases: self.erases + other.erases,
+            rewrites: self.rewrites + other.rewrites,
+            bytes_read: self.bytes_read + other.bytes_read,
+            bytes_programmed: self.bytes_programmed + other.bytes_programmed,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 use nandina::flash::BlockNumber;
 use nandina::log::Label;
+use nandina::node::PageHeader;
 
 use crate::mapping::Extent;
 
@@ -56,8 +57,28 @@ pub(super) const LOGICAL_END: u32 = u32::MAX - 16;
 
 /// The level in the header of a logical page that was trimmed.
 ///
-/// Of every other page it is 1.
+/// Of every other page it is 1, or [`LEVEL_OPEN`].
 const LEVEL_HOLE: u8 = 2;
+
+/// The level in the header of a logical page whose request does not end with it.
+///
+/// The height of that header is the page's position in the request.
+const LEVEL_OPEN: u8 = 3;
+
+/// The most pages of a request: its pages but the last have a position in one byte.
+pub(super) const REQUEST_PAGES_MAX: u32 = 256;
+
+/// The label of a logical page at `position` of a request that more pages follow.
+pub(super) const fn open_label(logical: u32, position: u8) -> Label {
+    Label { lowest: LEVEL_OPEN, height: position, records: logical }
+}
+
+/// The number of the first page of the request that this page leaves open.
+///
+/// `None` for a page that ends its request, or is none of a request.
+pub(super) fn opens_request(header: &PageHeader) -> Option<u64> {
+    (header.lowest == LEVEL_OPEN).then(|| header.sequence.saturating_sub(header.height.into()))
+}
 
 impl Kind {
     /// The kind of a page with this label.
@@ -118,7 +139,7 @@ pub(crate) struct Suspect {
 pub(crate) const SUSPECT_BYTES: usize = 20;
 
 /// The most suspects on any chip: blocks have at most 4,095 pages.
-pub(super) const SUSPECTS_MAX: usize = 14;
+pub(super) const SUSPECTS_MAX: usize = 15;
 
 /// The suspects, in RAM and in a session page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

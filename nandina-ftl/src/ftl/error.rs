@@ -84,7 +84,17 @@ pub enum FtlError<E> {
         /// Bytes given.
         given: usize,
     },
+    /// The request has more pages than can be written as a whole.
+    RequestPages {
+        /// The most pages of a request
+        /// ([`request_pages_max`](super::request_pages_max)).
+        most: u32,
+        /// Pages of this one.
+        given: u32,
+    },
     /// The mapping refused, and nothing was programmed for this change.
+    ///
+    /// Of a request that is written as a whole, pages may have been programmed: none of them counts.
     Mapping(Refusal),
     /// There is no free block, and none can be made free.
     NoRoom,
@@ -178,6 +188,9 @@ impl<E: fmt::Display> fmt::Display for FtlError<E> {
             }
             Self::PageSize { expected, given } => {
                 write!(f, "a logical page has {expected} bytes, {given} were given")
+            }
+            Self::RequestPages { most, given } => {
+                write!(f, "a request has at most {most} pages, {given} were given")
             }
             Self::Mapping(refusal) => refusal.fmt(f),
             Self::NoRoom => f.write_str("there is no free block, and none can be made free"),

@@ -3,11 +3,13 @@
 //! A logical page is written where the log has room (`nandina::log`), any mapping remembers where,
 //! and garbage collection moves it (`nandina::gc`). The header of each page carries its logical
 //! number and a sequence number; the highest counts. So nothing on the chip needs to be rewritten,
-//! and a mount needs nothing but the headers; [`Ftl::checkpoint`] spares it most of them. The FTL knows no mapping by name, and no mapping
-//! knows it.
+//! and a mount needs nothing but the headers; [`Ftl::checkpoint`] spares it most of them. The FTL
+//! knows no mapping by name, and no mapping knows it.
 //!
 //! What holds after cuts, blocks that fail, and mounts that are cut themselves:
 //! - a write or a trim that returned `Ok` stays; of one that did not, each page is old or new;
+//! - of a request to [`Ftl::write_pages_atomic`] that did not return `Ok`, all pages are old, or
+//!   all are new;
 //! - a page that was read as new stays new, and one that was read as old stays old until it is
 //!   written again, even if a torn page reads differently each time (rule 6 of the media contract);
 //! - a stale copy never wins over a newer one, however garbage collection moved either of them.
@@ -55,6 +57,7 @@ pub(crate) mod mount;
 mod order;
 mod owner;
 mod places;
+mod request;
 mod settle;
 mod size;
 mod trim;
@@ -63,7 +66,9 @@ mod write;
 pub use check::Unsound;
 pub use disk::{BadGroups, DISK, Disk};
 pub use error::FtlError;
-pub use size::{blocks_needed, logical_page_bytes, logical_pages_max, ram_needed, space_of};
+pub use size::{
+    blocks_needed, logical_page_bytes, logical_pages_max, ram_needed, request_pages_max, space_of,
+};
 
 use nandina::blocks::Blocks;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
@@ -104,10 +109,14 @@ pub struct Ftl<'b, F, M> {
     suspects: Suspects,
     /// The newest page that the mount saw, and its sequence number.
     newest: (PageNumber, u64),
+    /// The block with the last page of a request that the mount found incomplete.
+    incomplete: Option<BlockNumber>,
     /// The blocks as a mount met them.
     order: Order<'b>,
     /// Whether no torn page is left that could be read.
     settled: bool,
+    /// Whether a mount has begun and not ended: blocks that it leaves out are marked as stuck.
+    is_scanning: bool,
     /// Whether an operation failed half way: RAM may differ from the chip.
     in_doubt: bool,
     /// Why a page could not be moved, if the mapping refused.
@@ -157,7 +166,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         let identity = ftl.log.identity().wrapping_add(1);
         ftl.log.restart(identity, ftl.log.sequence());
         ftl.write_session()?;
-        (ftl.settled, ftl.in_doubt) = (true, false);
+        (ftl.settled, ftl.in_doubt, ftl.is_scanning) = (true, false, false);
         ftl.statistics = Statistics::default();
         ftl.erases_before = ftl.erases_counted();
         Ok(ftl)
@@ -244,6 +253,8 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             own: [None; Own::ALL.len()],
             suspects: Suspects::default(),
             newest: (PageNumber(0), 0),
+            incomplete: None,
+            is_scanning: false,
             order: Order::new(marks),
             settled: false,
             in_doubt: true,
@@ -482,6 +493,14 @@ impl<F: Flash, M: Mapping> LogicalPages for Ftl<'_, F, M> {
 
     fn write_pages(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
         Self::write_pages(self, logical, bytes)
+    }
+
+    fn request_pages_max(&self) -> u32 {
+        Self::request_pages_max(self)
+    }
+
+    fn write_pages_atomic(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
+        Self::write_pages_atomic(self, logical, bytes)
     }
 
     fn trim(&mut self, logical: u32, count: u32) -> Result<(), Self::Error> {

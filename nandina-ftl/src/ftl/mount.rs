@@ -5,6 +5,9 @@
 //! a mount looks at the newest page many times. If that does not read the same each time, it was
 //! torn and never acknowledged: it does not count, and the one before it is looked at. What does
 //! not count, or cannot be seen, is excluded from then on (`settle.rs`) before anything is written.
+//!
+//! The same is done with a request that is to be written as a whole (`request.rs`): if the newest
+//! page is one that its request does not end with, nothing of that request counts.
 
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::gc;
@@ -12,7 +15,7 @@ use nandina::log::LOST_MAX;
 use nandina::node::{PageFault, PageHeader};
 use nandina::{Damage, Fault};
 
-use super::bytes::{Kind, LOGICAL_END, Own, Suspects, Trims};
+use super::bytes::{Kind, LOGICAL_END, Own, Suspects, Trims, opens_request};
 use super::{Ftl, FtlError, size};
 use crate::mapping::{Extent, Mapping};
 
@@ -25,6 +28,8 @@ struct Newest {
     page: PageNumber,
     sequence: u64,
     kind: Kind,
+    /// The number of the first page of the request that it leaves open.
+    opens: Option<u64>,
 }
 
 /// What a scan looks for, and what it has found.
@@ -49,20 +54,29 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         (self.settled, self.in_doubt, self.refused) = (false, true, None);
         self.log.find_bad_blocks()?;
         for block in self.log.blocks.all() {
-            // A bad block holds nothing that counts, unless it failed since the last mount.
-            let is_left_out = self.log.blocks.is_bad(block) && self.log.blocks.valid_in(block) == 0;
-            self.log.blocks.take_stuck(block);
-            if is_left_out {
-                self.log.blocks.set_stuck(block);
+            // A bad block holds nothing that counts, unless it failed since the last mount. While
+            // one is interrupted, it is not known which pages are valid.
+            let blocks = &mut self.log.blocks;
+            let was_stuck = blocks.take_stuck(block);
+            let is_empty = if self.is_scanning { was_stuck } else { blocks.valid_in(block) == 0 };
+            if blocks.is_bad(block) && is_empty {
+                blocks.set_stuck(block);
             }
         }
+        self.is_scanning = true;
         let identity = self.survey()?;
         let (mut limit, mut suspects, mut highest) = (u64::MAX, Suspects::default(), 0);
+        let mut incomplete = None;
         let newest = loop {
             let newest = self.scan(identity, limit, &suspects, &mut highest)?;
             let newest = newest.ok_or(FtlError::Blank)?;
             if !self.is_steady(newest.page, newest.sequence)? {
                 limit = newest.sequence;
+                continue;
+            }
+            if let Some(first) = newest.opens {
+                incomplete = incomplete.or(Some(self.block_of(newest.page)));
+                limit = first.min(newest.sequence);
                 continue;
             }
             if newest.kind == Kind::Retired {
@@ -79,12 +93,15 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.keep_checkpoint()?;
         self.log.blocks.guess_erase_counts();
         self.log.restart(identity, highest + size::gap_of(&self.log.geometry()));
-        self.log.keep_newest(self.block_of(newest.page));
+        self.log.keep_newest(incomplete.unwrap_or(self.block_of(newest.page)));
         self.suspects = suspects;
         self.newest = (newest.page, newest.sequence);
+        self.incomplete = incomplete;
+        self.is_scanning = false;
         self.erases_before = self.erases_counted();
         // Nothing follows the end of a session but a session.
-        self.settled = newest.kind == Kind::End && suspects.all().is_empty();
+        let is_last = limit == u64::MAX && suspects.all().is_empty();
+        self.settled = newest.kind == Kind::End && is_last;
         self.in_doubt = false;
         gc::note_reserve(self);
         Ok(())
@@ -239,7 +256,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 continue;
             }
             if scan.newest.is_none_or(|newest| newest.sequence < sequence) {
-                scan.newest = Some(Newest { page, sequence, kind });
+                scan.newest = Some(Newest { page, sequence, kind, opens: opens_request(&header) });
             }
             self.take(kind, page, sequence)?;
         }

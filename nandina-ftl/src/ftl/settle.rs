@@ -15,6 +15,10 @@
 //!
 //! So a mount decides once, and each later mount as it did. Of a suspect with a page that cannot be
 //! read the rest is moved; it stays in the list.
+//!
+//! An incomplete request (`request.rs`) lies behind the newest page that counts in its block, and
+//! in one block more that holds nothing else. That block is a suspect as well. It is not erased
+//! before the session page of step 2: an erase that is cut can leave any of its pages.
 
 use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash};
@@ -59,6 +63,12 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 return Err(FtlError::NoRoom);
             }
         }
+        if let Some(incomplete) = self.incomplete.filter(|&incomplete| incomplete != block) {
+            let suspect = Suspect { block: incomplete.0, from: number, to: self.log.sequence() };
+            if !suspects.add(suspect) {
+                return Err(FtlError::NoRoom);
+            }
+        }
         self.suspects = suspects;
         if suspects.all().is_empty() {
             return Ok(self.log.mark_bad_blocks()?);
@@ -71,7 +81,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
             self.suspects.keep(|block| block.0 != suspect.block);
         }
+        // What cannot be erased is left out by every mount before it counts again.
+        self.log.mark_bad_blocks()?;
         self.suspects = damaged;
+        self.incomplete = None;
         self.write_session()?;
         Ok(self.log.mark_bad_blocks()?)
     }

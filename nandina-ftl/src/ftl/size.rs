@@ -7,7 +7,7 @@ use nandina::flash::{Capabilities, Geometry};
 use nandina::gc;
 use nandina::log::{Frames, GAP, layout_of};
 
-use super::bytes::SUSPECT_BYTES;
+use super::bytes::{REQUEST_PAGES_MAX, SUSPECT_BYTES};
 use super::order;
 use crate::mapping::Space;
 
@@ -59,9 +59,10 @@ pub(super) fn page_bytes_min(block_pages: u32) -> usize {
 /// The most blocks with valid pages that may hold a torn page.
 ///
 /// Each cut settling can add one. But the one with the fewest pages is emptied first, so each that
-/// is added has at most half the pages of the fewest before.
+/// is added has at most half the pages of the fewest before. One more holds nothing but pages of
+/// a request that is incomplete.
 pub(super) const fn suspects_max(block_pages: u32) -> usize {
-    block_pages.ilog2() as usize + 3
+    block_pages.ilog2() as usize + 4
 }
 
 /// The space that the mapping of an FTL must have been made for.
@@ -127,13 +128,18 @@ const fn gain(block_pages: u32) -> u32 {
 /// `nandina::space::Budget` has the proof for the reserve. As there, of all possible numbers of
 /// valid pages of a victim the one is taken that allows the most valid pages.
 pub(super) fn limits_of(geometry: &Geometry, capabilities: &Capabilities) -> Limits {
+    limits_with(geometry, capabilities, CHANGE_PAGES)
+}
+
+/// The limits if `change_pages` pages have to be free before a change, beside the reserve.
+fn limits_with(geometry: &Geometry, capabilities: &Capabilities, change_pages: u32) -> Limits {
     let block = capabilities.pairing.safe_pages(geometry.pages_per_block);
     let kept = capabilities.bad_blocks_max(geometry.blocks) + SESSION_BLOCKS;
     let blocks = geometry.blocks.saturating_sub(kept);
     let mut best = Limits::default();
     for valid in 1..=block.saturating_sub(gain(block)) {
         let reserve_pages = gc::reserve_blocks(valid) * block;
-        let room_pages = CHANGE_PAGES + reserve_pages;
+        let room_pages = change_pages + reserve_pages;
         let closed = blocks.saturating_sub(room_pages / block + 1);
         let valid_pages = (u64::from(closed) * u64::from(valid + 1)).saturating_sub(1);
         let valid_pages = valid_pages.min(u32::MAX.into()) as u32;
@@ -142,6 +148,40 @@ pub(super) fn limits_of(geometry: &Geometry, capabilities: &Capabilities) -> Lim
         }
     }
     best
+}
+
+/// The most pages that may be valid before a request of `pages` pages is written.
+pub(super) fn valid_pages_before(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    pages: u32,
+) -> u32 {
+    limits_with(geometry, capabilities, CHANGE_PAGES - 1 + pages).valid_pages
+}
+
+/// The most pages of a request that an FTL writes as a whole
+/// ([`Ftl::write_pages_atomic`](super::Ftl::write_pages_atomic)).
+///
+/// They are at most 256, at most the safe pages of a block, and as many as always find room beside
+/// these logical pages; 0 if even the logical pages do not. Fewer logical pages allow larger
+/// requests. Cost: eight steps for each page of a block.
+pub fn request_pages_max(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    logical_pages: u32,
+) -> u32 {
+    let block = capabilities.pairing.safe_pages(geometry.pages_per_block);
+    let valid_pages = logical_pages.saturating_add(OWN_PAGES);
+    let (mut fits, mut end) = (0, block.min(REQUEST_PAGES_MAX) + 1);
+    while end - fits > 1 {
+        let middle = fits + (end - fits) / 2;
+        if valid_pages_before(geometry, capabilities, middle) >= valid_pages {
+            fits = middle;
+        } else {
+            end = middle;
+        }
+    }
+    fits
 }
 
 /// Sequence numbers that a mount skips.

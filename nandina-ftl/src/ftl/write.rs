@@ -6,10 +6,10 @@
 //! where they are.
 
 use nandina::flash::Flash;
-use nandina::gc::PageOwner;
+use nandina::gc::{self, PageOwner};
 
 use super::bytes::Kind;
-use super::{Ftl, FtlError};
+use super::{Ftl, FtlError, size};
 use crate::mapping::{Extent, Mapping};
 
 /// Logical pages that were programmed in a row and that the mapping does not know yet.
@@ -25,6 +25,49 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// After a cut in it each of them is old or new. Cost: that of a [`write`](Self::write) of each
     /// page; the mapping is changed once for each row of pages without a collection in between.
     pub fn write_pages(&mut self, logical: u32, bytes: &[u8]) -> Result<(), FtlError<F::Error>> {
+        let Extent { length: count, .. } = self.expect_pages(logical, bytes)?;
+        let each = self.page_bytes();
+        let mut start = logical;
+        let end = logical + count;
+        while start < end {
+            let row = Extent::between(start, end.min(start + self.row_max()));
+            self.begin_change(row)?;
+            self.make_room_ahead((end - start).min(self.log.block_pages()))?;
+            self.mapping.admits(row)?;
+            // Collection may have taken pages of the open block.
+            let row = Extent::new(start, row.length.min(self.row_max()));
+            let from = (start - logical) as usize * each;
+            start += self.write_row(row, &bytes[from..])?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for `pages` pages at once, if that is certain to succeed.
+    ///
+    /// So pages of one request lie side by side, and no moved page between them. Often they are
+    /// superseded together, too: then their block is emptied for less.
+    fn make_room_ahead(&mut self, pages: u32) -> Result<(), FtlError<F::Error>> {
+        let ahead = pages - 1;
+        if self.log.room() >= self.kept() + ahead {
+            return Ok(());
+        }
+        let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
+        let most = size::valid_pages_before(&geometry, &capabilities, pages);
+        if self.log.blocks.valid_pages() > most {
+            return Ok(());
+        }
+        let gained = gc::gain_room(self, ahead);
+        let gained = self.ended(gained);
+        // There is room for a page in any case.
+        if self.in_doubt { gained } else { Ok(()) }
+    }
+
+    /// The extent of the pages that `bytes` holds.
+    pub(super) fn expect_pages(
+        &self,
+        logical: u32,
+        bytes: &[u8],
+    ) -> Result<Extent, FtlError<F::Error>> {
         let each = self.page_bytes();
         let count = bytes.len() / each;
         if count == 0 || count * each != bytes.len() {
@@ -32,17 +75,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         self.expect_inside(logical, count)?;
-        let mut start = logical;
-        let end = logical + count;
-        while start < end {
-            let row = Extent::between(start, end.min(start + self.row_max()));
-            self.begin_change(row)?;
-            // Collection may have taken pages of the open block.
-            let row = Extent::new(start, row.length.min(self.row_max()));
-            let from = (start - logical) as usize * each;
-            start += self.write_row(row, &bytes[from..])?;
-        }
-        Ok(())
+        Ok(Extent::new(logical, count))
     }
 
     /// The most pages that are programmed before the next collection is due.
@@ -86,13 +119,19 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Changes the mapping: these pages count from now on.
     fn note_run(&mut self, run: Option<Pending>) -> Result<(), FtlError<F::Error>> {
         let Some(Pending { extent, place }) = run else { return Ok(()) };
+        self.map_row(extent, place)?;
+        self.log.blocks.release();
+        Ok(())
+    }
+
+    /// Maps a row of pages. What they supersede stays protected until it is released.
+    pub(super) fn map_row(&mut self, extent: Extent, place: u32) -> Result<(), FtlError<F::Error>> {
         let (log, places) = (&mut self.log, self.places);
         self.mapping.update(extent, place, &mut |before| {
             for place in before.physical..before.physical + before.length {
                 log.supersede(places.page(place));
             }
         })?;
-        self.log.blocks.release();
         Ok(())
     }
 }

@@ -19,17 +19,18 @@ const CHANGES: u32 = 40;
 const AFTER: u32 = 12;
 
 /// A chip in use, and what its host knows.
-struct Start {
-    chip: Chip,
-    host: Host,
-    numbers: Numbers,
+pub struct Start {
+    pub chip: Chip,
+    pub host: Host,
+    pub numbers: Numbers,
 }
 
-fn start(profile: Profile, memory: &mut Memory, seed: u64, unstable: u32) -> Start {
+pub fn start(profile: Profile, memory: &mut Memory, seed: u64, unstable: u32) -> Start {
     let mut chip = Chip::with_seed(profile, seed);
     chip.set_faults(Faults { unstable_pages: unstable, ..Faults::NONE });
     let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(seed));
     host.checkpoints = memory.has_checkpoints();
+    (host.requests, host.forgets_marks) = (memory.requests, memory.forgets_marks);
     let work = |ftl: &mut crate::host::Device<'_>| {
         for _ in 0..BEFORE {
             host.change(ftl, &mut numbers)?;
@@ -41,7 +42,7 @@ fn start(profile: Profile, memory: &mut Memory, seed: u64, unstable: u32) -> Sta
 }
 
 /// Opens the FTL and makes changes: what power is cut in.
-fn session(
+pub fn session(
     memory: &mut Memory,
     chip: &mut Chip,
     host: &mut Host,
@@ -60,7 +61,7 @@ fn session(
 }
 
 /// Expects after cuts that nothing is lost, and that all mounts agree.
-fn recover(
+pub fn recover(
     memory: &mut Memory,
     chip: &mut Chip,
     host: &mut Host,
@@ -91,11 +92,16 @@ fn recover(
 }
 
 fn cut_everywhere(profile: Profile, name: &'static str, unstable: u32, step: u64) -> u32 {
-    let mut memory = Memory::new(&profile, name);
-    let Start { chip, host, numbers } = start(profile, &mut memory, 11, unstable);
+    cut_with(&mut Memory::new(&profile, name), profile, unstable, step)
+}
+
+/// Cuts power at every `step`th operation of a session, and again in the recovery.
+pub fn cut_with(memory: &mut Memory, profile: Profile, unstable: u32, step: u64) -> u32 {
+    let name = memory.name;
+    let Start { chip, host, numbers } = start(profile, memory, 11, unstable);
     let Numbers(seed) = numbers;
     let mut whole = chip.clone();
-    session(&mut memory, &mut whole, &mut host.clone(), &mut Numbers(seed), CHANGES).unwrap();
+    session(memory, &mut whole, &mut host.clone(), &mut Numbers(seed), CHANGES).unwrap();
     let operations = whole.counters().operations() - chip.counters().operations();
     let mut cuts = 0;
     let mut choice = Numbers(unstable.into());
@@ -112,28 +118,28 @@ fn cut_everywhere(profile: Profile, name: &'static str, unstable: u32, step: u64
             let (mut chip, mut host) = (chip.clone(), host.clone());
             let mut numbers = Numbers(seed);
             chip.cut_at(operation, cut);
-            let cut_short = session(&mut memory, &mut chip, &mut host, &mut numbers, CHANGES);
+            let cut_short = session(memory, &mut chip, &mut host, &mut numbers, CHANGES);
             assert!(cut_short.is_err(), "{what}");
             chip.restore_power();
             cuts += 1;
             // The second cut is anywhere in the mount, or in the change that settles.
             let (mut again, mut after) = (chip.clone(), host.clone());
-            recover(&mut memory, &mut chip, &mut host, &mut Numbers(1), &what);
+            recover(memory, &mut chip, &mut host, &mut Numbers(1), &what);
             let mut until = again.clone();
             memory.with(&mut until, false, |ftl| after.clone().verify(ftl, &what)).unwrap();
             memory.with(&mut again, false, |ftl| after.verify(ftl, &what)).unwrap();
             let mut whole = again.clone();
-            session(&mut memory, &mut whole, &mut after.clone(), &mut Numbers(2), 1).unwrap();
+            session(memory, &mut whole, &mut after.clone(), &mut Numbers(2), 1).unwrap();
             let most = whole.counters().operations() - again.counters().operations();
             // Most operations are the reads of the mount; what settles comes last.
             let at = most - 1 - u64::from(choice.below(most.min(200) as u32));
             let second = Cut::ALL[choice.below(5) as usize];
             again.cut_at(at, second);
             let what = format!("{what}, then {second:?} at {at}");
-            let cut_short = session(&mut memory, &mut again, &mut after, &mut Numbers(2), 1);
+            let cut_short = session(memory, &mut again, &mut after, &mut Numbers(2), 1);
             assert!(cut_short.is_err(), "{what}");
             again.restore_power();
-            recover(&mut memory, &mut again, &mut after, &mut Numbers(3), &what);
+            recover(memory, &mut again, &mut after, &mut Numbers(3), &what);
         }
     }
     cuts

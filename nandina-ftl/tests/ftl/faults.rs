@@ -90,6 +90,45 @@ fn an_operation_that_the_device_gives_up_is_as_a_cut() {
 }
 
 #[test]
+fn a_mount_that_the_device_gives_up_forgets_no_block_that_has_failed() {
+    // A program fails and its block holds pages that count; then reads of mounts are given up.
+    let faults = Faults { program_failures: 60, ..Faults::NONE };
+    let mut found = 0;
+    for seed in 0..if is_full() { 400 } else { 25 } {
+        let mut chip = Chip::with_seed(FAILING, seed);
+        let (mut memory, mut numbers) = (Memory::new(&FAILING, "page"), Numbers(seed));
+        let mut host = Host::new(memory.logical_pages);
+        memory.with(&mut chip, true, |_| Ok(())).unwrap();
+        chip.set_faults(Faults { device_errors: 150, ..faults });
+        let work = |ftl: &mut Device<'_>| -> Outcome<bool> {
+            for at in 0..200 {
+                let gave_up = match host.change(ftl, &mut numbers) {
+                    Err(FtlError::Device(ChipError::GaveUp)) => true,
+                    done => done.map(|()| false)?,
+                };
+                let what = format!("seed {seed}, change {at}");
+                // Mounts until one of them is not given up, nor the reads behind it.
+                let mut verified = !gave_up;
+                while !verified {
+                    match host.verify(ftl, &what) {
+                        Ok(()) => verified = true,
+                        Err(FtlError::Device(ChipError::GaveUp)) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                if lost(ftl.flash()) > 0 && gave_up {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        found += u32::from(memory.with(&mut chip, false, work).unwrap_or(false));
+    }
+    println!("{found} chips lost a block, and then gave up an operation");
+    assert!(found > 5, "only {found}");
+}
+
+#[test]
 fn weak_pages_are_written_elsewhere_before_they_cannot_be_read() {
     let mut chip = Chip::new(CHIP);
     chip.set_faults(Faults { disturbing_reads: 12, ..Faults::NONE });

@@ -21,6 +21,8 @@ pub enum Change {
     Write(u32, u32),
     /// A logical page, how many from it on, and the number of their content.
     Row(u32, u32, u32),
+    /// The same, as a whole.
+    Request(u32, u32, u32),
     /// A logical page, and how many from it on.
     Trim(u32, u32),
 }
@@ -30,7 +32,9 @@ impl Change {
     fn of(self, logical: u32) -> Option<Option<u32>> {
         match self {
             Self::Write(written, content) if written == logical => Some(Some(content)),
-            Self::Row(start, count, content) if (start..start + count).contains(&logical) => {
+            Self::Row(start, count, content) | Self::Request(start, count, content)
+                if (start..start + count).contains(&logical) =>
+            {
                 Some(Some(content))
             }
             Self::Trim(start, count) if (start..start + count).contains(&logical) => Some(None),
@@ -43,11 +47,14 @@ impl Change {
 pub struct Memory {
     ram: Vec<u8>,
     map: Vec<u8>,
-    name: &'static str,
+    pub name: &'static str,
     pub logical_pages: u32,
     /// How many pages garbage collection sorts at a time: with `page` none, with `compact` those of
     /// a block, else three.
     pub order: Vec<u32>,
+    /// What hosts are to do with it ([`Host::requests`], [`Host::forgets_marks`]).
+    pub requests: u32,
+    pub forgets_marks: bool,
 }
 
 impl Memory {
@@ -67,7 +74,7 @@ impl Memory {
             _ => 3,
         };
         let (ram, order) = (vec![0; ram_needed(&profile.geometry)], vec![0; sorted]);
-        Self { ram, map, name, logical_pages, order }
+        Self { ram, map, name, logical_pages, order, requests: 0, forgets_marks: false }
     }
 
     /// Whether checkpoints are tested with this mapping.
@@ -102,6 +109,10 @@ pub struct Host {
     written: u32,
     /// Whether changes are mixed with checkpoints of the mapping.
     pub checkpoints: bool,
+    /// The most pages of a request that is written as a whole; 0 for none.
+    pub requests: u32,
+    /// Writes requests page by page: a canary.
+    pub forgets_marks: bool,
 }
 
 /// The bytes of a content.
@@ -117,11 +128,17 @@ impl Host {
             pending: None,
             written: 0,
             checkpoints: false,
+            requests: 0,
+            forgets_marks: false,
         }
     }
 
     /// Makes a random change: one in ten is a trim.
-    pub fn change(&mut self, ftl: &mut Device<'_>, numbers: &mut Numbers) -> Outcome<()> {
+    pub fn change<F: Flash, M: Mapping>(
+        &mut self,
+        ftl: &mut Ftl<'_, F, M>,
+        numbers: &mut Numbers,
+    ) -> Result<(), FtlError<F::Error>> {
         let (pages, logical) = (self.pages.len() as u32, numbers.below(self.pages.len() as u32));
         if self.checkpoints && numbers.below(8) == 0 {
             ftl.checkpoint()?;
@@ -132,7 +149,10 @@ impl Host {
             self.written += 1;
             // Every other write goes to an eighth of the pages.
             let logical = if numbers.below(2) == 0 { logical / 8 } else { logical };
-            if numbers.below(6) == 0 {
+            if self.requests > 0 && numbers.below(3) == 0 {
+                let count = 1 + numbers.below(self.requests.min(pages - logical));
+                Change::Request(logical, count, self.written)
+            } else if numbers.below(6) == 0 {
                 Change::Row(logical, 1 + numbers.below(12).min(pages - logical - 1), self.written)
             } else {
                 Change::Write(logical, self.written)
@@ -156,6 +176,15 @@ impl Host {
                 let bytes: Vec<u8> = (start..start + count).flat_map(page).collect();
                 ftl.write_pages(start, &bytes)?;
             }
+            Change::Request(start, count, content) => {
+                let page = |logical| bytes_of(logical, content, ftl.page_bytes());
+                let bytes: Vec<u8> = (start..start + count).flat_map(page).collect();
+                if self.forgets_marks {
+                    ftl.write_pages(start, &bytes)?;
+                } else {
+                    ftl.write_pages_atomic(start, &bytes)?;
+                }
+            }
             Change::Trim(logical, count) => ftl.trim(logical, count)?,
         }
         self.pending = None;
@@ -174,6 +203,7 @@ impl Host {
         what: &str,
     ) -> Result<(), FtlError<F::Error>> {
         let mut bytes = vec![0; ftl.page_bytes()];
+        let (mut old, mut fresh) = (0, 0);
         for (logical, known) in (0..).zip(&mut self.pages) {
             let is_there = ftl.read(logical, &mut bytes)?;
             let content = |content: u32| bytes_of(logical, content, bytes.len()) == bytes;
@@ -183,10 +213,15 @@ impl Host {
             };
             let new = self.pending.and_then(|change| change.of(logical));
             let found = [Some(*known), new].into_iter().flatten().find(is);
+            if new.is_some() {
+                *(if found == new { &mut fresh } else { &mut old }) += 1;
+            }
             *known = found.unwrap_or_else(|| {
                 panic!("{what}: page {logical} reads {:?}, {known:?} or {new:?}", &bytes[..4])
             });
         }
+        let is_torn = matches!(self.pending, Some(Change::Request(..))) && old > 0 && fresh > 0;
+        assert!(!is_torn, "{what}: {old} pages of the request are old, {fresh} are new");
         self.pending = None;
         Ok(())
     }

@@ -14,7 +14,9 @@ mod hostile;
 mod model;
 #[path = "../numbers/mod.rs"]
 mod numbers;
+mod requests;
 mod small;
+mod stripe;
 
 use chips::{CHIP, FAILING, is_full};
 

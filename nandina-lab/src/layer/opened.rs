@@ -169,6 +169,14 @@ impl<C: Flash<Error = ChipError>> LogicalPages for Pages<'_, C> {
         each!(self, ftl => LogicalPages::write_pages(ftl, logical, bytes)).map_err(error)
     }
 
+    fn request_pages_max(&self) -> u32 {
+        each!(self, ftl => LogicalPages::request_pages_max(ftl))
+    }
+
+    fn write_pages_atomic(&mut self, logical: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        each!(self, ftl => LogicalPages::write_pages_atomic(ftl, logical, bytes)).map_err(error)
+    }
+
     fn trim(&mut self, logical: u32, count: u32) -> Result<(), ChipError> {
         each!(self, ftl => LogicalPages::trim(ftl, logical, count)).map_err(error)
     }

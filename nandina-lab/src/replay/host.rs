@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use nandina_ftl::ftl::Ftl;
 use nandina_ftl::mapping::Mapping;
-use nandina_ftl::{LogicalPages, Statistics};
+use nandina_ftl::{LogicalPages, Statistics, Stripe};
 use nandina_sim::{Counters, SparseChip};
 
 use super::clock;
@@ -25,26 +25,34 @@ pub(super) struct PageRequest {
     pub partial: (bool, bool),
 }
 
-/// An FTL on a chip.
-pub(super) trait OnChip: LogicalPages {
-    /// The chip.
-    fn chip(&self) -> &SparseChip;
+/// The chips of a replay, as one.
+pub(super) type Chips<'c> = Stripe<'c, SparseChip>;
+
+/// An FTL on a stripe of chips.
+pub(super) trait OnChips: LogicalPages {
+    /// The chips, each with a clock of its own.
+    fn chips(&self) -> &[SparseChip];
 }
 
-impl<M: Mapping> OnChip for Ftl<'_, SparseChip, M> {
-    fn chip(&self) -> &SparseChip {
-        self.flash()
+impl<'c, M: Mapping> OnChips for Ftl<'_, Chips<'c>, M> {
+    fn chips(&self) -> &[SparseChip] {
+        self.flash().chips()
     }
 }
 
-impl OnChip for Pages<'_, SparseChip> {
-    fn chip(&self) -> &SparseChip {
-        Pages::chip(self)
+impl<'c> OnChips for Pages<'_, Chips<'c>> {
+    fn chips(&self) -> &[SparseChip] {
+        Pages::chip(self).chips()
     }
+}
+
+/// Operations of all chips.
+fn counters(chips: &[SparseChip]) -> Counters {
+    chips.iter().map(SparseChip::counters).fold(Counters::default(), |sum, of| sum + of)
 }
 
 /// The host of an FTL: it does the requests, and times them.
-pub(super) struct Host<'l, L: OnChip> {
+pub(super) struct Host<'l, L: OnChips> {
     ftl: &'l mut L,
     page: Vec<u8>,
     /// What is written.
@@ -58,14 +66,17 @@ pub(super) struct Host<'l, L: OnChip> {
     reads: Latencies,
     writes: Latencies,
     formatting: Counters,
+    /// What the clock of each chip said when the request began.
+    clocks: Vec<u64>,
 }
 
-impl<'l, L: OnChip> Host<'l, L>
+impl<'l, L: OnChips> Host<'l, L>
 where
     L::Error: Display,
 {
     pub fn new(ftl: &'l mut L) -> Self {
-        let (formatting, page_bytes) = (ftl.chip().counters(), ftl.page_bytes());
+        let (formatting, page_bytes) = (counters(ftl.chips()), ftl.page_bytes());
+        let clocks = vec![0; ftl.chips().len()];
         Self {
             ftl,
             page: vec![0; page_bytes],
@@ -79,6 +90,7 @@ where
             reads: Latencies::new(),
             writes: Latencies::new(),
             formatting,
+            clocks,
         }
     }
 
@@ -88,9 +100,13 @@ where
             if self.failed.is_some() {
                 return;
             }
-            let before = self.ftl.chip().time().total();
+            for (clock, chip) in self.clocks.iter_mut().zip(self.ftl.chips()) {
+                *clock = chip.time().total();
+            }
             self.failed = self.make(request).err();
-            let taken = self.ftl.chip().time().total() - before;
+            // Chips work at the same time: a request takes as long as the one with the most work.
+            let chips = self.ftl.chips().iter().zip(&self.clocks);
+            let taken = chips.map(|(chip, clock)| chip.time().total() - clock).max().unwrap_or(0);
             match request.kind {
                 Kind::Read => self.reads.add(taken),
                 _ => self.writes.add(taken),
@@ -134,10 +150,14 @@ where
         if let Some(error) = self.failed {
             return Err(error.to_string());
         }
-        let chip = self.ftl.chip();
+        let chips = self.ftl.chips();
+        let wear = || chips.iter().map(SparseChip::wear);
         Ok(Done {
-            counters: chip.counters() - self.formatting,
-            wear: (chip.wear().most, chip.wear().mean),
+            counters: counters(chips) - self.formatting,
+            wear: (
+                wear().map(|wear| wear.most).max().unwrap_or(0),
+                wear().map(|wear| wear.mean).sum::<f64>() / chips.len() as f64,
+            ),
             statistics: self.ftl.statistics(),
             replayed: self.replayed,
             pages: self.pages,

@@ -6,8 +6,10 @@
 //! must see the same chip operations and end with the same content. A difference is an error and
 //! never a figure.
 //!
-//! One chip does one operation at a time; the time of a request is that of its chip operations, and
-//! requests do not wait for one another. No channel, bus or host interface is modelled.
+//! One chip does one operation at a time. Several chips are a stripe with a clock for each: the
+//! operations of one request overlap as far as they are on different chips, as if none needed
+//! another one's result, so the time of a request is a lower bound there. Requests do not wait for
+//! one another. No channel, bus or host interface is modelled.
 
 use std::fmt::Display;
 
@@ -17,11 +19,12 @@ use nandina_ftl::hybrid::Merges;
 use nandina_ftl::mapping::emt::Runs;
 use nandina_ftl::mapping::registry::{Entry, by_name};
 use nandina_ftl::mapping::{Mapping, Space, Work};
+use nandina_ftl::{Stripe, stripe_capabilities, stripe_geometry};
 use nandina_sim::SparseChip;
 use serde::Serialize;
 
 use super::footprint::Footprint;
-use super::host::{Done, Host, OnChip, PageRequest};
+use super::host::{Done, Host, OnChips, PageRequest};
 use super::latency::Latency;
 use super::run::{LeftOut, chosen, memory};
 use super::tally::{Tally, content};
@@ -40,6 +43,7 @@ const PAGE: &str = "page";
 const PAGE_LAYER: &str = "ftl:page";
 
 /// What is replayed, and on which device.
+#[derive(Clone)]
 pub struct DeviceSetup {
     /// Names of mappings, besides `page`, which always runs; empty for all.
     pub mappings: Vec<String>,
@@ -47,6 +51,8 @@ pub struct DeviceSetup {
     pub hybrid: Option<Layer>,
     /// The chip; its number of blocks is computed.
     pub profile: Profile,
+    /// How many such chips there are, as a stripe; at least 1.
+    pub chips: u32,
     /// Spare pages in per cent of the logical ones.
     pub over_provisioning: u32,
     /// Bytes of the logical space; `None` for as much as the trace names.
@@ -160,9 +166,11 @@ pub struct DeviceReport {
     /// Bytes of the maps of a hybrid FTL; absent with mappings, which have rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub map_bytes: Option<u64>,
-    /// Blocks of the chip.
+    /// Chips, which are a stripe.
+    pub chips: u32,
+    /// Blocks of a chip.
     pub blocks: u32,
-    /// Pages of a block.
+    /// Pages of a block of a chip.
     pub pages_per_block: u32,
     /// Bytes of a logical page.
     pub page_bytes: u64,
@@ -226,11 +234,11 @@ pub fn replay_on_chip(
     let touched;
     if setup.footprint {
         // The pages of the space are numbered, too.
-        Device::of(&setup.profile, &layer, pages)?;
+        Device::of(setup, &layer, pages)?;
         touched = place.touched(trace, &account, progress)?;
         place.footprint = Some(&touched);
     }
-    let device = Device::of(&setup.profile, &layer, place.pages_on_chip())?;
+    let device = Device::of(setup, &layer, place.pages_on_chip())?;
     let replay = Replay { trace, setup, account: &account, place, device: &device };
     let report = DeviceReport {
         trace: trace.name(),
@@ -240,8 +248,9 @@ pub fn replay_on_chip(
         log_blocks: layer.log_blocks(),
         buffer_blocks: layer.buffer_blocks(),
         map_bytes: None,
+        chips: setup.chips,
         blocks: device.profile.geometry.blocks,
-        pages_per_block: device.profile.geometry.pages_per_block,
+        pages_per_block: setup.profile.geometry.pages_per_block,
         page_bytes,
         logical_pages: device.logical_pages,
         over_provisioning: device.over_provisioning(),
@@ -279,15 +288,20 @@ pub fn replay_on_chip(
     Ok(report)
 }
 
-/// The chip, and the logical pages on it.
+/// The chips, and the logical pages on them.
 struct Device {
+    /// What the FTL sees: the stripe.
     profile: Profile,
+    /// Each of the chips.
+    chip: Profile,
+    chips: u32,
     logical_pages: u32,
 }
 
 impl Device {
-    /// A chip with room for so many logical pages and the spare ones.
-    fn of(profile: &Profile, layer: &Layer, pages: u64) -> Result<Self, LabError> {
+    /// Chips with room for so many logical pages and the spare ones.
+    fn of(setup: &DeviceSetup, layer: &Layer, pages: u64) -> Result<Self, LabError> {
+        let DeviceSetup { profile, chips, .. } = setup;
         if profile.capabilities.rewrite {
             let key = profile.key;
             return Err(LabError(format!("{key} replaces pages in place: it needs no FTL")));
@@ -299,12 +313,37 @@ impl Device {
             ))
         };
         let logical_pages = u32::try_from(pages).map_err(|_| too_large())?;
-        let blocks = layer.blocks_needed(profile, logical_pages);
-        let end = u64::from(blocks) * u64::from(profile.geometry.pages_per_block);
+        let mut stripe = Profile {
+            geometry: stripe_geometry(&profile.geometry, &profile.capabilities, *chips),
+            capabilities: stripe_capabilities(&profile.capabilities, *chips),
+            ..*profile
+        };
+        let mut few: Vec<_> =
+            (0..*chips).map(|_| SparseChip::new(profile.with_blocks(1))).collect();
+        Stripe::new(&mut few).map_err(|error| LabError(format!("{}: {error}", profile.key)))?;
+        let blocks = layer.blocks_needed(&stripe, logical_pages);
+        let end = u64::from(blocks) * u64::from(stripe.geometry.pages_per_block);
         if end >= u64::from(u32::MAX) {
             return Err(too_large());
         }
-        Ok(Self { profile: profile.with_blocks(blocks), logical_pages })
+        stripe.geometry.blocks = blocks;
+        Ok(Self {
+            profile: stripe,
+            chip: profile.with_blocks(blocks),
+            chips: *chips,
+            logical_pages,
+        })
+    }
+
+    /// New chips.
+    fn chips(&self) -> Vec<SparseChip> {
+        (0..self.chips).map(|_| SparseChip::new(self.chip)).collect()
+    }
+
+    /// The chips as one. The error is why they make no stripe.
+    fn stripe<'c>(&self, chips: &'c mut [SparseChip]) -> Result<Stripe<'c, SparseChip>, LabError> {
+        let key = self.chip.key;
+        Stripe::new(chips).map_err(|error| LabError(format!("{key}: {error}")))
     }
 
     fn space(&self) -> Space {
@@ -410,8 +449,9 @@ impl Replay<'_> {
             &mut *built
         };
         let mut ram = vec![0; ram_needed(&self.device.profile.geometry)];
-        let chip = SparseChip::new(self.device.profile);
-        let mut ftl = Ftl::format(chip, map, self.device.logical_pages, &mut ram)
+        let mut chips = self.device.chips();
+        let stripe = self.device.stripe(&mut chips)?;
+        let mut ftl = Ftl::format(stripe, map, self.device.logical_pages, &mut ram)
             .map_err(|error| LabError(format!("{}: {error}", entry.name)))?;
         let block_pages = self.device.profile.geometry.pages_per_block as usize;
         let mut order = vec![0; if self.setup.sorts_moves { block_pages } else { 0 }];
@@ -469,8 +509,9 @@ impl Replay<'_> {
     fn run_hybrid(&self, layer: &Layer, progress: ReadProgress<'_>) -> Result<Hybrid, LabError> {
         let failed = |error: &dyn Display| LabError(format!("{}: {error}", layer.name()));
         let size = layer.sized(&self.device.profile, self.device.logical_pages);
-        let (mut chip, mut room) = (SparseChip::new(self.device.profile), Room::default());
-        let opened = layer.open(&size, &mut chip, &mut room, true);
+        let (mut chips, mut room) = (self.device.chips(), Room::default());
+        let mut stripe = self.device.stripe(&mut chips)?;
+        let opened = layer.open(&size, &mut stripe, &mut room, true);
         let mut disk = opened.map_err(|error| failed(&error))?;
         let (done, not_replayed) = self.drive(disk.ftl(), progress)?;
         let done = done.map_err(|error| failed(&error))?;
@@ -479,7 +520,7 @@ impl Replay<'_> {
     }
 
     /// Does the requests of all passes on an FTL. The inner error is why one failed.
-    fn drive<L: OnChip>(
+    fn drive<L: OnChips>(
         &self,
         ftl: &mut L,
         progress: ReadProgress<'_>,

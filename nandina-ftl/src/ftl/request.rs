@@ -1,0 +1,142 @@
+//! Requests of several pages that are written as a whole: after a cut all are old, or all are new.
+//!
+//! The pages of a request are programmed one after another, and nothing between them. Each but the
+//! last says that its request goes on behind it, and at which position of the request it is. The
+//! last one is a logical page like any other, and commits. So a mount whose newest page leaves a
+//! request open takes nothing of that request (`mount.rs`). Every page that is newer than the last
+//! one shows that the request is complete: no mark is needed later, and collection moves its pages
+//! as any others.
+//!
+//! An incomplete request lies in two blocks at most, because it has no more pages than a block and
+//! begins anew if a program fails. What it would have superseded is valid until it is complete. The
+//! mount that finds it settles it as it settles a torn page (`settle.rs`). No garbage is collected
+//! between its pages: room for all of them is made before the first.
+
+use nandina::flash::{Flash, PageNumber};
+use nandina::gc;
+use nandina::log::{Label, Source};
+
+use super::bytes::{Kind, open_label};
+use super::{Ftl, FtlError, size};
+use crate::mapping::{Extent, Mapping};
+
+impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
+    /// The most pages of a request that is written as a whole.
+    ///
+    /// It is that of [`request_pages_max`](super::request_pages_max) for this chip, and costs the
+    /// same.
+    pub fn request_pages_max(&self) -> u32 {
+        let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
+        size::request_pages_max(&geometry, &capabilities, self.logical_pages)
+    }
+
+    /// Writes logical pages from `logical` on, as many as `bytes` holds, as a whole.
+    ///
+    /// After a cut in it all of them are old or all are new, and so they are if it returns an
+    /// error. Refuses more than [`request_pages_max`](Self::request_pages_max) pages with
+    /// [`FtlError::RequestPages`]. If its last page fades before anything else is programmed, it is
+    /// as if the request had been cut; [`close`](Self::close) programs something.
+    ///
+    /// Cost: that of [`write_pages`](Self::write_pages). Collection keeps as many more pages free
+    /// as the request has; there is no RAM that it takes. If a program fails, a mount, and the
+    /// request once more.
+    pub fn write_pages_atomic(
+        &mut self,
+        logical: u32,
+        bytes: &[u8],
+    ) -> Result<(), FtlError<F::Error>> {
+        let extent = self.expect_pages(logical, bytes)?;
+        let (most, given) = (self.request_pages_max(), extent.length);
+        if given > most {
+            return Err(FtlError::RequestPages { most, given });
+        }
+        loop {
+            self.begin_request(extent)?;
+            // A block that fails is not written again, so this ends.
+            if self.write_request(extent, bytes)? {
+                self.statistics.host_writes += u64::from(extent.length);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes room for all pages of a request.
+    fn begin_request(&mut self, extent: Extent) -> Result<(), FtlError<F::Error>> {
+        self.mount_if_in_doubt()?;
+        self.mapping.admits(extent)?;
+        self.settle()?;
+        let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
+        let most = size::valid_pages_before(&geometry, &capabilities, extent.length);
+        if self.log.blocks.valid_pages() > most {
+            self.give_up_checkpoint()?;
+        }
+        self.make_way(extent.length)?;
+        self.make_room()?;
+        let gained = gc::gain_room(self, extent.length - 1);
+        self.ended(gained)?;
+        // Pages that moved may have taken memory.
+        Ok(self.mapping.admits(extent)?)
+    }
+
+    /// Programs all pages of a request. Returns `false` if a program failed: none of them counts.
+    ///
+    /// Until the last one is programmed the FTL is in doubt: the next call mounts, and drops them.
+    fn write_request(&mut self, extent: Extent, bytes: &[u8]) -> Result<bool, FtlError<F::Error>> {
+        let each = self.page_bytes();
+        let mut bytes = bytes.chunks_exact(each);
+        let mut start = extent.start;
+        while start < extent.end() {
+            let in_block = self.in_open_block().unwrap_or(self.log.block_pages());
+            let row = Extent::between(start, extent.end().min(start + in_block));
+            self.mapping.admits(row)?;
+            self.in_doubt = true;
+            let mut first = None;
+            for (logical, bytes) in (row.start..row.end()).zip(bytes.by_ref()) {
+                let is_last = logical + 1 == extent.end();
+                let position = (logical - extent.start) as u8;
+                let open = open_label(logical, position);
+                let label = if is_last { Kind::Data(logical).label() } else { open };
+                self.log.frames.forget(0);
+                self.log.frames.bytes_mut(0)[..each].copy_from_slice(bytes);
+                let Some(page) = self.append_page(label)? else { return Ok(false) };
+                self.statistics.programmed += 1;
+                first = first.or(Some(self.places.place(page)));
+            }
+            if let Some(place) = first {
+                self.map_row(row, place)?;
+            }
+            start = row.end();
+        }
+        // From now on the room of what they supersede is free.
+        self.log.blocks.release();
+        self.in_doubt = false;
+        Ok(true)
+    }
+
+    /// Places that are left in the open block, if there is one that is not full.
+    fn in_open_block(&self) -> Option<u32> {
+        let (_, place) = self.log.next_place()?;
+        Some(self.log.block_pages() - place).filter(|&left| left > 0)
+    }
+
+    /// Programs the page in page buffer 0. Returns `None` if that failed.
+    fn append_page(&mut self, label: Label) -> Result<Option<PageNumber>, FtlError<F::Error>> {
+        loop {
+            let Some(page) = self.log.next_page() else {
+                let filled = self.log.close_block();
+                if !self.log.open_ready() {
+                    let next = self.log.next_spared(filled)?;
+                    let next = next.ok_or_else(|| self.log.no_room(self.limits.valid_pages))?;
+                    self.log.open(next)?;
+                }
+                continue;
+            };
+            if !self.log.append(Source::Frame(0), label)? {
+                return Ok(None);
+            }
+            self.log.frames.release(0);
+            self.log.blocks.set_valid(page, true);
+            return Ok(Some(page));
+        }
+    }
+}
