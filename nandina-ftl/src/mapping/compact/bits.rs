@@ -108,7 +108,7 @@ impl<'m> Writer<'m> {
 
 /// Copies `count` bits from `from` to `to`; the two places may overlap.
 ///
-/// Bits before both places stay as they are, and those from the byte on that begins behind the copy.
+/// Bits before both places stay as they are, and so do all bytes behind both.
 /// All others may change.
 pub(super) fn shift(memory: &mut [u8], from: usize, to: usize, count: usize) {
     if count == 0 {
