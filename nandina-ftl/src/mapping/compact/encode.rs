@@ -145,8 +145,8 @@ impl Compact<'_> {
 
     /// The leaves `first..=last`, and a neighbour if items are few or too many.
     ///
-    /// Where memory is short, a leaf that overflows shares its items with a neighbour, so that leaves
-    /// are fuller; but not where runs rise, as these leave full leaves behind them.
+    /// Where memory is short, a leaf that overflows shares its items with a neighbour, so that
+    /// leaves are fuller; but not where runs rise, as these leave full leaves behind them.
     fn with_neighbour(&self, first: usize, last: usize, new: Piece) -> (usize, usize) {
         let items = |at: usize| {
             let leaf = self.leaf(at);

@@ -9,8 +9,8 @@
 //! one another are joined inside of a leaf. Slots and directory are in `store.rs`.
 //!
 //! Each item has an allowance of bytes. While all leaves, holes and directory take less than the
-//! sum, memory is not short, and time is worth more: more holes stay, a leaf that grows gets a spare
-//! granule, and one that overflows is divided without its neighbour.
+//! sum, memory is not short, and time is worth more: more holes stay, a leaf that grows gets a
+//! spare granule, and one that overflows is divided without its neighbour.
 //!
 //! No change keeps a leaf unpacked, and none takes memory besides that of the caller, except 3 KB
 //! of stack.
