@@ -11,26 +11,17 @@ pub(super) const WORD: usize = 64;
 
 #[inline]
 fn load(memory: &[u8], byte: usize) -> u64 {
-    match memory.get(byte..byte + 8) {
-        Some(bytes) => {
-            let mut copy = [0; 8];
-            copy.copy_from_slice(bytes);
-            u64::from_le_bytes(copy)
-        }
+    match memory.get(byte..).and_then(|bytes| bytes.first_chunk::<8>()) {
+        Some(&bytes) => u64::from_le_bytes(bytes),
         None => 0,
     }
 }
 
 #[inline]
 fn store(memory: &mut [u8], byte: usize, value: u64) {
-    if let Some(bytes) = memory.get_mut(byte..byte + 8) {
-        bytes.copy_from_slice(&value.to_le_bytes());
+    if let Some(bytes) = memory.get_mut(byte..).and_then(|bytes| bytes.first_chunk_mut::<8>()) {
+        *bytes = value.to_le_bytes();
     }
-}
-
-#[inline]
-fn read(memory: &[u8], bit: usize, width: usize) -> u64 {
-    (load(memory, bit / 8) >> (bit % 8)) & ((1 << width) - 1)
 }
 
 #[inline]
@@ -43,7 +34,7 @@ fn write(memory: &mut [u8], bit: usize, width: usize, value: u64) {
 /// The field of `width` bits, at most 32, at `bit`.
 #[inline]
 pub(super) fn get(memory: &[u8], bit: usize, width: u32) -> u32 {
-    read(memory, bit, width as usize) as u32
+    part(load(memory, bit / 8), (bit % 8) as u32, width)
 }
 
 /// Writes the field of `width` bits, at most [`CHUNK`], at `bit`.
@@ -52,52 +43,57 @@ pub(super) fn set(memory: &mut [u8], bit: usize, width: u32, value: u64) {
     write(memory, bit, width as usize, value);
 }
 
-/// The lowest `width` bits, at most 32, of `word` from `bit` on.
+/// The highest number of `width` bits, at most 32.
 #[inline]
-pub(super) fn part(word: u64, bit: u32, width: u32) -> u32 {
-    ((word >> bit) & ((1 << width) - 1)) as u32
+pub(super) fn mask(width: u32) -> u32 {
+    ((1u64 << width) - 1) as u32
 }
 
-/// The 64 bits at `bit`.
+/// The `width` bits, at most 32, of `word` from `bit` on.
 #[inline]
-pub(super) fn word(memory: &[u8], bit: usize) -> u64 {
-    match memory.get(bit / 8..).and_then(|bytes| bytes.first_chunk::<9>()) {
-        Some(&[a, b, c, d, e, f, g, h, above]) => {
-            let low = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-            (low >> (bit % 8)) | (u64::from(above) << 1 << (63 - bit % 8))
-        }
-        None => 0,
+pub(super) fn part(word: u64, bit: u32, width: u32) -> u32 {
+    (word >> bit) as u32 & mask(width)
+}
+
+/// A word at `bit`, of which the lowest `width` bits are wanted.
+#[inline]
+pub(super) fn word(memory: &[u8], bit: usize, width: usize) -> u64 {
+    let low = load(memory, bit / 8) >> (bit % 8);
+    if width <= CHUNK {
+        return low;
     }
+    let above = memory.get(bit / 8 + 8).copied().unwrap_or(0);
+    low | u64::from(above) << 1 << (63 - bit % 8)
 }
 
 /// Writes fields one behind the other, whole words at a time.
 pub(super) struct Writer<'m> {
     memory: &'m mut [u8],
     byte: usize,
-    /// Bits that are not written yet, and how many they are, fewer than 32.
+    /// Bits that are not written yet, and how many they are, fewer than 64.
     pending: u64,
     count: u32,
 }
 
 impl<'m> Writer<'m> {
-    /// Writes from `bit` on, where a byte begins.
-    pub fn new(memory: &'m mut [u8], bit: usize) -> Self {
-        Writer { memory, byte: bit / 8, pending: 0, count: 0 }
+    /// Writes from the begin of `memory` on.
+    pub fn new(memory: &'m mut [u8]) -> Self {
+        Writer { memory, byte: 0, pending: 0, count: 0 }
     }
 
-    /// Writes a field of at most 32 bits.
+    /// Writes a field of 1 to 64 bits.
     #[inline]
     pub fn push(&mut self, value: u64, width: u32) {
         self.pending |= value << self.count;
-        self.count += width;
-        if self.count >= u32::BITS {
-            if let Some(bytes) = self.memory.get_mut(self.byte..self.byte + 4) {
-                bytes.copy_from_slice(&(self.pending as u32).to_le_bytes());
-            }
-            self.byte += 4;
-            self.pending >>= u32::BITS;
-            self.count -= u32::BITS;
+        let count = self.count + width;
+        if count >= u64::BITS {
+            store(self.memory, self.byte, self.pending);
+            self.byte += 8;
+            // What of the value did not fit.
+            let written = u64::BITS - self.count;
+            self.pending = value >> 1 >> (written - 1);
         }
+        self.count = count % u64::BITS;
     }
 
     /// Writes what is pending, in whole bytes.
@@ -112,50 +108,69 @@ impl<'m> Writer<'m> {
 
 /// Copies `count` bits from `from` to `to`; the two places may overlap.
 ///
-/// Words are written that begin at a byte. Each word is read once, so that none is read again that
-/// was just written, for which a processor would have to wait.
+/// Bits before both places stay as they are, and so do all bytes behind both.
+/// All others may change.
 pub(super) fn shift(memory: &mut [u8], from: usize, to: usize, count: usize) {
-    let mut copy = |at: usize, width: usize| {
-        let bits = read(memory, from + at, width);
-        write(memory, to + at, width, bits);
-    };
-    if to <= from {
-        let head = count.min(to.next_multiple_of(8) - to);
-        copy(0, head);
-        let words = (count - head) / WORD;
-        let (source, target) = (from + head, (to + head) / 8);
-        let (byte, rest) = (source / 8, source % 8);
-        let mut low = load(memory, byte);
-        for at in (0..words * 8).step_by(8) {
-            let high = load(memory, byte + at + 8);
-            store(memory, target + at, (low >> rest) | (high << 1 << (63 - rest)));
-            low = high;
+    if count == 0 {
+        return;
+    }
+    let (first, end) = (from / 8, (from + count).div_ceil(8));
+    let begin = from.min(to);
+    let Some(&kept) = memory.get(begin / 8) else { return };
+    if end > memory.len() || (to + count).div_ceil(8) > memory.len() {
+        return;
+    }
+    // Whole bytes are moved first, then all of them by fewer bits than a byte.
+    if to >= from {
+        let (bytes, bits) = ((to - from) / 8, (to - from) % 8);
+        memory.copy_within(first..end, first + bytes);
+        if bits > 0 {
+            raise(&mut memory[first + bytes..(to + count).div_ceil(8)], bits);
         }
-        let done = head + words * WORD;
-        move_rest(memory, (from + done, to + done), count - done);
     } else {
-        let tail = count.min((to + count) % 8);
-        copy(count - tail, tail);
-        let words = (count - tail) / WORD;
-        let left = count - tail - words * WORD;
-        let (source, target) = (from + left, (to + left) / 8);
-        let (byte, rest) = (source / 8, source % 8);
-        let mut high = load(memory, byte + words * 8);
-        for at in (0..words).rev() {
-            let low = load(memory, byte + at * 8);
-            store(memory, target + at * 8, (low >> rest) | (high << 1 << (63 - rest)));
-            high = low;
+        let (bytes, bits) = ((from - to) / 8, (from - to) % 8);
+        memory.copy_within(first..end, first - bytes);
+        if bits > 0 {
+            lower(&mut memory[to / 8..end - bytes], bits);
         }
-        move_rest(memory, (from, to), left);
+    }
+    // What is before both places keeps its bits.
+    let before = (1u8 << (begin % 8)) - 1;
+    memory[begin / 8] = (kept & before) | (memory[begin / 8] & !before);
+}
+
+/// Moves bits to higher places, by 1 to 7 bits.
+fn raise(bytes: &mut [u8], by: usize) {
+    let mut carry = 0;
+    let (words, rest) = bytes.as_chunks_mut::<8>();
+    for word in words {
+        let old = u64::from_le_bytes(*word);
+        *word = (old << by | carry).to_le_bytes();
+        carry = old >> (WORD - by);
+    }
+    let mut carry = carry as u8;
+    for byte in rest {
+        let old = *byte;
+        *byte = old << by | carry;
+        carry = old >> (8 - by);
     }
 }
 
-/// Copies the `count` bits, fewer than a word, that are left at one end.
-fn move_rest(memory: &mut [u8], (from, to): (usize, usize), count: usize) {
-    let first = count.min(WORD / 2);
-    let (low, high) = (read(memory, from, first), read(memory, from + first, count - first));
-    write(memory, to, first, low);
-    write(memory, to + first, count - first, high);
+/// Moves bits to lower places, by 1 to 7 bits.
+fn lower(bytes: &mut [u8], by: usize) {
+    let mut carry = 0;
+    let (rest, words) = bytes.as_rchunks_mut::<8>();
+    for word in words.iter_mut().rev() {
+        let old = u64::from_le_bytes(*word);
+        *word = (old >> by | carry).to_le_bytes();
+        carry = old << (WORD - by);
+    }
+    let mut carry = (carry >> (WORD - 8)) as u8;
+    for byte in rest.iter_mut().rev() {
+        let old = *byte;
+        *byte = old >> by | carry;
+        carry = old << (8 - by);
+    }
 }
 
 /// Bits that hold every number up to `most`.
@@ -170,8 +185,8 @@ mod tests {
 
     #[test]
     fn shifted_bits_are_the_same_at_every_distance() {
-        for (from, to) in [(3, 70), (70, 3), (9, 12), (12, 9), (8, 8), (0, 61)] {
-            let mut memory = [0u8; 64];
+        for (from, to) in [(3, 70), (70, 3), (9, 12), (12, 9), (8, 8), (0, 61), (6, 11), (5, 7)] {
+            let mut memory = [0xFFu8; 64];
             for at in 0..20 {
                 set(&mut memory, from + at * 11, 11, (at * 97 + 5) as u64);
             }
@@ -180,6 +195,14 @@ mod tests {
                 let expected = (at as u32 * 97 + 5) % 2048;
                 assert_eq!(get(&memory, to + at * 11, 11), expected, "{from} to {to}");
             }
+            let before = from.min(to) as u32;
+            assert_eq!(
+                get(&memory, 0, before.min(32)),
+                mask(before.min(32)),
+                "before {from}, {to}"
+            );
+            let behind = from.max(to) + 227;
+            assert_eq!(get(&memory, behind, 16), mask(16), "behind {from}, {to}");
         }
     }
 

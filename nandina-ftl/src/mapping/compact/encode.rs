@@ -4,6 +4,9 @@
 //! smallest form. Old slots are free before new ones are allocated, so no more room is needed than
 //! the change was admitted with.
 
+use core::ops::Range;
+
+use super::edit::behind;
 use super::leaf::{Form, ITEMS, Leaf, SCALE_MAX, UNITS};
 use super::store::granules;
 use super::{Compact, bits};
@@ -15,8 +18,8 @@ const RUNS: usize = 3 * ITEMS;
 /// Two small neighbours are joined if they have no more items than this.
 const JOINED: usize = 48;
 
-/// The most items of a leaf that was divided.
-const DIVIDED: usize = 56;
+/// The most runs of a leaf whose items may need more than a word: with holes, 64 pieces.
+const WIDE: usize = 31;
 
 /// Runs of the leaves that are encoded again.
 struct Runs {
@@ -27,7 +30,13 @@ struct Runs {
 impl Runs {
     #[inline]
     fn push(&mut self, piece: Piece) {
-        let Some(run) = piece.run() else { return };
+        if let Some(run) = piece.run() {
+            self.push_run(run);
+        }
+    }
+
+    #[inline]
+    fn push_run(&mut self, run: Run) {
         let last = self.count.checked_sub(1).map(|last| &mut self.runs[last]);
         match last {
             Some(last) if last.continues_to(&run) => last.length += run.length,
@@ -37,6 +46,41 @@ impl Runs {
                     self.count += 1;
                 }
             }
+        }
+    }
+
+    /// Pushes the items of a range. Only the first can continue what was pushed before.
+    #[inline]
+    fn extend(&mut self, leaf: &Leaf, items: &[u8], range: Range<usize>) {
+        match leaf.form {
+            Form::Units => return range.for_each(|at| self.push(leaf.item(items, at))),
+            Form::Pieces => return self.extend_by_pieces(leaf, items, range),
+            Form::Runs | Form::Free => {}
+        }
+        let mut range = range;
+        if let Some(first) = range.next() {
+            self.push(leaf.item(items, first));
+        }
+        let places = self.runs.get_mut(self.count..self.count + range.len()).unwrap_or(&mut []);
+        self.count += places.len();
+        for (place, at) in places.iter_mut().zip(range) {
+            *place = leaf.run(items, at);
+        }
+    }
+
+    /// The same of a leaf of pieces: where one begins, the one before it ends.
+    fn extend_by_pieces(&mut self, leaf: &Leaf, items: &[u8], range: Range<usize>) {
+        let (mut logical, mut physical) = leaf.begin(items, range.start);
+        for at in range.start + 1..=range.end {
+            let next = match at < leaf.count {
+                true => leaf.begin(items, at),
+                false => (leaf.limit, 0),
+            };
+            if physical != leaf.none() {
+                let length = next.0.saturating_sub(logical);
+                self.push_run(Run { logical, length, physical });
+            }
+            (logical, physical) = next;
         }
     }
 }
@@ -57,32 +101,39 @@ impl Compact<'_> {
         let cut = Extent::new(new.logical, new.length);
         let mut is_placed = false;
         for leaf in (first..=last).map(|at| self.leaf(at)) {
-            let memory = self.store.memory();
-            leaf.scan(memory, 0, |item| {
+            let items = leaf.items(self.store.memory());
+            // Only the last item that begins before the change can reach into it.
+            let mut at = leaf.before(items, cut.start.clamp(leaf.base, leaf.limit));
+            at = at.saturating_sub(1);
+            runs.extend(&leaf, items, 0..at);
+            while at < leaf.fields() {
+                let item = leaf.item(items, at);
+                if item.logical >= cut.end() {
+                    break;
+                }
+                at += 1;
                 if item.end() <= cut.start {
                     runs.push(item);
-                    return true;
+                    continue;
                 }
-                if item.logical < cut.end() {
-                    if let (Some(old), Some(superseded)) = (&mut old, item.within(cut)) {
-                        old.push(superseded);
-                    }
-                    item.within(Extent::between(0, cut.start))
-                        .into_iter()
-                        .for_each(|left| runs.push(left));
-                    if item.end() <= cut.end() {
-                        return true;
-                    }
+                if let Some(old) = &mut old {
+                    item.within(cut).into_iter().for_each(|part| old.push(part));
                 }
-                if !is_placed {
+                if item.logical < cut.start {
+                    runs.push(Piece { length: cut.start - item.logical, ..item });
+                }
+                if let Some(right) = behind(&item, cut) {
                     runs.push(new);
                     is_placed = true;
+                    runs.push(right);
+                    break;
                 }
-                item.within(Extent::between(cut.end(), u32::MAX))
-                    .into_iter()
-                    .for_each(|right| runs.push(right));
-                true
-            });
+            }
+            if at < leaf.fields() && !is_placed {
+                runs.push(new);
+                is_placed = true;
+            }
+            runs.extend(&leaf, items, at..leaf.fields());
             self.count(leaf.fields() as u64);
         }
         if !is_placed {
@@ -94,8 +145,8 @@ impl Compact<'_> {
 
     /// The leaves `first..=last`, and a neighbour if items are few or too many.
     ///
-    /// A leaf that overflows shares its items with a neighbour, so that leaves are fuller; but not
-    /// where runs rise, as these leave full leaves behind them.
+    /// Where memory is short, a leaf that overflows shares its items with a neighbour, so that
+    /// leaves are fuller; but not where runs rise, as these leave full leaves behind them.
     fn with_neighbour(&self, first: usize, last: usize, new: Piece) -> (usize, usize) {
         let items = |at: usize| {
             let leaf = self.leaf(at);
@@ -103,11 +154,13 @@ impl Compact<'_> {
         };
         let is_last = |at: usize| {
             let leaf = self.leaf(at);
-            let last = leaf.count.checked_sub(1).map(|last| leaf.item(self.store.memory(), last));
+            let items = leaf.items(self.store.memory());
+            let last = leaf.count.checked_sub(1).map(|last| leaf.item(items, last));
             last.is_none_or(|last| last.end() <= new.end())
         };
         let count = items(first) + if first == last { 1 } else { 1 + items(last) };
-        let overflows = first == last && (ITEMS..RUNS).contains(&(count - 1)) && !is_last(first);
+        let overflows = first == last && (ITEMS..RUNS).contains(&(count - 1));
+        let overflows = overflows && self.is_short() && !is_last(first);
         let most = if overflows { ITEMS } else { JOINED.saturating_sub(count) };
         let before = first.checked_sub(1).map_or(RUNS, items);
         let behind = if last + 1 < self.store.entries() { items(last + 1) } else { RUNS };
@@ -123,12 +176,18 @@ impl Compact<'_> {
     /// Writes leaves of `runs` in place of the leaves `first..=last`.
     fn write_leaves(&mut self, first: usize, last: usize, runs: &[Run], new: Piece) {
         let part = Extent::between(self.leaf(first).base, self.leaf(last).limit);
-        (first..=last).for_each(|at| self.store.free(at));
+        for at in first..=last {
+            self.allowance -= self.leaf(at).allowance();
+            self.store.free(at);
+        }
         let mut size = runs.len();
-        if size > ITEMS && !self.is_flat_smaller(runs, part) {
+        let (bits, flat) = self.sizes(runs, part);
+        let most = if bits <= u64::BITS { ITEMS } else { WIDE };
+        if size > most && flat.is_none_or(|flat| flat > size * bits as usize) {
             // Behind a run that rises, leaves stay full; else they are divided evenly.
             let is_last = runs.last().is_some_and(|run| run.end() == new.end());
-            size = if is_last { ITEMS } else { size.div_ceil(size.div_ceil(DIVIDED)) };
+            let divided = most - most / 8;
+            size = if is_last { most } else { size.div_ceil(size.div_ceil(divided)) };
         }
         let leaves = runs.len().div_ceil(size.max(1)).max(1);
         self.store.replace_entries(first, last + 1, leaves);
@@ -149,12 +208,13 @@ impl Compact<'_> {
         }
     }
 
-    /// Whether a flat leaf is smaller than two leaves of the items.
-    fn is_flat_smaller(&self, runs: &[Run], part: Extent) -> bool {
-        let length = runs.iter().map(|run| run.length).max().unwrap_or(0);
+    /// Bits of an item of the form `Runs`, and of a flat leaf, if there can be one.
+    fn sizes(&self, runs: &[Run], part: Extent) -> (u32, Option<usize>) {
+        let length = runs.iter().fold(0, |most, run| run.length.max(most));
         let item = bits::width(part.length) + bits::width(length) + self.physical_bits;
-        let flat = part.length as usize * self.physical_bits as usize;
-        part.length <= UNITS && flat <= runs.len() * item as usize
+        let flat =
+            (part.length <= UNITS).then(|| part.length as usize * self.physical_bits as usize);
+        (item, flat)
     }
 
     /// Writes a leaf of `runs`, whose part ends at `limit`, in its smallest form.
@@ -172,25 +232,27 @@ impl Compact<'_> {
         }
         pieces += usize::from(end < limit);
         let scale = bounds.trailing_zeros().min(SCALE_MAX);
-        let start_bits = bits::width((span - 1) >> scale);
+        let start_bits = bits::width((span - 1) >> scale).max(1);
         let length_bits = bits::width((length >> scale).max(1) - 1);
-        let (start, physical) = (start_bits as usize, self.physical_bits as usize);
-        let as_runs = runs.len() * (start + length_bits as usize + physical);
-        let as_pieces = pieces * (start + physical);
-        let as_units = span as usize * physical;
-        let fits = |form: Form| match form {
-            Form::Runs => runs.len() <= ITEMS,
-            Form::Pieces => pieces <= ITEMS,
-            _ => span <= UNITS,
-        };
-        let forms = [(as_runs, Form::Runs), (as_pieces, Form::Pieces), (as_units, Form::Units)];
-        let smallest = forms.into_iter().filter(|&(_, form)| fits(form)).min_by_key(|form| form.0);
-        let Some((size, form)) = smallest else { return };
+        let (as_pieces, physical) = (start_bits + self.physical_bits, self.physical_bits as usize);
+        let as_runs = as_pieces + length_bits;
+        let forms = [
+            (
+                runs.len() <= ITEMS && as_runs <= u64::BITS,
+                runs.len() * as_runs as usize,
+                Form::Runs,
+            ),
+            (pieces <= ITEMS, pieces * as_pieces as usize, Form::Pieces),
+            (span <= UNITS, span as usize * physical, Form::Units),
+        ];
+        let smallest = forms.into_iter().filter(|form| form.0).min_by_key(|form| form.1);
+        let Some((_, size, form)) = smallest else { return };
         self.store.allocate(at, granules(size));
         let mut leaf = self.leaf(at);
         leaf.limit = limit;
         leaf.form = form;
         leaf.count = if form == Form::Runs { runs.len() } else { pieces };
+        self.allowance += leaf.allowance();
         leaf.scale = if form == Form::Units { 0 } else { scale };
         leaf.start_bits = if form == Form::Units { 0 } else { start_bits };
         leaf.length_bits = if form == Form::Runs { length_bits } else { 0 };
@@ -201,16 +263,19 @@ impl Compact<'_> {
 
     /// Writes the items of a leaf whose header is written. They fill its slot from the begin on.
     fn write_items(&mut self, leaf: &Leaf, runs: &[Run]) {
-        let mut bits = bits::Writer::new(self.store.memory_mut(), leaf.bit);
+        let mut bits = bits::Writer::new(leaf.items_mut(self.store.memory_mut()));
+        let stride = leaf.stride() as u32;
         if leaf.form == Form::Runs {
-            runs.iter().for_each(|&run| leaf.append(&mut bits, run.into()));
+            runs.iter().for_each(|&run| bits.push(leaf.word(&run.into()), stride));
             return bits.finish();
         }
         let mut put = |piece: Piece| {
-            let parts = if leaf.form == Form::Units { piece.length } else { 1 };
-            for part in 0..parts {
-                let physical = piece.physical.map(|physical| physical + part);
-                leaf.append(&mut bits, Piece { physical, ..piece });
+            if leaf.form == Form::Pieces {
+                return bits.push(leaf.word(&piece), stride);
+            }
+            for unit in 0..piece.length {
+                let physical = piece.physical.map_or(leaf.none(), |physical| physical + unit);
+                bits.push(u64::from(physical), stride);
             }
         };
         let mut unit = leaf.base;
@@ -237,16 +302,23 @@ impl Compact<'_> {
         if span > UNITS || leaves.iter().any(|leaf| leaf.form != Form::Units) {
             return;
         }
-        let none = Piece { logical: 0, length: 1, physical: None };
-        let mut units = [none; UNITS as usize];
+        let mut units = [0; UNITS as usize];
         let mut count = 0;
         for leaf in leaves {
+            let items = leaf.items(self.store.memory());
             for field in 0..leaf.fields() {
-                units[count] = leaf.item(self.store.memory(), field);
+                units[count] = leaf.unit(items, field);
                 count += 1;
             }
         }
-        let continues = units[leaves[0].fields() - 1].continues_to(&units[leaves[0].fields()]);
+        let middle = leaves[0].fields();
+        let piece = |at: usize| Piece {
+            logical: at as u32,
+            length: 1,
+            physical: (units[at] != leaves[0].none()).then_some(units[at]),
+        };
+        let continues = piece(middle - 1).continues_to(&piece(middle));
+        self.allowance -= leaves[0].allowance() + leaves[1].allowance();
         let limit = leaves[1].limit;
         self.store.free(at);
         self.store.free(at + 1);
@@ -258,10 +330,12 @@ impl Compact<'_> {
         leaf.limit = limit;
         leaf.form = Form::Units;
         leaf.count = leaves[0].count + leaves[1].count - usize::from(continues);
+        self.allowance += leaf.allowance();
         self.store.set_header(at, &leaf);
         self.store.note_moved(size.div_ceil(8));
+        let items = leaf.items_mut(self.store.memory_mut());
         for (field, &unit) in units[..count].iter().enumerate() {
-            leaf.set_item(self.store.memory_mut(), field, unit);
+            leaf.set_unit(items, field, unit);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A leaf as bits: its header, its three forms, and the items in it.
+//! A leaf: its header, its three forms, and the items in it.
 //!
 //! ```text
 //! bytes 0..4  base: the first logical unit of the leaf's part of the space
@@ -9,13 +9,13 @@
 //!             form Units:  physical of every unit; count is how many pieces that makes
 //! ```
 //!
-//! A field has as few bits as the leaf needs. Starts and lengths are in units of `2^scale`, if all
-//! of them are multiples of that: sectors of pages of 4 KB take 3 bits less for each. Where holes
-//! are items, the highest physical number of that many bits means none. This file changes no leaf's
-//! size and knows no other leaf. The paper has no such mapping.
+//! An item has as few bits as the leaf needs, at most those of a word. Starts and lengths are in
+//! units of `2^scale`, if all of them are multiples of that: sectors of pages of 4 KB take 3 bits
+//! less for each. Where holes are items, the highest physical number of that many bits means none.
+//! This file changes no leaf's size and knows no other leaf. The paper has no such mapping.
 
 use super::bits;
-use crate::mapping::{Extent, Piece};
+use crate::mapping::{Extent, Piece, Run};
 
 /// Bytes of a header.
 pub(super) const HEADER: usize = 8;
@@ -42,8 +42,8 @@ pub(super) enum Form {
 /// The header of a leaf, decoded, and where it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaf {
-    /// The bit at which items begin.
-    pub bit: usize,
+    /// The byte at which items begin.
+    pub byte: usize,
     pub base: u32,
     /// The first unit behind the leaf's part of the space.
     pub limit: u32,
@@ -62,11 +62,13 @@ pub(super) fn meta(granules: usize, form: Form) -> u32 {
 }
 
 /// The granules of a slot whose header has that second word.
+#[inline]
 pub(super) fn granules_of(meta: u32) -> usize {
     (meta & 0x7F) as usize
 }
 
 /// The form of the leaf whose header has that second word.
+#[inline]
 pub(super) fn form_of(meta: u32) -> Form {
     match meta >> 7 & 3 {
         0 => Form::Runs,
@@ -78,9 +80,10 @@ pub(super) fn form_of(meta: u32) -> Form {
 
 impl Leaf {
     /// The leaf with the given header, whose first byte is at `byte`.
+    #[inline(always)]
     pub fn decode(byte: usize, base: u32, limit: u32, meta: u32, physical_bits: u32) -> Leaf {
         Leaf {
-            bit: (byte + HEADER) * 8,
+            byte: byte + HEADER,
             base,
             limit,
             granules: granules_of(meta),
@@ -94,6 +97,7 @@ impl Leaf {
     }
 
     /// The second word of its header.
+    #[inline]
     pub fn meta(&self) -> u32 {
         let widths = self.start_bits << 9 | self.length_bits << 15;
         meta(self.granules, self.form) | widths | (self.count as u32) << 21 | self.scale << 30
@@ -104,6 +108,19 @@ impl Leaf {
         Extent::between(self.base, self.limit)
     }
 
+    /// How many items it has; units where the form is `Units`.
+    pub fn fields(&self) -> usize {
+        if self.form == Form::Units { self.part().length as usize } else { self.count }
+    }
+
+    /// Quarters of bytes that it may take before memory is short, with its part of everything.
+    ///
+    /// A run may take 8 bytes; some pieces are holes.
+    #[inline]
+    pub fn allowance(&self) -> usize {
+        self.count * if self.form == Form::Runs { 31 } else { 25 }
+    }
+
     /// Bits of an item; of a unit where the form is `Units`.
     ///
     /// Starts and lengths that the form does not have take no bits.
@@ -112,167 +129,137 @@ impl Leaf {
         (self.start_bits + self.length_bits + self.physical_bits) as usize
     }
 
-    /// How many fields of [`Self::stride`] bits it has.
-    pub fn fields(&self) -> usize {
-        if self.form == Form::Units { self.part().length as usize } else { self.count }
+    /// The memory from the first item on, as the other functions take it.
+    #[inline]
+    pub fn items<'m>(&self, memory: &'m [u8]) -> &'m [u8] {
+        memory.get(self.byte..).unwrap_or(&[])
+    }
+
+    /// The same, to be written.
+    #[inline]
+    pub fn items_mut<'m>(&self, memory: &'m mut [u8]) -> &'m mut [u8] {
+        memory.get_mut(self.byte..).unwrap_or(&mut [])
     }
 
     /// The number that means no physical unit.
-    fn none(&self) -> u32 {
-        ((1u64 << self.physical_bits) - 1) as u32
+    #[inline]
+    pub fn none(&self) -> u32 {
+        bits::mask(self.physical_bits)
     }
 
-    fn physical(&self, memory: &[u8], bit: usize) -> Option<u32> {
-        self.some(bits::get(memory, bit, self.physical_bits))
-    }
-
-    fn some(&self, physical: u32) -> Option<u32> {
-        (self.form == Form::Runs || physical != self.none()).then_some(physical)
+    /// The start at `at`, as it is stored.
+    #[inline(always)]
+    fn key(&self, items: &[u8], at: usize) -> u32 {
+        bits::get(items, at * self.stride(), self.start_bits)
     }
 
     /// The item at `at`; a unit where the form is `Units`.
-    pub fn item(&self, memory: &[u8], at: usize) -> Piece {
-        let mut found = Piece::hole(self.part());
-        self.scan(memory, at, |item| {
-            found = item;
-            false
-        });
-        found
-    }
-
-    /// Passes the items from `first` on to `pass` while it returns true.
-    ///
-    /// An item is a unit where the form is `Units`. Each form has a loop of its own, outside of which
-    /// is all that is the same for every item.
     #[inline(always)]
-    pub fn scan(&self, memory: &[u8], first: usize, mut pass: impl FnMut(Piece) -> bool) {
-        let Leaf { base, scale, start_bits, length_bits, physical_bits, .. } = *self;
-        let (stride, fields) = (self.stride(), self.fields());
-        let mut bit = self.bit + first * stride;
+    pub fn item(&self, items: &[u8], at: usize) -> Piece {
         match self.form {
-            Form::Runs | Form::Free if stride <= bits::WORD => {
-                let ends = start_bits + length_bits;
-                for _ in first..fields {
-                    let word = bits::word(memory, bit);
-                    let logical = base + (bits::part(word, 0, start_bits) << scale);
-                    let length = (bits::part(word, start_bits, length_bits) + 1) << scale;
-                    let physical = Some(bits::part(word, ends, physical_bits));
-                    if !pass(Piece { logical, length, physical }) {
-                        break;
-                    }
-                    bit += stride;
-                }
-            }
-            Form::Runs | Form::Free => {
-                for _ in first..fields {
-                    let start = bits::get(memory, bit, start_bits);
-                    let length = bits::get(memory, bit + start_bits as usize, length_bits);
-                    let physical = bit + (start_bits + length_bits) as usize;
-                    let physical = Some(bits::get(memory, physical, physical_bits));
-                    let (logical, length) = (base + (start << scale), (length + 1) << scale);
-                    if !pass(Piece { logical, length, physical }) {
-                        break;
-                    }
-                    bit += stride;
-                }
-            }
-            Form::Pieces if first < fields => {
-                let mut logical = base + (bits::get(memory, bit, start_bits) << scale);
-                for at in first..fields {
-                    let physical = self.physical(memory, bit + start_bits as usize);
-                    bit += stride;
-                    let behind = if at + 1 < fields {
-                        base + (bits::get(memory, bit, start_bits) << scale)
-                    } else {
-                        self.limit
-                    };
-                    let length = behind.saturating_sub(logical);
-                    if !pass(Piece { logical, length, physical }) {
-                        break;
-                    }
-                    logical = behind;
-                }
-            }
-            Form::Pieces => {}
-            Form::Units => {
-                for logical in base + first as u32..base + fields as u32 {
-                    let physical = self.physical(memory, bit);
-                    if !pass(Piece { logical, length: 1, physical }) {
-                        break;
-                    }
-                    bit += stride;
-                }
+            Form::Runs => self.run(items, at).into(),
+            Form::Units => self.tile(self.base + at as u32, 1, self.unit(items, at)),
+            _ => {
+                let (logical, physical) = self.begin(items, at);
+                let next = at + 1 < self.count;
+                let behind = if next { self.begin(items, at + 1).0 } else { self.limit };
+                self.tile(logical, behind.saturating_sub(logical), physical)
             }
         }
+    }
+
+    /// Where the item at `at` begins, and its physical number, where the form is `Pieces`.
+    #[inline(always)]
+    pub fn begin(&self, items: &[u8], at: usize) -> (u32, u32) {
+        let word = bits::word(items, at * self.stride(), self.stride());
+        let start = bits::part(word, 0, self.start_bits);
+        (self.base + (start << self.scale), bits::part(word, self.start_bits, self.physical_bits))
+    }
+
+    /// A piece of a leaf whose pieces tile its part.
+    #[inline(always)]
+    pub fn tile(&self, logical: u32, length: u32, physical: u32) -> Piece {
+        Piece { logical, length, physical: (physical != self.none()).then_some(physical) }
+    }
+
+    /// The item at `at`, where the form is `Runs`.
+    #[inline(always)]
+    pub fn run(&self, items: &[u8], at: usize) -> Run {
+        let word = bits::word(items, at * self.stride(), self.stride());
+        let ends = self.start_bits + self.length_bits;
+        Run {
+            logical: self.base + (bits::part(word, 0, self.start_bits) << self.scale),
+            length: (bits::part(word, self.start_bits, self.length_bits) + 1) << self.scale,
+            physical: bits::part(word, ends, self.physical_bits),
+        }
+    }
+
+    /// The physical number of the unit at `at`, where the form is `Units`.
+    #[inline]
+    pub fn unit(&self, items: &[u8], at: usize) -> u32 {
+        bits::get(items, at * self.physical_bits as usize, self.physical_bits)
+    }
+
+    /// Writes the physical number of the unit at `at`, where the form is `Units`.
+    #[inline]
+    pub fn set_unit(&self, items: &mut [u8], at: usize, physical: u32) {
+        let bit = at * self.physical_bits as usize;
+        bits::set(items, bit, self.physical_bits, u64::from(physical));
     }
 
     /// Whether the item fits in the fields of this leaf.
-    pub fn holds(&self, piece: Piece) -> bool {
+    #[inline]
+    pub fn holds(&self, piece: &Piece) -> bool {
         let is_run = self.form == Form::Runs;
         let length = if is_run { piece.length } else { 0 };
-        let mask = (1 << self.scale) - 1;
-        let is_scaled = ((piece.logical - self.base) | length) & mask == 0;
-        is_scaled && (!is_run || bits::width((length >> self.scale) - 1) <= self.length_bits)
+        let is_scaled = ((piece.logical - self.base) | length) & bits::mask(self.scale) == 0;
+        is_scaled && (!is_run || (length >> self.scale) - 1 <= bits::mask(self.length_bits))
     }
 
-    /// Writes the item at `at`, which [`Self::holds`].
-    pub fn set_item(&self, memory: &mut [u8], at: usize, piece: Piece) {
-        let bit = self.bit + at * self.stride();
-        let physical = u64::from(piece.physical.unwrap_or(self.none()));
-        if self.form == Form::Units {
-            return bits::set(memory, bit, self.physical_bits, physical);
-        }
-        let mut ends = u64::from((piece.logical - self.base) >> self.scale);
-        let mut width = self.start_bits;
+    /// The item as a word, which it [`Self::holds`]; not a unit.
+    #[inline(always)]
+    pub fn word(&self, piece: &Piece) -> u64 {
+        let mut word = u64::from((piece.logical - self.base) >> self.scale);
         if self.form == Form::Runs {
-            ends |= u64::from((piece.length >> self.scale) - 1) << width;
-            width += self.length_bits;
+            word |= u64::from((piece.length >> self.scale) - 1) << self.start_bits;
         }
-        if self.stride() <= bits::CHUNK {
-            bits::set(memory, bit, width + self.physical_bits, ends | physical << width);
-        } else if width as usize <= bits::CHUNK {
-            bits::set(memory, bit, width, ends);
-            bits::set(memory, bit + width as usize, self.physical_bits, physical);
+        let physical = u64::from(piece.physical.unwrap_or(self.none()));
+        word | physical << (self.start_bits + self.length_bits)
+    }
+
+    /// Writes the item at `at`, which it [`Self::holds`]; not a unit.
+    #[inline]
+    pub fn set_item(&self, items: &mut [u8], at: usize, piece: &Piece) {
+        let (bit, stride, word) = (at * self.stride(), self.stride(), self.word(piece));
+        if stride <= bits::CHUNK {
+            bits::set(items, bit, stride as u32, word);
         } else {
-            let (start, length) = (self.start_bits, self.length_bits);
-            bits::set(memory, bit, start, ends);
-            bits::set(memory, bit + start as usize, length, ends >> start);
-            bits::set(memory, bit + width as usize, self.physical_bits, physical);
+            bits::set(items, bit, 32, word & u64::from(u32::MAX));
+            bits::set(items, bit + 32, stride as u32 - 32, word >> 32);
         }
     }
 
-    /// Appends an item, which [`Self::holds`], to those before it.
+    /// How many items begin before `unit`, which the leaf's part has or ends at.
     #[inline]
-    pub fn append(&self, bits: &mut bits::Writer<'_>, piece: Piece) {
-        let physical = u64::from(piece.physical.unwrap_or(self.none()));
-        if self.form != Form::Units {
-            bits.push(u64::from((piece.logical - self.base) >> self.scale), self.start_bits);
-        }
-        if self.form == Form::Runs {
-            bits.push(u64::from((piece.length >> self.scale) - 1), self.length_bits);
-        }
-        bits.push(physical, self.physical_bits);
-    }
-
-    /// The last item that begins at `unit` or before it, and how many starts the search has read.
-    ///
-    /// It may end before the unit. If no item begins there, it is the first one.
-    #[inline]
-    pub fn find(&self, memory: &[u8], unit: u32) -> (usize, u64) {
+    pub fn before(&self, items: &[u8], unit: u32) -> usize {
         if self.form == Form::Units {
-            return ((unit - self.base) as usize, 0);
+            return (unit - self.base) as usize;
         }
         // Starts are compared as they are stored.
-        let key = (unit - self.base) >> self.scale;
-        let (stride, width) = (self.stride(), self.start_bits);
-        let (mut low, mut size, mut read) = (0, self.count, 0);
-        while size > 0 {
+        let Some(last) = (unit - self.base).checked_sub(1) else { return 0 };
+        let key = last >> self.scale;
+        let (mut low, mut size) = (0, self.count);
+        while size > 1 {
             let half = size / 2;
-            let start = bits::get(memory, self.bit + (low + half) * stride, width);
-            read += 1;
-            (low, size) =
-                if start <= key { (low + half + 1, size - half - 1) } else { (low, half) };
+            low = if self.key(items, low + half) <= key { low + half } else { low };
+            size -= half;
         }
-        (low.saturating_sub(1), read)
+        low + usize::from(size > 0 && self.key(items, low) <= key)
+    }
+
+    /// How many starts [`Self::before`] reads.
+    #[inline]
+    pub fn steps(&self) -> u64 {
+        u64::from(usize::BITS - self.count.leading_zeros())
     }
 }

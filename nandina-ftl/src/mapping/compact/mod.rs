@@ -8,6 +8,10 @@
 //! overflows, or whose fields became too narrow, is encoded again (`encode.rs`). Runs that continue
 //! one another are joined inside of a leaf. Slots and directory are in `store.rs`.
 //!
+//! Each item has an allowance of bytes. While all leaves, holes and directory take less than the
+//! sum, memory is not short, and time is worth more: more holes stay, a leaf that grows gets a
+//! spare granule, and one that overflows is divided without its neighbour.
+//!
 //! No change keeps a leaf unpacked, and none takes memory besides that of the caller, except 3 KB
 //! of stack.
 
@@ -18,6 +22,7 @@ mod leaf;
 mod store;
 
 use core::cell::Cell;
+use core::ops::Range;
 
 use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
@@ -31,6 +36,10 @@ pub struct Compact<'m> {
     physical_bits: u32,
     /// Bytes that any change needs free.
     reserve: usize,
+    /// Quarters of bytes that all leaves may take before memory is short.
+    allowance: usize,
+    /// The leaf that was last looked for, if there is one of that number.
+    last: Cell<usize>,
     nodes: Cell<u64>,
 }
 
@@ -38,12 +47,13 @@ impl<'m> Compact<'m> {
     /// Bytes that any change needs free.
     ///
     /// At most three leaves take the place of those that it meets, and two flat leaves, covered in
-    /// part, are encoded again.
+    /// part, are encoded again. Where items may need more than a word, leaves have half the runs.
     fn reserve(space: Space) -> usize {
         let item = 2 * bits::width(space.logical) + bits::width(space.physical);
+        let leaves = if item <= u64::BITS { 5 } else { 8 };
         let units = UNITS * bits::width(space.physical);
-        let slot = granules(ITEMS * item as usize).max(granules(units as usize));
-        5 * (slot * GRANULE + ENTRY)
+        let slot = granules(ITEMS * item.min(u64::BITS) as usize).max(granules(units as usize));
+        leaves * (slot * GRANULE + ENTRY)
     }
 
     /// Bytes with which `runs` runs fit, with room for any change.
@@ -59,69 +69,143 @@ impl<'m> Compact<'m> {
         let reserve = Self::reserve(space);
         store.room(reserve + GRANULE + ENTRY)?;
         let physical_bits = bits::width(space.physical);
-        let mut map = Compact { space, store, physical_bits, reserve, nodes: Cell::new(0) };
+        let mut map = Compact {
+            space,
+            store,
+            physical_bits,
+            reserve,
+            allowance: 0,
+            last: Cell::new(0),
+            nodes: Cell::new(0),
+        };
         map.store.replace_entries(0, 0, 1);
         map.store.set_base(0, 0);
         map.write_leaf(0, &[], space.logical);
         Ok(map)
     }
 
+    #[inline(always)]
     fn leaf(&self, at: usize) -> Leaf {
         self.store.leaf(at, self.space.logical, self.physical_bits)
     }
 
     /// The leaf whose part of the space has `unit`.
+    #[inline]
     fn leaf_with(&self, unit: u32) -> usize {
+        // Often it is the one of the change or look-up before.
+        let last = self.last.get();
+        if last < self.store.entries() && self.part(last).contains(&unit) {
+            self.count(1);
+            return last;
+        }
         let (at, read) = self.store.find(unit);
         self.count(read);
+        self.last.set(at);
         at
+    }
+
+    /// The units of the leaf `at`.
+    #[inline]
+    fn part(&self, at: usize) -> Range<u32> {
+        let next = at + 1;
+        let limit = match next < self.store.entries() {
+            true => self.store.base(next),
+            false => self.space.logical,
+        };
+        self.store.base(at)..limit
     }
 
     fn count(&self, nodes: u64) {
         self.nodes.set(self.nodes.get() + nodes);
     }
 
-    /// Passes what is stored of `extent`, cut to it, in order. Holes may be missing.
-    fn visit(&self, extent: Extent, mut pass: impl FnMut(Piece)) {
+    /// Passes the pieces of `extent`, cut to it, in order; holes too, where `HOLES`.
+    #[inline]
+    fn visit<const HOLES: bool>(&self, extent: Extent, mut pass: impl FnMut(Piece)) {
         let memory = self.store.memory();
-        let mut at = self.leaf_with(extent.start);
+        let (mut at, mut unit) = (self.leaf_with(extent.start), extent.start);
         loop {
             let leaf = self.leaf(at);
-            let (first, read) = leaf.find(memory, extent.start.max(leaf.base));
-            self.count(read);
-            let mut passed = 0;
-            leaf.scan(memory, first, |item| {
-                if item.end() <= extent.start {
-                    return true;
+            let items = leaf.items(memory);
+            let end = leaf.limit.min(extent.end());
+            let mut field = leaf.before(items, unit + 1).saturating_sub(1);
+            let mut passed = leaf.steps();
+            match leaf.form {
+                Form::Units => {
+                    passed = u64::from(end - unit);
+                    let mut units = (unit..end).map(|unit| {
+                        leaf.tile(unit, 1, leaf.unit(items, (unit - leaf.base) as usize))
+                    });
+                    if let Some(mut piece) = units.next() {
+                        for unit in units {
+                            if piece.continues_to(&unit) {
+                                piece.length += 1;
+                            } else {
+                                pass(piece);
+                                piece = unit;
+                            }
+                        }
+                        pass(piece);
+                    }
+                    unit = end;
                 }
-                let piece = item.within(extent);
-                passed += u64::from(piece.is_some());
-                piece.map(&mut pass).is_some()
-            });
+                Form::Pieces => {
+                    let (mut start, mut physical) = leaf.begin(items, field);
+                    while unit < end {
+                        field += 1;
+                        passed += 1;
+                        let next = match field < leaf.count {
+                            true => leaf.begin(items, field),
+                            false => (leaf.limit, 0),
+                        };
+                        let piece = leaf.tile(start, next.0.saturating_sub(start), physical);
+                        if let Some(part) = piece.within(Extent::between(unit, end)) {
+                            pass(part);
+                        }
+                        unit = next.0.max(unit + 1);
+                        (start, physical) = next;
+                    }
+                }
+                Form::Runs | Form::Free => {
+                    while field < leaf.count {
+                        let run = leaf.run(items, field);
+                        field += 1;
+                        if run.logical >= end {
+                            break;
+                        }
+                        if run.end() <= unit {
+                            continue;
+                        }
+                        passed += 1;
+                        if HOLES && run.logical > unit {
+                            pass(Piece::hole(Extent::between(unit, run.logical)));
+                        }
+                        let logical = run.logical.max(unit);
+                        unit = run.end().min(end);
+                        let physical = Some(run.physical + (logical - run.logical));
+                        pass(Piece { logical, length: unit - logical, physical });
+                        if unit >= end {
+                            break;
+                        }
+                    }
+                }
+            }
             self.count(passed);
-            if leaf.limit >= extent.end() || at + 1 >= self.store.entries() {
+            if HOLES && unit < end {
+                pass(Piece::hole(Extent::between(unit, end)));
+            }
+            unit = end;
+            at += 1;
+            if end >= extent.end() || at >= self.store.entries() {
                 break;
             }
-            at += 1;
         }
     }
 }
 
 impl Scheme for Compact<'_> {
     fn find(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) {
-        Joined::pieces(found, |pieces| {
-            let mut at = extent.start;
-            self.visit(extent, |piece| {
-                if at < piece.logical {
-                    pieces.push(Piece::hole(Extent::between(at, piece.logical)));
-                }
-                at = piece.end();
-                pieces.push(piece);
-            });
-            if at < extent.end() {
-                pieces.push(Piece::hole(Extent::between(at, extent.end())));
-            }
-        });
+        self.visit::<true>(extent, found);
     }
 
     fn room(&self, _extent: Extent, _adds: bool) -> Result<(), Refusal> {
@@ -139,7 +223,9 @@ impl Mapping for Compact<'_> {
     }
 
     fn walk(&self, visit: &mut dyn FnMut(Run)) {
-        Joined::runs(visit, |pieces| self.visit(self.space.whole(), |piece| pieces.push(piece)));
+        Joined::runs(visit, |pieces| {
+            self.visit::<false>(self.space.whole(), |piece| pieces.push(piece))
+        });
     }
 
     fn entries(&self) -> usize {
@@ -165,13 +251,16 @@ impl Mapping for Compact<'_> {
         for at in 0..self.store.entries() {
             self.check_leaf(&self.leaf(at))?;
         }
+        if self.allowance != (0..self.store.entries()).map(|at| self.leaf(at).allowance()).sum() {
+            return Err(Broken("the allowance is not that of the leaves"));
+        }
         Ok(())
     }
 }
 
 impl Compact<'_> {
     fn check_leaf(&self, leaf: &Leaf) -> Result<(), Broken> {
-        let memory = self.store.memory();
+        let items = leaf.items(self.store.memory());
         if leaf.base >= leaf.limit {
             return Err(Broken("the bases of leaves do not rise"));
         }
@@ -184,17 +273,12 @@ impl Compact<'_> {
         }
         let (mut end, mut pieces) = (leaf.base, 0);
         let mut last: Option<Piece> = None;
-        let mut broken = None;
-        leaf.scan(memory, 0, |item| {
-            broken = self.check_item(leaf, item, end, last).err();
+        for item in (0..leaf.fields()).map(|at| leaf.item(items, at)) {
+            self.check_item(leaf, item, end, last)?;
             let joins = last.is_some_and(|last| last.continues_to(&item));
             pieces += usize::from(!joins);
             end = item.end();
             last = Some(item);
-            broken.is_none()
-        });
-        if let Some(broken) = broken {
-            return Err(broken);
         }
         if leaf.form == Form::Pieces && end != leaf.limit {
             return Err(Broken("items do not tile their leaf"));

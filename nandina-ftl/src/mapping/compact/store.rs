@@ -25,7 +25,7 @@ const WORDS: usize = GRANULE / WORD;
 /// Bytes of a directory entry.
 pub(super) const ENTRY: usize = 2 * WORD;
 
-/// The largest slot, in granules: `UNITS` units, or 64 items of 96 bits.
+/// The largest slot, in granules: `UNITS` units, or 64 items of 8 bytes.
 const GRANULES_MAX: usize = (HEADER + UNITS as usize * WORD).div_ceil(GRANULE);
 
 /// No hole.
@@ -40,6 +40,9 @@ const SMALL: usize = 4096;
 ///
 /// They are few enough for the gap to pass all of them at once.
 const TINY: usize = 1024;
+
+/// The part of the slots that may be holes while memory is not short: one of so many.
+const LOOSE: usize = 12;
 
 /// Slots and directory in the caller's memory.
 pub(super) struct Store<'m> {
@@ -61,6 +64,7 @@ pub(super) struct Store<'m> {
 }
 
 /// Granules of a slot for `bits` bits of items.
+#[inline]
 pub(super) fn granules(bits: usize) -> usize {
     (HEADER + bits.div_ceil(8)).div_ceil(GRANULE)
 }
@@ -146,23 +150,24 @@ impl<'m> Store<'m> {
     }
 
     /// The leaf whose part has `unit`, and how many entries the search has read.
+    #[inline]
     pub fn find(&self, unit: u32) -> (usize, u64) {
-        // The first entry is the last one there.
+        // The first entry is the last one there: bases fall.
         let end = self.memory.len() / WORD * WORD;
         let entries = self.memory.get(end - self.entries * ENTRY..end).unwrap_or(&[]);
         let (entries, _) = entries.as_chunks::<ENTRY>();
-        let base = |at: usize| match entries.get(entries.len().wrapping_sub(at + 1)) {
-            Some(&[a, b, c, d, ..]) => u32::from_le_bytes([a, b, c, d]),
-            None => u32::MAX,
+        let is_behind = |at: usize| match entries.get(at) {
+            Some(&[a, b, c, d, ..]) => u32::from_le_bytes([a, b, c, d]) > unit,
+            None => false,
         };
-        let (mut low, mut size, mut read) = (0, entries.len(), 0);
+        let (mut low, mut size) = (0, entries.len());
         while size > 1 {
             let half = size / 2;
-            low = if base(low + half) <= unit { low + half } else { low };
+            low = if is_behind(low + half - 1) { low + half } else { low };
             size -= half;
-            read += 1;
         }
-        (low, read)
+        let steps = usize::BITS - entries.len().leading_zeros();
+        (entries.len().saturating_sub(low + 1), u64::from(steps))
     }
 
     /// Replaces the entries `from..to`, whose slots are free, by `count` entries.
@@ -190,11 +195,18 @@ impl<'m> Store<'m> {
     // Slots.
 
     /// The leaf `at`. Its part ends where the next begins, the last at `logical`.
+    #[inline(always)]
     pub fn leaf(&self, at: usize, logical: u32, physical_bits: u32) -> Leaf {
-        let slot = self.slot(at);
-        let limit = if at + 1 < self.entries { self.base(at + 1) } else { logical };
-        let meta = word(self.memory, slot * WORDS + 1);
-        Leaf::decode(slot * GRANULE, self.base(at), limit, meta, physical_bits)
+        // The entry behind it is stored before it.
+        let place = (self.memory.len() / WORD * WORD).saturating_sub((at + 2) * ENTRY);
+        let entries =
+            self.memory.get(place..).and_then(|bytes| bytes.first_chunk::<{ 2 * ENTRY }>());
+        let &[a, b, c, d, _, _, _, _, e, f, g, h, i, j, k, l] = entries.unwrap_or(&[0; 16]);
+        let next = u32::from_le_bytes([a, b, c, d]);
+        let limit = if at + 1 < self.entries { next } else { logical };
+        let (base, slot) = (u32::from_le_bytes([e, f, g, h]), u32::from_le_bytes([i, j, k, l]));
+        let meta = word(self.memory, slot as usize * WORDS + 1);
+        Leaf::decode(slot as usize * GRANULE, base, limit, meta, physical_bits)
     }
 
     /// Writes the header of leaf `at` again.
@@ -202,6 +214,12 @@ impl<'m> Store<'m> {
         let slot = self.slot(at);
         set_word(self.memory, slot * WORDS, leaf.base);
         set_word(self.memory, slot * WORDS + 1, leaf.meta());
+    }
+
+    /// Writes the second word of a leaf's header again.
+    #[inline]
+    pub fn set_meta(&mut self, leaf: &Leaf) {
+        set_word(self.memory, leaf.byte / WORD - 1, leaf.meta());
     }
 
     fn set_hole(&mut self, slot: usize, granules: usize) {
@@ -335,7 +353,17 @@ impl<'m> Store<'m> {
     }
 
     /// Ends a change: keeps holes and gap a small part of the slots, in bounded steps.
-    pub fn tidy(&mut self) {
+    ///
+    /// Up to `enough` bytes in use, they may be a larger part.
+    #[inline]
+    pub fn tidy(&mut self, enough: usize) {
+        let free = self.holes + self.gap_granules;
+        if free > 0 && (self.used() > enough || free * LOOSE > self.end) {
+            self.tidy_holes();
+        }
+    }
+
+    fn tidy_holes(&mut self) {
         let (part, steps) = match self.end {
             0..TINY => (TINY, 64),
             TINY..SMALL => (128, 16),
