@@ -41,6 +41,11 @@ const fn fast(log_blocks: u32) -> Fast {
     Fast { log_blocks, sequential: SequentialRule::FirstPage }
 }
 
+/// Whether the second argument selects a line.
+fn is_wanted(name: &str) -> bool {
+    std::env::args().nth(2).is_none_or(|wanted| name.starts_with(&wanted))
+}
+
 /// The end of a line's name that says that nothing levels wear.
 const UNLEVELLED: &str = "unlevelled";
 
@@ -49,7 +54,7 @@ fn run(name: &str, log_blocks: u32, buffer: Buffer, inserts: u32) {
 }
 
 fn run_on(data_blocks: u32, name: &str, over: Fast, buffer: Buffer, inserts: u32) {
-    if !std::env::args().nth(2).is_none_or(|wanted| name.starts_with(&wanted)) {
+    if !is_wanted(name) {
         return;
     }
     let log_blocks = over.log_blocks;
@@ -97,6 +102,9 @@ fn run_on(data_blocks: u32, name: &str, over: Fast, buffer: Buffer, inserts: u32
 
 /// Prints what a mount costs that only reads, and one that converts all, as the paper has it.
 fn mount(blocks: u32, inserts: u32) {
+    if !is_wanted("a mount") {
+        return;
+    }
     let geometry = Geometry { pages_per_block: PAGES, blocks: 276 + blocks, ..TINY.geometry };
     let profile = Profile { geometry, ..TINY };
     let policy = Transit { over: fast(16), buffer: Buffer::as_printed(blocks) };

@@ -68,7 +68,7 @@ fn fade(which: Which, used: &Chip, host: &Host, faded: &[(PageNumber, u32)], mos
     let mut converted = chip.clone();
     memory.with(&mut converted, false, work).unwrap();
     let all = converted.counters().operations() - chip.counters().operations();
-    let step = if is_full() { 1 } else { 131 };
+    let step = if is_full() { 7 } else { 131 };
     for at in (0..all).rev().step_by(step) {
         let mut chip = chip.clone();
         chip.cut_at(at, Cut::ALL[at as usize % Cut::ALL.len()]);
@@ -122,7 +122,7 @@ fn used(which: Which, seed: u64) -> (Chip, Host) {
 fn a_faded_page_of_a_buffer_block_is_an_error_and_never_an_older_version() {
     let (mut single, mut lost) = (0, 0);
     for which in BUFFERED {
-        for seed in 1..1 + if is_full() { 12 } else { 1 } {
+        for seed in 1..1 + if is_full() { 4 } else { 1 } {
             let (mut chip, host) = used(which, seed);
             for (_, pages) in buffered(&mut chip) {
                 let live = live_pages(which, &chip, &pages);
@@ -167,7 +167,7 @@ fn faded_pages_in_a_row_cost_their_group_at_most_and_are_never_older() {
             continue;
         };
         let group = (neighbours * CHIP.geometry.pages_per_block) as usize;
-        for seed in 1..1 + if is_full() { 12 } else { 1 } {
+        for seed in 1..1 + if is_full() { 4 } else { 1 } {
             let (mut chip, host) = used(which, seed);
             for (_, pages) in buffered(&mut chip) {
                 let live = live_pages(which, &chip, &pages);
