@@ -3,14 +3,15 @@
 //! The tree has one logical page a node, 128 records a leaf and 128 children an inner node; a node
 //! is written when it changes. Keys are random and unique. The argument is the number of inserts
 //! (50,000 by default; the paper has 1,000,000):
-//! `cargo run --release -p nandina-ftl --example transit 1000000`.
+//! `cargo run --release -p nandina-ftl --example transit 1000000`. A second argument selects lines
+//! by the beginning of their names.
 //!
 //! Time counts 25 us a read, 200 us a program and 1.5 ms an erase.
 //!
-//! Wear levelling is a part of the counts. With fewer buffer blocks than logical blocks, as
-//! printed, buffer blocks are erased so often that data blocks are moved for it: of 1,000,000
-//! inserts with N = 16 each takes 5.99 programs at C = 64 and 3.29 at C = 128; without wear
-//! levelling they would be 4.36 and 2.87.
+//! Wear levelling is a part of the counts, unless a line says "unlevelled". With fewer buffer blocks
+//! than logical blocks, as printed, buffer blocks are erased so often that data blocks are moved for
+//! it. "Part of a device" is a smaller tree on a large device, as `Buffer::improved` sizes it;
+//! "continued" is FAST with a sequential log block only where pages follow one another.
 
 use std::collections::HashSet;
 
@@ -32,16 +33,40 @@ use tree::Tree;
 /// Pages of a block.
 const PAGES: u32 = 64;
 
+/// Data blocks of the device.
+const DATA_BLOCKS: u32 = 260;
+
+/// FAST with a sequential log block for each write to the first page of a logical block.
+const fn fast(log_blocks: u32) -> Fast {
+    Fast { log_blocks, sequential: SequentialRule::FirstPage }
+}
+
+/// Whether the second argument selects a line.
+fn is_wanted(name: &str) -> bool {
+    std::env::args().nth(2).is_none_or(|wanted| name.starts_with(&wanted))
+}
+
+/// The end of a line's name that says that nothing levels wear.
+const UNLEVELLED: &str = "unlevelled";
+
 fn run(name: &str, log_blocks: u32, buffer: Buffer, inserts: u32) {
-    let blocks = 260 + log_blocks + buffer.blocks;
+    run_on(DATA_BLOCKS, name, fast(log_blocks), buffer, inserts);
+}
+
+fn run_on(data_blocks: u32, name: &str, over: Fast, buffer: Buffer, inserts: u32) {
+    if !is_wanted(name) {
+        return;
+    }
+    let log_blocks = over.log_blocks;
+    let blocks = data_blocks + log_blocks + buffer.blocks;
     let geometry = Geometry { pages_per_block: PAGES, blocks, ..TINY.geometry };
     let profile = Profile { geometry, ..TINY };
-    let over = Fast { log_blocks, sequential: SequentialRule::FirstPage };
     let policy = Transit { over, buffer };
     let pages = logical_pages_max(&geometry, &profile.capabilities, &policy);
     let mut ram = vec![0; ram_needed(&geometry, &profile.capabilities, &policy, pages)];
     let mut chip = Chip::new(profile);
     let mut ftl = Hybrid::format(&mut chip, policy, pages, &mut ram).unwrap();
+    ftl.set_wear_levelling(!name.ends_with(UNLEVELLED));
     let (mut tree, mut numbers, mut used) = (Tree::new(), Numbers(1), HashSet::new());
     for _ in 0..inserts {
         let key = loop {
@@ -75,6 +100,41 @@ fn run(name: &str, log_blocks: u32, buffer: Buffer, inserts: u32) {
     );
 }
 
+/// Prints what a mount costs that only reads, and one that converts all, as the paper has it.
+fn mount(blocks: u32, inserts: u32) {
+    if !is_wanted("a mount") {
+        return;
+    }
+    let geometry = Geometry { pages_per_block: PAGES, blocks: 276 + blocks, ..TINY.geometry };
+    let profile = Profile { geometry, ..TINY };
+    let policy = Transit { over: fast(16), buffer: Buffer::as_printed(blocks) };
+    let pages = logical_pages_max(&geometry, &profile.capabilities, &policy);
+    let mut ram = vec![0; ram_needed(&geometry, &profile.capabilities, &policy, pages)];
+    let mut chip = Chip::new(profile);
+    let mut ftl = Hybrid::format(&mut chip, policy, pages, &mut ram).unwrap();
+    let (mut tree, mut numbers) = (Tree::new(), Numbers(1));
+    for _ in 0..inserts {
+        tree.insert(numbers.below(1 << 31), &mut |page| ftl.write(page, &[0; 512]).unwrap());
+    }
+    let before = chip.counters();
+    let mut ftl = Hybrid::open(&mut chip, policy, pages, &mut ram).unwrap();
+    let opened = ftl.flash().counters();
+    ftl.convert_all().unwrap();
+    let converted = ftl.flash().counters();
+    let time = |reads: u64, programs: u64, erases: u64| {
+        reads as f64 * 25e-6 + programs as f64 * 2e-4 + erases as f64 * 1.5e-3
+    };
+    let reads = opened.reads - before.reads;
+    println!("a mount, C = {blocks}: {reads} reads, {:.3} s", time(reads, 0, 0));
+    let reads = converted.reads - opened.reads;
+    let (programs, erases) =
+        (converted.programs - opened.programs, converted.erases - opened.erases);
+    let seconds = time(reads, programs, erases);
+    println!(
+        "converting all behind it: {reads} reads, {programs} programs, {erases} erases, {seconds:.3} s"
+    );
+}
+
 fn main() {
     let inserts = std::env::args().nth(1).map_or(50_000, |it| it.parse().expect("a number"));
     println!("{inserts} inserts; programs, erases and reads of each, and seconds of all");
@@ -90,10 +150,25 @@ fn main() {
     }
     // The logical blocks of the tree of 1,000,000 records: what a host knows of itself.
     let used = 184 * PAGES;
-    for (blocks, log_blocks) in [(192, 12), (192, 16), (64, 16)] {
+    for (blocks, log_blocks) in
+        [(192, 12), (192, 16), (64, 16), (128, 16), (64, 100), (128, 100), (192, 100)]
+    {
         run("improved", log_blocks, Buffer::improved(blocks, used, PAGES), inserts);
     }
-    for (blocks, log_blocks) in [(64, 16), (128, 16), (192, 16)] {
+    for blocks in [64, 128] {
+        run("as printed, unlevelled", 16, Buffer::as_printed(blocks), inserts);
+    }
+    let improved = Buffer::improved(48, 2000 * PAGES, PAGES);
+    for buffer in [Buffer::NONE, Buffer::as_printed(48), improved] {
+        for part in [5, 3] {
+            let name = if buffer == improved { "improved, part of" } else { "part of a device" };
+            run_on(2000, name, fast(16), buffer, inserts / part);
+        }
+    }
+    let continues = Fast { sequential: SequentialRule::Continues, ..fast(100) };
+    run_on(DATA_BLOCKS, "btree, continued", continues, Buffer::NONE, inserts);
+    run_on(DATA_BLOCKS, "as printed, continued", continues, Buffer::as_printed(128), inserts);
+    for (blocks, log_blocks) in [(64, 16), (192, 16)] {
         let (printed, all) = (Buffer::as_printed(blocks), Buffer::improved(blocks, used, PAGES));
         let Buffer { neighbours, completes_from, .. } = all;
         run("newest read only", log_blocks, Buffer { reads_newest_only: true, ..printed }, inserts);
@@ -112,5 +187,8 @@ fn main() {
             inserts,
         );
         run("all", log_blocks, all, inserts);
+    }
+    for blocks in [64, 192] {
+        mount(blocks, inserts);
     }
 }

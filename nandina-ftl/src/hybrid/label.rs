@@ -1,7 +1,9 @@
 //! What the header of a page says: kind, logical page, and why it was programmed.
 //!
 //! The bytes are those of `nandina::node::PageHeader`: the fields that a tree uses for the level,
-//! the height and the number of records hold these three. Every value that is read is checked.
+//! the height and the number of records hold these three. A page of a buffer block is always a
+//! logical page, and has the number of the page before it where others have their kind. Every value
+//! that is read is checked.
 
 use nandina::log::Label;
 use nandina::node::PageHeader;
@@ -36,17 +38,21 @@ pub(super) struct Cause {
     pub is_log: bool,
     /// It was appended to a buffer block.
     pub is_buffer: bool,
+    /// In a buffer block, the page before it: its number among those of the group. Otherwise 0.
+    pub before: u8,
 }
 
 impl Cause {
     /// The host's page in a data block.
     pub const IN_PLACE: Self =
-        Self { is_copy: false, commits: false, is_log: false, is_buffer: false };
+        Self { is_copy: false, commits: false, is_log: false, is_buffer: false, before: 0 };
     /// The host's page in a log block.
     pub const LOG: Self = Self { is_log: true, ..Self::IN_PLACE };
 
-    /// The host's page in a buffer block.
-    pub const BUFFER: Self = Self { is_buffer: true, ..Self::LOG };
+    /// The host's page in a buffer block, behind the page with this number in the group.
+    pub const fn buffer(before: u8) -> Self {
+        Self { is_buffer: true, before, ..Self::LOG }
+    }
 
     /// A page of a merge.
     pub const fn copy(commits: bool) -> Self {
@@ -91,6 +97,7 @@ impl Kind {
             Self::Pad => (DATA, PAD),
             Self::Retired => (DATA, RETIRED),
         };
+        let lowest = if cause.is_buffer { cause.before } else { lowest };
         let height = if cause.is_copy { COPY } else { 0 }
             | if cause.commits { COMMIT } else { 0 }
             | if cause.is_log { LOG } else { 0 }
@@ -100,19 +107,21 @@ impl Kind {
 
     /// What a header says.
     pub const fn of(header: &PageHeader) -> (Self, Cause) {
+        let bits = header.height;
+        let (is_copy, commits) = (bits & COPY != 0, bits & COMMIT != 0);
+        let (is_log, is_buffer) = (bits & LOG != 0, bits & BUFFER != 0);
+        let before = if is_buffer { header.lowest } else { 0 };
         let kind = match (header.records, header.lowest) {
             (OWN, _) => Self::Own,
             (RETIRED, _) => Self::Retired,
             (LOGICAL_END.., _) => Self::Pad,
+            (logical, _) if is_buffer => Self::Data(logical),
             (logical, HOLE) => Self::Hole(logical),
             (logical, LOST) => Self::Lost(logical),
             (logical, OLD) => Self::Old(logical),
             (logical, _) => Self::Data(logical),
         };
-        let bits = header.height;
-        let (is_copy, commits) = (bits & COPY != 0, bits & COMMIT != 0);
-        let (is_log, is_buffer) = (bits & LOG != 0, bits & BUFFER != 0);
-        (kind, Cause { is_copy, commits, is_log, is_buffer })
+        (kind, Cause { is_copy, commits, is_log, is_buffer, before })
     }
 }
 
@@ -135,10 +144,11 @@ mod tests {
         };
         let kinds =
             [Kind::Data(0), Kind::Hole(9), Kind::Lost(8), Kind::Old(7), Kind::Own, Kind::Pad];
+        let causes = [Cause::IN_PLACE, Cause::LOG, Cause::copy(false), Cause::copy(true)];
         for kind in kinds {
-            for cause in
-                [Cause::IN_PLACE, Cause::LOG, Cause::BUFFER, Cause::copy(false), Cause::copy(true)]
-            {
+            let buffered = [Cause::buffer(0), Cause::buffer(2), Cause::buffer(255)];
+            let buffered = buffered.into_iter().filter(|_| kind == Kind::Data(0));
+            for cause in causes.into_iter().chain(buffered) {
                 let Label { lowest, height, records } = kind.label(cause);
                 let (identity, sequence, erase_count, settling) = (1, 2, 3, false);
                 let header = PageHeader {

@@ -20,6 +20,12 @@ const CLOSED: u32 = 1 << 31;
 /// In the word of the next place: the last page of the block belongs to a log.
 const LOG: u32 = 1 << 30;
 
+/// In the word of the next place: it is a buffer block that the Summary table has no room for yet.
+const BUFFER: u32 = 1 << 29;
+
+/// In the word of the next place: such a one has a page that no page names.
+const DOUBTFUL: u32 = 1 << 28;
+
 /// Numbers in the caller's memory.
 struct Words<'b>(&'b mut [u8]);
 
@@ -74,6 +80,11 @@ pub(super) struct Slot {
     pub is_closed: bool,
     /// Whether its last page was appended to a log.
     pub is_log: bool,
+    /// Whether it is a buffer block, and has a page that no page names.
+    ///
+    /// A mount describes it here until a block that the table has is known to be stale. Its owner
+    /// is its group.
+    pub buffer: Option<bool>,
     /// The sequence number by which the victim is chosen.
     pub age: u64,
 }
@@ -122,17 +133,24 @@ impl<'b> Maps<'b> {
         Slot {
             block: self.words.get(at),
             owner: self.words.get(at + 1),
-            next: next & !(CLOSED | LOG),
+            next: next & !(CLOSED | LOG | BUFFER | DOUBTFUL),
             is_closed: next & CLOSED != 0,
             is_log: next & LOG != 0,
+            buffer: (next & BUFFER != 0).then_some(next & DOUBTFUL != 0),
             age,
         }
     }
 
     pub fn set_slot(&mut self, slot: u32, to: Slot) {
         let at = self.slot_at(slot);
-        let next =
-            to.next | if to.is_closed { CLOSED } else { 0 } | if to.is_log { LOG } else { 0 };
+        let buffer = match to.buffer {
+            None => 0,
+            Some(false) => BUFFER,
+            Some(true) => BUFFER | DOUBTFUL,
+        };
+        let (closed, log) =
+            (if to.is_closed { CLOSED } else { 0 }, if to.is_log { LOG } else { 0 });
+        let next = to.next | closed | log | buffer;
         for (word, value) in
             [to.block, to.owner, next, to.age as u32, (to.age >> 32) as u32].into_iter().enumerate()
         {
@@ -258,8 +276,15 @@ mod tests {
         let sizes = Sizes { logical_blocks: 3, block_pages: 4, slots: 2 };
         let mut memory = vec![0; sizes.bytes()];
         let mut maps = Maps::new(&mut memory, sizes);
-        let slot =
-            Slot { block: 7, owner: 1, next: 4, is_closed: true, is_log: true, age: 1 << 40 };
+        let slot = Slot {
+            block: 7,
+            owner: 1,
+            next: 4,
+            is_closed: true,
+            is_log: true,
+            buffer: Some(true),
+            age: 1 << 40,
+        };
         assert_eq!((maps.add_slot(slot), maps.add_slot(slot)), (Some(0), Some(1)));
         assert_eq!((maps.add_slot(slot), maps.slot(1)), (None, slot));
         // All of these are in one chain.

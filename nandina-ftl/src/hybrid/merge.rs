@@ -121,8 +121,11 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         logical: u32,
         frame: usize,
     ) -> Result<Kind, Fault<F::Error>> {
+        let in_doubt = self.in_doubt_of(logical, Some(from))?.is_some();
         Ok(match self.media.read(from, frame)? {
-            Ok(header) if Kind::of(&header).0.logical() == Some(logical) => Kind::of(&header).0,
+            Ok(header) if !in_doubt && Kind::of(&header).0.logical() == Some(logical) => {
+                Kind::of(&header).0
+            }
             _ => {
                 self.media.frames.bytes_mut(frame).fill(0);
                 Kind::Lost(logical)

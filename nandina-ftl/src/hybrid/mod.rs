@@ -53,6 +53,7 @@
 //!
 //! A mount rebuilds the Summary table by reading, and converts nothing. Buffer blocks that were
 //! begun before it are converted when a page of their logical block is written, or as victims.
+//! (The paper merges all at a mount: [`Hybrid::convert_all`].)
 //!
 //! ```
 //! use nandina_ftl::LogicalPages;
@@ -76,15 +77,19 @@
 //!
 //! - A write or a trim that returned `Ok` stays; of one that did not, each page is old or new.
 //! - What was read once stays until it is written again.
-//! - A page that cannot be read any more is an error that names a page, also after it was merged,
-//!   as long as no mount comes between the damage and the merge.
+//! - A page that cannot be read any more is an error that names a page, also after it was merged.
+//!   In a buffer block that holds whatever comes between the damage and the merge, unless it is the
+//!   last page of its block; elsewhere as long as no mount does.
 //! - A block whose program or erase fails is emptied, and marked as bad.
 //! - The free block that was erased least is opened, and a block that was erased nine times less
 //!   than another one is emptied, at most one for four erases.
 //!
 //! What is not: a mount counts damage that no cut explains
 //! ([`Statistics::unexplained_blocks`](crate::Statistics::unexplained_blocks)); an older copy may
-//! count then. Only idle steps look for pages that fade.
+//! count then, except where a page of a buffer block has faded. Of two of these in a row only the
+//! second is known: every page of their group that may have been the first is an error until it is
+//! written or trimmed. (The first is forgotten if all that can be read of its block was trimmed, or
+//! converted in part when power failed.) Only idle steps look for pages that fade.
 //!
 //! ```
 //! use nandina_ftl::LogicalPages;
@@ -112,6 +117,7 @@
 //! ```
 
 mod check;
+mod faded;
 mod label;
 mod maps;
 mod media;
@@ -203,6 +209,14 @@ pub struct Hybrid<'b, F, P> {
     in_doubt: bool,
     /// The logical page that the host wrote last.
     previous: Option<u32>,
+    /// The pages of the run that the host writes, as far as it is known.
+    run: core::ops::Range<u32>,
+    /// Buffer blocks that are kept for groups without one.
+    kept: u32,
+    /// The buffer block and the logical block that a conversion was at last.
+    converting: (u32, u32),
+    /// Whether blocks with cold data are emptied.
+    levels_wear: bool,
     /// The page that idle steps read last.
     patrolled: u32,
     /// Erases at the last look for a block with cold data.
@@ -318,7 +332,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         let (validity, victims, wear) = TABLE;
         let blocks = Blocks::new(rest, &geometry, validity, victims, wear, block_pages);
         let neighbours = buffer.neighbours_of(block_pages);
-        let entries = size::buffer_entries(&geometry, &capabilities, &policy);
+        let entries = buffer.blocks.min(geometry.blocks);
         let summary = Summary::new(summary, entries, block_pages, neighbours * block_pages);
         let medium = Medium {
             system: P::SYSTEM,
@@ -346,6 +360,10 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
             settled: false,
             in_doubt: true,
             previous: None,
+            run: 0..0,
+            kept: 0,
+            converting: (NONE, NONE),
+            levels_wear: true,
             patrolled: 0,
             levelled_at: 0,
             statistics: Statistics::default(),
@@ -357,6 +375,13 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
     /// Merges since it was formatted or opened, by kind.
     pub const fn merges(&self) -> Merges {
         self.merges
+    }
+
+    /// Sets whether blocks with cold data are emptied, so that all wear alike. Default: they are.
+    ///
+    /// Without, counts are those of the design alone, and the chip wears unevenly.
+    pub const fn set_wear_levelling(&mut self, to: bool) {
+        self.levels_wear = to;
     }
 
     /// The chip.
@@ -406,7 +431,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         let is_due = self.media.erases >= self.levelled_at + LEVEL_EVERY;
         let block = match weak {
             Some(page) => Some(self.media.block_of(page)),
-            None if is_due => {
+            None if is_due && self.levels_wear => {
                 self.levelled_at = self.media.erases;
                 self.media.blocks.rested(None, self.media.sequence as u32)
             }
@@ -477,13 +502,18 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
         logical_page_bytes(&self.media.geometry())
     }
 
-    /// Cost: one read.
+    /// Cost: one read. (Where two pages in a row have faded in a buffer block, one for each page of
+    /// that block too.)
     fn read(&mut self, logical: u32, bytes: &mut [u8]) -> Result<bool, Self::Error> {
         self.expect_page(bytes.len())?;
         self.expect_inside(logical, 1)?;
         self.mount_if_in_doubt()?;
         bytes.fill(0xFF);
-        let Some(page) = self.find(logical) else { return Ok(false) };
+        let found = self.find(logical);
+        if let Some(page) = self.in_doubt_of(logical, found)? {
+            return Err(FtlError::Corrupt { page, reason: Damage::Uncorrectable });
+        }
+        let Some(page) = found else { return Ok(false) };
         match self.media.read(page, 0)?.map(|header| Kind::of(&header).0) {
             Ok(Kind::Data(found)) if found == logical => {
                 bytes.copy_from_slice(&self.media.frames.bytes(0)[..bytes.len()]);
@@ -505,53 +535,76 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
     /// buffer blocks a conversion writes at most a block of pages, and merges follow from each.
     fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
         self.expect_page(bytes.len())?;
-        self.expect_inside(logical, 1)?;
-        self.change(|this| {
-            if this.policy.buffer().blocks > 0 {
-                this.append(logical, bytes)?;
-            } else {
-                this.media.frames.bytes_mut(0)[..bytes.len()].copy_from_slice(bytes);
-                this.put(logical, Kind::Data(logical))?;
-                this.previous = Some(logical);
-            }
-            this.statistics.host_writes += 1;
-            this.maintain().map(drop)
-        })
+        self.write_pages(logical, bytes)
+    }
+
+    /// Cost: that of a [`write`](Self::write) of each. A run that the buffer would only delay passes
+    /// it, as [`Buffer::passes_from`] says.
+    fn write_pages(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {
+        let each = self.page_bytes();
+        let count = (bytes.len() / each) as u32;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if !bytes.len().is_multiple_of(each) {
+            return self.expect_page(bytes.len());
+        }
+        self.expect_inside(logical, count)?;
+        // Requests that follow one another are one run.
+        let start = if self.run.end == logical { self.run.start } else { logical };
+        self.run = start..logical + count;
+        for (logical, page) in (logical..).zip(bytes.chunks_exact(each)) {
+            self.change(|this| {
+                if this.policy.buffer().blocks > 0 {
+                    this.append(logical, page)?;
+                } else {
+                    this.media.frames.bytes_mut(0)[..each].copy_from_slice(page);
+                    this.put(logical, Kind::Data(logical))?;
+                    this.previous = Some(logical);
+                }
+                this.statistics.host_writes += 1;
+                this.maintain().map(drop)
+            })?;
+        }
+        Ok(())
     }
 
     fn trim(&mut self, logical: u32, count: u32) -> Result<(), Self::Error> {
         Self::trim(self, logical, count)
     }
 
-    /// Reads pages in turn, and merges those that can hardly be read any more.
+    /// Converts buffer blocks, reads pages in turn, and merges those that can hardly be read.
     ///
     /// A weak page waits for the next write, or for a budget that the merges suffice with that it
     /// takes: four operations for each page of a block and eight more, in a log block for each page
-    /// that counts. Buffer blocks are converted ahead of need as [`Buffer::ahead`] says, each if the
-    /// budget suffices for the most that it can take.
+    /// that counts. Buffer blocks are converted ahead of need as [`Buffer::ahead`] says, in steps of
+    /// at most eight operations for each page of a block and 24 more; a budget below that converts
+    /// nothing. For these steps it settles after a cut, which is not counted.
     fn idle(&mut self, budget: u32) -> Result<Idle, Self::Error> {
         self.mount_if_in_doubt()?;
-        let before = self.media.operations;
+        let mut before = self.media.operations;
+        while let Some(at) = self.due_ahead() {
+            if !self.settled {
+                let used = self.media.operations;
+                self.change(|_| Ok(()))?;
+                before = before.wrapping_add(self.media.operations.wrapping_sub(used));
+                continue;
+            }
+            let used = self.media.operations.wrapping_sub(before);
+            if self.cost_of_step(at) > budget.saturating_sub(used) {
+                break;
+            }
+            self.change(Self::step_ahead)?;
+        }
         if self.media.weak.is_none() {
-            self.patrol(budget)?;
+            let used = self.media.operations.wrapping_sub(before);
+            self.patrol(budget.saturating_sub(used))?;
         }
         let used = self.media.operations.wrapping_sub(before);
         let weak = self.media.weak.map(|page| self.media.block_of(page));
         let cost = weak.map_or(0, |block| self.cost_to_empty(block));
         if weak.is_some() && cost <= budget.saturating_sub(used) {
             self.change(|this| this.maintain().map(drop))?;
-        }
-        while let Some(at) = self.due_ahead() {
-            let used = self.media.operations.wrapping_sub(before);
-            if self.cost_to_convert(at) > budget.saturating_sub(used) {
-                break;
-            }
-            self.change(|this| {
-                // Settling may have converted it.
-                let due = this.due_ahead();
-                this.conversions.ahead += u64::from(due.is_some());
-                due.map_or(Ok(()), |at| this.convert(at))
-            })?;
         }
         let operations = self.media.operations.wrapping_sub(before);
         let more = self.media.weak.is_some() || self.due_ahead().is_some();

@@ -9,7 +9,7 @@
 //!
 //! Roles follow from the pages. The first block whose pages are at their offsets of a logical block
 //! becomes its data block, every other one a log block; whichever holds the newest copy of a page,
-//! that copy counts.
+//! that copy counts. A page of a buffer block that has faded counts as well (`faded.rs`).
 
 use nandina::Damage;
 use nandina::Fault;
@@ -50,6 +50,10 @@ struct Seen {
     is_log: bool,
     commits: bool,
     is_damaged: bool,
+    /// Pages behind the last one that counts which cannot be read.
+    unread: u32,
+    /// Whether it is a buffer block with a faded page that no page names.
+    is_doubtful: bool,
 }
 
 /// The role of a block, as far as its pages were read.
@@ -93,7 +97,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         self.suspects = suspects;
         self.forget_trimmed()?;
-        self.settle_roles();
+        self.settle_roles()?;
         let blocks = &mut self.media.blocks;
         let damaged = blocks.all().filter(|&block| {
             blocks.take_stuck(block) && blocks.valid_in(block) > 0 && !blocks.is_bad(block)
@@ -165,6 +169,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                     Err(PageFault::Erased) => continue,
                     Err(_) => {
                         (seen.is_damaged, blank) = (true, false);
+                        seen.unread += 1;
                         continue;
                     }
                 };
@@ -189,9 +194,19 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                     continue;
                 }
                 last = Some(page);
+                let faded = seen.next..place;
                 seen.note(sequence, place, cause);
                 if let Some(logical) = kind.logical() {
                     role = self.take((logical, cause), block, place, sequence, role)?;
+                    if cause.is_buffer && !faded.is_empty() {
+                        // The page behind them names the last of them.
+                        let named = (self.summary.page_of(logical, cause.before), cause);
+                        role = self.take(named, block, place - 1, sequence, role)?;
+                        seen.is_doubtful |= faded.len() > 1;
+                        if !self.media.blocks.is_bad(block) {
+                            self.media.blocks.set_stuck(block);
+                        }
+                    }
                 }
             }
             if let Some(newest) = &mut newest
@@ -202,6 +217,16 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
             // Elsewhere than in the newest block, the last page of a merge has faded.
             if seen.first_copy.is_some() && !seen.commits && !self.media.blocks.is_bad(block) {
+                self.media.blocks.set_stuck(block);
+            }
+            let is_buffer = match role {
+                Role::Buffer(_) => true,
+                Role::Slot(at) => self.maps.slot(at).buffer.is_some(),
+                Role::None | Role::Data(_) => false,
+            };
+            // Only the last of them can be torn.
+            if is_buffer && seen.unread > 1 && !self.media.blocks.is_bad(block) {
+                seen.is_doubtful = true;
                 self.media.blocks.set_stuck(block);
             }
             self.note_block(block, role, &seen)?;
@@ -229,21 +254,26 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             return Ok(role);
         }
         let page = self.media.page_at(block, place);
-        let is_mixed = match role {
-            Role::None => false,
-            Role::Buffer(at) => {
-                !cause.is_buffer || self.summary.get(at).group != self.summary.group_of(logical)
+        // The group of a buffer block.
+        let group = match role {
+            Role::Buffer(at) => Some(self.summary.get(at).group),
+            Role::Slot(at) => {
+                let slot = self.maps.slot(at);
+                slot.buffer.map(|_| slot.owner)
             }
-            Role::Data(_) | Role::Slot(_) => cause.is_buffer,
+            Role::None | Role::Data(_) => None,
         };
-        if is_mixed {
+        let expected = cause.is_buffer.then(|| self.summary.group_of(logical));
+        if role != Role::None && group != expected {
             return Err(FtlError::Corrupt { page, reason: Damage::OtherIndex });
         }
         self.forget(logical);
         if cause.is_buffer {
             let role = self.describe_buffer(block, logical, role)?;
-            if let Role::Buffer(at) = role {
-                self.summary.set_logical(at, place, logical);
+            match role {
+                Role::Buffer(at) => self.summary.set_logical(at, place, logical),
+                Role::Slot(at) => self.maps.insert(at, place, logical),
+                Role::None | Role::Data(_) => {}
             }
             self.media.blocks.set_valid(page, true);
             return Ok(role);
@@ -280,8 +310,35 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         self.drop_stale_slots();
         self.media.blocks.set_reserved(block, true);
         let group = self.summary.group_of(logical);
-        let entry = Entry { block: block.0, group, next: 0, is_closed: true };
-        self.summary.add(entry).map(Role::Buffer).ok_or(FtlError::NoRoom)
+        let entry = Entry { is_closed: true, ..Entry::new(block.0, group) };
+        if let Some(at) = self.summary.add(entry) {
+            return Ok(Role::Buffer(at));
+        }
+        // One of those in the table is stale, as blocks behind it will show.
+        let at = self.add_slot(block, group)?;
+        self.maps.set_slot(at, Slot { buffer: Some(false), ..self.maps.slot(at) });
+        Ok(Role::Slot(at))
+    }
+
+    /// Moves buffer blocks into the Summary table that it had no room for.
+    fn settle_buffer(&mut self) -> Result<(), FtlError<F::Error>> {
+        for at in 0..self.maps.sizes.slots {
+            let Slot { block, owner: group, next, buffer, .. } = self.maps.slot(at);
+            let (Some(is_doubtful), true) = (buffer, block != NONE) else { continue };
+            let entry = Entry { block, group, next, is_closed: true, is_doubtful };
+            let to = self.summary.add(entry).ok_or(FtlError::NoRoom)?;
+            for place in 0..next {
+                let page = self.media.page_at(BlockNumber(block), place);
+                if let Some(logical) = self.maps.logical_at(at, place)
+                    && self.media.blocks.is_valid(page)
+                {
+                    self.maps.remove(logical);
+                    self.summary.set_logical(to, place, logical);
+                }
+            }
+            self.maps.drop_slot(at);
+        }
+        Ok(())
     }
 
     /// Describes a block as a log block.
@@ -345,10 +402,15 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             role => role,
         };
         if let Role::Buffer(at) = role {
-            let entry = self.summary.get(at);
-            self.summary.set(at, Entry { next: seen.next, ..entry });
+            let (entry, is_doubtful) = (self.summary.get(at), seen.is_doubtful);
+            self.summary.set(at, Entry { next: seen.next, is_doubtful, ..entry });
         }
-        if let Role::Slot(at) = role {
+        if let Role::Slot(at) = role
+            && self.maps.slot(at).buffer.is_some()
+        {
+            let (slot, buffer) = (self.maps.slot(at), Some(seen.is_doubtful));
+            self.maps.set_slot(at, Slot { next: seen.next, is_closed: true, buffer, ..slot });
+        } else if let Role::Slot(at) = role {
             let owner =
                 (0..seen.next).find_map(|place| self.maps.logical_at(at, place)).unwrap_or(0);
             let age = if P::BY_USE { seen.last } else { seen.first.unwrap_or(0) };
@@ -358,6 +420,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 next: seen.next,
                 is_closed: true,
                 is_log: seen.is_log,
+                buffer: None,
                 age,
             };
             self.maps.set_slot(at, slot);
@@ -377,7 +440,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     ///
     /// A log block becomes one if its pages are at their offsets, there is no other, and nothing
     /// was appended to it as to a log when power was cut.
-    fn settle_roles(&mut self) {
+    fn settle_roles(&mut self) -> Result<(), FtlError<F::Error>> {
         for logical_block in 0..self.maps.sizes.logical_blocks {
             if let Some(block) = self.maps.data(logical_block)
                 && self.media.blocks.valid_in(block) == 0
@@ -387,6 +450,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
         }
         self.drop_stale_slots();
+        self.settle_buffer()?;
         for at in 0..self.maps.sizes.slots {
             let slot = self.maps.slot(at);
             let block = BlockNumber(slot.block);
@@ -400,6 +464,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.maps.set_data(logical_block, Some(block));
             }
         }
+        Ok(())
     }
 
     /// The logical block at whose offsets all pages of a log block are that count.
@@ -435,16 +500,6 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         self.media.blocks.set_reserved(self.media.block_of(page), true);
         self.own = Some(page);
         Ok(())
-    }
-
-    /// The sequence number of a page that was read before.
-    fn sequence_of(&mut self, page: PageNumber) -> Result<Option<u64>, Fault<F::Error>> {
-        for _ in 0..LOOKS {
-            if let Ok(header) = self.media.read(page, 1)? {
-                return Ok(Some(header.sequence));
-            }
-        }
-        Ok(None)
     }
 
     /// Whether `page` reads with this number each time.
@@ -497,6 +552,7 @@ impl Seen {
             self.first_copy = cause.is_copy.then_some(sequence);
         }
         self.last = sequence.max(self.last);
+        self.unread = 0;
         (self.next, self.is_log) = (place + 1, cause.is_log);
         // What is programmed behind the copies of a merge shows that it had ended.
         self.commits |= cause.commits || !cause.is_copy;

@@ -67,6 +67,32 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
     }
 
+    /// The log block that is merged first for a page that is written now.
+    pub(super) fn retired_for(&self, logical: u32) -> Option<u32> {
+        let (data, offset) =
+            (self.maps.data(logical / self.block_pages()), logical % self.block_pages());
+        let is_open = |block: BlockNumber| {
+            self.open.iter().any(|open| open.block == block.0 && open.next <= offset)
+        };
+        let logs = Logs { maps: &self.maps, logical, previous: self.previous };
+        match self.policy.choose(&logs) {
+            Choice::Retire(slot) if !data.is_some_and(is_open) => Some(slot),
+            _ => None,
+        }
+    }
+
+    /// Whether a page is the next one of an open data block, or the first of a new one.
+    pub(super) fn is_next_in_data(&self, logical: u32) -> bool {
+        let (logical_block, offset) = (logical / self.block_pages(), logical % self.block_pages());
+        match self.maps.data(logical_block) {
+            Some(block) => {
+                let is_next = |open: &Open| open.block == block.0 && open.next == offset;
+                self.open.iter().any(is_next)
+            }
+            None => offset == 0 && !self.has_log_pages(logical_block),
+        }
+    }
+
     /// Whether a log block holds a page of the logical block that counts.
     fn has_log_pages(&self, logical_block: u32) -> bool {
         self.pages_of(logical_block).any(|logical| self.maps.find(logical).is_some())
@@ -119,7 +145,15 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         owner: u32,
     ) -> Result<u32, Fault<F::Error>> {
         let age = self.media.sequence;
-        let slot = Slot { block: block.0, owner, next: 0, is_closed: false, is_log: true, age };
+        let slot = Slot {
+            block: block.0,
+            owner,
+            next: 0,
+            is_closed: false,
+            is_log: true,
+            buffer: None,
+            age,
+        };
         self.maps.add_slot(slot).ok_or(Fault::NoRoom { limit_pages: self.logical_pages })
     }
 

@@ -27,8 +27,8 @@ const SPARE_BLOCKS: u32 = 2;
 
 /// Log blocks that a mount describes beyond those of the policy.
 ///
-/// They were merged, and power was cut before they were erased: a log block, two data blocks of a
-/// logical block, and the copy that a cut ended.
+/// They were merged, and power was cut before they were erased: a log block or a buffer block, two
+/// data blocks of a logical block, and the copy that a cut ended.
 const STALE_SLOTS: u32 = 4;
 
 /// Log blocks beyond these, for blocks whose erase failed and that are not marked.
@@ -45,32 +45,16 @@ pub(super) const SUSPECTS_BYTES: usize = 4 + SUSPECTS * SUSPECT_BYTES;
 /// The fewest bytes of a logical page: the suspects, and a list of two trims.
 pub(super) const PAGE_BYTES_MIN: usize = SUSPECTS_BYTES + 12 + 2 * 8;
 
-/// Buffer blocks that are described: those of the policy, and those that a mount can meet beyond.
-///
-/// If there are buffer blocks, as many more are described as there are log blocks more.
-pub(super) fn buffer_entries<P: Policy>(
-    geometry: &Geometry,
-    capabilities: &Capabilities,
-    policy: &P,
-) -> u32 {
-    let bad = capabilities.bad_blocks_max(geometry.blocks).min(FAILED_SLOTS_MAX);
-    match policy.buffer().blocks {
-        0 => 0,
-        blocks => blocks.saturating_add(STALE_SLOTS + bad).min(geometry.blocks),
-    }
-}
-
 /// Bytes of the Summary table of the transit layer.
 ///
-/// They are 10 for each buffer block and one for each of its pages. Beyond those of the policy as
-/// many buffer blocks are described as [`map_bytes`] has log blocks beyond.
+/// They are 10 for each buffer block and one for each of its pages.
 pub fn summary_bytes<P: Policy>(
     geometry: &Geometry,
     capabilities: &Capabilities,
     policy: &P,
 ) -> usize {
     let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
-    Summary::bytes_for(buffer_entries(geometry, capabilities, policy), block_pages)
+    Summary::bytes_for(policy.buffer().blocks.min(geometry.blocks), block_pages)
 }
 
 /// The maps for these logical pages.
@@ -90,7 +74,7 @@ pub(super) fn sizes_of<P: Policy>(
 ///
 /// They are 4 bytes for each logical block, and for each log block 20 bytes and 10 for each of its
 /// pages. Four log blocks more than the policy's are described, and one for each block that may go
-/// bad, at most 16, because a mount can meet blocks that were merged and not erased.
+/// bad, at most 16, because a mount can meet blocks that were merged or converted and not erased.
 pub fn map_bytes<P: Policy>(
     geometry: &Geometry,
     capabilities: &Capabilities,

@@ -13,6 +13,9 @@ const BLOCK_BYTES: usize = 10;
 /// In the next place: the block was begun before the mount.
 const CLOSED: u16 = 1 << 15;
 
+/// In the next place: the block has a page that no page names and that cannot be read.
+const DOUBTFUL: u16 = 1 << 14;
+
 /// Pages of a group that a byte can tell apart.
 pub(super) const GROUP_PAGES_MAX: u32 = 256;
 
@@ -27,6 +30,15 @@ pub(super) struct Entry {
     pub next: u32,
     /// Whether it may not be written on: it was begun before the mount.
     pub is_closed: bool,
+    /// Whether it has a page that cannot be read, and that no other page names (`faded.rs`).
+    pub is_doubtful: bool,
+}
+
+impl Entry {
+    /// A buffer block without pages.
+    pub const fn new(block: u32, group: u32) -> Self {
+        Self { block, group, next: 0, is_closed: false, is_doubtful: false }
+    }
 }
 
 /// The Summary table.
@@ -75,13 +87,20 @@ impl<'b> Summary<'b> {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
         let next = u16::from_le_bytes([bytes[8], bytes[9]]);
-        let is_closed = next & CLOSED != 0;
-        Entry { block: word(0), group: word(4), next: (next & !CLOSED).into(), is_closed }
+        Entry {
+            block: word(0),
+            group: word(4),
+            next: (next & !(CLOSED | DOUBTFUL)).into(),
+            is_closed: next & CLOSED != 0,
+            is_doubtful: next & DOUBTFUL != 0,
+        }
     }
 
     pub fn set(&mut self, entry: u32, to: Entry) {
         let at = self.at(entry);
-        let next = to.next as u16 | if to.is_closed { CLOSED } else { 0 };
+        let closed = if to.is_closed { CLOSED } else { 0 };
+        let doubtful = if to.is_doubtful { DOUBTFUL } else { 0 };
+        let next = to.next as u16 | closed | doubtful;
         self.bytes[at..][..4].copy_from_slice(&to.block.to_le_bytes());
         self.bytes[at + 4..][..4].copy_from_slice(&to.group.to_le_bytes());
         self.bytes[at + 8..][..2].copy_from_slice(&next.to_le_bytes());
@@ -107,8 +126,7 @@ impl<'b> Summary<'b> {
 
     /// Frees an entry.
     pub fn remove(&mut self, entry: u32) {
-        let free = Entry { block: NONE, group: NONE, next: 0, is_closed: false };
-        self.set(entry, free);
+        self.set(entry, Entry::new(NONE, NONE));
     }
 
     /// The logical page that was written at a place, if anything was.
@@ -117,10 +135,20 @@ impl<'b> Summary<'b> {
         self.get(entry).group * self.group_pages + u32::from(byte)
     }
 
+    /// The number of a logical page among those of its group.
+    pub const fn number_of(&self, logical: u32) -> u8 {
+        (logical % self.group_pages) as u8
+    }
+
+    /// The logical page with this number in the group of another one.
+    pub const fn page_of(&self, other: u32, number: u8) -> u32 {
+        self.group_of(other) * self.group_pages + number as u32
+    }
+
     /// Notes which logical page is at a place. It is one of the block's group.
     pub fn set_logical(&mut self, entry: u32, place: u32, logical: u32) {
         let at = self.at(entry) + BLOCK_BYTES + place as usize;
-        self.bytes[at] = (logical % self.group_pages) as u8;
+        self.bytes[at] = self.number_of(logical);
     }
 }
 
@@ -135,7 +163,8 @@ mod tests {
         assert_eq!(Summary::bytes_for(128, 64), 10 * 128 + 128 * 64);
         let mut bytes = vec![0; Summary::bytes_for(2, 4)];
         let mut table = Summary::new(&mut bytes, 2, 4, 12);
-        let entry = Entry { block: 7, group: table.group_of(30), next: 3, is_closed: true };
+        let group = table.group_of(30);
+        let entry = Entry { next: 3, is_closed: true, is_doubtful: true, ..Entry::new(7, group) };
         assert_eq!(
             (table.add(entry), table.add(entry), table.add(entry)),
             (Some(0), Some(1), None)

@@ -8,7 +8,8 @@
 //! A page is appended to the buffer block of its logical block. When that is full, it is
 //! *converted*: the newest of each of its pages is written to the FTL below, in ascending order,
 //! and the block is erased. When there are as many buffer blocks as allowed and another one is
-//! needed, the one with the fewest pages is converted first.
+//! needed, a neighbour's is shared, or the one with the fewest pages is converted first. A
+//! conversion can end between any two pages and be continued.
 //!
 //! # Versions
 //!
@@ -27,17 +28,20 @@ use nandina::flash::{BlockNumber, Flash, PageNumber};
 
 use super::Hybrid;
 use super::label::{Cause, Kind};
+use super::maps::NONE;
 use super::policy::{Logs, Policy};
 use super::summary::{Entry, GROUP_PAGES_MAX};
+use crate::ftl::FtlError;
 
 /// How pages are buffered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     /// The most buffer blocks (*C* in the paper); 0 for none.
     pub blocks: u32,
-    /// Neighbouring logical blocks that share a buffer block, from 1. Printed: 1.
+    /// Neighbouring logical blocks that may share a buffer block, from 1. Printed: 1.
     ///
-    /// They have at most 256 pages together; more are taken as what fits.
+    /// They share one only when too few buffer blocks are left for each to have its own. They have
+    /// at most 256 pages together; more are taken as what fits.
     pub neighbours: u32,
     /// Pages from which a conversion completes a logical block. Printed: never, `u32::MAX`.
     ///
@@ -45,13 +49,19 @@ pub struct Buffer {
     /// written into a free block, which becomes its data block. So a log block is switched, as it
     /// were, and never merged.
     pub completes_from: u32,
+    /// Pages from which a run of the host passes the buffer. Printed: never, `u32::MAX`.
+    ///
+    /// Log blocks take a run as well as a buffer block does, and what is rarely written again would
+    /// only be written twice. Without log blocks only a run that continues a data block passes.
+    pub passes_from: u32,
     /// Whether a conversion reads only the newest of each page. Printed: it reads all.
     pub reads_newest_only: bool,
     /// Whether the FTL below drops pages when the buffer supersedes them. Printed: it copies them.
     pub drops_superseded: bool,
     /// Unused buffer blocks that idle steps keep, by converting ahead of need. Printed: 0.
     ///
-    /// If it is not 0, idle steps convert full blocks too.
+    /// If it is not 0, idle steps convert full blocks too. Where neighbours share, they convert only
+    /// these: a logical block without a buffer block can join that of a neighbour.
     pub ahead: u32,
 }
 
@@ -65,6 +75,7 @@ impl Buffer {
             blocks,
             neighbours: 1,
             completes_from: u32::MAX,
+            passes_from: u32::MAX,
             reads_newest_only: false,
             drops_superseded: false,
             ahead: 0,
@@ -73,8 +84,9 @@ impl Buffer {
 
     /// The buffer with all improvements, for a host that writes these logical pages.
     ///
-    /// As many neighbours share a buffer block as are needed to give each logical block one, and a
-    /// conversion completes a logical block from a quarter of its pages on.
+    /// As many neighbours may share a buffer block as are needed to give each logical block one. A
+    /// conversion completes a logical block from a quarter of its pages on, and runs of more than
+    /// an eighth of a block pass the buffer.
     pub const fn improved(blocks: u32, logical_pages: u32, block_pages: u32) -> Self {
         let block_pages = if block_pages == 0 { 1 } else { block_pages };
         let logical_blocks = logical_pages.div_ceil(block_pages);
@@ -83,6 +95,7 @@ impl Buffer {
             blocks,
             neighbours: if shared == 0 { 1 } else { shared },
             completes_from: block_pages.div_ceil(4),
+            passes_from: 1 + block_pages / 8,
             reads_newest_only: true,
             drops_superseded: true,
             ahead: 1,
@@ -168,15 +181,42 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         self.conversions
     }
 
+    /// Whether a page of the host is one of a run that passes the buffer.
+    ///
+    /// Nothing is appended any more to a buffer block that has pages of the logical block: so
+    /// nothing is newer below than a page that is appended later.
+    fn passes(&mut self, logical: u32) -> bool {
+        let (run, from) = (&self.run, self.policy.buffer().passes_from);
+        let is_run = run.contains(&logical) && run.end - run.start >= from;
+        if !is_run || !(self.policy.log_blocks() > 0 || self.is_next_in_data(logical)) {
+            return false;
+        }
+        let Some(at) = self.own_buffer(logical) else { return true };
+        let entry = self.summary.get(at);
+        if !entry.is_doubtful {
+            self.summary.set(at, Entry { is_closed: true, ..entry });
+        }
+        !entry.is_doubtful
+    }
+
     /// Appends a page of the host to a buffer block.
     pub(super) fn append(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Fault<F::Error>> {
+        if self.passes(logical) {
+            self.media.frames.bytes_mut(0)[..bytes.len()].copy_from_slice(bytes);
+            self.put(logical, Kind::Data(logical))?;
+            self.previous = Some(logical);
+            return Ok(());
+        }
         loop {
             let at = self.buffer_block(logical)?;
             // A conversion uses the page buffer.
             self.media.frames.bytes_mut(0)[..bytes.len()].copy_from_slice(bytes);
             let entry = self.summary.get(at);
             let page = self.media.page_at(BlockNumber(entry.block), entry.next);
-            if !self.media.program(page, 0, Kind::Data(logical).label(Cause::BUFFER))? {
+            let before =
+                entry.next.checked_sub(1).map_or(logical, |it| self.summary.logical_at(at, it));
+            let cause = Cause::buffer(self.summary.number_of(before));
+            if !self.media.program(page, 0, Kind::Data(logical).label(cause))? {
                 self.convert(at)?;
                 continue;
             }
@@ -193,27 +233,59 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     }
 
     /// A buffer block with room for a logical page. What has to be converted for it is.
+    ///
+    /// A logical block has its own, or joins a neighbour's once too few are left. How many are kept
+    /// for groups that have none rises whenever such a group finds none left.
     fn buffer_block(&mut self, logical: u32) -> Result<u32, Fault<F::Error>> {
-        let group = self.summary.group_of(logical);
+        let (group, buffer) = (self.summary.group_of(logical), self.policy.buffer());
         loop {
-            let own = self.summary.used().find(|(_, entry)| entry.group == group);
-            if let Some((at, entry)) = own {
-                if self.has_room(&entry) {
+            if let Some(at) = self.own_buffer(logical) {
+                if self.has_room(&self.summary.get(at)) {
                     return Ok(at);
                 }
                 self.convert(at)?;
                 continue;
             }
-            if self.summary.used().count() >= self.policy.buffer().blocks as usize {
-                if let Some(victim) = self.buffer_victim() {
-                    self.convert(victim)?;
-                }
-                continue;
+            let used = self.summary.used().count() as u32;
+            let is_shared = |(_, it): &(u32, Entry)| it.group == group && self.has_room(it);
+            let shared = self.summary.used().find(is_shared);
+            let kept = if shared.is_some() { self.kept } else { 0 };
+            if used.saturating_add(kept) < buffer.blocks {
+                let block = self.media.open()?.0;
+                let entry = Entry::new(block, group);
+                return self.summary.add(entry).ok_or(Fault::NoRoom { limit_pages: 0 });
             }
-            let block = self.media.open()?.0;
-            let entry = Entry { block, group, next: 0, is_closed: false };
-            return self.summary.add(entry).ok_or(Fault::NoRoom { limit_pages: 0 });
+            if let Some((at, _)) = shared {
+                return Ok(at);
+            }
+            self.kept = (self.kept + 1).min(buffer.blocks);
+            if let Some(victim) = self.buffer_victim() {
+                self.convert(victim)?;
+            }
         }
+    }
+
+    /// The buffer block that has pages of the logical block of a page, or may have.
+    ///
+    /// As long as it is written on, also one whose pages of it do not count any more: a page behind
+    /// them must not be newer than a copy elsewhere.
+    fn own_buffer(&self, logical: u32) -> Option<u32> {
+        let (group, pages) = (self.summary.group_of(logical), self.block_pages());
+        let is_own = |(at, entry): &(u32, Entry)| {
+            entry.is_doubtful
+                || (0..entry.next).any(|place| {
+                    self.summary.logical_at(*at, place) / pages == logical / pages
+                        && (!entry.is_closed
+                            || self.media.blocks.is_valid(self.buffered(entry, place)))
+                })
+        };
+        let mut all = self.summary.used().filter(|(_, entry)| entry.group == group);
+        all.find(is_own).map(|(at, _)| at)
+    }
+
+    /// The page at a place of a buffer block.
+    fn buffered(&self, entry: &Entry, place: u32) -> PageNumber {
+        self.media.page_at(BlockNumber(entry.block), place)
     }
 
     const fn has_room(&self, entry: &Entry) -> bool {
@@ -227,45 +299,93 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// Writes the pages of a buffer block that count to the FTL below, and frees the block.
     pub(super) fn convert(&mut self, at: u32) -> Result<(), Fault<F::Error>> {
-        let entry = self.summary.get(at);
-        let (block, buffer) = (BlockNumber(entry.block), self.policy.buffer());
-        self.conversions.blocks += 1;
-        self.conversions.appended += u64::from(entry.next);
-        self.conversions.newest += u64::from(self.media.blocks.valid_in(block));
-        for place in (0..entry.next).rev() {
-            let page = self.media.page_at(block, place);
-            if !buffer.reads_newest_only && !self.media.blocks.is_valid(page) {
-                let _ = self.media.read(page, 0)?;
+        while !self.convert_step(at)? {}
+        Ok(())
+    }
+
+    /// Converts all buffer blocks.
+    ///
+    /// The paper does so at every mount: call it after [`open`](Self::open) to have it so. Nothing
+    /// needs it.
+    pub fn convert_all(&mut self) -> Result<(), FtlError<F::Error>> {
+        self.change(|this| {
+            for at in 0..this.summary.len() {
+                if this.summary.get(at).block != NONE {
+                    this.convert(at)?;
+                }
             }
+            Ok(())
+        })
+    }
+
+    /// The lowest logical page of a buffer block that counts.
+    fn next_to_convert(&self, entry: &Entry) -> Option<u32> {
+        let first = entry.group * self.summary.group_pages;
+        let end = (first + self.summary.group_pages).min(self.logical_pages);
+        (first..end).find(|&logical| self.is_in_buffer(logical, entry))
+    }
+
+    fn is_in_buffer(&self, logical: u32, entry: &Entry) -> bool {
+        self.find_buffered(logical).is_some_and(|page| self.media.block_of(page).0 == entry.block)
+    }
+
+    /// How many pages of a logical block a buffer block has that count.
+    fn newest_of(&self, logical_block: u32, entry: &Entry) -> usize {
+        self.pages_of(logical_block).filter(|&it| self.is_in_buffer(it, entry)).count()
+    }
+
+    /// Writes a page of a buffer block below, or completes a logical block, or frees the block.
+    ///
+    /// Nothing is appended to the block any more. Returns whether it is free. After each step every
+    /// page counts where it is, so that power may fail, and the host may write, in between.
+    fn convert_step(&mut self, at: u32) -> Result<bool, Fault<F::Error>> {
+        let entry = Entry { is_closed: true, ..self.summary.get(at) };
+        self.summary.set(at, entry);
+        if entry.is_doubtful {
+            self.end_doubt(at)?;
+            return Ok(false);
         }
-        let pages = self.block_pages();
-        let neighbours = self.summary.group_pages / pages;
-        let first = entry.group * neighbours;
-        let is_here = |this: &Self, logical| {
-            this.find_buffered(logical).filter(|&page| this.media.block_of(page) == block)
+        let buffer = self.policy.buffer();
+        let Some(logical) = self.next_to_convert(&entry) else {
+            self.conversions.blocks += 1;
+            self.conversions.appended += u64::from(entry.next);
+            for place in (0..entry.next).rev().filter(|_| !buffer.reads_newest_only) {
+                // It was converted, or it was superseded: that is one read more, as printed.
+                if self.was_superseded(at, place) {
+                    let _ = self.media.read(self.buffered(&entry, place), 0)?;
+                }
+            }
+            self.summary.remove(at);
+            self.media.free(BlockNumber(entry.block))?;
+            return Ok(true);
         };
-        for logical_block in first..(first + neighbours).min(self.maps.sizes.logical_blocks) {
-            let logical_pages = self.pages_of(logical_block);
-            let newest = logical_pages.clone().filter(|&at| is_here(self, at).is_some()).count();
-            if newest == 0 {
-                continue;
-            }
+        let logical_block = logical / self.block_pages();
+        if self.converting != (entry.block, logical_block) {
+            self.converting = (entry.block, logical_block);
             self.free_if_empty(logical_block)?;
-            if newest >= buffer.completes_from as usize {
-                self.complete(logical_block)?;
-                self.conversions.completed += 1;
-                continue;
-            }
-            for logical in logical_pages {
-                let Some(page) = is_here(self, logical) else { continue };
-                let kind = self.kind_to_copy(page, logical, 0)?;
-                self.put(logical, kind)?;
-                self.statistics.moved += 1;
-                self.previous = Some(logical);
-            }
         }
-        self.summary.remove(at);
-        self.media.free(block)
+        let newest = self.newest_of(logical_block, &entry);
+        if newest >= buffer.completes_from as usize {
+            self.complete(logical_block)?;
+            self.conversions.completed += 1;
+            self.conversions.newest += newest as u64;
+            return Ok(false);
+        }
+        if let Some(page) = self.find_buffered(logical) {
+            let kind = self.kind_to_copy(page, logical, 0)?;
+            self.put(logical, kind)?;
+            self.statistics.moved += 1;
+            self.conversions.newest += 1;
+            self.previous = Some(logical);
+        }
+        Ok(false)
+    }
+
+    /// Whether a later place of a buffer block has the same logical page.
+    fn was_superseded(&self, at: u32, place: u32) -> bool {
+        let logical = self.summary.logical_at(at, place);
+        let mut behind = place + 1..self.summary.get(at).next;
+        behind.any(|it| self.summary.logical_at(at, it) == logical)
     }
 
     /// The buffer block that an idle step should convert.
@@ -276,8 +396,42 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         let full = self.summary.used().find(|(_, entry)| !self.has_room(entry)).map(|(at, _)| at);
         let used = self.summary.used().count() as u32;
-        let is_short = used + buffer.ahead.min(buffer.blocks) > buffer.blocks;
+        let is_alone = self.summary.group_pages <= self.block_pages();
+        let is_short = is_alone && used + buffer.ahead.min(buffer.blocks) > buffer.blocks;
         full.or_else(|| self.buffer_victim().filter(|_| is_short))
+    }
+
+    /// Makes a step of a conversion that is due, or of the merge that it has to wait for.
+    pub(super) fn step_ahead(&mut self) -> Result<(), Fault<F::Error>> {
+        let Some(at) = self.due_ahead() else { return Ok(()) };
+        match self.merged_first(at) {
+            Some(logical_block) => self.merge(logical_block, None)?,
+            None => self.conversions.ahead += u64::from(self.convert_step(at)?),
+        }
+        Ok(())
+    }
+
+    /// A logical block to be merged before the next page of a buffer block can be written below.
+    ///
+    /// Its pages are in the log block that is merged next. One by one they take fewer operations at a
+    /// time.
+    fn merged_first(&self, at: u32) -> Option<u32> {
+        let logical = self.next_to_convert(&self.summary.get(at))?;
+        let slot = self.retired_for(logical)?;
+        let block = BlockNumber(self.maps.slot(slot).block);
+        let mut counted = (0..self.block_pages()).filter_map(|at| self.logical_at(block, at));
+        let is_random = self.maps.sequential(slot).is_none();
+        counted.next().filter(|_| is_random).map(|logical| logical / self.block_pages())
+    }
+
+    /// The most chip operations that a step takes, if none of them fails.
+    pub(super) fn cost_of_step(&self, at: u32) -> u32 {
+        if self.summary.get(at).is_doubtful {
+            return self.cost_to_convert(at);
+        }
+        // A merge reads, compares and programs each page, and erases four blocks. Another one may
+        // close the sequential log block.
+        4 * (2 * self.block_pages()) + 24
     }
 
     /// The most chip operations that a conversion takes, if none of them fails.
@@ -285,7 +439,11 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Each page can set off a merge, and two log blocks can be merged that have pages of as many
     /// logical blocks as a block has pages.
     pub(super) fn cost_to_convert(&self, at: u32) -> u32 {
-        let newest = self.media.blocks.valid_in(BlockNumber(self.summary.get(at).block));
+        let entry = self.summary.get(at);
+        let newest = match entry.is_doubtful {
+            true => self.summary.group_pages,
+            false => self.media.blocks.valid_in(BlockNumber(entry.block)),
+        };
         let merges = newest.saturating_mul(2).saturating_add(2 * self.block_pages());
         merges.saturating_mul(4 * self.block_pages() + 8).saturating_add(self.block_pages() + 1)
     }

@@ -27,6 +27,12 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         self.expect_inside(logical, count)?;
         self.mount_if_in_doubt()?;
         let extent = Extent::new(logical, count);
+        // What is in doubt could not be trimmed.
+        for logical in logical..extent.end() {
+            if let Some(at) = self.doubtful(logical) {
+                self.change(|this| this.convert(at))?;
+            }
+        }
         let held = (logical..extent.end()).filter(|&at| self.find(at).is_some()).count();
         if held == 0 {
             return Ok(());

@@ -8,7 +8,7 @@ use nandina_ftl::ftl::FtlError;
 use nandina_ftl::hybrid::{Buffer, Merges};
 use nandina_sim::{Chip, ChipError, Cut, Faults, TINY, Tear};
 
-use crate::host::{Change, Device, Host, Memory, Outcome, Which, expect_sound};
+use crate::host::{Change, Device, Host, Memory, Outcome, Step, Which, expect_sound};
 use crate::numbers::Numbers;
 use crate::{ALL, CHIP, is_full};
 
@@ -61,12 +61,90 @@ fn merging_session(
     // others.
     let in_order = (0..24).chain(0..24).chain(7..11).chain(15..19).chain([29, 37, 45, 53, 1]);
     memory.with(chip, false, |ftl| {
+        host.note(ftl);
         (0..CHANGES).try_for_each(|_| host.change(ftl, numbers))?;
         for (at, logical) in in_order.enumerate() {
             host.make(ftl, Change::Write(logical % pages, 1000 + at as u32))?;
+            if at % 16 == 15 {
+                ftl.idle(300)?;
+                host.note(ftl);
+            }
         }
         Ok(())
     })
+}
+
+/// What a cut can be in, where there are buffer blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Append,
+    NewBufferBlock,
+    FullBufferBlock,
+    Victim,
+    ConversionWithSwitch,
+    ConversionWithPartialMerge,
+    ConversionWithFullMerge,
+    ConversionByAnIdleStep,
+    PassedBuffer,
+}
+
+impl Event {
+    const ALL: [Self; 9] = [
+        Self::Append,
+        Self::NewBufferBlock,
+        Self::FullBufferBlock,
+        Self::Victim,
+        Self::ConversionWithSwitch,
+        Self::ConversionWithPartialMerge,
+        Self::ConversionWithFullMerge,
+        Self::ConversionByAnIdleStep,
+        Self::PassedBuffer,
+    ];
+
+    /// Whether it happened between two steps.
+    fn is_between(self, before: &Step, after: &Step) -> bool {
+        let pages = |step: &Step| step.buffered.iter().map(|it| it.1).sum::<u32>();
+        let blocks = after.conversions.blocks - before.conversions.blocks;
+        let converted = after.conversions.appended - before.conversions.appended;
+        let full = u64::from(CHIP.geometry.pages_per_block);
+        let has_grown = after.buffered.len() > before.buffered.len();
+        match self {
+            Self::Append => blocks == 0 && pages(after) > pages(before),
+            Self::NewBufferBlock => blocks == 0 && has_grown,
+            Self::FullBufferBlock => blocks == 1 && converted == full,
+            Self::Victim => blocks == 1 && converted < full,
+            Self::ConversionWithSwitch => blocks > 0 && after.merges.switch > before.merges.switch,
+            Self::ConversionWithPartialMerge => {
+                blocks > 0 && after.merges.partial > before.merges.partial
+            }
+            Self::ConversionWithFullMerge => blocks > 0 && after.merges.full > before.merges.full,
+            Self::ConversionByAnIdleStep => after.conversions.ahead > before.conversions.ahead,
+            Self::PassedBuffer => {
+                blocks == 0 && !after.buffered.is_empty() && pages(after) == pages(before)
+            }
+        }
+    }
+}
+
+/// What the cuts of a run were in.
+#[derive(Default)]
+struct Met {
+    cuts: u32,
+    merges: Merges,
+    /// Cuts in each event.
+    events: [u32; Event::ALL.len()],
+    /// Cuts in mounts that met buffer blocks partly written, and second cuts in what settled them.
+    partly_written: u32,
+    second: u32,
+}
+
+impl Met {
+    fn add(&mut self, other: &Self) {
+        self.cuts += other.cuts;
+        self.events.iter_mut().zip(other.events).for_each(|(all, more)| *all += more);
+        self.partly_written += other.partly_written;
+        self.second += other.second;
+    }
 }
 
 /// Operations of a call of `work`.
@@ -105,22 +183,39 @@ fn recover(
     reopened(&mut |ftl| host.verify(ftl, what));
 }
 
-/// Cuts power at every `step`-th operation of a session, and in each recovery.
-///
-/// Returns how many cuts there were, and the merges of the session.
-fn cut_everywhere(profile: Profile, which: Which, unstable: u32, step: u64) -> (u32, Merges) {
+/// Cuts power at every `step`-th operation of a session, in the middle of the first of each event,
+/// and in each recovery.
+fn cut_everywhere(profile: Profile, which: Which, unstable: u32, step: u64) -> Met {
     let mut memory = Memory::new(&profile, which);
     let Start { chip, host, numbers: Numbers(seed) } = start(profile, &mut memory, 11, unstable);
     (memory.merges, memory.conversions) = (Merges::default(), 0);
+    let mut noted = host.clone();
+    noted.steps = Some(Vec::new());
     let all = operations(&chip, |chip| {
-        merging_session(&mut memory, chip, &mut host.clone(), &mut Numbers(seed)).unwrap();
+        merging_session(&mut memory, chip, &mut noted, &mut Numbers(seed)).unwrap();
     });
-    let met = memory.merges;
+    let mut met = Met { merges: memory.merges, ..Met::default() };
     assert_eq!(memory.conversions > 0, which.is_buffered(), "{which:?}");
     let mount = operations(&chip, |chip| memory.with(chip, false, |_| Ok(())).unwrap());
-    let (mut cuts, mut choice) = (0, Numbers(unstable.into()));
+    let mut choice = Numbers(unstable.into());
+    let begun = chip.counters().operations();
+    let steps: Vec<Step> = noted.steps.take().into_iter().flatten().collect();
+    let ranges = |event: Event| {
+        let pairs = steps.windows(2).filter(move |it| event.is_between(&it[0], &it[1]));
+        pairs.map(|it| it[0].operations - begun..it[1].operations - begun)
+    };
+    let events = if which.is_buffered() { &Event::ALL[..] } else { &[] };
+    let middles: Vec<u64> = events
+        .iter()
+        .filter_map(|&event| ranges(event).next())
+        .map(|range| (range.start + range.end) / 2)
+        .collect();
+    let is_partly_written = steps[0].buffered.iter().any(|it| it.1 < CHIP.geometry.pages_per_block);
     // The mount only reads: of its operations a few suffice.
-    let tried = |at: u64| if at < mount { at.is_multiple_of(64) } else { at.is_multiple_of(step) };
+    let tried = |at: u64| {
+        let is_mount = at < mount && at.is_multiple_of(64);
+        is_mount || at >= mount && at.is_multiple_of(step) || middles.contains(&at)
+    };
     for operation in (0..all).filter(|&at| tried(at)) {
         let kinds = if is_full() { &Cut::ALL[..] } else { &[Cut::ALL[choice.below(5) as usize]] };
         for &cut in kinds {
@@ -134,7 +229,11 @@ fn cut_everywhere(profile: Profile, which: Which, unstable: u32, step: u64) -> (
                 "{what}: {done:?}"
             );
             cut_chip.restore_power();
-            cuts += 1;
+            met.cuts += 1;
+            met.partly_written += u32::from(operation < mount && is_partly_written);
+            for (count, &event) in met.events.iter_mut().zip(events) {
+                *count += u32::from(ranges(event).any(|range| range.contains(&operation)));
+            }
             let (mut chip, mut host) = (cut_chip.clone(), after.clone());
             recover(&mut memory, &mut chip, &mut host, &mut Numbers(operation), &what);
             // A second cut, in what settles the first one.
@@ -154,15 +253,16 @@ fn cut_everywhere(profile: Profile, which: Which, unstable: u32, step: u64) -> (
             let short = session(&mut memory, &mut again, &mut after, &mut Numbers(2), 1);
             assert!(short.is_err(), "{what}");
             again.restore_power();
+            met.second += u32::from(which.is_buffered());
             recover(&mut memory, &mut again, &mut after, &mut Numbers(3), &what);
         }
     }
-    (cuts, met)
+    met
 }
 
 #[test]
 fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
-    let mut cuts = 0;
+    let mut all = Met::default();
     for which in ALL {
         // Buffered, each session takes several times as many operations.
         let step = match (is_full(), which.is_buffered()) {
@@ -171,15 +271,21 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
             (false, false) => 23,
         };
         for unstable in [0, 1, 2] {
-            let (more, met) = cut_everywhere(CHIP, which, unstable, step);
-            cuts += more;
+            let met = cut_everywhere(CHIP, which, unstable, step);
+            all.add(&met);
+            let met = met.merges;
             assert!(met.full > 0, "{which:?}: {met:?}");
             let in_parts = which.merges_in_parts();
             assert!(!in_parts || (met.switch > 0 && met.partial > 0), "{which:?}: {met:?}");
         }
     }
-    println!("{cuts} first cuts");
+    let Met { cuts, partly_written, second, events, .. } = all;
+    println!("{cuts} first cuts, {partly_written} in mounts, {second} second ones, {events:?}");
     assert!(cuts > 100, "only {cuts} cuts");
+    assert!(partly_written > 10 && second > 50, "{partly_written}, {second}");
+    for (event, count) in Event::ALL.into_iter().zip(events) {
+        assert!(count > 0, "no cut in {event:?}: {events:?}");
+    }
 }
 
 #[test]
@@ -195,7 +301,7 @@ fn cuts_on_the_smallest_chip_on_shared_cells_and_without_a_spare_area() {
                 Which::Fast(_, rule) => Which::Fast(2, rule),
                 which => which,
             };
-            cuts += cut_everywhere(profile, which, 1, if is_full() { 2 } else { 41 }).0;
+            cuts += cut_everywhere(profile, which, 1, if is_full() { 2 } else { 41 }).cuts;
         }
     }
     assert!(cuts > 40, "only {cuts} cuts");

@@ -6,7 +6,9 @@ use nandina::flash::{Flash, Geometry, Profile};
 use nandina::store::BTree;
 use nandina::{Index, Options, key, ram_needed as index_ram_needed};
 use nandina_ftl::ftl::Disk;
-use nandina_ftl::hybrid::{Fast, Hybrid, SequentialRule, logical_pages_max, ram_needed};
+use nandina_ftl::hybrid::{
+    Buffer, Fast, Hybrid, Policy, SequentialRule, Transit, logical_pages_max, ram_needed,
+};
 use nandina_sim::{Chip, Cut, Faults, TINY};
 
 use crate::is_full;
@@ -22,15 +24,16 @@ const GROUP: u32 = 16;
 type Content = BTreeMap<u32, u64>;
 
 /// Opens the disk on the chip and calls `work`, which ends if power does.
-fn with_disk<T>(
+fn with_disk<P: Policy, T>(
     chip: &mut Chip,
     is_new: bool,
-    work: impl FnOnce(&mut Disk<Hybrid<'_, &mut Chip, Fast>>) -> Option<T>,
+    policy: P,
+    work: impl FnOnce(&mut Disk<Hybrid<'_, &mut Chip, P>>) -> Option<T>,
 ) -> Option<T> {
-    let pages = logical_pages_max(&NAND.geometry, &NAND.capabilities, &FAST);
-    let mut ram = vec![0; ram_needed(&NAND.geometry, &NAND.capabilities, &FAST, pages)];
+    let pages = logical_pages_max(&NAND.geometry, &NAND.capabilities, &policy);
+    let mut ram = vec![0; ram_needed(&NAND.geometry, &NAND.capabilities, &policy, pages)];
     let make = if is_new { Hybrid::format } else { Hybrid::open };
-    let ftl = make(chip, FAST, pages, &mut ram).ok()?;
+    let ftl = make(chip, policy, pages, &mut ram).ok()?;
     work(&mut Disk::new(ftl, GROUP).unwrap())
 }
 
@@ -40,13 +43,20 @@ struct Run {
     pending: Option<(u32, Option<u64>)>,
     full: u64,
     partial: u64,
+    converted: u64,
 }
 
 /// Changes the index and `content`, until power fails.
-fn change(chip: &mut Chip, content: &mut Content, numbers: &mut Numbers, most: u32) -> Run {
+fn change<P: Policy>(
+    chip: &mut Chip,
+    policy: P,
+    content: &mut Content,
+    numbers: &mut Numbers,
+    most: u32,
+) -> Run {
     let options = Options::new(4, 8);
     let mut run = Run::default();
-    with_disk(chip, false, |disk| {
+    with_disk(chip, false, policy, |disk| {
         let mut ram = vec![0; index_ram_needed::<BTree>(&disk.geometry(), &options)];
         let mut index = Index::<_, BTree>::open(&mut *disk, &options, &mut ram).ok()?;
         let mut work = || {
@@ -71,20 +81,22 @@ fn change(chip: &mut Chip, content: &mut Content, numbers: &mut Numbers, most: u
         let _ = work();
         let merges = disk.ftl().merges();
         (run.full, run.partial) = (merges.full, merges.partial);
+        run.converted = disk.ftl().conversions().blocks;
         Some(())
     });
     run
 }
 
 /// Expects the content in the index, where one record may be as `pending` makes it.
-fn expect_content(
+fn expect_content<P: Policy>(
     chip: &mut Chip,
+    policy: P,
     content: &mut Content,
     pending: Option<(u32, Option<u64>)>,
     what: &str,
 ) {
     let options = Options::new(4, 8);
-    let found = with_disk(chip, false, |disk| {
+    let found = with_disk(chip, false, policy, |disk| {
         let mut ram = vec![0; index_ram_needed::<BTree>(&disk.geometry(), &options)];
         let mut index = Index::<_, BTree>::open(&mut *disk, &options, &mut ram).unwrap();
         let mut found = Content::new();
@@ -108,34 +120,50 @@ fn expect_content(
     assert!(found == *content, "{what}: {} records, {} expected", found.len(), content.len());
 }
 
-#[test]
-fn an_index_in_place_works_on_a_hybrid_ftl_through_cuts() {
+/// Cuts power again and again below an index. Returns the cuts, and all that was merged.
+fn live<P: Policy>(policy: P) -> (u32, Run) {
     let (mut chip, mut numbers) = (Chip::with_seed(NAND, 3), Numbers(9));
     chip.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
     let options = Options::new(4, 8);
-    with_disk(&mut chip, true, |disk| {
+    with_disk(&mut chip, true, policy, |disk| {
         let mut ram = vec![0; index_ram_needed::<BTree>(&disk.geometry(), &options)];
         Index::<_, BTree>::format(disk, &options, &mut ram).unwrap();
         Some(())
     })
     .unwrap();
     let mut content = Content::new();
-    let run = change(&mut chip, &mut content, &mut numbers, 1500);
+    let run = change(&mut chip, policy, &mut content, &mut numbers, 1500);
     assert_eq!(run.pending, None);
-    expect_content(&mut chip, &mut content, None, "before any cut");
+    expect_content(&mut chip, policy, &mut content, None, "before any cut");
     assert!(content.len() > 500, "{} records", content.len());
-    let (mut cuts, mut full, mut partial) = (0, 0, 0);
-    for round in 0..if is_full() { 2000 } else { 40 } {
+    let (mut cuts, mut all) = (0, Run::default());
+    for round in 0..if is_full() { 2000 } else { 30 } {
         let at = 1200 + u64::from(numbers.below(3000));
         let cut = Cut::ALL[numbers.below(5) as usize];
         chip.cut_at(at, cut);
-        let run = change(&mut chip, &mut content, &mut numbers, 1000);
-        (full, partial) = (full + run.full, partial + run.partial);
+        let run = change(&mut chip, policy, &mut content, &mut numbers, 1000);
+        (all.full, all.partial) = (all.full + run.full, all.partial + run.partial);
+        all.converted += run.converted;
         cuts += u32::from(!chip.has_power());
         chip.restore_power();
         let what = format!("round {round}, {cut:?} at {at}");
-        expect_content(&mut chip, &mut content, run.pending, &what);
+        expect_content(&mut chip, policy, &mut content, run.pending, &what);
     }
-    println!("{cuts} cuts, {full} full and {partial} partial merges, {:?}", chip.counters());
+    let Run { full, partial, converted, .. } = all;
+    println!("{cuts} cuts, {full} full and {partial} partial merges, {converted} conversions");
+    (cuts, all)
+}
+
+#[test]
+fn an_index_in_place_works_on_a_hybrid_ftl_through_cuts() {
+    let (cuts, Run { full, partial, .. }) = live(FAST);
     assert!(cuts > 20 && full > 100 && partial > 20, "{cuts} cuts, {full}, {partial} merges");
+}
+
+#[test]
+fn an_index_in_place_works_behind_buffer_blocks_through_cuts() {
+    for buffer in [Buffer::as_printed(3), Buffer::improved(4, 400, 16)] {
+        let (cuts, Run { converted, .. }) = live(Transit { over: FAST, buffer });
+        assert!(cuts > 20 && converted > 50, "{buffer:?}: {cuts} cuts, {converted} conversions");
+    }
 }

@@ -266,7 +266,8 @@ fn canary_a_merge_that_makes_old_bytes_new_is_caught() {
         assert!(!is_caught(&mut memory, &mut chip.clone(), &host), "nothing is wrong yet");
         // As if a merge had copied what does not count.
         let sequence = stale.sequence + 1000;
-        layout_of(&CHIP.geometry).seal(&mut old, &PageHeader { sequence, height: 3, ..stale });
+        layout_of(&CHIP.geometry)
+            .seal(&mut old, &PageHeader { sequence, height: 3, lowest: 1, ..stale });
         let last = PageNumber(CHIP.geometry.pages() - CHIP.geometry.pages_per_block);
         assert!(chip.page_is_erased(last));
         put_page(&mut chip, last, &old);
@@ -302,9 +303,10 @@ fn canary_a_chip_that_forgets_programs_is_caught() {
         memory.with(&mut chip, true, |_| Ok(())).unwrap();
         chip.set_faults(Faults { silent_programs: 12, ..Faults::NONE });
         let work = |ftl: &mut dyn Device| (0..60).try_for_each(|_| host.change(ftl, &mut numbers));
-        memory.with(&mut chip, false, work).unwrap();
+        // A page about the FTL itself may be among them, and then a change notices.
+        let noticed = memory.with(&mut chip, false, work).is_err();
         assert!(chip.fault_counters().silent > 0);
-        assert!(is_caught(&mut memory, &mut chip, &host), "{which:?}");
+        assert!(noticed || is_caught(&mut memory, &mut chip, &host), "{which:?}");
     }
 }
 

@@ -51,6 +51,9 @@ pub trait Device: LogicalPages<Error = FtlError<ChipError>> {
     /// For each buffer block the first logical block and the pages, and whether it is closed.
     fn buffered(&self) -> Vec<(u32, u32, bool)>;
     fn check(&mut self) -> Outcome<Result<(), Unsound>>;
+    fn convert_all(&mut self) -> Outcome<()>;
+    /// Operations of the chip, since it was made.
+    fn operations(&self) -> u64;
 }
 
 impl<P: Policy> Device for Hybrid<'_, &mut Chip, P> {
@@ -68,6 +71,14 @@ impl<P: Policy> Device for Hybrid<'_, &mut Chip, P> {
 
     fn check(&mut self) -> Outcome<Result<(), Unsound>> {
         Self::check(self)
+    }
+
+    fn convert_all(&mut self) -> Outcome<()> {
+        Self::convert_all(self)
+    }
+
+    fn operations(&self) -> u64 {
+        self.flash().counters().operations()
     }
 }
 
@@ -176,6 +187,15 @@ impl Change {
     }
 }
 
+/// What an FTL says after a change.
+#[derive(Clone)]
+pub struct Step {
+    pub operations: u64,
+    pub merges: Merges,
+    pub conversions: Conversions,
+    pub buffered: Vec<(u32, u32, bool)>,
+}
+
 /// What the host knows.
 #[derive(Clone)]
 pub struct Host {
@@ -183,6 +203,8 @@ pub struct Host {
     pub pages: Vec<Option<u32>>,
     /// The change that was begun and did not return.
     pub pending: Option<Change>,
+    /// What the FTL said after each change, if that is noted.
+    pub steps: Option<Vec<Step>>,
     written: u32,
     /// The next page of a run of writes, and how many are left.
     run: (u32, u32),
@@ -197,7 +219,7 @@ fn bytes_of(logical: u32, content: u32, bytes: usize) -> Vec<u8> {
 impl Host {
     pub fn new(logical_pages: u32) -> Self {
         let pages = vec![None; logical_pages as usize];
-        Self { pages, pending: None, written: 0, run: (0, 0) }
+        Self { pages, pending: None, steps: None, written: 0, run: (0, 0) }
     }
 
     /// Makes a random change: some are trims, and some begin runs of writes.
@@ -237,7 +259,29 @@ impl Host {
         for (logical, page) in (0..).zip(&mut self.pages) {
             *page = change.of(logical).unwrap_or(*page);
         }
+        self.note(ftl);
         Ok(())
+    }
+
+    /// Notes what the FTL says, if that is to be noted.
+    pub fn note(&mut self, ftl: &mut dyn Device) {
+        if let Some(steps) = &mut self.steps {
+            steps.push(Step {
+                operations: ftl.operations(),
+                merges: ftl.merges(),
+                conversions: ftl.conversions(),
+                buffered: ftl.buffered(),
+            });
+        }
+    }
+
+    /// Expects that a page reads as is known.
+    pub fn expect(&self, ftl: &mut dyn Device, logical: u32, what: &str) {
+        let mut bytes = vec![0; ftl.page_bytes()];
+        let is_there = ftl.read(logical, &mut bytes).unwrap();
+        let known = self.pages[logical as usize];
+        let expected = known.map(|content| bytes_of(logical, content, bytes.len()));
+        assert_eq!(is_there.then_some(bytes), expected, "{what}: page {logical}");
     }
 
     /// Reads every page: each is as known, or as the pending change makes it.

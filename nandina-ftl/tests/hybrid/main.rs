@@ -8,6 +8,7 @@ mod chips;
 mod counts;
 mod cuts;
 mod disk;
+mod faded;
 mod faults;
 mod host;
 mod model;
@@ -29,6 +30,7 @@ const IMPROVED: Buffer = Buffer {
     blocks: 2,
     neighbours: 3,
     completes_from: 3,
+    passes_from: 2,
     reads_newest_only: true,
     drops_superseded: true,
     ahead: 1,

@@ -5,8 +5,8 @@ use nandina::flash::{Capabilities, Geometry, Pairing};
 use nandina_ftl::LogicalPages;
 use nandina_ftl::ftl::FtlError;
 use nandina_ftl::hybrid::{
-    Bast, Block, Fast, Hybrid, Policy, SequentialRule, blocks_needed, logical_pages_max, map_bytes,
-    ram_needed,
+    Bast, Block, Buffer, Fast, Hybrid, Policy, SequentialRule, Transit, blocks_needed,
+    logical_pages_max, map_bytes, ram_needed,
 };
 use nandina_sim::{Chip, TINY};
 
@@ -20,7 +20,7 @@ const FAST: Fast = Fast { log_blocks: 2, sequential: SequentialRule::FirstPage }
 /// The chip stops a caller that loops.
 fn fill(profile: Profile, which: Which) {
     let (mut chip, mut numbers) = (Chip::new(profile), Numbers(5));
-    chip.limit_operations(Some(400_000));
+    chip.limit_operations(Some(1_000_000));
     let mut memory = Memory::new(&profile, which);
     let most = memory.logical_pages;
     let mut host = Host::new(most);
@@ -44,7 +44,7 @@ fn fill_or_refuse<P: Policy>(profile: Profile, policy: P, which: Which) -> bool 
     if most > 0 {
         fill(profile, which);
     }
-    let found = Hybrid::format(Chip::new(profile), policy, most + 1, &mut [0; 8192]).err();
+    let found = Hybrid::format(Chip::new(profile), policy, most + 1, &mut [0; 1 << 16]).err();
     let needed = blocks_needed(&geometry, &capabilities, &policy, most + 1);
     let expected = FtlError::TooFewSpareBlocks { logical_pages_max: most, blocks_needed: needed };
     assert_eq!(found, Some(expected));
@@ -57,8 +57,13 @@ fn fill_or_refuse<P: Policy>(profile: Profile, policy: P, which: Which) -> bool 
 #[test]
 fn every_small_geometry_progresses_with_its_whole_space_or_is_refused_with_a_number() {
     let (mut filled, mut refused) = (0, 0);
+    let shared = Buffer { ahead: 1, ..Buffer::improved(1, 24, 4) };
+    let over_block = Transit { over: Block, buffer: Buffer::as_printed(1) };
+    let over_bast = Transit { over: Bast { log_blocks: 1 }, buffer: shared };
+    let over_fast = Transit { over: FAST, buffer: shared };
+    let over = |buffer| Which::OverFast(2, FAST.sequential, buffer);
     for pages_per_block in [1, 2, 4, 8, 16] {
-        for blocks in 1..12 {
+        for blocks in (1..12).chain([16, 64]) {
             for pairing in [Pairing::None, Pairing::DistanceThree, Pairing::WordLines(3)] {
                 let geometry = Geometry { blocks, pages_per_block, ..TINY.geometry };
                 let capabilities = Capabilities { pairing, ..TINY.capabilities };
@@ -67,6 +72,9 @@ fn every_small_geometry_progresses_with_its_whole_space_or_is_refused_with_a_num
                     fill_or_refuse(profile, Block, Which::Block),
                     fill_or_refuse(profile, Bast { log_blocks: 1 }, Which::Bast(1)),
                     fill_or_refuse(profile, FAST, Which::Fast(2, FAST.sequential)),
+                    fill_or_refuse(profile, over_block, Which::OverBlock(over_block.buffer)),
+                    fill_or_refuse(profile, over_bast, Which::OverBast(1, shared)),
+                    fill_or_refuse(profile, over_fast, over(shared)),
                 ] {
                     filled += u32::from(progresses);
                     refused += u32::from(!progresses);
@@ -82,7 +90,9 @@ fn every_small_geometry_progresses_with_its_whole_space_or_is_refused_with_a_num
 
 #[test]
 fn a_chip_without_a_spare_area_keeps_the_header_in_its_pages() {
-    for which in [Which::Block, Which::Bast(2), Which::Fast(3, SequentialRule::Continues)] {
+    let printed = Which::OverFast(2, FAST.sequential, Buffer::as_printed(2));
+    let fast = Which::Fast(3, SequentialRule::Continues);
+    for which in [Which::Block, Which::Bast(2), fast, printed] {
         fill(NOR.with_blocks(16), which);
     }
 }

@@ -1,0 +1,240 @@
+//! Pages of buffer blocks that fade: errors, and never an older version.
+//!
+//! Each set of one, two or three pages of a few buffer blocks fades. A page reads as the host knows
+//! it or is an error, before and after a conversion that is cut anywhere, until it is written again.
+
+use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::log::layout_of;
+use nandina_ftl::ftl::FtlError;
+use nandina_ftl::hybrid::{Buffer, SequentialRule};
+use nandina_sim::{Chip, Cut, Faults};
+
+use crate::host::{Change, Device, Host, Memory, Outcome, Which};
+use crate::numbers::Numbers;
+use crate::{BUFFERED, CHIP, is_full};
+
+/// The logical pages of the pages of a chip that are in buffer blocks, by block.
+fn buffered(chip: &mut Chip) -> Vec<(BlockNumber, Vec<(PageNumber, u32)>)> {
+    let layout = layout_of(&CHIP.geometry);
+    let mut found: Vec<(BlockNumber, Vec<_>)> = Vec::new();
+    for page in (0..CHIP.geometry.pages()).map(PageNumber) {
+        let mut frame = vec![0; layout.frame_bytes()];
+        let (main, spare) = frame.split_at_mut(layout.page_bytes());
+        chip.read(page, main, spare).unwrap();
+        let Some(header) = layout.open(&frame).ok().filter(|header| header.height & 8 != 0) else {
+            continue;
+        };
+        let block = CHIP.geometry.block_of(page);
+        if found.last().is_none_or(|(last, _)| *last != block) {
+            found.push((block, Vec::new()));
+        }
+        found.last_mut().unwrap().1.push((page, header.records));
+    }
+    found
+}
+
+/// Reads every page: each is as the host knows it, or an error that names a page.
+///
+/// Returns the pages that are errors.
+fn errors(memory: &mut Memory, chip: &mut Chip, host: &Host, what: &str) -> Vec<u32> {
+    memory.with(chip, false, |ftl| Ok(errors_of(ftl, host, what))).unwrap()
+}
+
+fn errors_of(ftl: &mut dyn Device, host: &Host, what: &str) -> Vec<u32> {
+    let mut found = Vec::new();
+    for logical in 0..host.pages.len() as u32 {
+        match ftl.read(logical, &mut vec![0; ftl.page_bytes()]) {
+            Err(FtlError::Corrupt { .. }) => found.push(logical),
+            Err(error) => panic!("{what}: page {logical}: {error}"),
+            Ok(_) => host.expect(ftl, logical, what),
+        }
+    }
+    found
+}
+
+/// Fades pages, and looks before and after a mount, a conversion that is cut, and a write.
+fn fade(which: Which, used: &Chip, host: &Host, faded: &[(PageNumber, u32)], most: usize) -> usize {
+    let what = format!("{which:?}, faded {faded:?}");
+    let (mut chip, mut memory) = (used.clone(), Memory::new(&CHIP, which));
+    for (page, _) in faded {
+        chip.corrupt_page(*page, |main, _| main[100] ^= 1);
+    }
+    let mounted = memory.with(&mut chip, false, |ftl| Ok(ftl.statistics().unexplained_blocks));
+    assert_eq!(mounted.unwrap(), 1, "{what}");
+    let lost = errors(&mut memory, &mut chip, host, &what);
+    assert!(lost.len() <= most, "{what}: {lost:?}");
+    // A conversion keeps the errors, wherever it is cut.
+    let work = |ftl: &mut dyn Device| ftl.convert_all();
+    let mut converted = chip.clone();
+    memory.with(&mut converted, false, work).unwrap();
+    let all = converted.counters().operations() - chip.counters().operations();
+    let step = if is_full() { 7 } else { 131 };
+    for at in (0..all).rev().step_by(step) {
+        let mut chip = chip.clone();
+        chip.cut_at(at, Cut::ALL[at as usize % Cut::ALL.len()]);
+        assert!(memory.with(&mut chip, false, work).is_err(), "{what}");
+        chip.restore_power();
+        let what = format!("{what}, cut at {at}");
+        assert_eq!(errors(&mut memory, &mut chip, host, &what), lost, "{what}");
+        memory.with(&mut chip, false, work).unwrap();
+        assert_eq!(errors(&mut memory, &mut chip, host, &what), lost, "{what}");
+    }
+    for mut chip in [chip, converted] {
+        assert_eq!(errors(&mut memory, &mut chip, host, &what), lost, "{what}");
+        // Whatever is written elsewhere, they stay errors until they are written or trimmed.
+        let (mut numbers, mut host) = (Numbers(4), host.clone());
+        let mut left = lost.clone();
+        let work = |ftl: &mut dyn Device| -> Outcome<()> {
+            for at in 0..300 {
+                let logical = numbers.below(host.pages.len() as u32);
+                if !left.contains(&logical) {
+                    host.make(ftl, Change::Write(logical, 5000 + at))?;
+                }
+            }
+            assert_eq!(errors_of(ftl, &host, &what), left, "{what}");
+            while let Some(logical) = left.pop() {
+                let change = match left.len() % 2 {
+                    0 => Change::Write(logical, 6000),
+                    _ => Change::Trim(logical, 1),
+                };
+                host.make(ftl, change)?;
+                assert_eq!(errors_of(ftl, &host, &what), left, "{what}");
+            }
+            host.verify(ftl, &what)
+        };
+        memory.with(&mut chip, false, work).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let verified = memory.with(&mut chip, false, |ftl| host.verify(ftl, &what));
+        verified.unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    lost.len()
+}
+
+/// A chip with pages in buffer blocks that have older versions elsewhere.
+fn used(which: Which, seed: u64) -> (Chip, Host) {
+    let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, which));
+    let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(seed));
+    let work = |ftl: &mut dyn Device| (0..180).try_for_each(|_| host.change(ftl, &mut numbers));
+    memory.with(&mut chip, true, work).unwrap();
+    (chip, host)
+}
+
+#[test]
+fn a_faded_page_of_a_buffer_block_is_an_error_and_never_an_older_version() {
+    let (mut single, mut lost) = (0, 0);
+    for which in BUFFERED {
+        for seed in 1..1 + if is_full() { 4 } else { 1 } {
+            let (mut chip, host) = used(which, seed);
+            for (_, pages) in buffered(&mut chip) {
+                let live = live_pages(which, &chip, &pages);
+                for place in 0..pages.len().saturating_sub(1) {
+                    // A page that was superseded in its block is no loss.
+                    let is_live = live.contains(&pages[place].1)
+                        && !pages[place + 1..].iter().any(|it| it.1 == pages[place].1);
+                    let found = fade(which, &chip, &host, &pages[place..=place], 1);
+                    assert_eq!(found == 1, is_live, "{which:?}, seed {seed}, place {place}");
+                    (single, lost) = (single + 1, lost + found);
+                }
+            }
+        }
+    }
+    println!("{single} pages faded one by one, of which {lost} counted");
+    assert!(single > 30 && lost > 15, "{single}, {lost}");
+}
+
+/// Those of the logical pages whose copy in the buffer counts.
+fn live_pages(which: Which, chip: &Chip, pages: &[(PageNumber, u32)]) -> Vec<u32> {
+    let mut memory = Memory::new(&CHIP, which);
+    let mut live = Vec::new();
+    for (_, logical) in pages {
+        // What was trimmed does not count any more.
+        let mut chip = chip.clone();
+        let read = |ftl: &mut dyn Device| ftl.read(*logical, &mut [0; 512]);
+        if memory.with(&mut chip, false, read).unwrap() {
+            live.push(*logical);
+        }
+    }
+    live
+}
+
+#[test]
+fn faded_pages_in_a_row_cost_their_group_at_most_and_are_never_older() {
+    let (mut tried, mut lost) = (0, 0);
+    for which in BUFFERED {
+        let (Which::OverBlock(Buffer { neighbours, .. })
+        | Which::OverBast(_, Buffer { neighbours, .. })
+        | Which::OverFast(_, _, Buffer { neighbours, .. })) = which
+        else {
+            continue;
+        };
+        let group = (neighbours * CHIP.geometry.pages_per_block) as usize;
+        for seed in 1..1 + if is_full() { 4 } else { 1 } {
+            let (mut chip, host) = used(which, seed);
+            for (_, pages) in buffered(&mut chip) {
+                let live = live_pages(which, &chip, &pages);
+                // With all that is behind them trimmed or converted, nothing says that they count.
+                for count in 2..=3usize {
+                    for place in 0..pages.len().saturating_sub(count) {
+                        let is_seen = pages[place + count..].iter().any(|it| live.contains(&it.1));
+                        if is_seen {
+                            lost += fade(which, &chip, &host, &pages[place..place + count], group);
+                            tried += 1;
+                        }
+                    }
+                }
+                // Two at the end: only the last of them can be torn.
+                if let [before @ .., _, _] = &pages[..]
+                    && before.iter().any(|it| live.contains(&it.1))
+                {
+                    fade(which, &chip, &host, &pages[before.len()..], group);
+                    tried += 1;
+                }
+            }
+        }
+    }
+    println!("{tried} rows of pages faded, {lost} pages are errors");
+    assert!(tried > 20 && lost > 100, "{tried}, {lost}");
+}
+
+#[test]
+fn a_page_that_faded_in_the_paper_s_figure_is_an_error_until_it_is_written() {
+    let which = Which::OverFast(2, SequentialRule::FirstPage, Buffer::as_printed(4));
+    let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, which));
+    chip.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
+    let mut host = Host::new(memory.logical_pages);
+    // Page 1 has an older version below, in its data block, and one in its buffer block.
+    let work = |ftl: &mut dyn Device| {
+        (0..8).try_for_each(|at| host.make(ftl, Change::Write(at, 1)))?;
+        ftl.convert_all()?;
+        [0, 1, 1, 2].into_iter().try_for_each(|at| host.make(ftl, Change::Write(at, 2)))
+    };
+    memory.with(&mut chip, true, work).unwrap();
+    let (_, pages) = buffered(&mut chip).into_iter().next().unwrap();
+    chip.corrupt_page(pages[2].0, |main, _| main[100] ^= 1);
+    let found = memory.with(&mut chip, false, |ftl| ftl.read(1, &mut [0; 512]).map(drop));
+    assert!(
+        matches!(found, Err(FtlError::Corrupt { page, .. }) if page == pages[2].0),
+        "{found:?}"
+    );
+    memory.with(&mut chip, false, |ftl| host.make(ftl, Change::Write(1, 3))).unwrap();
+    memory.with(&mut chip, false, |ftl| host.verify(ftl, "written again")).unwrap();
+}
+
+#[test]
+fn a_faded_page_does_not_hide_a_newer_copy_that_passed_the_buffer() {
+    let which = BUFFERED[3];
+    let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, which));
+    let mut host = Host::new(memory.logical_pages);
+    // Page 2 is in a buffer block, then a run passes it, and a neighbour's page is appended.
+    let work = |ftl: &mut dyn Device| {
+        (0..24).try_for_each(|at| host.make(ftl, Change::Write(at, 1)))?;
+        ftl.convert_all()?;
+        host.make(ftl, Change::Write(2, 2))?;
+        (0..8).try_for_each(|at| host.make(ftl, Change::Write(at, 3)))?;
+        [9, 17, 12].into_iter().try_for_each(|at| host.make(ftl, Change::Write(at, 4)))
+    };
+    memory.with(&mut chip, true, work).unwrap();
+    let all: Vec<_> = buffered(&mut chip).into_iter().flat_map(|(_, pages)| pages).collect();
+    let faded = all.iter().find(|(_, logical)| *logical == 2).unwrap().0;
+    chip.corrupt_page(faded, |main, _| main[100] ^= 1);
+    memory.with(&mut chip, false, |ftl| host.verify(ftl, "superseded before it faded")).unwrap();
+}
