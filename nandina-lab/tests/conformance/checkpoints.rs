@@ -383,3 +383,56 @@ impl Check for OtherTable {
 fn a_checkpoint_of_another_mapping_table_is_not_used() {
     for_every_system(&OtherTable);
 }
+
+/// Opens a copy of the chip now and then, as after a cut, while a tree grows and its nodes move.
+///
+/// After a split of an inner node its page still holds records that belong to the upper half.
+struct Growing;
+
+impl Check for Growing {
+    fn concerns(&self, system: &Description) -> bool {
+        system.checkpoints
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = case(120, 12, Moves::Together, None);
+        case.options.mapping_bytes = 1024;
+        let case = case.suited::<S>();
+        let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
+        let mut ram_of_copy = ram.clone();
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        let (mut high, mut from_checkpoints) = (0, 0);
+        let mut random = ChaCha8Rng::seed_from_u64(seed());
+        for step in 0..6_000 {
+            // Every third key comes again and again in a few leaves.
+            let number = if step % 3 == 0 { step % 200 } else { random.random_range(0..100_000) };
+            match index.insert(&key(number), &value(number, step)) {
+                Ok(_) => {}
+                Err(WriteError::Full { .. }) => break,
+                Err(error) => return Err(text(error)),
+            }
+            if step % 7 > 0 {
+                continue;
+            }
+            let mut copy = Chip::clone(index.flash());
+            let mut opened =
+                Index::<_, S>::open(&mut copy, &case.options, &mut ram_of_copy).map_err(text)?;
+            from_checkpoints += u32::from(opened.statistics().from_checkpoint);
+            high = high.max(opened.statistics().height);
+            let mut wrong = Vec::new();
+            opened.check(|violation| wrong.push(violation)).map_err(text)?;
+            if !wrong.is_empty() {
+                return Err(format!("after {step} changes: {wrong:?}"));
+            }
+        }
+        if high < 3 || from_checkpoints < 20 {
+            return Err(format!("height {high}, {from_checkpoints} mounts from checkpoints"));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_mount_from_a_checkpoint_knows_to_which_node_moved_records_belong() {
+    for_every_system(&Growing);
+}

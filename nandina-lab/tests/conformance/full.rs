@@ -5,7 +5,7 @@
 use nandina::flash::{Flash, Geometry, Profile};
 use nandina::store::{Description, Placement};
 use nandina::{Index, Moves, Wear, WriteError};
-use nandina_sim::{Chip, ChipError, Cut, TINY};
+use nandina_sim::{Chip, ChipError, Cut, Faults, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -251,4 +251,64 @@ fn a_full_index_replaces_records_however_often_it_is_cut() {
             }
         }
     }
+}
+
+/// A high tree on a chip whose erases fail until its reserve of blocks is used up.
+///
+/// It is filled and thinned out again and again. Every insert ends, accepted or refused.
+struct Worn;
+
+impl Check for Worn {
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let geometry =
+            Geometry { page_bytes: 128, spare_bytes: 41, pages_per_block: 16, blocks: 61 };
+        let mut profile = Profile { geometry, ..TINY };
+        profile.capabilities.bad_blocks_per_mille = 200;
+        let mut case = Case::new(profile);
+        case.options.key_bytes = 32;
+        case.options.value_bytes = 1;
+        case.options.mapping_bytes = 1024;
+        let case = case.suited::<S>();
+        let mut ram = case.ram::<S>();
+        let long = |number: u32| {
+            let mut key = [0; 32];
+            key[..4].copy_from_slice(&number.to_be_bytes());
+            key
+        };
+        for seed in 0..2 {
+            let mut chip = Chip::with_seed(case.profile, seed);
+            chip.spoil_blocks(case.profile.capabilities.bad_blocks_max(61) / 2);
+            chip.set_faults(Faults { erase_failures: 300, ..Faults::default() });
+            let formatted = Index::<_, S>::format(&mut chip, &case.options, &mut ram);
+            let Ok(mut index) = formatted else { continue };
+            let mut random = ChaCha8Rng::seed_from_u64(seed);
+            let mut refusals = 0;
+            for step in 0..3_000 {
+                let key = long(random.random_range(0..6_000));
+                let before = index.flash().counters().operations();
+                let removes = refusals % 300 > 200;
+                let result = if removes {
+                    refusals += 1;
+                    index.remove(&key).map(drop)
+                } else {
+                    index.insert(&key, &[1]).map(drop)
+                };
+                let took = index.flash().counters().operations() - before;
+                if took > guard(&index) {
+                    return Err(format!("seed {seed}, change {step} took {took} chip operations"));
+                }
+                match result {
+                    Err(WriteError::Full { .. } | WriteError::TooHigh { .. }) => refusals += 1,
+                    Err(WriteError::WornOut { .. }) => break,
+                    result => result.map_err(text)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_insert_into_a_worn_index_ends() {
+    for_every_system(&Worn);
 }

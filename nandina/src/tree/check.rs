@@ -30,8 +30,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Reads the whole tree and reports each invariant that does not hold.
     ///
     /// Checks the order of keys in and across nodes, that no node is empty, that every referenced
-    /// page and no other is counted as valid, the number of records, the number of inner nodes, and
-    /// that the number of valid pages is within its limit.
+    /// page and no other is counted as valid, the number of records, the number of inner nodes, that
+    /// every mapping is one of a node, and that the number of valid pages is within its limit.
     ///
     /// It ends early, with a violation, if more nodes are reached than the valid pages can hold:
     /// two nodes lead to one page, and there may be more paths than time.
@@ -55,6 +55,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 let lowest = self.space.log.lowest(frame);
                 seen.pages += u32::from(lowest == level);
                 seen.inner_nodes += u32::from(level > 1);
+                seen.mappings += usize::from(self.space.mappings.get(page).is_some());
                 if !staged(place.0) && !self.space.log.blocks.is_valid(place) {
                     violated("it is referenced but not counted as valid");
                 }
@@ -100,6 +101,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             (seen.records == self.records, "the number of records is wrong"),
             (seen.inner_nodes == self.inner_nodes, "the number of inner nodes is wrong"),
             (seen.pages == self.space.valid_pages(), "the number of valid pages is wrong"),
+            (seen.mappings == self.space.mappings.len(), "a mapping leads to no node"),
             (
                 seen.pages <= self.budget.limit_pages
                     || self.space.log.blocks.bad_blocks() > self.space.log.reserve_blocks(),
@@ -140,4 +142,5 @@ struct Seen {
     pages: u32,
     inner_nodes: u32,
     records: u32,
+    mappings: usize,
 }

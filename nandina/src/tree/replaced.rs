@@ -7,16 +7,29 @@
 //! Nothing is written.
 
 use super::walk::Walk;
-use super::{Index, KEY_BYTES_MAX, Placement, Top, node_in};
+use super::{HEIGHT_MAX, Index, KEY_BYTES_MAX, Placement, Top, node_in};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 
-/// A node of the newer tree, and the first key behind its range.
+/// The first key behind the range of a node; `None` behind the last one.
+type End = Option<[u8; KEY_BYTES_MAX]>;
+
+/// A node of the newer tree, and the end of its range.
 struct Parent {
     level: u8,
     page: u32,
-    end: Option<[u8; KEY_BYTES_MAX]>,
+    end: End,
+}
+
+impl Parent {
+    /// None was found yet.
+    const NONE: Self = Self { level: 0, page: 0, end: None };
+}
+
+/// Whether `key` is before the end of a range.
+fn is_before(key: &[u8; KEY_BYTES_MAX], end: Option<&[u8; KEY_BYTES_MAX]>) -> bool {
+    end.is_none_or(|end| key < end)
 }
 
 fn padded(key: &[u8]) -> [u8; KEY_BYTES_MAX] {
@@ -28,73 +41,121 @@ fn padded(key: &[u8]) -> [u8; KEY_BYTES_MAX] {
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Marks pages below `old` that the tree below `new` does not use as not valid.
     ///
-    /// Their mappings are dropped, and those that the newer tree flushed.
+    /// `old` is a node of `tree`, or its root. Their mappings are dropped, and those that the newer
+    /// tree flushed. A node that was split keeps its page, in which the records of its upper half
+    /// stay: they belong to the new neighbour, which may have flushed mappings of theirs.
     ///
-    /// Cost: at most one read for each inner node that was replaced, one more for each of these
-    /// with inner nodes below, and one for each newer inner node.
-    pub(crate) fn drop_replaced(&mut self, old: Top, new: Top) -> Result<(), Fault<F::Error>> {
+    /// Cost: at most one read for each inner node that was replaced or split, one more for each of
+    /// these with inner nodes below, one for each newer inner node, and one for each level.
+    pub(crate) fn drop_replaced(
+        &mut self,
+        tree: Top,
+        old: Top,
+        new: Top,
+    ) -> Result<(), Fault<F::Error>> {
         if old == new {
             return Ok(());
         }
         if old.level <= 1 {
             return self.disclaim(old.page);
         }
-        let mut parent = Parent { level: 0, page: 0, end: None };
+        // The first key behind the range of each node on the way, by level.
+        let mut ends: [End; HEIGHT_MAX as usize + 1] = [None; HEIGHT_MAX as usize + 1];
+        ends[usize::from(old.level)] = self.end_of(tree, old)?;
+        let mut parent = Parent::NONE;
         let last = self.space.log.frames.count() - 1;
         let pages = self.space.log.geometry().pages();
         let mut walk = Walk::new(old, pages, 2);
         // Pages of the old tree are read into a buffer of their own.
         while !walk.is_over() {
             let (level, page, slot) = (walk.level(), walk.page(), walk.slot());
+            let end = ends[usize::from(level)];
             let frame = self.space.load(page, last)?;
             let lowest = self.space.log.header(frame).lowest;
             let at = self.form().level::<S>(level, old.level);
-            let Some(node) = node_in::<S, F>(&self.space, frame, at) else {
+            let Some(node) =
+                node_in::<S, F>(&self.space, frame, at).filter(|node| node.count() > 0)
+            else {
                 let reason = Damage::CheckpointNodeTooFull;
                 return Err(Fault::Corrupt { page: PageNumber(page), reason });
             };
-            if slot >= node.count() {
-                let reason = Damage::CheckpointCountsTooFew;
-                let corrupt = Fault::Corrupt { page: PageNumber(page), reason };
-                self.inner_nodes = self.inner_nodes.checked_sub(1).ok_or(corrupt)?;
-                if lowest == level {
-                    self.disclaim(page)?;
+            let key_at = |slot: usize| (slot < node.count()).then(|| padded(node.key(slot)));
+            // A node keeps its first record.
+            let key = key_at(slot).filter(|key| slot == 0 || is_before(key, end.as_ref()));
+            let Some(key) = key else {
+                let first = padded(node.key(0));
+                let corrupt = Damage::CheckpointCountsTooFew;
+                let corrupt = Fault::Corrupt { page: PageNumber(page), reason: corrupt };
+                let stays = self.page_toward(new, &mut parent, &first, level)?;
+                if stays.is_none_or(|(newer, _)| newer != page) {
+                    self.inner_nodes = self.inner_nodes.checked_sub(1).ok_or(corrupt)?;
+                    if lowest == level {
+                        self.disclaim(page)?;
+                    }
                 }
                 walk.leave();
                 continue;
-            }
-            let (key, pointer) = (padded(node.key(slot)), node.pointer(slot));
+            };
+            let next = key_at(slot + 1).filter(|next| is_before(next, end.as_ref())).or(end);
+            let pointer = node.pointer(slot);
             let child = if pointer == SAME_PAGE { page } else { pointer };
-            let newer = self.page_toward(new, &mut parent, &key, level - 1)?;
-            if newer == Some(child) {
-                walk.pass();
-            } else if newer == Some(self.space.current_page(child)) {
-                // Its parent took the page in which it is: the mapping was flushed.
-                self.flush_address(child)?;
-                walk.pass();
-            } else if level == 2 {
-                self.disclaim(child)?;
-                walk.pass();
-            } else {
-                walk.enter(child);
+            let current = self.space.current_page(child);
+            match self.page_toward(new, &mut parent, &key, level - 1)? {
+                Some((newer, behind)) if newer == child || newer == current => {
+                    if newer != child {
+                        // Its parent took the page in which it is: the mapping was flushed.
+                        self.flush_address(child)?;
+                    }
+                    let split = behind.as_ref().is_some_and(|end| is_before(end, next.as_ref()));
+                    if S::TRIMS && level > 2 && split {
+                        ends[usize::from(level - 1)] = next;
+                        walk.enter(newer);
+                    } else {
+                        walk.pass();
+                    }
+                }
+                _ if level == 2 => {
+                    self.disclaim(child)?;
+                    walk.pass();
+                }
+                _ => {
+                    ends[usize::from(level - 1)] = next;
+                    walk.enter(child);
+                }
             }
         }
         self.walked(&walk)
     }
 
-    /// The page of the node of `level` below `top` to which `key` belongs.
+    /// The first key behind the range of the node `of` of `tree`.
+    ///
+    /// `None` if there is none, or if no page holds records that belong elsewhere.
+    fn end_of(&mut self, tree: Top, of: Top) -> Result<End, Fault<F::Error>> {
+        if !S::TRIMS || of == tree {
+            return Ok(None);
+        }
+        let frame = self.space.load(of.page, self.space.log.frames.count() - 1)?;
+        let at = self.form().level::<S>(of.level, tree.level);
+        let first = node_in::<S, F>(&self.space, frame, at).filter(|node| node.count() > 0);
+        let Some(first) = first.map(|node| padded(node.key(0))) else { return Ok(None) };
+        let mut parent = Parent::NONE;
+        let found = self.page_toward(tree, &mut parent, &first, of.level)?;
+        Ok(found.and_then(|(_, end)| end))
+    }
+
+    /// The page of the node of `level` below `top` to which `key` belongs, and its range's end.
     ///
     /// Returns `None` if the tree is not that high. The page is not read. Keys rise from call to
-    /// call, so the descent is repeated only when they leave a parent.
+    /// call, so the descent is repeated only when they leave a parent, or for another level.
     fn page_toward(
         &mut self,
         top: Top,
         parent: &mut Parent,
         key: &[u8],
         level: u8,
-    ) -> Result<Option<u32>, Fault<F::Error>> {
+    ) -> Result<Option<(u32, End)>, Fault<F::Error>> {
         if level >= top.level {
-            return Ok((level == top.level).then_some(top.page));
+            return Ok((level == top.level).then_some((top.page, None)));
         }
         let key = &key[..usize::from(self.space.log.medium.key_bytes)];
         let others = self.space.log.frames.count() - 1;
@@ -113,11 +174,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             };
             let slot = node.child_slot(key);
             let end = (slot + 1 < node.count()).then(|| padded(node.key(slot + 1)));
+            let end = end.filter(|end| is_before(end, parent.end.as_ref())).or(parent.end);
             let child = self.pointed_to(parent.page, node.pointer(slot))?;
             if parent.level == level + 1 {
-                return Ok(Some(child));
+                return Ok(Some((child, end)));
             }
-            *parent = Parent { level: parent.level - 1, page: child, end: end.or(parent.end) };
+            *parent = Parent { level: parent.level - 1, page: child, end };
         }
     }
 

@@ -87,11 +87,11 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
             last = header.sequence;
             if level == header.height && is_in_order {
                 before = Some(PageNumber(root.page));
-                self.take_instead(root, new)?;
+                self.take_instead(root, root, new)?;
                 root = new;
             } else if let Some(name) = name.filter(|&name| self.is_address(name) && is_in_order) {
                 before = Some(PageNumber(self.space.current_page(name)));
-                self.take_instead(Top { page: name, level }, new)?;
+                self.take_instead(root, Top { page: name, level }, new)?;
                 if !self.space.mappings.takes(name) {
                     return Ok(None);
                 }
@@ -111,8 +111,10 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
     }
 
     /// Marks the pages below `new` as valid, and what they replace below `old` as not.
-    fn take_instead(&mut self, old: Top, new: Top) -> Result<(), Fault<F::Error>> {
-        self.drop_replaced(old, new)?;
+    ///
+    /// `old` is a node of the tree with the root `tree`.
+    fn take_instead(&mut self, tree: Top, old: Top, new: Top) -> Result<(), Fault<F::Error>> {
+        self.drop_replaced(tree, old, new)?;
         if new.level == 1 {
             return self.claim_page(PageNumber(new.page));
         }

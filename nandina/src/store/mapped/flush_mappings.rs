@@ -50,7 +50,7 @@ pub(super) fn moved_path(path_pages: u32, of: &Limits<'_>) -> u32 {
 pub struct Reclaiming {
     /// No node of the running operation is mapped.
     maps_nothing: bool,
-    /// Taken pages from which parents are written, so that their children are not mapped.
+    /// Taken pages from which no leaf is mapped: its parent is written.
     limit_pages: u32,
     /// Logical addresses that the change may still free; `None` before it lacked room.
     left: Option<u16>,

@@ -94,7 +94,8 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
             self.inner_nodes = 0;
             self.find_valid_pages()?;
         } else {
-            self.drop_replaced(Top { page: tree.root, level: tree.height }, self.top())?;
+            let old = Top { page: tree.root, level: tree.height };
+            self.drop_replaced(old, old, self.top())?;
             let geometry = self.space.log.geometry();
             let first = found
                 .active
