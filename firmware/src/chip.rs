@@ -238,6 +238,7 @@ impl Flash for Chip<'_> {
             in_order: self.needs.programs_per_page == 1 && !self.needs.rewrite,
             pairing: Pairing::None,
             rewrite: self.needs.rewrite,
+            atomic_rewrite: self.needs.atomic_rewrite,
             overwrite: self.needs.overwrite,
             bad_blocks_per_mille: 0,
         }

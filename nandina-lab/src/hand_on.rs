@@ -84,6 +84,10 @@ macro_rules! hand_on {
         ) -> Result<(), Self::Error> {
             self.$inner.rewrite(page, main, spare)
         }
+
+        fn discard(&mut self, page: ::nandina::flash::PageNumber) -> Result<(), Self::Error> {
+            self.$inner.discard(page)
+        }
     };
     (@overwrite $inner:tt) => {
         fn overwrite(

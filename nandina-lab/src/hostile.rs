@@ -243,6 +243,7 @@ impl Use<'_> {
                         pages_per_block: geometry.pages_per_block as u16,
                         checkpoints: image != Image::Plain,
                         appended: S::DESCRIPTION.appends,
+                        atomic: S::DESCRIPTION.needs.atomic_rewrite,
                     };
                     layout.seal(&mut frame, &header);
                 }

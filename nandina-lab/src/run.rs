@@ -29,6 +29,7 @@ pub fn refusal(
     records: u32,
 ) -> Result<Option<String>, LabError> {
     let maker = system(key)?;
+    let setup = setup.of_system(key);
     Ok(match setup.with_sizes(key_bytes, value_bytes).above() {
         Ok((above, _)) => maker.refusal(&above, records),
         Err(reason) => Some(reason),
@@ -84,7 +85,7 @@ pub fn run(
     work: &Work,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<SystemRun, LabError> {
-    run_on(system(key)?, setup, work, progress)
+    run_on(system(key)?, &setup.of_system(key), work, progress)
 }
 
 /// Runs `work` on a subject that `maker` makes.

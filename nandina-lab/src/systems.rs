@@ -10,9 +10,30 @@ mod leaf_pairs;
 #[cfg(feature = "example-store")]
 pub use leaf_pairs::LeafPairs;
 
-use nandina::store::{BTree, Mu, Vm, VmOw, Wandering};
+use nandina::flash::Profile;
+use nandina::store::{BTree, Mu, Placement, Vm, VmOw, Wandering, Wpcb};
+
+use crate::layer::{Layer, TransitBuffer};
 
 #[cfg(not(feature = "example-store"))]
-nandina::registry![Wandering, Mu, BTree, Vm, VmOw];
+nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb];
 #[cfg(feature = "example-store")]
-nandina::registry![Wandering, Mu, BTree, Vm, VmOw, LeafPairs];
+nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, LeafPairs];
+
+/// Buffer blocks of the WPCB-tree, where the chip has eight times as many blocks or more.
+///
+/// WPCB-tree paper, section 6.2.
+const BUFFER_BLOCKS: u32 = 128;
+
+/// The FTL that the system named `key` stands on where nothing else is chosen.
+///
+/// `None` for systems that stand on the chip itself, and for chips that can carry the system.
+pub fn usual_layer(key: &str, chip: &Profile) -> Option<Layer> {
+    let wpcb = <Wpcb as Placement>::DESCRIPTION;
+    if key != wpcb.key || chip.capabilities.rewrite {
+        return None;
+    }
+    let blocks = BUFFER_BLOCKS.min(chip.geometry.blocks / 8).max(1);
+    let transit = TransitBuffer { blocks, as_printed: false };
+    Layer::named("ftl:fast").and_then(|layer| layer.with_transit(transit)).ok()
+}

@@ -176,6 +176,7 @@ fn shape(info: &Info, size: u64, page_bytes: u32) -> Result<(Geometry, Capabilit
         in_order: is_nand,
         pairing: if info.kind == kernel::MLC_NAND { Pairing::DistanceThree } else { Pairing::None },
         rewrite: false,
+        atomic_rewrite: false,
         // The kernel does not say whether the ECC survives it.
         overwrite: false,
         bad_blocks_per_mille: if is_nand { 20 } else { 0 },

@@ -104,6 +104,21 @@ impl Chip {
         if strikes(&mut random, silent) { Fate::Silent } else { Fate::Done }
     }
 
+    /// What becomes of a page that is replaced as a whole or not at all (rule 14).
+    ///
+    /// One draw decides which of the two it is where a page that can be torn is.
+    fn whole(&mut self, fate: Fate) -> Fate {
+        match fate {
+            Fate::Cut(Cut::Inside(_)) | Fate::GaveUp(Cut::Inside(_)) => {
+                self.fault_counters.torn += 1;
+            }
+            Fate::Failed => self.fault_counters.rewrite_failures += 1,
+            _ => return fate,
+        }
+        let replaced = self.random(self.counters.operations()).random();
+        Fate::Cut(if replaced { Cut::After } else { Cut::Before })
+    }
+
     fn disturb(&mut self, page: PageNumber) {
         let mut random = self.random(self.counters.operations());
         if strikes(&mut random, self.faults.disturbing_reads) {
@@ -324,7 +339,9 @@ impl Flash for Chip {
         self.check_good(self.profile.geometry.block_of(page))?;
         let (block, index) = self.place(page);
         let fate = self.fate(block, self.faults.rewrite_failures, self.faults.silent_rewrites);
-        match fate {
+        let becomes =
+            if self.profile.capabilities.atomic_rewrite { self.whole(fate) } else { fate };
+        match becomes {
             Fate::Done | Fate::Cut(Cut::After) | Fate::GaveUp(Cut::After) => {
                 let block = self.blocks.change(block);
                 block.erase_page(index);

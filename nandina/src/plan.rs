@@ -7,7 +7,9 @@
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
 use crate::log::{Frames, layout_of};
-use crate::space::{AREA_BLOCKS, Extent, checkpoint_cost, checkpoint_parts, room_to_fail};
+use crate::space::{
+    AREA_BLOCKS, Dimensions, Extent, checkpoint_cost, checkpoint_parts, room_to_fail,
+};
 pub use crate::tree::Cost;
 use crate::tree::{
     Bounds, Form, Limits, Opening, Options, Placement, Size, WritePolicy, merges_max, move_cost,
@@ -69,10 +71,11 @@ pub fn plan<S: Placement>(
     options: &Options,
     records: u32,
 ) -> Result<Plan, OpenError<core::convert::Infallible>> {
-    let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
-    options.check::<S, _>(geometry, block_pages, usize::MAX)?;
+    let chip = Dimensions::new(geometry, capabilities);
+    let block_pages = chip.block_pages;
+    options.check::<S, _>(&chip, usize::MAX)?;
     let layout = layout_of(geometry);
-    let medium = options.medium::<S>(geometry);
+    let medium = options.medium::<S>(&chip);
     let tree = Size::of::<S>(&Form::new(&layout, &medium), records.saturating_add(1));
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
     let area = if options.checkpoints.is_some() { AREA_BLOCKS } else { 0 };
@@ -90,6 +93,7 @@ pub fn plan<S: Placement>(
         S::Kind::budget::<S>(&Limits {
             extent: &extent,
             pages: geometry.pages(),
+            atomic: medium.atomic,
             moves: options.moves.built(),
             mappings: capacity,
             height,

@@ -71,6 +71,7 @@ impl Flash for Mapped {
             in_order: false,
             pairing: Pairing::None,
             rewrite: needs.rewrite,
+            atomic_rewrite: needs.atomic_rewrite,
             overwrite: needs.overwrite,
             bad_blocks_per_mille: 0,
         }

@@ -21,6 +21,7 @@ pub const DISK: Capabilities = Capabilities {
     in_order: false,
     pairing: Pairing::None,
     rewrite: true,
+    atomic_rewrite: true,
     overwrite: false,
     bad_blocks_per_mille: 0,
 };
@@ -111,5 +112,9 @@ impl<P: LogicalPages> Flash for Disk<P> {
 
     fn rewrite(&mut self, page: PageNumber, main: &[u8], _: &[u8]) -> Result<(), Self::Error> {
         self.ftl.write(page.0, main)
+    }
+
+    fn discard(&mut self, page: PageNumber) -> Result<(), Self::Error> {
+        self.ftl.trim(page.0, 1)
     }
 }

@@ -141,6 +141,7 @@ mod tests {
             pages_per_block: 1,
             checkpoints: false,
             appended: false,
+            atomic: false,
         };
         let kinds =
             [Kind::Data(0), Kind::Hole(9), Kind::Lost(8), Kind::Old(7), Kind::Own, Kind::Pad];

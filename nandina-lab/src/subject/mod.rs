@@ -12,6 +12,7 @@ use nandina::flash::Profile;
 use nandina_sim::Chip;
 
 use crate::layer::{Bus, FtlWork, Layer, Size};
+use crate::systems::usual_layer;
 
 /// The setup of a run.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,13 @@ impl Setup {
     /// The same setup for keys and values of these sizes.
     pub(crate) const fn with_sizes(&self, key_bytes: usize, value_bytes: usize) -> Self {
         Self { options: Options { key_bytes, value_bytes, ..self.options }, ..*self }
+    }
+
+    /// The same setup with the FTL that the system named `key` usually stands on.
+    ///
+    /// Only where no FTL is chosen and the chip itself cannot carry the system.
+    pub(crate) fn of_system(&self, key: &str) -> Self {
+        Self { layer: self.layer.or_else(|| usual_layer(key, &self.profile)), ..*self }
     }
 
     /// What a subject meets: this setup on its chip, or with the device that the FTL makes of it.

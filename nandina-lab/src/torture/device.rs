@@ -17,6 +17,7 @@ pub fn suited<S: Placement>(mut profile: Profile) -> Profile {
     let needs = S::DESCRIPTION.needs;
     let capabilities = &mut profile.capabilities;
     capabilities.rewrite |= needs.rewrite;
+    capabilities.atomic_rewrite |= needs.atomic_rewrite;
     capabilities.overwrite |= needs.overwrite;
     if needs.no_bad_blocks {
         capabilities.bad_blocks_per_mille = 0;

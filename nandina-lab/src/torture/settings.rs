@@ -2,7 +2,7 @@
 
 use nandina::blocks::TRACKED_MAX;
 use nandina::flash::profile::{Ecc, PROFILES};
-use nandina::flash::{Geometry, Profile};
+use nandina::flash::{Geometry, Needs, Profile};
 use nandina::space::EVERY_MAX;
 use nandina::store::Placement;
 use nandina::{Moves, Options, Validity, Victims, Wear};
@@ -66,7 +66,8 @@ fn frequency(random: &mut ChaCha8Rng) -> u32 {
 
 impl Settings {
     pub fn choose<S: Placement>(random: &mut ChaCha8Rng, seed: u64, hard: Hardships) -> Self {
-        let needs = S::DESCRIPTION.needs;
+        // No chip replaces pages atomically by itself: `suited` makes it one that does.
+        let needs = Needs { atomic_rewrite: false, ..S::DESCRIPTION.needs };
         let can = |chip: &Profile| needs.missing(&chip.capabilities).is_none();
         let chips: Vec<_> = chips().into_iter().filter(can).collect();
         let mut profile = chips[random.random_range(0..chips.len())];

@@ -6,9 +6,9 @@
 use nandina::flash::{
     BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Profile, Reading,
 };
-use nandina::store::{Mu, Placement, Wandering};
+use nandina::store::{BTree, Mu, Placement, Wandering};
 use nandina_lab::hand_on;
-use nandina_lab::torture::{CutRun, Device, Mode, cut_everywhere};
+use nandina_lab::torture::{CutRun, Device, Mode, cut_everywhere, suited};
 use nandina_sim::{Chip, ChipError, TINY};
 
 use crate::media::{DISTURBED, SPOILED, Under};
@@ -20,6 +20,8 @@ enum Hides {
     Pairing,
     Corrections,
     BadBlocks,
+    /// That a page may be torn when it is replaced.
+    Tears,
 }
 
 #[derive(Clone)]
@@ -53,6 +55,7 @@ impl Flash for Deaf {
         let capabilities = self.chip.capabilities();
         match self.hides {
             Hides::Pairing => Capabilities { pairing: Pairing::None, ..capabilities },
+            Hides::Tears => Capabilities { atomic_rewrite: true, ..capabilities },
             _ => capabilities,
         }
     }
@@ -95,6 +98,18 @@ fn cuts_find<S: Placement>(hides: Hides) -> bool {
 fn cuts_catch_an_index_that_is_not_told_which_pages_share_cells() {
     assert!(cuts_find::<Wandering>(Hides::Pairing) && cuts_find::<Mu>(Hides::Pairing));
     assert!(!cuts_find::<Wandering>(Hides::Nothing) && !cuts_find::<Mu>(Hides::Nothing));
+}
+
+#[test]
+fn cuts_catch_a_device_that_promises_whole_pages_and_tears_them() {
+    let finds = |hides| {
+        let chip = Chip::with_seed(suited::<BTree>(TINY), 1);
+        let device = Deaf::under(hides)(chip);
+        let report = cut_everywhere::<BTree, _>(device, CutRun::SMALL, Mode::Linear, 1, &|_| {});
+        !report.violations.is_empty()
+    };
+    assert!(finds(Hides::Tears));
+    assert!(!finds(Hides::Nothing));
 }
 
 /// Whether the check of weak pages, or of factory-bad blocks, finds a violation.

@@ -5,6 +5,7 @@
 
 mod analysis;
 mod anchors;
+mod atomic;
 mod blamed;
 mod buffer;
 mod buffer_costs;

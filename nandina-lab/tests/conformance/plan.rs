@@ -403,7 +403,7 @@ impl Check for CutFlushes {
                 Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
             lower -= flush_below(&mut index, lower).ok_or("a flush without a cut failed")?;
         }
-        if cuts > 40 { Ok(()) } else { Err(format!("{cuts} cuts")) }
+        if cuts > 25 { Ok(()) } else { Err(format!("{cuts} cuts")) }
     }
 }
 

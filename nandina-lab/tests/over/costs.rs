@@ -50,7 +50,7 @@ fn chip_operations_below_an_ftl_are_as_pinned() {
     let work = filling();
     let mut table = String::new();
     for name in ["ftl:page", "ftl:compact", "ftl:block", "ftl:bast", "ftl:fast"] {
-        for system in ["btree", "vm"] {
+        for system in ["btree", "wpcb", "vm"] {
             let cost = ran(system, name, &work);
             for phase in &cost.phases {
                 let counters = phase.counters;

@@ -61,6 +61,8 @@ struct CapabilityFields {
     pairing: Pairing,
     rewrite: bool,
     #[serde(default)]
+    atomic_rewrite: bool,
+    #[serde(default)]
     overwrite: bool,
     bad_blocks_per_mille: u8,
 }

@@ -18,6 +18,11 @@ pub struct Capabilities {
     ///
     /// The chip has a page erase, or its own FTL (a card).
     pub rewrite: bool,
+    /// A page is replaced as a whole or not at all (rule 14).
+    ///
+    /// An FTL that maps pages can promise it; a chip with a page erase cannot, nor can most cards.
+    /// It means nothing without [`rewrite`](Self::rewrite).
+    pub atomic_rewrite: bool,
     /// Some bytes of a page can be programmed again after the page (rule 15).
     ///
     /// This is allowed as often as [`programs_per_page`](Self::programs_per_page) says. The driver
@@ -114,6 +119,8 @@ pub struct Needs {
     pub programs_per_page: u8,
     /// Pages that can be replaced in place.
     pub rewrite: bool,
+    /// Pages that are replaced as a whole or not at all.
+    pub atomic_rewrite: bool,
     /// Pages of which some bytes can be programmed again.
     pub overwrite: bool,
     /// No block may ever go bad.
@@ -122,8 +129,13 @@ pub struct Needs {
 
 impl Needs {
     /// One program for each page between erases, which every chip allows.
-    pub const NOTHING: Self =
-        Self { programs_per_page: 1, rewrite: false, overwrite: false, no_bad_blocks: false };
+    pub const NOTHING: Self = Self {
+        programs_per_page: 1,
+        rewrite: false,
+        atomic_rewrite: false,
+        overwrite: false,
+        no_bad_blocks: false,
+    };
 
     /// The first need that `capabilities` do not meet, or `None`.
     pub fn missing(&self, capabilities: &Capabilities) -> Option<Missing> {
@@ -132,6 +144,9 @@ impl Needs {
                 Some(Missing::Programs { needed: self.programs_per_page, allowed })
             }
             _ if self.rewrite && !capabilities.rewrite => Some(Missing::Rewrite),
+            _ if self.atomic_rewrite && !capabilities.atomic_rewrite => {
+                Some(Missing::AtomicRewrite)
+            }
             _ if self.overwrite && !capabilities.overwrite => Some(Missing::Overwrite),
             _ if self.no_bad_blocks && capabilities.bad_blocks_per_mille > 0 => {
                 Some(Missing::GoodBlocks)
@@ -153,6 +168,8 @@ pub enum Missing {
     },
     /// A page cannot be replaced in place.
     Rewrite,
+    /// A cut can leave a page that is being replaced torn.
+    AtomicRewrite,
     /// Bytes of a page cannot be programmed again.
     Overwrite,
     /// Blocks can go bad.
@@ -167,6 +184,9 @@ impl fmt::Display for Missing {
                 "it programs a page {needed} times between erases, the chip allows {allowed}"
             ),
             Self::Rewrite => f.write_str("it replaces pages in place, the chip cannot"),
+            Self::AtomicRewrite => f.write_str(
+                "it replaces pages as a whole or not at all, the device can leave them torn",
+            ),
             Self::GoodBlocks => {
                 f.write_str("it writes nothing elsewhere, and blocks of the chip can go bad")
             }
@@ -217,6 +237,11 @@ mod tests {
         assert_eq!(partial.missing(&NOR.capabilities), None);
         assert_eq!(in_place.missing(&NOR.capabilities), Some(Missing::Rewrite));
         assert_eq!(in_place.missing(&DATAFLASH.capabilities), None);
+        let atomic = Needs { atomic_rewrite: true, ..in_place };
+        assert_eq!(atomic.missing(&NOR.capabilities), Some(Missing::Rewrite));
+        assert_eq!(atomic.missing(&SD.capabilities), Some(Missing::AtomicRewrite));
+        let ftl = crate::flash::Capabilities { atomic_rewrite: true, ..SD.capabilities };
+        assert_eq!((atomic.missing(&ftl), in_place.missing(&ftl)), (None, None));
         for profile in [SLC, NOR, DATAFLASH, DATAFLASH_264, NAND_2K] {
             assert_eq!(appends.missing(&profile.capabilities), None, "{}", profile.key);
         }

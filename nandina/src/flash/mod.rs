@@ -55,8 +55,10 @@ pub use profile::{Profile, Timing};
 ///     [`Pairing::endangers`] lists.
 /// 14. **Rewrite.** Where [`Capabilities::rewrite`] is set, a page may be replaced, programmed or
 ///     not, without an erase of its block. A cut leaves that page undefined and unstable (rule 6),
-///     and so does a failure, reported as [`ErrorKind::ProgramFailed`]; no other page changes.
-///     Elsewhere `rewrite` is never called.
+///     and so does a failure, reported as [`ErrorKind::ProgramFailed`]; no other page changes. Where
+///     [`Capabilities::atomic_rewrite`] is set as well, a cut or a failure leaves the page as it was
+///     before or as it was to become, and so it reads ever after. Elsewhere `rewrite` is never
+///     called.
 /// 15. **Overwrite.** Where [`Capabilities::overwrite`] is set, some of the main data of a page may
 ///     be programmed again, if the page was programmed since its block was erased. This counts as
 ///     one program of the page: NOP (rule 1), falling bits (rule 2), order (rule 3: on a chip with
@@ -127,6 +129,17 @@ pub trait Flash {
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error> {
         let _ = (page, main, spare);
         panic!("the driver's capabilities name rewrite, but it has none")
+    }
+
+    /// Says that nobody needs the content of `page` any more (TRIM).
+    ///
+    /// Called only where [`Capabilities::atomic_rewrite`] is set, for pages of nodes that are gone.
+    /// Afterwards the page may read as anything until it is written again.
+    ///
+    /// Default: does nothing. Cost: what the device says; an FTL may program a page.
+    fn discard(&mut self, page: PageNumber) -> Result<(), Self::Error> {
+        let _ = page;
+        Ok(())
     }
 
     /// Programs `bytes` into the main data of `page`, from byte `offset` on (rule 15).
@@ -239,6 +252,10 @@ impl<F: Flash + ?Sized> Flash for &mut F {
 
     fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), Self::Error> {
         (**self).rewrite(page, main, spare)
+    }
+
+    fn discard(&mut self, page: PageNumber) -> Result<(), Self::Error> {
+        (**self).discard(page)
     }
 
     fn overwrite(

@@ -167,6 +167,7 @@ impl<F: NorFlash> Flash for NorPages<F> {
             in_order: false,
             pairing: Pairing::None,
             rewrite: false,
+            atomic_rewrite: false,
             overwrite: self.multiwrite,
             bad_blocks_per_mille: self.bad_blocks_per_mille,
         }

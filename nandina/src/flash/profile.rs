@@ -124,6 +124,7 @@ const NAND: Capabilities = Capabilities {
     in_order: true,
     pairing: Pairing::None,
     rewrite: false,
+    atomic_rewrite: false,
     overwrite: false,
     bad_blocks_per_mille: 20,
 };
@@ -223,6 +224,7 @@ pub const DATAFLASH: Profile = Profile {
         programs_per_page: None,
         in_order: false,
         rewrite: true,
+        atomic_rewrite: false,
         overwrite: true,
         bad_blocks_per_mille: 0,
         ..NAND

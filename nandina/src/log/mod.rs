@@ -18,6 +18,7 @@
 //! A superseded page stays protected until the operation commits ([`Blocks::supersede`],
 //! [`Blocks::release`]).
 
+mod discard;
 mod frames;
 mod read;
 mod victim;

@@ -27,7 +27,7 @@ pub mod field {
     pub const VALUE_BYTES: Range<usize> = 22..24;
     pub const BLOCKS: Range<usize> = 24..28;
     pub const PAGES_PER_BLOCK: Range<usize> = 28..30;
-    /// [`CHECKPOINTS`](super::CHECKPOINTS) and [`SETTLING`](super::SETTLING).
+    /// Bits: checkpoints, settling, atomic.
     pub const FLAGS: Range<usize> = 30..31;
     /// 1 if records are appended to pages, else 0.
     pub const APPENDED: Range<usize> = 31..32;
@@ -67,6 +67,9 @@ const CHECKPOINTS: u8 = 1;
 /// Flag: the page was written by a mount that was settling.
 const SETTLING: u8 = 2;
 
+/// Flag: a logical page is one page, which is replaced as a whole or not at all.
+const ATOMIC: u8 = 4;
+
 /// Value of the records field that marks the first page of a session.
 ///
 /// That page is programmed after a mount. It commits nothing, and no node leads to it.
@@ -104,6 +107,10 @@ pub struct Medium {
     ///
     /// Then a page's checksum covers only the part that was programmed first.
     pub appended: bool,
+    /// Whether a node has one page, which is replaced as a whole or not at all.
+    ///
+    /// Else, where it is replaced in place, it has two shadow pages. `false` for systems that replace nothing in place.
+    pub atomic: bool,
 }
 
 /// The header of a page.
@@ -142,7 +149,8 @@ impl PageHeader {
     pub(super) fn write(&self, out: &mut [u8]) {
         let medium = &self.medium;
         let flags = if medium.checkpoints { CHECKPOINTS } else { 0 }
-            | if self.settling { SETTLING } else { 0 };
+            | if self.settling { SETTLING } else { 0 }
+            | if medium.atomic { ATOMIC } else { 0 };
         out[field::MAGIC].copy_from_slice(&MAGIC);
         out[field::VERSION.start] = VERSION;
         out[field::SYSTEM.start] = medium.system;
@@ -191,6 +199,7 @@ impl Fields<'_> {
             pages_per_block: u16_at(self.0, field::PAGES_PER_BLOCK.start),
             checkpoints: self.0[field::FLAGS.start] & CHECKPOINTS != 0,
             appended: self.is_appended(),
+            atomic: self.0[field::FLAGS.start] & ATOMIC != 0,
         }
     }
 

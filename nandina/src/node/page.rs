@@ -242,6 +242,7 @@ mod tests {
             pages_per_block: 64,
             checkpoints: true,
             appended: false,
+            atomic: false,
         },
         identity: 7,
         sequence: 0x0000_7EDC_BA98_7654,

@@ -32,6 +32,9 @@ pub trait Kind: Sized {
     /// Each page commits the operation that wrote it; if `false`, only a root does.
     const PAGES_COMMIT: bool = true;
 
+    /// Pages are replaced in place.
+    const REPLACES: bool = false;
+
     /// Superseded pages become garbage, which is collected.
     const COLLECTS: bool = true;
 

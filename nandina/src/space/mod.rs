@@ -12,6 +12,7 @@ mod budget;
 mod buffers;
 #[cfg_attr(not(feature = "checkpoints"), expect(dead_code, reason = "no store has checkpoints"))]
 mod checkpoint;
+mod dimensions;
 mod kind;
 mod mappings;
 mod memory;
@@ -30,6 +31,7 @@ pub(crate) use checkpoint::{
     AREA_BLOCKS, Checkpoint, ERASES_MAX as CHECKPOINT_ERASES_MAX, LIST_MAX as LISTED_MAX, Tree,
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
+pub(crate) use dimensions::Dimensions;
 pub(crate) use kind::{Absent, Any, BuiltCheckpoints, ReadCache};
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 use mappings::Mappings;
@@ -65,11 +67,6 @@ pub struct Space<'b, F, K: Kind> {
     retired: u8,
     #[cfg(debug_assertions)]
     operation: audit::Operation,
-}
-
-/// Pages of a block of this chip that are programmed: its safe pages.
-pub(crate) fn block_pages<F: Flash>(flash: &F) -> u32 {
-    flash.capabilities().pairing.safe_pages(flash.geometry().pages_per_block)
 }
 
 impl<'b, F: Flash, K: Kind> Space<'b, F, K> {

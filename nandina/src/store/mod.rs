@@ -13,7 +13,7 @@ mod paths;
 mod registry;
 
 pub use appended::VmOw;
-pub use in_place::BTree;
+pub use in_place::{BTree, Wpcb};
 pub use mapped::Vm;
 pub use paths::{Mu, Wandering};
 pub use registry::{SYSTEMS, Visitor, key_of, visit};

@@ -1,6 +1,6 @@
 //! The registry of systems: every test, benchmark and report covers all of them.
 
-use super::{BTree, Mu, Placement, Vm, VmOw, Wandering};
+use super::{BTree, Mu, Placement, Vm, VmOw, Wandering, Wpcb};
 
 /// An action that runs with a system selected by its key.
 pub trait Visitor {
@@ -49,4 +49,4 @@ macro_rules! registry {
     };
 }
 
-registry![Wandering, Mu, BTree, Vm, VmOw];
+registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb];

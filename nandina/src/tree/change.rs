@@ -137,11 +137,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return None;
         }
         let full = self.full_levels(path);
-        let edge = path.right_edge && self.height > 1;
+        let stays = self.stays_full(1, path.right_edge);
         match full {
             0 => None,
             1 if !S::LEFT_STAYS => None,
-            1 if index >= left_count(path.count(1), index, edge) => None,
+            1 if index >= left_count(path.count(1), index, stays) => None,
             _ => Some(full),
         }
     }

@@ -136,8 +136,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 // its turn comes.
                 let node = self.node(self.working(1), 1)?;
                 let last = node.count().checked_sub(1).map(|last| node.key(last));
-                let ascends = path.right_edge && last < Some(self.batch.key(at));
-                if node.count() < 2 || (ascends && self.height > 1) {
+                let ascends = last < Some(self.batch.key(at));
+                if node.count() < 2 || (ascends && self.stays_full(1, path.right_edge)) {
                     // Ascending keys fill the leaf first, and then a new one beside it.
                     end = if at > from { at } else { end };
                 } else {

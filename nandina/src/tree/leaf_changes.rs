@@ -91,7 +91,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 }
             }
         }
-        let (capacity, is_root) = (self.capacity(1), self.height == 1);
+        let (capacity, stays) = (self.capacity(1), self.stays_full(1, right_edge));
         // Records at the front of the leaf that are new.
         let mut front = 0;
         for at in changes.from..changes.end {
@@ -107,10 +107,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 (Err(index), Some(value)) => {
                     front += usize::from(index == front);
                     let count = node.count();
-                    if S::TRIMS
-                        && count >= capacity
-                        && left_count(count, index, right_edge && !is_root) <= front
-                    {
+                    if S::TRIMS && count >= capacity && left_count(count, index, stays) <= front {
                         // A cut may leave only the upper half noted in the parent. Then the leaf
                         // as it is on the medium must keep a record below the upper half.
                         changes.applied.set(at);

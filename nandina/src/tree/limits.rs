@@ -70,6 +70,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Limits {
             extent,
             pages: self.space.log.geometry().pages(),
+            atomic: self.space.log.medium.atomic,
             moves: self.moves(),
             mappings: self.space.mappings.capacity(),
             height,

@@ -28,7 +28,7 @@ use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, Collector};
 use crate::node::{Medium, PageHeader};
-use crate::space::{Budget, Checkpointing, Space, block_pages};
+use crate::space::{Budget, Checkpointing, Dimensions, Space};
 
 impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// Opens the index on the chip, after a clean end or a cut alike.
@@ -96,13 +96,13 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         if let Some(missing) = S::DESCRIPTION.needs.missing(&flash.capabilities()) {
             return Err(OpenError::Unsuited(missing));
         }
-        options.check::<S, F::Error>(&flash.geometry(), block_pages(flash), ram.len())
+        options.check::<S, F::Error>(&Dimensions::of(flash), ram.len())
     }
 
     /// An unmounted index; `options` are already validated.
     pub(super) fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Self {
         let geometry = flash.geometry();
-        let medium = options.medium::<S>(&geometry);
+        let medium = options.medium::<S>(&Dimensions::of(&flash));
         let batch_bytes = batch::ram_needed(geometry.page_bytes as usize, options.write_buffer);
         let (batch, ram) = ram.split_at_mut(batch_bytes);
         let (bound, ram) = ram.split_at_mut(options.key_bytes);
@@ -154,6 +154,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             ("value size", found.value_bytes.into(), expected.value_bytes.into()),
             ("block count", found.blocks, expected.blocks),
             ("checkpoints", found.checkpoints.into(), expected.checkpoints.into()),
+            ("atomic replacement", found.atomic.into(), expected.atomic.into()),
             ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
         ];
         match settings.into_iter().find(|(_, found, expected)| found != expected) {

@@ -7,7 +7,7 @@ use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
 use crate::log::{Frames, layout_of};
 use crate::node::{HEADER_BYTES, Medium, Shape};
-use crate::space::{self, Buffers, EVERY_MAX, Kind, Moves, STAGED};
+use crate::space::{self, Buffers, Dimensions, EVERY_MAX, Kind, Moves, STAGED};
 
 /// When a node is written only to flush the mappings of its children.
 ///
@@ -314,25 +314,26 @@ impl Options {
     }
 
     /// The medium that pages of such an index record.
-    pub(crate) const fn medium<S: Placement>(&self, geometry: &Geometry) -> Medium {
+    pub(crate) const fn medium<S: Placement>(&self, chip: &Dimensions) -> Medium {
         Medium {
             system: S::DESCRIPTION.code,
             key_bytes: self.key_bytes as u16,
             value_bytes: self.value_bytes as u16,
-            blocks: geometry.blocks,
-            pages_per_block: geometry.pages_per_block as u16,
+            blocks: chip.geometry.blocks,
+            pages_per_block: chip.geometry.pages_per_block as u16,
             checkpoints: self.checkpoints.is_some(),
             appended: S::DESCRIPTION.appends,
+            atomic: <S::Kind as Kind>::REPLACES && chip.atomic,
         }
     }
 
     pub(crate) fn check<S: Placement, E>(
         &self,
-        geometry: &Geometry,
-        block_pages: u32,
+        chip: &Dimensions,
         ram_bytes: usize,
     ) -> Result<(), OpenError<E>> {
         let bad = |reason| Err(OpenError::BadOption { reason });
+        let geometry = &chip.geometry;
         if !(1..=KEY_BYTES_MAX).contains(&self.key_bytes) {
             return bad(BadOption::KeyBytes);
         }
@@ -404,13 +405,14 @@ impl Options {
                 return bad(BadOption::Checkpoints);
             }
             let mapping_bytes = S::Kind::mapping_bytes(self);
-            if space::checkpoint_parts(geometry, &layout, block_pages, mapping_bytes).is_none() {
+            if space::checkpoint_parts(geometry, &layout, chip.block_pages, mapping_bytes).is_none()
+            {
                 return bad(BadOption::CheckpointTooLarge);
             }
         }
         let leaf_bytes = S::extent(layout.area_bytes(), 1, HEIGHT_MAX).len();
         let shape = Shape::sorted(self.key_bytes, self.value_bytes);
-        let form = Form::new(&layout, &self.medium::<S>(geometry));
+        let form = Form::new(&layout, &self.medium::<S>(chip));
         if form.records_that_fit::<S>(1, HEIGHT_MAX) < 2 {
             return Err(OpenError::RecordTooLarge {
                 record_bytes: shape.record_bytes(),

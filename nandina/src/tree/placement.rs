@@ -156,6 +156,11 @@ pub trait Placement: Default {
     /// The lower half of a split node stays where it is, untouched.
     const LEFT_STAYS: bool = false;
 
+    /// A full leaf to whose end a record is added stays full, and the record opens a leaf.
+    ///
+    /// Default: only the last leaf of the tree does; other leaves are divided in the middle.
+    const FULL_LEAVES_STAY: bool = false;
+
     /// A page can hold several nodes of a path: some inner nodes have no page.
     const SHARES_PAGES: bool = false;
 

@@ -25,6 +25,8 @@ pub struct Limits<'l> {
     pub extent: &'l Extent,
     /// Pages of the chip.
     pub pages: u32,
+    /// Pages are replaced atomically, so that none has a shadow.
+    pub atomic: bool,
     /// How garbage collection moves pages.
     pub moves: Moves,
     /// Places of the mapping table.

@@ -67,8 +67,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             return Ok(false);
         }
         let count = self.count_to_split(level)?;
-        let lower = left_count(count, record.index, right_edge && level != self.height);
+        let lower = left_count(count, record.index, self.stays_full(level, right_edge));
         self.split(level, lower, Some(record), separator)
+    }
+
+    /// Whether a full node of `level` stays full if a record is added to its end.
+    pub(super) const fn stays_full(&self, level: u8, right_edge: bool) -> bool {
+        (right_edge && level != self.height) || (S::FULL_LEAVES_STAY && level == 1)
     }
 
     /// Inserts a record into the node of `level`.
@@ -145,7 +150,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
 /// Records that stay in the lower half when a node of `count` is split.
 ///
 /// The split makes room for one more at `index`. Ascending keys would leave half-full nodes behind
-/// them, so at the right edge no record moves.
-pub(super) const fn left_count(count: usize, index: usize, right_edge: bool) -> usize {
-    if right_edge && index == count { count } else { (count + 1).div_ceil(2) }
+/// them, so no record of a node that `stays` full moves if the new one goes to its end.
+pub(super) const fn left_count(count: usize, index: usize, stays: bool) -> usize {
+    if stays && index == count { count } else { (count + 1).div_ceil(2) }
 }

@@ -1,14 +1,19 @@
 //! Nodes replaced in place, on logical pages with two shadow pages each.
 //!
-//! Nothing is erased or collected. A page that replaces another commits.
+//! Where the device replaces a page as a whole or not at all, a logical page is one page. The
+//! medium says which way it was made. Nothing is erased or collected. A page that replaces another
+//! commits.
 
 mod btree;
 mod recover;
 mod session;
 mod session_page;
 mod shadow_pages;
+mod vanished;
+mod wpcb;
 
 pub use btree::BTree;
+pub use wpcb::Wpcb;
 
 use session_page::Sessions;
 use shadow_pages::{ROOT as ROOT_PAGE, logical_pages};
@@ -23,6 +28,7 @@ use crate::tree::{
 };
 
 impl Kind for InPlace {
+    const REPLACES: bool = true;
     const COLLECTS: bool = false;
     /// Gaps are listed in session pages instead.
     const GAP: u64 = 0;
@@ -37,6 +43,19 @@ impl Kind for InPlace {
     fn room<F: Flash>(space: &Space<'_, F, Self>) -> u32 {
         space.free_logical_pages()
     }
+
+    fn supersede<F: Flash>(space: &mut Space<'_, F, Self>, page: u32) {
+        space.forget_superseded(page);
+        space.log.supersede(PageNumber(page));
+        if space.is_atomic() {
+            space.memory.vanished.note(page);
+        }
+    }
+
+    fn commit<F: Flash>(space: &mut Space<'_, F, Self>, root: u32) -> Result<u32, Fault<F::Error>> {
+        space.discard_vanished()?;
+        Ok(root)
+    }
 }
 
 impl WritePolicy for InPlace {
@@ -50,6 +69,7 @@ impl WritePolicy for InPlace {
     fn find<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
     ) -> Result<(), OpenError<F::Error>> {
+        index.follow_medium()?;
         match index.recover_in_place()? {
             Some(root) => {
                 index.check_medium(&root.medium)?;
@@ -129,7 +149,7 @@ impl WritePolicy for InPlace {
     }
 
     fn budget<S: Placement<Kind = Self>>(of: &Limits<'_>) -> Budget {
-        Budget::in_place(logical_pages(of.pages))
+        Budget::in_place(logical_pages(of.pages, of.atomic))
     }
 
     fn refuses(options: &Options) -> Option<BadOption> {

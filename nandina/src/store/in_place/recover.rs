@@ -4,8 +4,8 @@
 //! counts; `session.rs` beside this decides which pages are torn. No page says how many records the
 //! index holds: every node is read, and the records are counted on the way.
 //!
-//! Cost: three reads for each node, and the same again for each page that is torn, of which there
-//! are at most two.
+//! Cost: three reads for each node, two where pages are replaced atomically, and the same again for
+//! each page that is torn, of which there are at most two.
 
 use super::session_page::SESSION as SESSION_PAGE;
 use super::shadow_pages::ROOT as ROOT_PAGE;
@@ -16,6 +16,28 @@ use crate::space::InPlace;
 use crate::tree::{HEIGHT_MAX, Index, NONE, Placement, TORN_MAX};
 
 impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
+    /// Takes the pages of a node as the medium has them: one, or two shadow pages.
+    ///
+    /// A device that replaces pages atomically may hold an index that was made elsewhere. Cost: two
+    /// reads on such a device.
+    pub(super) fn follow_medium(&mut self) -> Result<(), Fault<F::Error>> {
+        if !self.space.log.capabilities().atomic_rewrite {
+            return Ok(());
+        }
+        self.space.log.medium.atomic = true;
+        for page in [ROOT_PAGE, ROOT_PAGE + 1].map(PageNumber) {
+            if page.0 < self.space.log.geometry().pages()
+                && let Ok(header) = self.space.log.read_raw(page, 0)?
+                && header.medium.system == self.space.log.medium.system
+                && header.height > 0
+                && !header.medium.atomic
+            {
+                self.space.log.medium.atomic = false;
+            }
+        }
+        Ok(())
+    }
+
     /// Finds every node of an index that is replaced in place.
     ///
     /// Pages that turn out to be torn do not count. Returns the header of the root, if there is
@@ -30,7 +52,8 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
             // An operation writes one page after the other: of the pages that are newer than the
             // last session page only the newest may be torn.
             let (page, sequence) = self.newest;
-            if !matches!(found, Err(Fault::Device(_)))
+            if !self.space.is_atomic()
+                && !matches!(found, Err(Fault::Device(_)))
                 && self.newest != NONE
                 && sequence > self.last_session()
                 && !self.reads_as(page, sequence)?
@@ -83,13 +106,15 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
     ) -> Result<(), Fault<F::Error>> {
         let page = PageNumber(child);
         let corrupt = |reason| Err(Fault::Corrupt { page, reason });
-        if child % 2 == 1 || child == SESSION_PAGE || child + 1 >= self.space.log.geometry().pages()
+        let each = self.space.pages_each();
+        let is_session = child == SESSION_PAGE && each > 1;
+        if !child.is_multiple_of(each)
+            || is_session
+            || child.saturating_add(each) > self.space.log.geometry().pages()
         {
             return corrupt(Damage::NoLogicalPage);
         }
-        if self.space.log.blocks.is_valid(page)
-            || self.space.log.blocks.is_valid(PageNumber(child + 1))
-        {
+        if (child..child + each).any(|page| self.space.log.blocks.is_valid(PageNumber(page))) {
             return corrupt(Damage::ReferredTwice);
         }
         let found = self.space.find_logical_page(child, Some(identity), &self.torn)?;

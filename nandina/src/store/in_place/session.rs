@@ -20,6 +20,9 @@
 //! If no page that counts is newer than the last session page, there is nothing to keep, and a
 //! mount writes nothing: until the first change, which begins a session, each mount finds the same.
 //!
+//! Where pages are replaced atomically, no page is torn: there are no sessions, and a mount writes
+//! nothing.
+//!
 //! Cost: 24 reads for a session page, and as many for the newest page if it is newer. As a
 //! session begins, two writes and a read. When there are as many gaps as a page lists (16, fewer in
 //! pages of less than 204 bytes), a write and a read for each node, once. That sweep counts as a
@@ -32,7 +35,13 @@ use crate::tree::{Index, LOOKS, NONE, Placement};
 
 impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
     /// Finds the last session: the newer session page that reads the same each time.
+    ///
+    /// There is none where pages are replaced atomically.
     pub(super) fn find_session(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.space.is_atomic() {
+            self.space.set_session(None);
+            return Ok(());
+        }
         loop {
             let torn = self.torn;
             let session = self.space.newer_session(&torn)?;
@@ -74,7 +83,8 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
     /// writes a session page. A full list of gaps must be settled as well.
     fn needs_settling(&mut self) -> bool {
         let newest = self.newest;
-        (newest != NONE && newest.1 > self.space.session()) || self.space.gaps_are_full()
+        !self.space.is_atomic()
+            && (newest != NONE && newest.1 > self.space.session() || self.space.gaps_are_full())
     }
 
     /// Makes sure that each later mount decides as this one has.
@@ -87,6 +97,10 @@ impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
     /// Returns whether there was one to begin.
     pub(super) fn begin_session(&mut self) -> Result<bool, Fault<F::Error>> {
         if self.space.log.has_begun() {
+            return Ok(false);
+        }
+        if self.space.is_atomic() {
+            self.space.log.begin_at_once();
             return Ok(false);
         }
         self.in_doubt = true;

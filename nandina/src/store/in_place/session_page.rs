@@ -18,6 +18,7 @@
 //! written in turn like any other; each mount reads the newer one often enough to know that it is
 //! whole.
 
+use super::vanished::Vanished;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::log::{GAP, Label};
@@ -31,6 +32,7 @@ pub(crate) const SESSION: u32 = 2;
 #[derive(Default)]
 pub struct Sessions {
     pub next_free: u32,
+    pub vanished: Vanished,
     /// The newest session page, if there is one, and its sequence number, or 0.
     page: Option<PageNumber>,
     number: u64,

@@ -1,7 +1,8 @@
 //! Logical pages that are replaced in place, each stored as two shadow pages.
 //!
 //! A new state is written over the older of the two pages, so that a cut leaves the newer one
-//! intact (rule 14 of the media contract leaves a torn page undefined).
+//! intact (rule 14 of the media contract leaves a torn page undefined). Where the device replaces a
+//! page as a whole or not at all, a logical page is one page, and its number is the address.
 //!
 //! The even page of the two is the logical address; the valid one holds the current state. RAM: the
 //! bit for each page that every index keeps. Nothing is erased, and nothing is written elsewhere.
@@ -20,20 +21,39 @@ pub(crate) const ROOT: u32 = 0;
 
 /// Logical pages for nodes on a chip of `pages`.
 ///
-/// One logical page is that of the sessions.
-pub(crate) const fn logical_pages(pages: u32) -> u32 {
-    (pages / 2).saturating_sub(1)
+/// Where pages are replaced atomically, it is all of them. Else each has two shadow pages, and one
+/// logical page is that of the sessions.
+pub(crate) const fn logical_pages(pages: u32, atomic: bool) -> u32 {
+    if atomic { pages } else { (pages / 2).saturating_sub(1) }
 }
 
 impl<F: Flash> Space<'_, F, InPlace> {
     /// The number of free logical pages.
     pub(crate) fn free_logical_pages(&self) -> u32 {
-        logical_pages(self.log.geometry().pages()).saturating_sub(self.log.blocks.valid_pages())
+        let pages = logical_pages(self.log.geometry().pages(), self.is_atomic());
+        pages.saturating_sub(self.log.blocks.valid_pages())
+    }
+
+    /// Whether a logical page is one page, which is replaced as a whole or not at all.
+    pub(crate) const fn is_atomic(&self) -> bool {
+        self.log.medium.atomic
+    }
+
+    /// The pages of a logical page: one, or two shadow pages.
+    pub(crate) const fn pages_each(&self) -> u32 {
+        if self.is_atomic() { 1 } else { 2 }
+    }
+
+    /// The pages of the logical page `name`.
+    fn pages_of(&self, name: u32) -> impl Iterator<Item = PageNumber> + use<F> {
+        (name..name + self.pages_each()).map(PageNumber)
     }
 
     /// The page that holds the current state of the logical page `name`.
     pub(crate) fn newer_shadow_page(&self, name: u32) -> u32 {
-        if self.log.blocks.is_valid(PageNumber(name | 1)) { name | 1 } else { name }
+        let shadow = name | 1;
+        let is_shadow = !self.is_atomic() && self.log.blocks.is_valid(PageNumber(shadow));
+        if is_shadow { shadow } else { name }
     }
 }
 
@@ -54,7 +74,8 @@ impl<F: Flash> Space<'_, F, InPlace> {
         );
         let before = PageNumber(self.newer_shadow_page(name));
         let is_new = !self.log.blocks.is_valid(before);
-        let page = if is_new { before } else { PageNumber(before.0 ^ 1) };
+        let stays = is_new || self.is_atomic();
+        let page = if stays { before } else { PageNumber(before.0 ^ 1) };
         self.log.frames.forget_page(page.0);
         self.cache.forget(page.0);
         self.log.rewrite(frame, page, Label { lowest, height, records })?;
@@ -73,18 +94,16 @@ impl<F: Flash> Space<'_, F, InPlace> {
         lowest: u8,
         records: u32,
     ) -> Result<u32, Fault<F::Error>> {
-        let pairs = self.log.geometry().pages() / 2;
+        let each = self.pages_each();
+        let all = self.log.geometry().pages() / each;
+        let names = (0..all).map(|step| each * ((self.memory.next_free + step) % all));
+        let mut names = names.filter(|&name| name != ROOT && (name != SESSION || each == 1));
         let free =
-            (0..pairs).map(|step| 2 * ((self.memory.next_free + step) % pairs)).find(|&name| {
-                name != ROOT
-                    && name != SESSION
-                    && !self.log.blocks.is_valid(PageNumber(name))
-                    && !self.log.blocks.is_valid(PageNumber(name + 1))
-            });
+            names.find(|&name| !self.pages_of(name).any(|page| self.log.blocks.is_valid(page)));
         let Some(name) = free else {
-            return Err(self.log.no_room(pairs));
+            return Err(self.log.no_room(all));
         };
-        self.memory.next_free = name / 2 + 1;
+        self.memory.next_free = name / each + 1;
         self.replace(frame, name, lowest, 0, records)?;
         Ok(name)
     }
@@ -93,8 +112,9 @@ impl<F: Flash> Space<'_, F, InPlace> {
 impl<F: Flash> Space<'_, F, InPlace> {
     /// Finds the page that holds the logical page `name`, and counts it as valid.
     ///
-    /// Returns it and its header, if one of the two shadow pages is readable, counts, and belongs
-    /// to the index `identity`. Pages listed in `torn` do not count. Cost: two reads.
+    /// Returns it and its header, if one of its pages is readable, counts, and belongs
+    /// to the index `identity`. Pages listed in `torn` do not count. Cost: a read for each of its
+    /// pages.
     pub(crate) fn find_logical_page(
         &mut self,
         name: u32,
@@ -102,7 +122,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
         torn: &[u32],
     ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
         let mut newest: Option<(PageNumber, PageHeader)> = None;
-        for page in [PageNumber(name), PageNumber(name | 1)] {
+        for page in self.pages_of(name) {
             let header = match self.log.read_raw(page, 0)? {
                 Ok(header) if !torn.contains(&page.0) && self.memory.counts(&header) => header,
                 Ok(_) | Err(_) => continue,

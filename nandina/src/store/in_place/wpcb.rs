@@ -1,0 +1,72 @@
+//! `wpcb`: the WPCB-tree, a B-tree for an FTL that buffers and sorts its page writes.
+//!
+//! The paper's tree keeps full leaves full where keys ascend, and merges nothing when records are
+//! removed; its transit buffer and its converter are layers of the FTL below, which the tree does
+//! not know. The tree relies on a device that replaces a page as a whole or not at all, so each
+//! node has one page.
+
+use super::BTree;
+use crate::flash::{Flash, Needs};
+use crate::space::{InPlace, Space};
+use crate::tree::{Description, Halves, Level, Origin, PlaceFault, Placement, Written};
+
+/// The WPCB-tree.
+#[derive(Default)]
+pub struct Wpcb(BTree);
+
+impl Placement for Wpcb {
+    type Kind = InPlace;
+
+    const DESCRIPTION: Description = Description {
+        key: "wpcb",
+        name: "WPCB-tree",
+        summary: "a changed node replaces itself; leaves that ascending keys filled stay full",
+        source: "WPCB-tree paper (Ho and Park), sections 3 and 4",
+        needs: Needs { atomic_rewrite: true, ..BTree::DESCRIPTION.needs },
+        code: 6,
+        ..BTree::DESCRIPTION
+    };
+
+    const TRIMS: bool = BTree::TRIMS;
+    const RETIRES: bool = BTree::RETIRES;
+    const LEFT_STAYS: bool = BTree::LEFT_STAYS;
+    const FULL_LEAVES_STAY: bool = true;
+
+    fn path_pages(height: u8) -> u32 {
+        BTree::path_pages(height)
+    }
+
+    fn growth_pages(from: u8, to: u8) -> u32 {
+        BTree::growth_pages(from, to)
+    }
+
+    fn write<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F, InPlace>,
+        level: Level,
+        origin: Origin,
+        records: u32,
+    ) -> Result<Written, PlaceFault<F>> {
+        self.0.write(space, level, origin, records)
+    }
+
+    fn write_halves<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F, InPlace>,
+        level: Level,
+        halves: Halves,
+        records: u32,
+    ) -> Result<(u32, u32), PlaceFault<F>> {
+        self.0.write_halves(space, level, halves, records)
+    }
+
+    fn copy<F: Flash>(
+        &mut self,
+        space: &mut Space<'_, F, InPlace>,
+        frame: usize,
+        level: Level,
+        records: u32,
+    ) -> Result<u32, PlaceFault<F>> {
+        self.0.copy(space, frame, level, records)
+    }
+}
