@@ -106,7 +106,7 @@ fn layers_that_cannot_be_are_refused_in_a_line() {
         ("compare --over ftl:fast --log-blocks 600 --device slc", "slc has 512 blocks, ftl:fast"),
         ("compare --over ftl:page --device sd", "sd replaces pages in place: it needs no FTL"),
         ("torture --over ftl:fats", "there is no layer 'ftl:fats'"),
-        ("torture --mode swarm --over ftl:fast --systems btree", "a swarm has no FTL"),
+        ("torture --mode swarm --over ftl:fast --systems vm-ow", "it programs a page 2"),
         ("torture --over ftl:page --systems vm-ow", "vm-ow over ftl:page: it programs a page 2"),
     ] {
         let output = nandina(&line.split(' ').collect::<Vec<_>>());

@@ -44,6 +44,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::layer::{Layer, name_of};
 use crate::systems::visit;
 use nandina::store::{Placement, Visitor};
+use nandina_ftl::ftl::DISK;
 use nandina_sim::FaultCounters;
 use serde::Serialize;
 
@@ -211,9 +212,10 @@ impl Visitor for Whole<'_> {
     fn visit<S: Placement + 'static>(self) -> Self::Output {
         let Torture { mode, seed, run, operations } = self.torture;
         if mode == Mode::Swarm {
-            demand_no_layer::<S>(self.layer)?;
-            let shares = self.shares;
-            return Ok(swarm::swarm::<S>(seed, run.hardships, operations, shares, self.progress));
+            demand_suited::<S>(self.layer)?;
+            let (layer, hardships, shares) = (self.layer, run.hardships, self.shares);
+            let progress = self.progress;
+            return Ok(swarm::swarm::<S>(seed, layer, hardships, operations, shares, progress));
         }
         match self.layer {
             None => self.cut::<S, _>(run.chip::<S>(seed)),
@@ -230,13 +232,11 @@ impl Whole<'_> {
     }
 }
 
-/// A swarm draws the chip itself, and has none with an FTL.
-fn demand_no_layer<S: Placement>(layer: Option<Layer>) -> Result<(), LabError> {
-    if layer.is_none() {
-        return Ok(());
-    }
+/// Refuses a system that needs what no FTL does. A swarm draws the chip itself.
+fn demand_suited<S: Placement>(layer: Option<Layer>) -> Result<(), LabError> {
+    let missing = layer.and_then(|_| S::DESCRIPTION.needs.missing(&DISK));
     let name = name_of(S::DESCRIPTION.key, layer);
-    Err(LabError(format!("{name}: a swarm has no FTL: choose another mode")))
+    missing.map_or(Ok(()), |missing| Err(LabError(format!("{name}: {missing}"))))
 }
 
 fn demand_possible<S: Placement>(run: &CutRun, ground: impl Ground) -> Result<(), LabError> {
@@ -275,9 +275,10 @@ impl Visitor for One<'_> {
         let case = self.case;
         let done = match case.run {
             None => {
-                demand_no_layer::<S>(self.layer)?;
-                let mut done = Episode::default();
-                swarm::episode::<S>(case.seed, case.hardships, &mut done).map(|()| false)
+                demand_suited::<S>(self.layer)?;
+                let (mut done, layer) = (Episode::default(), self.layer);
+                let lived = swarm::episode_over::<S>(case.seed, layer, case.hardships, &mut done);
+                lived.map(|()| false)
             }
             Some(run) => match self.layer {
                 None => self.cut::<S, _>(run, run.chip::<S>(case.seed))?,

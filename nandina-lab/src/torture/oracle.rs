@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use nandina::flash::Flash;
 use nandina::store::Placement;
 use nandina::{Index, OpenError, ReadError};
-use nandina_sim::{Chip, ChipError};
+use nandina_sim::ChipError;
 
 /// The records that an index must hold.
 pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -101,9 +101,9 @@ impl Pending {
     /// Else it returns what is wrong.
     ///
     /// Returns `false` if power failed or the device gave up too often.
-    pub fn settle<S: Placement>(
+    pub fn settle<F: Flash<Error = ChipError>, S: Placement>(
         &self,
-        index: &mut Index<'_, &mut Chip, S>,
+        index: &mut Index<'_, F, S>,
         model: &mut Model,
     ) -> Result<bool, String> {
         let mut tries = 0;

@@ -4,12 +4,13 @@
 
 use nandina::flash::Flash;
 use nandina::store::Placement;
-use nandina::{Index, OpenError, Options, WriteError};
+use nandina::{OpenError, Options, WriteError};
 use nandina_sim::{Chip, ChipError};
 use rand::Rng;
 
+use super::device::Ground;
 use super::oracle::{Change, Model, key, value};
-use super::swarm::{Life, is_worn_out, most_blocks_fail};
+use super::swarm::{Life, is_worn_out, most_blocks_fail, open};
 
 /// Why a session ended.
 pub(super) enum End {
@@ -20,21 +21,21 @@ pub(super) enum End {
     Format,
 }
 
-impl Life {
+impl<D: Ground> Life<D> {
     /// Works until power fails or enough is done.
     pub fn session<S: Placement>(&mut self) -> Result<End, String> {
         let options = self.choose_options::<S>();
         let Options { value_bytes, write_buffer, write_cache, .. } = options;
-        let capabilities = self.chip.capabilities();
-        let bad_blocks_max = capabilities.bad_blocks_max(self.chip.geometry().blocks);
         self.operations += 1;
-        let opened = Index::<_, S>::open(&mut self.chip, &options, &mut self.ram);
-        let mut index = match opened {
+        let mut begun = self.ground.begin(&mut self.room, false);
+        let mut index = match open::<S>(&mut begun, &options, &mut self.ram) {
             Ok(index) => index,
             Err(OpenError::Device(ChipError::PowerLost)) => return Ok(End::Cut),
             Err(OpenError::Device(ChipError::GaveUp)) => return Ok(End::Done),
             Err(error) => return Err(format!("opening: {error:?}")),
         };
+        let capabilities = index.flash().capabilities();
+        let bad_blocks_max = capabilities.bad_blocks_max(index.flash().geometry().blocks);
         let mut refreshed = 0;
         for _ in 0..self.random.random_range(1..400) {
             self.operations += 1;
@@ -122,7 +123,11 @@ impl Life {
                 return Err(format!("what was taken in is refused: {result:?}"));
             }
             let removes = matches!(change, Change::Remove(_));
-            if refused && was_there && (removes || !waited) && !is_worn_out(index.flash()) {
+            if refused
+                && was_there
+                && (removes || !waited)
+                && !is_worn_out(index.flash().simulated())
+            {
                 return Err(format!("{change:?} of a record that is there is refused: {result:?}"));
             }
             match result {
@@ -144,7 +149,7 @@ impl Life {
                         self.pending.clear();
                     }
                 }
-                Err(error) if is_refusal(&error, index.flash()) => {
+                Err(error) if is_refusal(&error, index.flash().simulated()) => {
                     // Refused, or given up half way: as after a cut, the change is there or not.
                     let found = match index.get(&key(number)) {
                         Ok(found) => found.map(<[u8]>::to_vec),

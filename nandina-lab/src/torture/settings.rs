@@ -10,6 +10,8 @@ use nandina_sim::{Chip, Faults};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::layer::{Layer, block_pages};
+
 use super::device::{fitted, suited};
 use super::hardships::Hardships;
 
@@ -46,6 +48,8 @@ const HARD: u64 = 0x6861_7264_7368_6970;
 pub(super) struct Settings {
     pub chip: Chip,
     pub options: Options,
+    /// Logical pages of the FTL; 0 without one.
+    pub logical_pages: u32,
     pub records: u32,
     /// Chip operations of a session before its cut, at most; 0: no cuts.
     pub cut_within: u64,
@@ -65,10 +69,19 @@ fn frequency(random: &mut ChaCha8Rng) -> u32 {
 }
 
 impl Settings {
-    pub fn choose<S: Placement>(random: &mut ChaCha8Rng, seed: u64, hard: Hardships) -> Self {
+    /// Draws the settings of the episode of `seed`, on a chip or on an FTL.
+    pub fn choose<S: Placement>(
+        random: &mut ChaCha8Rng,
+        seed: u64,
+        hard: Hardships,
+        layer: Option<Layer>,
+    ) -> Self {
         // No chip replaces pages atomically by itself: `suited` makes it one that does.
         let needs = Needs { atomic_rewrite: false, ..S::DESCRIPTION.needs };
-        let can = |chip: &Profile| needs.missing(&chip.capabilities).is_none();
+        let can = |chip: &Profile| match layer {
+            None => needs.missing(&chip.capabilities).is_none(),
+            Some(layer) => layer.size(&chip.with_blocks(1000)).is_ok(),
+        };
         let chips: Vec<_> = chips().into_iter().filter(can).collect();
         let mut profile = chips[random.random_range(0..chips.len())];
         let checkpoints = random.random_bool(0.5).then(|| random.random_range(1..=EVERY_MAX));
@@ -79,9 +92,22 @@ impl Settings {
         if random.random_range(0..2) == 0 {
             profile.capabilities.bad_blocks_per_mille = random.random_range(1..250);
         }
-        let profile = suited::<S>(profile);
+        let mut logical_pages = 0;
+        let profile = match layer {
+            None => suited::<S>(profile),
+            // The index has so many blocks, the chip as many as the FTL needs for them, or a few
+            // more.
+            Some(layer) => {
+                logical_pages = profile.geometry.blocks * block_pages(&profile);
+                let needed = layer.blocks_needed(&profile, logical_pages);
+                profile.with_blocks(needed + random.random_range(0..4))
+            }
+        };
         let silent_programs = frequency(random);
         let silent_erases = frequency(random);
+        // An FTL does not read its programs back: it needs a chip that reports failures.
+        let silent = |often: u32| if layer.is_some() { 0 } else { often };
+        let (silent_programs, silent_erases) = (silent(silent_programs), silent(silent_erases));
         let mut harder = ChaCha8Rng::seed_from_u64(seed ^ HARD);
         let mut drawn = |hardship| harder.random_bool(0.6) && hardship;
         let (unstable, errors, changed, formats) =
@@ -136,6 +162,7 @@ impl Settings {
         Self {
             chip,
             options,
+            logical_pages,
             records: 1 << random.random_range(3..13),
             cut_within: if random.random_range(0..5) == 0 {
                 0

@@ -7,21 +7,34 @@
 //! All faults of a swarm can be survived: no codeword loses more bits than the ECC corrects, and
 //! where programs or erases may silently do nothing, the index reads its programs back.
 
-use nandina::flash::{BlockNumber, Flash};
+use std::ops::Range;
+
+use nandina::flash::BlockNumber;
+use nandina::flash::Flash;
 use nandina::store::Placement;
 use nandina::{Index, OpenError, Options, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Faults};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::device::{Begun, Ground, Layered};
 use super::oracle::{Model, Pending, compare, contents, key, says_none, value};
 use super::session::End;
 use super::settings::Settings;
 use super::variants::changed;
-use super::{CaseId, Hardships, Mode, Report, Shares, in_parallel};
+use crate::layer::{Bus, Layer, Room, name_of};
+
+use super::{CaseId, Hardships, Mode, Report, Shares, VIOLATIONS_MAX, in_parallel};
 
 /// Changes and lookups of one episode, about.
 const EPISODE_OPERATIONS: u32 = 2_000;
+
+/// Chip operations after which an episode ends early, with all checks of its end.
+///
+/// Most episodes need fewer than a tenth. Where the device gives up every few hundred operations,
+/// and a mount needs thousands, all that an episode does is to mount: one such episode of `vm` took
+/// 7,661,947. The operations that it does not do are done by further episodes.
+const CHIP_OPERATIONS: u64 = 500_000;
 
 /// More chip operations than the calls between two cuts can need.
 ///
@@ -48,23 +61,52 @@ pub struct Episode {
 }
 
 /// Runs episodes of system `S` until `operations` were done in all.
+///
+/// With a share of the episodes, those that a whole swarm begins with are shared.
 pub fn swarm<S: Placement>(
     seed: u64,
+    layer: Option<Layer>,
     hardships: Hardships,
     operations: u64,
     shares: Shares,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Report {
-    let system = S::DESCRIPTION.key;
-    let report = Report::new(system.into(), Mode::Swarm, seed);
-    let episodes = operations.div_ceil(EPISODE_OPERATIONS.into());
-    in_parallel(episodes, report, progress, |part, report| {
+    let mut report = Report::new(name_of(S::DESCRIPTION.key, layer), Mode::Swarm, seed);
+    let mut begun = 0;
+    let silent = |_| ();
+    // How many episodes follow depends on sums alone, never on the order in which threads end.
+    while report.operations < operations && report.violations.len() < VIOLATIONS_MAX {
+        let episodes = (operations - report.operations).div_ceil(EPISODE_OPERATIONS.into());
+        let told: &(dyn Fn(u64) + Sync) = if begun == 0 { progress } else { &silent };
+        let numbers = begun..begun + episodes;
+        report = live::<S>(seed, layer, numbers, hardships, shares, report, told);
+        begun += episodes;
+        if shares != Shares::WHOLE {
+            break;
+        }
+    }
+    report
+}
+
+/// Runs the episodes of these numbers, and adds them to `report`.
+fn live<S: Placement>(
+    seed: u64,
+    layer: Option<Layer>,
+    numbers: Range<u64>,
+    hardships: Hardships,
+    shares: Shares,
+    report: Report,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Report {
+    let system = report.system.clone();
+    in_parallel(numbers.end - numbers.start, report, progress, |part, report| {
+        let part = numbers.start + part;
         if !shares.takes(part) {
             return;
         }
         let seed = seed.wrapping_add(part);
         let mut done = Episode::default();
-        let outcome = episode::<S>(seed, hardships, &mut done);
+        let outcome = episode_over::<S>(seed, layer, hardships, &mut done);
         report.runs += 1;
         report.add(done.faults, done.operations, done.chip_operations);
         report.refreshed += done.refreshed;
@@ -72,7 +114,7 @@ pub fn swarm<S: Placement>(
         if let Err(what) = outcome {
             let case = CaseId {
                 mode: Mode::Swarm,
-                system: system.into(),
+                system: system.clone(),
                 seed,
                 run: None,
                 hardships,
@@ -89,13 +131,43 @@ pub fn episode<S: Placement>(
     hardships: Hardships,
     done: &mut Episode,
 ) -> Result<(), String> {
+    episode_over::<S>(seed, None, hardships, done)
+}
+
+/// Runs the episode of `seed` on a chip, or on an FTL on a chip.
+pub(super) fn episode_over<S: Placement>(
+    seed: u64,
+    layer: Option<Layer>,
+    hardships: Hardships,
+    done: &mut Episode,
+) -> Result<(), String> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let settings = Settings::choose::<S>(&mut random, seed, hardships);
-    let mut ram = vec![0xA5; ram_needed::<S>(&settings.chip.geometry(), &settings.options)];
-    let mut chip = settings.chip.clone();
+    let settings = Settings::choose::<S>(&mut random, seed, hardships, layer);
+    let chip = settings.chip.clone();
+    match layer {
+        None => begin::<S, _>(chip, settings, random, done),
+        Some(layer) => {
+            let ground = Layered::new(chip, layer, settings.logical_pages);
+            begin::<S, _>(ground, settings, random, done)
+        }
+    }
+}
+
+/// Formats what an episode is about, and lives it.
+fn begin<S: Placement, D: Ground>(
+    mut ground: D,
+    settings: Settings,
+    random: ChaCha8Rng,
+    done: &mut Episode,
+) -> Result<(), String> {
+    let mut ram = vec![0xA5; ram_needed::<S>(&ground.geometry(), &settings.options)];
     // During the first format and the comparisons the device gives no operation up.
-    chip.set_faults(Faults { device_errors: 0, ..chip.faults() });
-    let opened = Index::<_, S>::format(&mut chip, &settings.options, &mut ram).map(drop);
+    let faults = ground.chip().faults();
+    ground.chip_mut().set_faults(Faults { device_errors: 0, ..faults });
+    let mut room = Room::default();
+    let opened = ground.begin(&mut room, true).map_err(OpenError::Device).and_then(|mut begun| {
+        Index::<_, S>::format(begun.bus(), &settings.options, &mut ram).map(drop)
+    });
     let outcome = match opened {
         // A record of this size is too large for this system's leaves, or the chip too small for
         // it.
@@ -104,7 +176,8 @@ pub fn episode<S: Placement>(
         Ok(()) => {
             let mut life = Life {
                 settings,
-                chip,
+                ground,
+                room,
                 ram,
                 model: Model::new(),
                 pending: Pending::default(),
@@ -121,18 +194,32 @@ pub fn episode<S: Placement>(
             done.operations = life.operations;
             done.refreshed = life.refreshed;
             done.from_checkpoints = life.from_checkpoints;
-            chip = life.chip;
+            ground = life.ground;
             outcome
         }
     };
+    let chip = ground.chip();
     done.chip_operations = chip.counters().operations();
     done.faults = chip.fault_counters();
     outcome.map_err(|what| format!("on {}: {what}", chip.profile().key))
 }
 
-pub(super) struct Life {
+/// Opens the index on what a session began with.
+pub(super) fn open<'l, S: Placement>(
+    begun: &'l mut Result<Begun<'_>, ChipError>,
+    options: &Options,
+    ram: &'l mut [u8],
+) -> Result<Index<'l, &'l mut dyn Bus, S>, OpenError<ChipError>> {
+    match begun {
+        Ok(begun) => Index::open(begun.bus(), options, ram),
+        Err(error) => Err(OpenError::Device(error.clone())),
+    }
+}
+
+pub(super) struct Life<D> {
     pub settings: Settings,
-    pub chip: Chip,
+    pub ground: D,
+    pub room: Room,
     pub ram: Vec<u8>,
     pub model: Model,
     /// Changes that may not be durable yet.
@@ -150,43 +237,46 @@ pub(super) struct Life {
     formatting: bool,
 }
 
-impl Life {
+impl<D: Ground> Life<D> {
     fn is_worn_out(&self) -> bool {
-        is_worn_out(&self.chip)
+        is_worn_out(self.ground.chip())
     }
 
     fn live<S: Placement>(&mut self) -> Result<(), String> {
-        while self.operations < EPISODE_OPERATIONS.into() {
+        while self.operations < EPISODE_OPERATIONS.into()
+            && self.ground.chip().counters().operations() < CHIP_OPERATIONS
+        {
             if self.settings.cut_within > 0 {
                 // Cut in the mount, or after it.
                 let behind = if self.random.random_range(0..4) == 0 { 0 } else { self.mounting };
                 let operation = behind + self.random.random_range(0..self.settings.cut_within);
                 let cut = Cut::ALL[self.random.random_range(0..Cut::ALL.len())];
-                self.chip.cut_at(operation, cut);
+                self.ground.chip_mut().cut_at(operation, cut);
             }
-            self.chip.limit_operations(Some(OPERATIONS_MAX));
-            self.chip.set_faults(self.settings.chip.faults());
+            self.ground.chip_mut().limit_operations(Some(OPERATIONS_MAX));
+            self.ground.chip_mut().set_faults(self.settings.chip.faults());
             let mut end = self.session::<S>()?;
             if matches!(end, End::Format) {
                 end = self.format::<S>()?;
             }
-            self.chip.set_faults(Faults { device_errors: 0, ..self.chip.faults() });
-            self.chip.restore_power();
+            let faults = self.ground.chip().faults();
+            self.ground.chip_mut().set_faults(Faults { device_errors: 0, ..faults });
+            self.ground.restore_power();
             // Pending changes of a write buffer are lost without a cut as well.
             if matches!(end, End::Cut) || !self.pending.is_empty() {
                 self.settle::<S>()?;
             }
             if self.random.random_range(0..4) == 0 {
                 let days = self.random.random_range(0..400);
-                self.chip.rest(days);
+                self.ground.chip_mut().rest(days);
             }
-            let unstable = self.chip.faults().unstable_pages > 0;
+            let unstable = self.ground.chip().faults().unstable_pages > 0;
             if self.random.random_range(0..6) == 0 || unstable {
                 self.compare_all::<S>()?;
             }
         }
         self.compare_all::<S>()?;
-        self.chip.set_faults(Faults::default());
+        self.ground.chip_mut().set_faults(Faults::default());
         self.demand_progress::<S>()
     }
 
@@ -201,28 +291,31 @@ impl Life {
             self.settings.options = changed::<S>(&before, &mut self.random);
         }
         self.ram.clear();
-        self.ram.resize(ram_needed::<S>(&self.chip.geometry(), &self.settings.options), 0xA5);
+        self.ram.resize(ram_needed::<S>(&self.ground.geometry(), &self.settings.options), 0xA5);
         self.settings.options
     }
 
     fn compare_all<S: Placement>(&mut self) -> Result<(), String> {
         let options = self.choose_options::<S>();
-        let mut index = Index::<_, S>::open(&mut self.chip, &options, &mut self.ram)
+        let mut begun = self.ground.begin(&mut self.room, false);
+        let mut index = open::<S>(&mut begun, &options, &mut self.ram)
             .map_err(|error| format!("opening to compare: {error:?}"))?;
         compare(&mut index, &self.model)
     }
 
     /// Determines which of the changes since the last flush are there.
     fn settle<S: Placement>(&mut self) -> Result<(), String> {
-        let start = self.chip.counters().operations();
+        let start = self.ground.chip().counters().operations();
         let options = self.choose_options::<S>();
-        let opened = Index::<_, S>::open(&mut self.chip, &options, &mut self.ram);
+        let mut begun = self.ground.begin(&mut self.room, false);
+        let opened = open::<S>(&mut begun, &options, &mut self.ram);
         if self.formatting && matches!(&opened, Err(error) if says_none(error)) {
             drop(opened);
+            drop(begun);
             return self.format_again::<S>();
         }
         let mut index = opened.map_err(|error| format!("opening after a cut: {error:?}"))?;
-        self.mounting = index.flash().counters().operations() - start;
+        self.mounting = index.flash().simulated().counters().operations() - start;
         self.from_checkpoints += u64::from(index.statistics().from_checkpoint);
         if std::mem::take(&mut self.formatting) {
             let found = contents(&mut index).map_err(|error| format!("{error:?}"))?;
@@ -245,7 +338,11 @@ impl Life {
             return Ok(End::Done);
         }
         let options = self.choose_options::<S>();
-        match Index::<_, S>::format(&mut self.chip, &options, &mut self.ram) {
+        let begun = self.ground.begin(&mut self.room, false);
+        let formatted = begun.map_err(OpenError::Device).and_then(|mut begun| {
+            Index::<_, S>::format(begun.bus(), &options, &mut self.ram).map(drop)
+        });
+        match formatted {
             Ok(_) => {
                 self.model.clear();
                 self.pending.clear();
@@ -262,7 +359,11 @@ impl Life {
     /// Formats again after a format that was cut left no index.
     fn format_again<S: Placement>(&mut self) -> Result<(), String> {
         let (options, worn_out) = (self.settings.options, self.is_worn_out());
-        match Index::<_, S>::format(&mut self.chip, &options, &mut self.ram) {
+        let begun = self.ground.begin(&mut self.room, false);
+        let formatted = begun.map_err(OpenError::Device).and_then(|mut begun| {
+            Index::<_, S>::format(begun.bus(), &options, &mut self.ram).map(drop)
+        });
+        match formatted {
             Ok(_) => {}
             // No index can be kept on it.
             Err(OpenError::WornOut { .. }) if worn_out => {
@@ -282,7 +383,7 @@ impl Life {
     /// The chip must not be worn out.
     fn demand_progress<S: Placement>(&mut self) -> Result<(), String> {
         let worn_out = self.is_worn_out();
-        let most_fail = most_blocks_fail(&self.chip);
+        let most_fail = most_blocks_fail(&self.ground.chip());
         let may_refuse = |error: &WriteError<ChipError>| match error {
             WriteError::Full { .. } | WriteError::WornOut { .. } => worn_out,
             WriteError::Device(ChipError::EraseFailed(_) | ChipError::ProgramFailed(_)) => {
@@ -292,7 +393,8 @@ impl Life {
         };
         let options = self.choose_options::<S>();
         let value_bytes = options.value_bytes;
-        let mut index = Index::<_, S>::open(&mut self.chip, &options, &mut self.ram)
+        let mut begun = self.ground.begin(&mut self.room, false);
+        let mut index = open::<S>(&mut begun, &options, &mut self.ram)
             .map_err(|error| format!("opening the healed chip: {error:?}"))?;
         for key in std::mem::take(&mut self.model).into_keys() {
             match index.remove(&key).and_then(|was_there| index.flush().map(|()| was_there)) {
@@ -320,18 +422,18 @@ impl Life {
 pub(super) fn is_worn_out(chip: &Chip) -> bool {
     // A program or erase that silently did nothing makes the index give up a good block.
     let given_up = lost_blocks(chip) + chip.fault_counters().silent as u32;
-    given_up > chip.capabilities().bad_blocks_max(chip.geometry().blocks)
+    given_up > chip.capabilities().bad_blocks_max(chip.profile().geometry.blocks)
 }
 
 /// Whether the index may pass on the chip's own error when a program or an erase fails.
 ///
 /// So many blocks are lost that it blames the way to them.
 pub(super) fn most_blocks_fail(chip: &Chip) -> bool {
-    is_worn_out(chip) && lost_blocks(chip) > 8.max(chip.geometry().blocks / 4)
+    is_worn_out(chip) && lost_blocks(chip) > 8.max(chip.profile().geometry.blocks / 4)
 }
 
 /// The number of blocks that are no longer writable, marked or not.
 fn lost_blocks(chip: &Chip) -> u32 {
-    let blocks = (0..chip.geometry().blocks).map(BlockNumber);
+    let blocks = (0..chip.profile().geometry.blocks).map(BlockNumber);
     blocks.filter(|&block| chip.is_lost(block)).count() as u32
 }

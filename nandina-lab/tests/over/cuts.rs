@@ -77,6 +77,20 @@ fn hardships_below_an_ftl_lose_nothing() {
 }
 
 #[test]
+fn swarms_of_faults_below_an_ftl_lose_nothing() {
+    let run = CutRun { hardships: Hardships::ALL, ..CutRun::SMALL };
+    let operations = if effort() == Effort::Full { 200_000 } else { 4_000 };
+    for kind in KINDS {
+        let what = Torture { mode: Mode::Swarm, seed: 1, run, operations };
+        let report = torture(&format!("btree over {kind}"), what, &|_| {}).unwrap();
+        assert_eq!(report.violations, [], "{kind}");
+        assert!(report.operations >= operations && report.cuts > 100, "{report:?}");
+    }
+    let lived = replay("swarm/btree over ftl:fast/seed 2 unstable changed formats errors");
+    assert_eq!(lived, Ok(Outcome::Survived));
+}
+
+#[test]
 fn a_case_over_an_ftl_has_a_name_that_replays_it() {
     let name = "exhaustive/btree over ftl:fast/seed 1/36 x 60/400 mixture/60 after";
     assert_eq!(replay(name), Ok(Outcome::Survived));
@@ -85,8 +99,8 @@ fn a_case_over_an_ftl_has_a_name_that_replays_it() {
     let wrong = replay("linear/btree over ftl:fats/seed 1/36 x 60/4 before").unwrap_err();
     assert!(wrong.to_string().starts_with("there is no layer 'ftl:fats'"), "{wrong}");
     let what = Torture { mode: Mode::Linear, seed: 1, run: CutRun::SMALL, operations: 0 };
-    let swarm = replay("swarm/btree over ftl:fast/seed 1").unwrap_err().to_string();
-    assert_eq!(swarm, "btree over ftl:fast: a swarm has no FTL: choose another mode");
+    let unsuited = replay("swarm/vm-ow over ftl:fast/seed 1").unwrap_err().to_string();
+    assert!(unsuited.starts_with("vm-ow over ftl:fast: it programs a page"), "{unsuited}");
     let refused = torture("vm-ow over ftl:page", what, &|_| {}).unwrap_err().to_string();
     assert!(refused.starts_with("vm-ow over ftl:page: it programs a page 2 times"), "{refused}");
 }
