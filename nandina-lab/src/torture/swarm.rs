@@ -383,7 +383,7 @@ impl<D: Ground> Life<D> {
     /// The chip must not be worn out.
     fn demand_progress<S: Placement>(&mut self) -> Result<(), String> {
         let worn_out = self.is_worn_out();
-        let most_fail = most_blocks_fail(&self.ground.chip());
+        let most_fail = most_blocks_fail(self.ground.chip());
         let may_refuse = |error: &WriteError<ChipError>| match error {
             WriteError::Full { .. } | WriteError::WornOut { .. } => worn_out,
             WriteError::Device(ChipError::EraseFailed(_) | ChipError::ProgramFailed(_)) => {

@@ -109,7 +109,8 @@ pub struct Medium {
     pub appended: bool,
     /// Whether a node has one page, which is replaced as a whole or not at all.
     ///
-    /// Else, where it is replaced in place, it has two shadow pages. `false` for systems that replace nothing in place.
+    /// Else, where it is replaced in place, it has two shadow pages. `false` for systems that
+    /// replace nothing in place.
     pub atomic: bool,
 }
 

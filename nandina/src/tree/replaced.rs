@@ -143,7 +143,9 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(found.and_then(|(_, end)| end))
     }
 
-    /// The page of the node of `level` below `top` to which `key` belongs, and its range's end.
+    /// The page of the node of `level` to which `key` belongs, and its range's end.
+    ///
+    /// The node is one below `top`.
     ///
     /// Returns `None` if the tree is not that high. The page is not read. Keys rise from call to
     /// call, so the descent is repeated only when they leave a parent, or for another level.
