@@ -156,7 +156,7 @@ pub trait Placement: Default {
     /// The lower half of a split node stays where it is, untouched.
     const LEFT_STAYS: bool = false;
 
-    /// A full leaf to whose end a record is added stays full, and the record opens a leaf.
+    /// A full leaf stays full if a record is added to its end, which opens a leaf.
     ///
     /// Default: only the last leaf of the tree does; other leaves are divided in the middle.
     const FULL_LEAVES_STAY: bool = false;
