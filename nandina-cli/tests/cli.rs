@@ -131,7 +131,7 @@ fn a_file_is_compared_and_equal_keys_are_kept_or_replaced() {
 fn mistakes_get_one_line_and_exit_code_2() {
     assert_eq!(
         mistake(&["compare", "--systems", "mu,b-tree"]),
-        "there is no system 'b-tree': choose from wandering, mu, btree, vm, vm-ow"
+        "there is no system 'b-tree': choose from wandering, mu, btree, vm, vm-ow, wpcb"
     );
     assert_eq!(
         mistake(&["compare", "--device", "floppy"]),
@@ -312,7 +312,7 @@ fn compare_lists_the_systems_that_cannot_run_and_why() {
         ),
         "it is known before the run: {reason}"
     );
-    assert_eq!(object["systems"].as_array().unwrap().len(), 3, "the others run all the same");
+    assert_eq!(object["systems"].as_array().unwrap().len(), 4, "the others run all the same");
     assert!(refused[1]["reason"].as_str().unwrap().contains("the chip cannot"), "{refused:?}");
     let text = String::from_utf8(nandina(&arguments).stdout).unwrap();
     assert!(text.contains(&format!("Cannot run: mu: {reason}")), "{text}");

@@ -30,8 +30,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// Reads the whole tree and reports each invariant that does not hold.
     ///
     /// Checks the order of keys in and across nodes, that no node is empty, that every referenced
-    /// page and no other is counted as valid, the number of records, the number of inner nodes, that
-    /// every mapping is one of a node, and that the number of valid pages is within its limit.
+    /// page and no other is counted as valid, the number of records, the number of inner nodes,
+    /// that every mapping is one of a node, and that the number of valid pages is within its limit.
     ///
     /// It ends early, with a violation, if more nodes are reached than the valid pages can hold:
     /// two nodes lead to one page, and there may be more paths than time.

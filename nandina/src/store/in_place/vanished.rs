@@ -20,7 +20,9 @@ pub struct Vanished {
 }
 
 impl Vanished {
-    /// Notes a page. One too many is forgotten: the device keeps it until it is written again.
+    /// Notes a page.
+    ///
+    /// One too many is forgotten: the device keeps it until it is written again.
     pub fn note(&mut self, page: u32) {
         if let Some(next) = self.pages.get_mut(self.count) {
             *next = page;

@@ -1,4 +1,4 @@
-//! `wpcb`: the WPCB-tree, a B-tree for an FTL that buffers and sorts its page writes.
+//! `wpcb`: the WPCB-tree, a B-tree for an FTL that sorts its page writes.
 //!
 //! The paper's tree keeps full leaves full where keys ascend, and merges nothing when records are
 //! removed; its transit buffer and its converter are layers of the FTL below, which the tree does
