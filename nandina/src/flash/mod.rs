@@ -55,10 +55,10 @@ pub use profile::{Profile, Timing};
 ///     [`Pairing::endangers`] lists.
 /// 14. **Rewrite.** Where [`Capabilities::rewrite`] is set, a page may be replaced, programmed or
 ///     not, without an erase of its block. A cut leaves that page undefined and unstable (rule 6),
-///     and so does a failure, reported as [`ErrorKind::ProgramFailed`]; no other page changes. Where
-///     [`Capabilities::atomic_rewrite`] is set as well, a cut or a failure leaves the page as it was
-///     before or as it was to become, and so it reads ever after. Elsewhere `rewrite` is never
-///     called.
+///     and so does a failure, reported as [`ErrorKind::ProgramFailed`]; no other page changes.
+///     Where [`Capabilities::atomic_rewrite`] is set as well, a cut or a failure leaves the page as
+///     it was before or as it was to become, and so it reads ever after. Elsewhere `rewrite` is
+///     never called.
 /// 15. **Overwrite.** Where [`Capabilities::overwrite`] is set, some of the main data of a page may
 ///     be programmed again, if the page was programmed since its block was erased. This counts as
 ///     one program of the page: NOP (rule 1), falling bits (rule 2), order (rule 3: on a chip with

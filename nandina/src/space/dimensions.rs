@@ -1,4 +1,4 @@
-//! What an index has to know of its chip before it exists: sizes, not the kind of chip.
+//! What an index has to know of its chip before it exists: sizes, not its kind.
 
 use crate::flash::{Capabilities, Flash, Geometry};
 
