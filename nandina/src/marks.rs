@@ -38,6 +38,7 @@ pub const NAMES: &[&str] = &[
     "the list of a checkpoint has ended",
     "the list of gaps is full",
     "the newest block holds no root",
+    "the root of a format is torn",
     "the newest commit is a mapped node",
     "the newest page is torn",
     "the newest shadow page is torn",

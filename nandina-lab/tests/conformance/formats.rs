@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
 use nandina::store::{Description, Placement};
-use nandina::{Index, OpenError};
+use nandina::{Index, OpenError, plan};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError};
 
@@ -48,6 +48,11 @@ impl Torn {
             worn: 0..0,
             reads: 0,
         }
+    }
+
+    /// The next reads of the hidden page return something else than they would have.
+    const fn skip(&mut self) {
+        self.reads += 1;
     }
 }
 
@@ -255,4 +260,68 @@ impl Check for Unwritable {
 #[test]
 fn a_root_that_is_read_now_and_then_is_not_taken_where_nothing_can_be_written() {
     for_every_system(&Unwritable);
+}
+
+struct TornFormat;
+
+impl Check for TornFormat {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut case = Case::new(LONG).suited::<S>();
+        case.profile.geometry.blocks *= 4;
+        let mut ram = case.ram::<S>();
+        let (geometry, options) = (&case.profile.geometry, &case.options);
+        for records in [20, 35, 50] {
+            let plan = plan::<S>(geometry, &case.profile.capabilities, options, records);
+            let bound = plan.map_err(text)?.open.reads;
+            let whole = filled::<S>(&case, records, &mut ram)?;
+            // The last program is that of the root.
+            let mut programs = 0;
+            loop {
+                let mut chip = whole.clone();
+                chip.left.set(Some(programs));
+                programs += 1;
+                if Index::<_, S>::format(&mut chip, options, &mut ram).map(drop).is_ok() {
+                    break;
+                }
+                chip.shown = Shown::Both;
+                for _ in 0..8 {
+                    chip.skip();
+                    opened_within::<S>(&mut chip.clone(), &case, records, bound, &mut ram)?;
+                }
+            }
+            if programs == 1 {
+                return Err("the format programmed nothing".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Opens an index that has `records` records or none, with at most `bound` reads.
+fn opened_within<S: Placement>(
+    chip: &mut Torn,
+    case: &Case,
+    records: u32,
+    bound: u64,
+    ram: &mut [u8],
+) -> Outcome {
+    let before = chip.reads;
+    let index = Index::<_, S>::open(&mut *chip, &case.options, ram).map_err(text)?;
+    let len = index.len();
+    drop(index);
+    let taken = chip.reads - before;
+    match len {
+        _ if taken > bound => Err(format!("the mount took {taken} reads, {bound} planned")),
+        len if len == 0 || len == records => Ok(()),
+        len => Err(format!("{len} of {records} records are left")),
+    }
+}
+
+#[test]
+fn after_a_cut_format_whose_root_is_read_now_and_then_the_old_index_is_whole_or_gone() {
+    for_every_system(&TornFormat);
 }

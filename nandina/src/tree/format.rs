@@ -130,7 +130,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// index does not need stay free, if there are any.
     fn survey_to_replace(&mut self) -> Result<Replaced, OpenError<F::Error>> {
         self.torn_from = u64::MAX;
-        let survey = survey(&mut self.space, END)?;
+        let survey = survey(&mut self.space, END, None)?;
         if let Some(newest) = survey.newest {
             self.space.log.keep_newest(newest.block);
         }

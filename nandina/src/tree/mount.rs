@@ -82,7 +82,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     /// A page of the newest block, if the chip holds an index of these settings.
     #[inline(never)]
     pub(crate) fn newest_page(&mut self) -> Result<Option<Newest>, OpenError<F::Error>> {
-        let survey = survey(&mut self.space, END)?;
+        let survey = survey(&mut self.space, END, None)?;
         let medium = survey.medium(self.space.log.medium.system)?;
         self.check_medium(&medium)?;
         Ok(survey.newest)
@@ -241,9 +241,13 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         S::Kind::recover(self, newest)
     }
 
-    /// The newest block of those that were opened before `before`.
-    pub(crate) fn survey_newest(&mut self, before: Age) -> Result<Option<Newest>, Fault<F::Error>> {
-        Ok(survey(&mut self.space, before)?.newest)
+    /// The newest block of those that were opened before `before`, of all or of a formatting.
+    pub(crate) fn survey_newest(
+        &mut self,
+        before: Age,
+        of: Option<u32>,
+    ) -> Result<Option<Newest>, Fault<F::Error>> {
+        Ok(survey(&mut self.space, before, of)?.newest)
     }
 
     /// Makes the tree with the root `page` and its header `root` the current one.

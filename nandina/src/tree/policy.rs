@@ -73,7 +73,7 @@ pub trait WritePolicy: Kind {
         if index.mount_from_checkpoint()? {
             return Ok(());
         }
-        let newest = index.survey_newest(END)?;
+        let newest = index.survey_newest(END, None)?;
         index.mount_from_blocks(newest)
     }
 

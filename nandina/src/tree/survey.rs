@@ -87,10 +87,13 @@ impl Survey {
 /// Reads the first readable page of each block.
 ///
 /// Finds the erase counts, and the newest block of those that come before `before`.
+///
+/// With `of` only blocks of that formatting count.
 #[inline(never)]
 pub fn survey<F: Flash, K: Kind>(
     space: &mut Space<'_, F, K>,
     before: Age,
+    of: Option<u32>,
 ) -> Result<Survey, Fault<F::Error>> {
     let mut survey = Survey::default();
     space.log.blocks.clear();
@@ -102,7 +105,7 @@ pub fn survey<F: Flash, K: Kind>(
             match space.log.read_page(space.log.page_at(block, place), 0)? {
                 Ok(()) => {
                     survey.any_written = true;
-                    note_first(space, &mut survey, block, before);
+                    note_first(space, &mut survey, block, (before, of));
                     break;
                 }
                 // A first page that was lost and reads as erased must not hide those behind it
@@ -138,17 +141,20 @@ fn note_first<F: Flash, K: Kind>(
     space: &mut Space<'_, F, K>,
     survey: &mut Survey,
     block: BlockNumber,
-    before: Age,
+    (before, of): (Age, Option<u32>),
 ) {
     let (layout, bytes) = (space.log.layout(), space.log.frames.bytes(0));
     let (lowest, sequence) = (layout.lowest(bytes), layout.sequence(bytes));
     let erase_count = layout.erase_count(bytes);
     survey.checkpoints |= lowest == 0;
     let age = (sequence, block.0);
-    let is_newest =
-        lowest > 0 && age < before && survey.newest.is_none_or(|newest| age > newest.age());
+    let identity = layout.identity(bytes);
+    let is_newest = lowest > 0
+        && age < before
+        && of.is_none_or(|of| of == identity)
+        && survey.newest.is_none_or(|newest| age > newest.age());
     if is_newest {
-        let (identity, medium) = (layout.identity(bytes), layout.medium(bytes));
+        let medium = layout.medium(bytes);
         let begins_session = layout.header(bytes).begins_session();
         survey.newest = Some(Newest { block, identity, sequence, begins_session, medium });
     }

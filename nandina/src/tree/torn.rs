@@ -2,7 +2,7 @@
 //!
 //! This is for systems whose pages commit for themselves. Nothing is written here.
 
-use super::{Index, LOOKS, Placement};
+use super::{Index, LOOKS, Newest, Placement};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::LOST_MAX;
@@ -46,6 +46,23 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
         }
         Ok(true)
+    }
+
+    /// The newest block from before a format that was cut, if the root of that is torn.
+    ///
+    /// `newest` is the block of that root, of which it is the first page: one read saw it, and
+    /// another one does not.
+    ///
+    /// Cost: at most [`LOOKS`] reads, and one for each block.
+    pub(crate) fn before_torn_format(
+        &mut self,
+        newest: Newest,
+    ) -> Result<Option<Newest>, Fault<F::Error>> {
+        if self.is_steady(self.space.log.page_at(newest.block, 0).0)? {
+            return Ok(None);
+        }
+        covered!("the root of a format is torn");
+        self.survey_newest(newest.age(), None)
     }
 
     /// Whether the erase of `block` was begun and failed, or was cut.

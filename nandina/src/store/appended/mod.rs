@@ -35,9 +35,9 @@ impl Kind for Appends {
 impl WritePolicy for Appends {
     fn recover<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
-        newest: Newest,
+        mut newest: Newest,
     ) -> Result<(), Fault<F::Error>> {
-        let found = index.decide_on_torn(newest.identity, true)?;
+        let found = index.decide(&mut newest, true)?;
         index.recover_appended(newest.identity, &found)?;
         if index.ended_well() {
             return Ok(());

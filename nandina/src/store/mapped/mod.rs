@@ -52,9 +52,9 @@ impl WritePolicy for Maps {
 
     fn recover<F: Flash, S: Placement<Kind = Self>>(
         index: &mut Index<'_, F, S>,
-        newest: Newest,
+        mut newest: Newest,
     ) -> Result<(), Fault<F::Error>> {
-        let found = index.decide_on_torn(newest.identity, false)?;
+        let found = index.decide(&mut newest, false)?;
         index.recover_mapped(newest.identity, &found)?;
         if index.ended_well() {
             return Ok(());

@@ -21,12 +21,18 @@ pub(super) type Rooted = (PageNumber, PageHeader, Newest);
 
 impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
     /// Finds the last root, and the valid pages by walking its tree.
-    pub(super) fn recover_root(&mut self, newest: Newest) -> Result<(), Fault<F::Error>> {
-        let identity = newest.identity;
+    pub(super) fn recover_root(&mut self, mut newest: Newest) -> Result<(), Fault<F::Error>> {
         let mut sequence = newest.sequence;
-        let found = self.root_from(newest, identity, (u64::MAX, u32::MAX), &mut sequence)?;
-        let Some((page, root, block)) = found else {
-            return Err(self.no_root()?);
+        let (page, root, block) = loop {
+            let all = (u64::MAX, u32::MAX);
+            let found = self.root_from(newest, newest.identity, all, &mut sequence)?;
+            if let Some(found) = found {
+                break found;
+            }
+            newest = match self.before_torn_format(newest)? {
+                Some(older) => older,
+                None => return Err(self.no_root()?),
+            };
         };
         if self.ended != sequence {
             let unexplained = self.unexplained_pages;
@@ -35,7 +41,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         }
         self.newest = (page.0, root.sequence);
         self.take_root(page, &root)?;
-        self.space.restart(identity, root.sequence, sequence);
+        self.space.restart(newest.identity, root.sequence, sequence);
         self.inner_nodes = 0;
         self.find_valid_pages()
     }
@@ -68,7 +74,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
                 }
                 others -= 1;
             }
-            candidate = self.survey_newest(newest.age())?;
+            candidate = self.survey_newest(newest.age(), Some(identity))?;
         }
         Ok(None)
     }
