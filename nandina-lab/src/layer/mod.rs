@@ -54,6 +54,8 @@ pub struct Layer {
     /// Spare pages in per cent of the logical ones.
     over_provisioning: u32,
     log_blocks: u32,
+    /// When FAST opens its sequential log block.
+    sequential: SequentialRule,
     /// Buffer blocks before a hybrid FTL.
     transit: Option<TransitBuffer>,
 }
@@ -92,8 +94,8 @@ macro_rules! with_kind {
                 $does
             }
             Kind::Fast => {
-                let log_blocks = $layer.log_blocks;
-                let over = Fast { log_blocks, sequential: SequentialRule::FirstPage };
+                let Layer { log_blocks, sequential, .. } = *$layer;
+                let over = Fast { log_blocks, sequential };
                 let $policy = Transit { over, buffer: $buffer };
                 $does
             }
@@ -122,7 +124,8 @@ impl Layer {
             LabError(format!("there is no layer '{name}': choose from {known}"))
         })?;
         let (over_provisioning, log_blocks) = (Self::OVER_PROVISIONING, Self::LOG_BLOCKS);
-        Ok(Self { kind, over_provisioning, log_blocks, transit: None })
+        let sequential = SequentialRule::FirstPage;
+        Ok(Self { kind, over_provisioning, log_blocks, sequential, transit: None })
     }
 
     /// The name of every layer.
@@ -170,6 +173,13 @@ impl Layer {
         Ok(Self { log_blocks, ..self })
     }
 
+    /// The same layer, where FAST opens its sequential log block by this rule.
+    ///
+    /// Default: at each write to the first page of a logical block.
+    pub const fn with_sequential_rule(self, sequential: SequentialRule) -> Self {
+        Self { sequential, ..self }
+    }
+
     /// Whether it is a hybrid FTL, with maps of its own.
     pub const fn is_hybrid(&self) -> bool {
         !matches!(self.kind, Kind::Mapped(_))
@@ -191,15 +201,13 @@ impl Layer {
         self.transit.map(|transit| transit.blocks)
     }
 
-    /// The settings of the transit buffer on this chip.
-    fn buffer(&self, geometry: &Geometry, block_pages: u32) -> Buffer {
+    /// The settings of the transit buffer before so many logical pages.
+    const fn buffer(&self, logical_pages: u32, block_pages: u32) -> Buffer {
         match self.transit {
             None => Buffer::NONE,
             Some(TransitBuffer { blocks, as_printed: true }) => Buffer::as_printed(blocks),
             Some(TransitBuffer { blocks, as_printed: false }) => {
-                let pages = u64::from(geometry.blocks) * u64::from(block_pages) * 100;
-                let logical_pages = pages / u64::from(100 + self.over_provisioning);
-                Buffer::improved(blocks, logical_pages as u32, block_pages)
+                Buffer::improved(blocks, logical_pages, block_pages)
             }
         }
     }
@@ -218,8 +226,7 @@ impl Layer {
     /// Returns `u32::MAX` if no number suffices.
     pub fn blocks_needed(&self, profile: &Profile, logical_pages: u32) -> u32 {
         let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
-        // The number of neighbours does not change how many blocks are needed.
-        let buffer = self.buffer(geometry, block_pages(profile));
+        let buffer = self.buffer(logical_pages, block_pages(profile));
         let needed = with_kind!(self, buffer,
             _entry => ftl::blocks_needed(geometry, capabilities, logical_pages),
             policy => hybrid::blocks_needed(geometry, capabilities, &policy, logical_pages));
@@ -237,7 +244,8 @@ impl Layer {
         }
         let group = block_pages(profile);
         let (geometry, capabilities) = (&profile.geometry, &profile.capabilities);
-        let buffer = self.buffer(geometry, group);
+        // The number of neighbours does not change how many blocks are needed.
+        let buffer = self.buffer(0, group);
         let most = with_kind!(self, buffer,
             _entry => ftl::logical_pages_max(geometry, capabilities),
             policy => hybrid::logical_pages_max(geometry, capabilities, &policy));
@@ -264,7 +272,7 @@ impl Layer {
         let page_bytes = logical_page_bytes(geometry);
         let seen =
             Disk::<Pages<'_, Chip>>::geometry_of(logical_pages, page_bytes, block_pages(profile));
-        let buffer = self.buffer(geometry, block_pages(profile));
+        let buffer = self.buffer(logical_pages, block_pages(profile));
         let (ram_bytes, memory_bytes) = with_kind!(self, buffer,
             entry => {
                 let space = space_of(geometry, capabilities, logical_pages);

@@ -5,7 +5,7 @@
 
 use nandina::flash::{Flash, Profile};
 use nandina_ftl::ftl::{Disk, Ftl, FtlError, Unsound, space_of};
-use nandina_ftl::hybrid::{Bast, Block, Fast, Hybrid, Merges, SequentialRule, Transit, map_bytes};
+use nandina_ftl::hybrid::{Bast, Block, Conversions, Fast, Hybrid, Merges, Transit, map_bytes};
 use nandina_ftl::mapping::Mapping;
 use nandina_ftl::{LogicalPages, Statistics};
 use nandina_sim::{Chip, ChipError};
@@ -80,7 +80,7 @@ impl Layer {
         room.renew(size);
         let (geometry, capabilities) = (chip.geometry(), chip.capabilities());
         let pages = size.logical_pages;
-        let buffer = self.buffer(&geometry, size.profile.geometry.pages_per_block);
+        let buffer = self.buffer(pages, size.profile.geometry.pages_per_block);
         let Room { ram, memory } = room;
         let opened = match self.kind {
             Kind::Mapped(entry) => {
@@ -100,9 +100,8 @@ impl Layer {
                 make(chip, Transit { over, buffer }, pages, ram).map(Pages::Bast)
             }
             Kind::Fast => {
-                let (log_blocks, sequential) = (self.log_blocks, SequentialRule::FirstPage);
                 let make = if formats { Hybrid::format } else { Hybrid::open };
-                let over = Fast { log_blocks, sequential };
+                let over = Fast { log_blocks: self.log_blocks, sequential: self.sequential };
                 make(chip, Transit { over, buffer }, pages, ram).map(Pages::Fast)
             }
         };
@@ -113,7 +112,7 @@ impl Layer {
     /// Bytes of the map of a hybrid FTL, which are among those of its RAM; 0 for a mapping.
     pub fn map_bytes(&self, chip: &Profile, size: &Size) -> usize {
         let (geometry, capabilities) = (&chip.geometry, &chip.capabilities);
-        let buffer = self.buffer(geometry, size.profile.geometry.pages_per_block);
+        let buffer = self.buffer(size.logical_pages, size.profile.geometry.pages_per_block);
         with_kind!(self, buffer, _entry => 0,
             policy => map_bytes(geometry, capabilities, &policy, size.logical_pages))
     }
@@ -143,6 +142,27 @@ impl<C: Flash<Error = ChipError>> Pages<'_, C> {
             Self::Bast(ftl) => Some(ftl.merges()),
             Self::Fast(ftl) => Some(ftl.merges()),
         }
+    }
+
+    /// Conversions of the transit buffer; none without one.
+    pub fn conversions(&self) -> Conversions {
+        match self {
+            Self::Mapped(_) => Conversions::default(),
+            Self::Block(ftl) => ftl.conversions(),
+            Self::Bast(ftl) => ftl.conversions(),
+            Self::Fast(ftl) => ftl.conversions(),
+        }
+    }
+
+    /// Blocks of the transit buffer that hold pages.
+    pub fn buffer_blocks_used(&self) -> u32 {
+        let used = match self {
+            Self::Mapped(_) => 0,
+            Self::Block(ftl) => ftl.buffer_blocks().count(),
+            Self::Bast(ftl) => ftl.buffer_blocks().count(),
+            Self::Fast(ftl) => ftl.buffer_blocks().count(),
+        };
+        used as u32
     }
 }
 

@@ -3,7 +3,7 @@
 //! Changes that the write buffer accepted are applied, replacing needs no page, a lookup reads no
 //! more pages than the tree is high, and `plan` refuses what `format` refuses.
 
-use nandina::store::Placement;
+use nandina::store::{Description, Placement};
 use nandina::{Index, OpenError, Options, WriteError, plan, ram_needed};
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};
@@ -152,6 +152,36 @@ impl Check for TakenBeforeAMerge {
 #[test]
 fn a_buffered_change_is_applied_though_merges_leave_fewer_inner_nodes() {
     for_every_system(&TakenBeforeAMerge);
+}
+
+/// The same in small trees of many levels, in which a change splits most of them.
+///
+/// A split makes `vm` map nodes, whose logical addresses must be freed again to make room.
+struct TakenByAHighTree;
+
+impl Check for TakenByAHighTree {
+    fn concerns(&self, system: &Description) -> bool {
+        system.maps
+    }
+
+    fn run<S: Placement + 'static>(&self) -> Outcome {
+        let mut refused = 0;
+        for (chip, records) in [((192, 16, 8), (32, 33)), ((128, 13, 10), (32, 4))] {
+            let mut case = case::<S>(chip, records);
+            case.options.mapping_bytes = 100;
+            for seed in 0..40 {
+                let work = Work { turns: 64, keys: 1_200, descends: false, removals: 5, seed };
+                refused += TakenIsApplied::life::<S>(&case, &work)
+                    .map_err(|what| format!("{:?}, seed {seed}: {what}", case.profile.geometry))?;
+            }
+        }
+        if refused > 0 { Ok(()) } else { Err("no chip was ever full".into()) }
+    }
+}
+
+#[test]
+fn a_buffered_change_is_applied_though_it_splits_most_levels() {
+    for_every_system(&TakenByAHighTree);
 }
 
 /// A high tree and few page buffers.

@@ -46,7 +46,8 @@ pub(super) fn moved_path(path_pages: u32, of: &Limits<'_>) -> u32 {
 /// How a change that lacks room frees the pages of logical addresses.
 ///
 /// The collection that makes room for the change must not take as many pages again: it maps no
-/// leaf as long as the change does not fit, and a change frees no more addresses than there were.
+/// leaf as long as the change does not fit, and a change frees no more addresses than there were
+/// and its own nodes may take.
 pub struct Reclaiming {
     /// No node of the running operation is mapped.
     maps_nothing: bool,
@@ -94,7 +95,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
     ///
     /// A parent takes the current page of a child that has moved. Returns the refusal as the error
     /// if no logical address is left, or if the change freed as many as there were when it first
-    /// lacked room.
+    /// lacked room and those that its own nodes may have taken since.
     pub(super) fn reclaim_address(
         &mut self,
         refusal: Fault<F::Error>,
@@ -105,12 +106,13 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
         };
         let addresses = self.space.mappings.len().min(u16::MAX.into()) as u16;
         // The nodes that the change adds, and the address that each of its levels may take.
-        let adds = 2 * u32::from(self.height) + 2;
+        let adds = 2 * u16::from(self.height) + 2;
         let reclaiming = &mut self.space.memory;
-        let Some(left) = reclaiming.left.unwrap_or(addresses).checked_sub(1) else {
+        let left = reclaiming.left.unwrap_or(addresses.saturating_add(adds));
+        let Some(left) = left.checked_sub(1) else {
             return Err(refusal);
         };
-        let limit_pages = limit_pages.saturating_sub(adds);
+        let limit_pages = limit_pages.saturating_sub(adds.into());
         *reclaiming = Reclaiming { maps_nothing: true, limit_pages, left: Some(left) };
         let saved = crate::gc::save(self, crate::flash::PageNumber(name), None);
         self.space.memory.maps_nothing = false;
