@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use nandina_lab::LabError;
-use nandina_lab::reproduce::{Reproduction, extents, mu_tree, vm_tree};
+use nandina_lab::reproduce::{Reproduction, extents, mu_tree, vm_tree, wpcb};
 
 use crate::drawing;
 use crate::output::{print, print_json};
@@ -52,13 +52,15 @@ pub enum Paper {
     VmTree,
     /// Extent mapping, VET and EMT (Suh et al., 2014)
     Extents,
+    /// WPCB-tree (Ho and Park, 2018)
+    Wpcb,
 }
 
 pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
-    if let (Paper::MuTree | Paper::Extents, Some(_)) = (arguments.paper, &arguments.sensors) {
+    if !matches!(arguments.paper, Paper::VmTree) && arguments.sensors.is_some() {
         return Err(LabError("--sensors is for vmtree: leave it out".into()));
     }
-    if let (Paper::MuTree | Paper::VmTree, Some(_)) = (arguments.paper, &arguments.traces) {
+    if !matches!(arguments.paper, Paper::Extents) && arguments.traces.is_some() {
         return Err(LabError("--traces is for extents: leave it out".into()));
     }
     if let (Paper::Extents, Some(word)) = (arguments.paper, &arguments.alone) {
@@ -72,6 +74,7 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
         Paper::MuTree => mu_tree(arguments)?,
         Paper::VmTree => vm_tree(arguments)?,
         Paper::Extents => extents(arguments)?,
+        Paper::Wpcb => wpcb(arguments)?,
     };
     if let Some(folder) = &arguments.figures {
         let figures = reproduction.experiments.iter().flat_map(|experiment| &experiment.figures);
@@ -109,6 +112,13 @@ fn extents(arguments: &Reproduce) -> Result<Reproduction, LabError> {
     shown(experiments.total(), |advance| experiments.run(advance))
 }
 
+fn wpcb(arguments: &Reproduce) -> Result<Reproduction, LabError> {
+    use wpcb::{Experiments, Scale};
+    let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
+    let experiments = Experiments::new(scale, arguments.seed);
+    shown(experiments.total(), |advance| experiments.run(advance))
+}
+
 /// Runs experiments with a progress bar over their operations.
 fn shown(
     operations: u64,
@@ -142,6 +152,9 @@ fn text(reproduction: &Reproduction) -> String {
         text += &format!("\n\n{} ({})\n{rows}", experiment.title, experiment.id);
         for refusal in &experiment.refusals {
             text += &format!("\nnot run: {refusal}");
+        }
+        for note in &experiment.notes {
+            text += &format!("\n{note}");
         }
         for (claim, holds) in &experiment.orderings {
             text += &format!("\n{}: {claim}", if *holds { "holds" } else { "DOES NOT HOLD" });

@@ -151,3 +151,48 @@ fn recorded_traces_are_for_extents_and_their_folder_is_named_if_it_is_not_there(
     let alone = nandina(&["reproduce", "extents", "--alone", "wsf,vet,reads"]);
     assert_eq!(alone.status.code(), Some(2));
 }
+
+#[test]
+fn reproduce_runs_wpcb_with_a_word_on_every_claim() {
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().to_str().unwrap();
+    let object = json(&["reproduce", "wpcb", "--quick", "--json", "--figures", figures]);
+    assert_eq!((&object["paper"], &object["quick"]), (&"wpcb".into(), &true.into()));
+    let experiments = object["experiments"].as_array().unwrap();
+    let experiment = |id: &str| experiments.iter().find(|it| it["id"] == id).unwrap();
+    let measured = |id: &str, config: &str, metric: &str| {
+        let rows = experiment(id)["rows"].as_array().unwrap();
+        let is_it = |row: &&Value| row["config"] == config && row["metric"] == metric;
+        rows.iter().find(is_it).unwrap()["measured"].as_f64().unwrap()
+    };
+    // Counts of 50,000 inserts, the same on every machine.
+    let programs = |side: &str| measured("figure11", &format!("rs 0, FAST N=6{side}"), "programs");
+    let (btree, printed, improved) =
+        (programs(""), programs(", C=51 as printed"), programs(", C=51"));
+    assert!((5.0..7.0).contains(&btree), "{btree}");
+    assert!((2.0..3.5).contains(&printed), "{printed}");
+    assert!((1.8..2.3).contains(&improved), "{improved}");
+    let page_map = measured("log-blocks", "page map, 57 spare blocks", "programs");
+    assert!((1.0..1.2).contains(&page_map), "{page_map}");
+    // The tree is as high as the formulas say, and removals write one page.
+    let removal = measured("section5", "(4) removals, rs 0, height 3", "writes");
+    assert!((1.0..1.01).contains(&removal), "{removal}");
+    let notes = experiment("log-blocks")["notes"].as_array().unwrap();
+    assert!(notes[0].as_str().unwrap().contains("than B-tree over the N log blocks alone"));
+    // A claim holds, or it does not, or something else shows it, or its system is missing.
+    let claims = experiment("claims");
+    let orders = claims["orderings"].as_array().unwrap().iter().map(|pair| &pair[0]);
+    let texts = ["notes", "refusals"].into_iter().flat_map(|of| claims[of].as_array().unwrap());
+    let said: Vec<&str> = orders.chain(texts).map(|text| text.as_str().unwrap()).collect();
+    for claim in 1..=21 {
+        let of = said.iter().filter(|text| text.starts_with(&format!("C{claim}:")));
+        assert_eq!(of.count(), 1, "C{claim}");
+    }
+    for figure in ["figure9", "figure10", "figure11-erases", "log-blocks"] {
+        for kind in ["svg", "png"] {
+            let path = folder.path().join(format!("wpcb-{figure}.{kind}"));
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(bytes.len() > 5_000, "{figure}.{kind} has {} bytes", bytes.len());
+        }
+    }
+}

@@ -6,6 +6,7 @@ pub mod extents;
 pub mod figure;
 pub mod mu_tree;
 pub mod vm_tree;
+pub mod wpcb;
 
 use serde::Serialize;
 
@@ -96,6 +97,9 @@ pub struct Experiment {
     pub orderings: Vec<(String, bool)>,
     /// The runs that could not be made, and why.
     pub refusals: Vec<String>,
+    /// What a reader should know of the figures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Its drawings.
     pub figures: Vec<Figure>,
 }
@@ -103,7 +107,15 @@ pub struct Experiment {
 impl Experiment {
     /// Figures alone, without claims or drawings.
     const fn of(id: &'static str, title: &'static str, rows: Vec<Row>) -> Self {
-        Self { id, title, rows, orderings: Vec::new(), refusals: Vec::new(), figures: Vec::new() }
+        Self {
+            id,
+            title,
+            rows,
+            orderings: Vec::new(),
+            refusals: Vec::new(),
+            notes: Vec::new(),
+            figures: Vec::new(),
+        }
     }
 }
 

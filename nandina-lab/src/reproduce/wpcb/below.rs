@@ -1,0 +1,302 @@
+//! The page writes of an index on an FTL on a chip.
+//!
+//! The chip has pages of 512 bytes and stores no zeros, which changes no count: an FTL does not look
+//! at what it stores. Times are the paper's latencies of 2 KiB pages.
+
+use nandina::flash::{Geometry, Profile};
+use nandina_ftl::LogicalPages;
+use nandina_ftl::hybrid::{Conversions, Merges, SequentialRule};
+use nandina_sim::{ChipError, Counters, SparseChip, TINY};
+
+use super::device::{Event, Events};
+use super::tree::Grown;
+use crate::LabError;
+use crate::layer::{Layer, Pages, Room, TransitBuffer};
+
+/// Nanoseconds of a page read, a page program and a block erase (Table 1 and section 2.1; the erase
+/// is that of its reference 16).
+const READ_NS: u64 = 25_000;
+const PROGRAM_NS: u64 = 200_000;
+const ERASE_NS: u64 = 1_500_000;
+
+/// Which FTL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Map {
+    /// A page map: every page may be anywhere.
+    Page,
+    /// Log blocks for any page, and a sequential one.
+    Fast {
+        /// Log blocks (*N*).
+        log_blocks: u32,
+        /// When the sequential one is opened.
+        rule: SequentialRule,
+    },
+}
+
+/// The FTL below an index, and how much of the device the index fills.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Below {
+    /// The FTL.
+    pub map: Map,
+    /// Its transit buffer, if there is one.
+    pub buffer: Option<TransitBuffer>,
+    /// The blocks of the index, in per cent of the logical ones.
+    pub fill: u32,
+    /// Blocks of the chip beside the logical ones; `None` for as many as the FTL needs.
+    pub spare: Option<u32>,
+}
+
+impl Below {
+    /// FAST with so many log blocks, without a buffer, on a device that the index fills.
+    pub const fn fast(log_blocks: u32) -> Self {
+        let map = Map::Fast { log_blocks, rule: SequentialRule::FirstPage };
+        Self { map, buffer: None, fill: 100, spare: None }
+    }
+
+    /// The same behind a buffer of so many blocks, as the paper has it.
+    pub const fn printed(self, blocks: u32) -> Self {
+        Self { buffer: Some(TransitBuffer { blocks, as_printed: true }), ..self }
+    }
+
+    /// The same behind a buffer of so many blocks, with all improvements.
+    pub const fn improved(self, blocks: u32) -> Self {
+        Self { buffer: Some(TransitBuffer { blocks, as_printed: false }), ..self }
+    }
+
+    /// A page map with so many spare blocks.
+    pub const fn page_map(spare: u32) -> Self {
+        Self { map: Map::Page, buffer: None, fill: 100, spare: Some(spare) }
+    }
+
+    /// Its name in a report.
+    pub fn name(&self) -> String {
+        let map = match self.map {
+            Map::Page => format!("page map, {} spare blocks", self.spare.unwrap_or(0)),
+            Map::Fast { log_blocks, rule: SequentialRule::FirstPage } => {
+                format!("FAST N={log_blocks}")
+            }
+            Map::Fast { log_blocks, rule: SequentialRule::Continues } => {
+                format!("FAST N={log_blocks}, only true sequences")
+            }
+        };
+        let buffer = match self.buffer {
+            None => String::new(),
+            Some(TransitBuffer { blocks, as_printed: true }) => format!(", C={blocks} as printed"),
+            Some(TransitBuffer { blocks, as_printed: false }) => format!(", C={blocks}"),
+        };
+        let fill = if self.fill == 100 { String::new() } else { format!(", {} % full", self.fill) };
+        map + &buffer + &fill
+    }
+
+    fn layer(&self) -> Result<Layer, LabError> {
+        let layer = match self.map {
+            Map::Page => Layer::named("ftl:page")?,
+            Map::Fast { log_blocks, rule } => {
+                Layer::named("ftl:fast")?.with_log_blocks(log_blocks)?.with_sequential_rule(rule)
+            }
+        };
+        let layer = layer.with_over_provisioning(0);
+        self.buffer.map_or(Ok(layer), |buffer| layer.with_transit(buffer))
+    }
+}
+
+/// What a phase cost.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Cost {
+    /// Operations of the index.
+    pub operations: u64,
+    /// Page reads: those of the index, and what the FTL read to write.
+    pub reads: u64,
+    /// Page programs.
+    pub programs: u64,
+    /// Block erases.
+    pub erases: u64,
+    /// Seconds by the latencies.
+    pub seconds: f64,
+    /// Milliseconds that 99 % of the operations do not exceed.
+    pub p99_ms: f64,
+    /// Milliseconds of the longest operation.
+    pub longest_ms: f64,
+    /// Merges of the FTL since it was formatted.
+    pub merges: Merges,
+    /// Conversions of the buffer since then.
+    pub conversions: Conversions,
+}
+
+impl Cost {
+    /// For each operation.
+    pub fn each(&self, of: u64) -> f64 {
+        of as f64 / self.operations.max(1) as f64
+    }
+}
+
+/// What all phases cost, and the state after them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Costs {
+    /// The inserts.
+    pub inserts: Cost,
+    /// The lookups, if there were any.
+    pub lookups: Cost,
+    /// The removals, if there were any.
+    pub removals: Cost,
+    /// Buffer blocks in use after each tenth of the inserts.
+    pub buffered: Vec<u32>,
+    /// Erases of the most erased block by the mean.
+    pub wear: f64,
+    /// Pages that a mount reads at the end.
+    pub mount_reads: u64,
+    /// Blocks of the chip.
+    pub chip_blocks: u32,
+    /// Bytes of RAM of the FTL, its map and its buffer's table included.
+    pub ram_bytes: usize,
+}
+
+/// Replays all phases of an index on a new chip.
+pub fn replay(below: &Below, grown: &Grown) -> Result<Costs, LabError> {
+    let layer = below.layer()?;
+    let block_pages = grown.block_pages;
+    let chip = |blocks| Profile {
+        geometry: Geometry { pages_per_block: block_pages, blocks, ..TINY.geometry },
+        ..TINY
+    };
+    let logical_blocks = (grown.blocks * 100).div_ceil(below.fill);
+    let logical_pages = logical_blocks * block_pages;
+    let blocks = match below.spare {
+        Some(spare) => logical_blocks + spare,
+        None => layer.blocks_needed(&chip(1), logical_pages),
+    };
+    let profile = chip(blocks);
+    let failed = |error: ChipError| LabError(format!("{}: {error}", below.name()));
+    let size = layer.sized(&profile, logical_pages);
+    let (mut chip, mut room) = (SparseChip::new(profile), Room::default());
+    let mut costs = Costs { chip_blocks: blocks, ..Costs::default() };
+    costs.ram_bytes = size.ram_bytes + size.memory_bytes;
+    {
+        let mut disk = layer.open(&size, &mut chip, &mut room, true).map_err(failed)?;
+        run(disk.ftl(), &grown.format, None).map_err(failed)?;
+        costs.inserts =
+            run(disk.ftl(), &grown.inserts.events, Some(&mut costs.buffered)).map_err(failed)?;
+        if let Some(lookups) = &grown.lookups {
+            costs.lookups = run(disk.ftl(), &lookups.events, None).map_err(failed)?;
+        }
+        if let Some(removals) = &grown.removals {
+            costs.removals = run(disk.ftl(), &removals.events, None).map_err(failed)?;
+        }
+    }
+    let wear = chip.wear();
+    costs.wear = f64::from(wear.most) / wear.mean.max(1.0);
+    let before = chip.counters().reads;
+    drop(layer.open(&size, &mut chip, &mut room, false).map_err(failed)?);
+    costs.mount_reads = chip.counters().reads - before;
+    Ok(costs)
+}
+
+/// Nanoseconds of what was done on the chip.
+const fn nanoseconds(done: &Counters) -> u64 {
+    done.reads * READ_NS + done.programs * PROGRAM_NS + done.erases * ERASE_NS
+}
+
+/// Does what an index did, and times it.
+///
+/// `buffered` gets the number of buffer blocks in use after each tenth.
+fn run(
+    pages: &mut Pages<'_, SparseChip>,
+    events: &Events,
+    mut buffered: Option<&mut Vec<u32>>,
+) -> Result<Cost, ChipError> {
+    let zeros = vec![0; pages.page_bytes()];
+    let before = pages.chip().counters();
+    let operations = events.iter().filter(|event| matches!(event, Event::End(_))).count();
+    let (mut since, mut index_reads, mut times) = (before, 0, Vec::with_capacity(operations));
+    for event in events.iter() {
+        match event {
+            Event::Write(page) => pages.write(page, &zeros)?,
+            Event::Trim(page) => pages.trim(page, 1)?,
+            Event::End(reads) => {
+                let now = pages.chip().counters();
+                index_reads += u64::from(reads);
+                times.push(nanoseconds(&(now - since)) + u64::from(reads) * READ_NS);
+                since = now;
+                if let Some(buffered) = &mut buffered
+                    && times.len() * 10 / operations > buffered.len()
+                {
+                    buffered.push(pages.buffer_blocks_used());
+                }
+            }
+        }
+    }
+    let mut done = pages.chip().counters() - before;
+    // An FTL reads one page of the chip for each page that it returns.
+    done.reads += index_reads;
+    times.sort_unstable();
+    let ms = |ns: Option<&u64>| *ns.unwrap_or(&0) as f64 / 1e6;
+    let p99 = (times.len() * 99).div_ceil(100).saturating_sub(1);
+    Ok(Cost {
+        operations: operations as u64,
+        reads: done.reads,
+        programs: done.programs,
+        erases: done.erases,
+        seconds: nanoseconds(&done) as f64 / 1e9,
+        p99_ms: ms(times.get(p99)),
+        longest_ms: ms(times.last()),
+        merges: pages.merges().unwrap_or_default(),
+        conversions: pages.conversions(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use nandina::flash::Flash;
+    use nandina::store::{BTree, Placement, Wpcb};
+    use nandina::{Index, Options, ram_needed};
+    use nandina_sim::Chip;
+
+    use super::*;
+    use crate::reproduce::wpcb::keys::{Order, keys};
+    use crate::reproduce::wpcb::tree::{Growth, grow};
+
+    /// Programs and erases of the index itself on the FTL, without those of the format.
+    fn on_ftl<S: Placement>(below: &Below, blocks: u32, keys: &[u32]) -> (u64, u64) {
+        let layer = below.layer().unwrap();
+        let (page_bytes, spare_bytes, pages_per_block) = (1066, 64, 8);
+        let chip = |blocks| Profile {
+            geometry: Geometry { page_bytes, spare_bytes, pages_per_block, blocks },
+            ..TINY
+        };
+        let profile = chip(layer.blocks_needed(&chip(1), blocks * pages_per_block));
+        let size = layer.sized(&profile, blocks * pages_per_block);
+        let (mut chip, mut room) = (Chip::new(profile), Room::default());
+        let mut disk = layer.open(&size, &mut chip, &mut room, true).unwrap();
+        let options = Options::new(4, 4);
+        let mut ram = vec![0; ram_needed::<S>(&disk.geometry(), &options)];
+        let mut index = Index::<_, S>::format(&mut disk, &options, &mut ram).unwrap();
+        let before = index.flash().inspect().chip().counters();
+        for key in keys.iter().map(|key| key.to_be_bytes()) {
+            index.insert(&key, &key).unwrap();
+        }
+        let done = index.flash().inspect().chip().counters() - before;
+        (done.programs, done.erases)
+    }
+
+    #[test]
+    fn a_replay_costs_what_the_index_costs_on_the_ftl() {
+        for (system, per_cent) in [("btree", 0), ("wpcb", 50)] {
+            let order = Order::Mixed;
+            let (records, block_pages, seed) = (20_000, 8, 3);
+            let growth =
+                Growth { system, records, per_cent, order, then_removes: false, block_pages, seed };
+            let grown = grow(&growth, &|_| {}).unwrap();
+            let keys = keys(records, per_cent, order, seed);
+            let fast = Below::fast(4);
+            for below in [fast, fast.printed(10), fast.improved(10)] {
+                let replayed = replay(&below, &grown).unwrap().inserts;
+                let direct = match system {
+                    "btree" => on_ftl::<BTree>(&below, grown.blocks, &keys),
+                    _ => on_ftl::<Wpcb>(&below, grown.blocks, &keys),
+                };
+                assert_eq!((replayed.programs, replayed.erases), direct, "{system} {below:?}");
+                assert!(replayed.erases > 1_000, "{} erases", replayed.erases);
+            }
+        }
+    }
+}

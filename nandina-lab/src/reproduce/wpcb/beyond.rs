@@ -1,0 +1,134 @@
+//! What the paper leaves out: larger trees, other orders, and fuller chips.
+
+use super::below::{Below, Costs};
+use super::counts::LOG_BLOCKS;
+use super::keys::Order;
+use super::runs::{Case, Runs};
+use super::tree::Growth;
+use super::{Experiment, Experiments, reduction};
+use crate::LabError;
+use crate::reproduce::Row;
+
+/// How full the device is, in per cent of its logical blocks.
+const FILLS: [u32; 2] = [50, 80];
+
+/// The three systems on trees of these records.
+fn sizes(of: &Experiments, records: u32) -> [Case; 3] {
+    of.sides(LOG_BLOCKS).map(|side| Case {
+        growth: Growth { records, ..of.inserts(side.system, 0) },
+        below: side.below,
+    })
+}
+
+/// The three systems with half of the keys ascending.
+fn orders(of: &Experiments, order: Order) -> [Case; 3] {
+    of.sides(LOG_BLOCKS).map(|side| Case {
+        growth: Growth { order, ..of.inserts(side.system, 50) },
+        below: side.below,
+    })
+}
+
+/// The three systems and a page map on a device that is so full.
+fn fills(of: &Experiments, fill: u32) -> Vec<Case> {
+    let sides = of.sides(LOG_BLOCKS).map(|side| Case {
+        growth: of.inserts(side.system, 0),
+        below: Below { fill, ..side.below },
+    });
+    let spare = of.scale.blocks(LOG_BLOCKS) + of.buffer();
+    let below = Below { fill, ..Below::page_map(spare) };
+    let page_map = Case { growth: of.inserts("btree", 0), below };
+    sides.into_iter().chain([page_map]).collect()
+}
+
+/// The cases of these experiments.
+pub fn cases(of: &Experiments) -> Vec<Case> {
+    let sizes = of.scale.sizes.iter().flat_map(|&records| sizes(of, records));
+    let orders = [Order::Mixed, Order::AscendingFirst].map(|order| orders(of, order));
+    let fills = FILLS.into_iter().flat_map(|fill| fills(of, fill));
+    sizes.chain(orders.into_iter().flatten()).chain(fills).collect()
+}
+
+fn by_size(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
+    let title = "Random inserts by records: the buffer against the blocks of the tree";
+    let mut experiment = Experiment::of("sizes", title, Vec::new());
+    for &records in of.scale.sizes {
+        let mut seconds = Vec::new();
+        for case in sizes(of, records) {
+            let (grown, cost) = (runs.grown(&case.growth)?, runs.costs(&case)?.inserts);
+            let config = format!(
+                "{records} records, {} blocks, height {}, {}",
+                grown.blocks,
+                grown.height,
+                case.below.name()
+            );
+            let system = case.growth.system;
+            let row = |metric, figure, unit| Row::alone(system, &config, metric, figure, unit);
+            experiment.rows.push(row("programs", cost.each(cost.programs), "an insert"));
+            experiment.rows.push(row("erases", cost.each(cost.erases), "an insert"));
+            experiment.rows.push(row(
+                "time",
+                1e3 * cost.seconds / f64::from(records),
+                "ms an insert",
+            ));
+            seconds.push(cost.seconds);
+        }
+        let [btree, printed, improved] = seconds[..] else { continue };
+        for (name, less) in [("as printed", printed), ("improved", improved)] {
+            let config = format!("{records} records, {name} against B-tree");
+            let less = reduction(less, btree);
+            experiment.rows.push(Row::alone("wpcb", &config, "creation", less, "% less"));
+        }
+    }
+    Ok(experiment)
+}
+
+fn by_order(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
+    let title = "rs = 0.5 in two orders: mixed, and the ascending half first";
+    let mut experiment = Experiment::of("orders", title, Vec::new());
+    for order in [Order::Mixed, Order::AscendingFirst] {
+        for case in orders(of, order) {
+            let (grown, cost) = (runs.grown(&case.growth)?, runs.costs(&case)?.inserts);
+            let (system, config) =
+                (case.growth.system, format!("{}, {}", order.name(), case.below.name()));
+            let row = |metric, figure, unit| Row::alone(system, &config, metric, figure, unit);
+            experiment.rows.push(row("tree", f64::from(grown.blocks), "blocks"));
+            experiment.rows.push(row("programs", cost.each(cost.programs), "an insert"));
+            experiment.rows.push(row("erases", cost.each(cost.erases), "an insert"));
+            experiment.rows.push(row("creation", cost.seconds, "s"));
+        }
+    }
+    Ok(experiment)
+}
+
+/// A figure of a run, and its unit.
+type Figure = (&'static str, fn(&Costs) -> f64, &'static str);
+
+const FIGURES: [Figure; 6] = [
+    ("programs", |costs| costs.inserts.each(costs.inserts.programs), "an insert"),
+    ("p99", |costs| costs.inserts.p99_ms, "ms"),
+    ("longest", |costs| costs.inserts.longest_ms, "ms"),
+    ("wear", |costs| costs.wear, "most by mean"),
+    ("mount", |costs| costs.mount_reads as f64, "reads"),
+    ("ram", |costs| costs.ram_bytes as f64, "bytes"),
+];
+
+fn by_fill(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
+    let title =
+        "Random inserts into a device that is 50 and 80 % full in the end: tails, wear, mounts";
+    let mut experiment = Experiment::of("fills", title, Vec::new());
+    for fill in FILLS {
+        for case in fills(of, fill) {
+            let costs = runs.costs(&case)?;
+            let (system, config) = (case.growth.system, case.below.name());
+            for (metric, figure, unit) in FIGURES {
+                experiment.rows.push(Row::alone(system, &config, metric, figure(costs), unit));
+            }
+        }
+    }
+    Ok(experiment)
+}
+
+/// Sizes, orders and fills.
+pub fn experiments(of: &Experiments, runs: &Runs) -> Result<Vec<Experiment>, LabError> {
+    Ok(vec![by_size(of, runs)?, by_order(of, runs)?, by_fill(of, runs)?])
+}

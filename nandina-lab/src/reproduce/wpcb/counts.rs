@@ -1,0 +1,169 @@
+//! Chip operations of inserts: Table 1, Figures 2, 10 and 11.
+
+use super::below::{Below, Cost};
+use super::runs::{Case, Runs};
+use super::{Experiment, Experiments, begun, lines};
+use crate::LabError;
+use crate::reproduce::Row;
+use crate::reproduce::figure::Series;
+
+/// Values of *C* in Figure 10.
+const BUFFERS: [u32; 6] = [16, 32, 64, 128, 160, 192];
+
+/// Values of *rs* in Figure 10.
+const BUFFER_RATIOS: [u32; 3] = [0, 50, 100];
+
+/// Log blocks of the FTL, which the paper does not give.
+pub const LOG_BLOCKS: u32 = 16;
+
+fn figure_10(of: &Experiments, per_cent: u32, buffer: u32, printed: bool) -> Case {
+    let fast = Below::fast(of.scale.blocks(LOG_BLOCKS));
+    let blocks = of.scale.blocks(buffer);
+    let below = if printed { fast.printed(blocks) } else { fast.improved(blocks) };
+    Case { growth: of.inserts("wpcb", per_cent), below }
+}
+
+/// The cases of these experiments.
+pub fn cases(of: &Experiments) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for &per_cent in of.scale.ratios {
+        for side in of.sides(LOG_BLOCKS) {
+            let growth = of.inserts(side.system, per_cent);
+            cases.extend(of.repeated(growth).map(|growth| Case { growth, below: side.below }));
+        }
+    }
+    for per_cent in BUFFER_RATIOS {
+        for buffer in BUFFERS {
+            cases.extend([true, false].map(|printed| figure_10(of, per_cent, buffer, printed)));
+        }
+    }
+    cases
+}
+
+fn table_1() -> Experiment {
+    let row = |metric, paper, ours| Row::beside("chip", "Table 1", metric, paper, ours, "us");
+    let mut rows = vec![row("page_read", 25.0, 25.0), row("page_program", 200.0, 200.0)];
+    rows.push(Row::beside("chip", "section 2.1", "block_erase", 2000.0, 1500.0, "us"));
+    Experiment::of(
+        "table1",
+        "Latencies: a random write is a program here, whatever was written before",
+        rows,
+    )
+}
+
+fn figure_2(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
+    let title =
+        "Page programs of 1,000,000 inserts into a B-tree over FAST, random by ascending keys";
+    let mut experiment = Experiment::of("figure2", title, Vec::new());
+    let [btree, ..] = of.sides(LOG_BLOCKS);
+    let cost = |per_cent| {
+        let case = Case { growth: of.inserts(btree.system, per_cent), below: btree.below };
+        Ok::<_, LabError>(runs.costs(&case)?.inserts)
+    };
+    let (random, ascending) = (cost(0)?, cost(100)?);
+    let config = btree.below.name();
+    let ratio = |of: fn(&Cost) -> u64| of(&random) as f64 / of(&ascending).max(1) as f64;
+    let writes = ratio(|cost| cost.programs);
+    experiment.rows = vec![
+        Row::beside(btree.system, &config, "programs", 4.0, writes, "ratio"),
+        Row::beside(btree.system, &config, "erases", 1.0, ratio(|cost| cost.erases), "ratio"),
+    ];
+    experiment.orderings.push((
+        "random keys cost about four times the programs".into(),
+        (3.5..=4.5).contains(&writes),
+    ));
+    Ok(experiment)
+}
+
+fn figure_10_of(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
+    let title = "Inserts by buffer blocks C, over FAST";
+    let mut experiment = Experiment::of("figure10", title, Vec::new());
+    let mut series = Vec::new();
+    for per_cent in BUFFER_RATIOS {
+        for printed in [true, false] {
+            let mut points = Vec::new();
+            for buffer in BUFFERS {
+                let case = figure_10(of, per_cent, buffer, printed);
+                let cost = runs.costs(&case)?.inserts;
+                let config = format!("rs {}, {}", f64::from(per_cent) / 100.0, case.below.name());
+                let row = |metric, figure| Row::alone("wpcb", &config, metric, figure, "an insert");
+                experiment.rows.push(row("programs", cost.each(cost.programs)));
+                experiment.rows.push(row("erases", cost.each(cost.erases)));
+                points.push((f64::from(of.scale.blocks(buffer)), cost.each(cost.erases)));
+            }
+            let name = if printed { "as printed" } else { "improved" };
+            let claim =
+                format!("rs {}: erases fall as C rises, {name}", f64::from(per_cent) / 100.0);
+            // A hundredth is what the place of the last conversion makes.
+            let falls = points.windows(2).all(|two| two[1].1 <= two[0].1 * 1.01);
+            experiment.orderings.push((claim, falls));
+            if per_cent == 0 {
+                let at = |blocks: u32| {
+                    let at = BUFFERS.iter().position(|buffer| *buffer == blocks);
+                    at.and_then(|at| points.get(at)).map_or(0.0, |point| point.1)
+                };
+                let claim =
+                    format!("rs 0: beyond C = 128 erases fall by less than a tenth, {name}");
+                experiment.orderings.push((claim, at(192) > 0.9 * at(128)));
+            }
+            series.push(Series {
+                name: format!("rs {}, {name}", f64::from(per_cent) / 100.0),
+                points,
+            });
+        }
+    }
+    let figure = lines("figure10", title, "buffer blocks C", "erases an insert", series);
+    experiment.figures.push(figure);
+    Ok(experiment)
+}
+
+/// A kind of chip operations, and its name in rows.
+type Kind = (&'static str, fn(&Cost) -> f64);
+
+const KINDS: [Kind; 3] = [
+    ("reads", |cost| cost.each(cost.reads)),
+    ("programs", |cost| cost.each(cost.programs)),
+    ("erases", |cost| cost.each(cost.erases)),
+];
+
+fn figure_11(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
+    let title = "Chip operations of 1,000,000 inserts by rs, over FAST";
+    let mut experiment = begun("figure11", title);
+    let sides = of.sides(LOG_BLOCKS);
+    for (metric, figure) in KINDS {
+        let mut series: Vec<Series> =
+            sides.map(|side| Series { name: side.name.into(), points: Vec::new() }).into();
+        for &per_cent in of.scale.ratios {
+            let rs = f64::from(per_cent) / 100.0;
+            let mut found = Vec::new();
+            for (side, line) in sides.iter().zip(&mut series) {
+                let case = Case { growth: of.inserts(side.system, per_cent), below: side.below };
+                let mean = of.mean(runs, &case, figure)?;
+                let config = format!("rs {rs}, {}", side.below.name());
+                experiment.rows.push(Row::alone(side.system, &config, metric, mean, "an insert"));
+                line.points.push((rs, mean));
+                found.push(mean);
+            }
+            let [btree, printed, improved] = found[..] else { continue };
+            for (side, found) in sides[1..].iter().zip([printed, improved]) {
+                let claim = format!("rs {rs}: {} needs fewer {metric} than B-tree", side.name);
+                experiment.orderings.push((claim, found < btree));
+                if metric == "erases" {
+                    let paper = if per_cent == 100 { 1.0 / 3.0 } else { 0.5 };
+                    let config = format!("rs {rs}, {}, by B-tree", side.below.name());
+                    let row = Row::beside("wpcb", &config, "erases", paper, found / btree, "ratio");
+                    experiment.rows.push(row);
+                }
+            }
+        }
+        let id = format!("figure11-{metric}");
+        let figure = lines(&id, title, "rs", &format!("{metric} an insert"), series);
+        experiment.figures.push(figure);
+    }
+    Ok(experiment)
+}
+
+/// Table 1, Figures 2, 10 and 11.
+pub fn experiments(of: &Experiments, runs: &Runs) -> Result<Vec<Experiment>, LabError> {
+    Ok(vec![table_1(), figure_2(of, runs)?, figure_10_of(of, runs)?, figure_11(of, runs)?])
+}

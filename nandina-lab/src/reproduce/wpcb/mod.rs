@@ -1,0 +1,219 @@
+//! The experiments of the WPCB-tree paper (Ho and Park).
+//!
+//! Table 1, Figures 2 and 9 to 15, the formulas of section 5, and what the paper leaves out: the log
+//! blocks of its FTL, the same flash for both sides, a page map, larger trees, and fuller chips.
+//! The charts have no printed values, so only what its sentences say stands beside our figures.
+//!
+//! An index runs once in RAM, and its pages are then written through each FTL. All times are the
+//! latencies of Table 1 and an erase of 1.5 ms, without processor time.
+
+mod below;
+mod beyond;
+mod blocks;
+mod claims;
+mod counts;
+mod device;
+mod keys;
+mod model;
+mod runs;
+mod times;
+mod tree;
+
+use super::figure::{Content, Figure, Series};
+use super::{Experiment, Reproduction};
+use crate::LabError;
+use below::{Below, Cost};
+use keys::Order;
+use runs::{Case, Runs};
+use tree::Growth;
+
+/// The name of an axis.
+const LOG_BLOCKS: &str = "log blocks N";
+
+/// Systems of the paper's figures that there are no runs of.
+const MISSING: [&str; 2] = ["dipl", "mu-star"];
+
+/// How much of the paper's work is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scale {
+    records: u32,
+    /// Numbers of records of larger and smaller trees.
+    sizes: &'static [u32],
+    /// Values of *rs* in Figure 11, in per cent.
+    ratios: &'static [u32],
+    /// Log blocks of the FTL, in blocks of a full run.
+    log_blocks: &'static [u32],
+    block_pages: u32,
+    /// How many blocks of a full run one block stands for, in tenths.
+    tenths: u32,
+    /// Runs of which the mean of the middle ones is taken.
+    repetitions: u64,
+    quick: bool,
+    words: &'static str,
+}
+
+impl Scale {
+    /// As in the paper.
+    pub const FULL: Self = Self {
+        records: 1_000_000,
+        sizes: &[100_000, 300_000, 1_000_000, 3_000_000],
+        ratios: &[0, 25, 50, 75, 100],
+        log_blocks: &[4, 8, 16, 32, 64, 100, 256, 512],
+        block_pages: 64,
+        tenths: 10,
+        repetitions: 5,
+        quick: false,
+        words: "full; trees of 3,000,000 records beside",
+    };
+    /// Takes seconds: a tree of as many blocks as 0.4 of the paper's, each of 8 pages.
+    pub const QUICK: Self = Self {
+        records: 50_000,
+        sizes: &[25_000, 50_000],
+        ratios: &[0, 50, 100],
+        log_blocks: &[4, 16, 100],
+        block_pages: 8,
+        tenths: 25,
+        repetitions: 1,
+        quick: true,
+        words: "quick: 50,000 records, 8 pages a block; buffer blocks and log blocks are 0.4 of those of a full run",
+    };
+
+    /// As many blocks as `blocks` of the paper, at least 2.
+    const fn blocks(self, blocks: u32) -> u32 {
+        let scaled = blocks * 10 / self.tenths;
+        if scaled < 2 { 2 } else { scaled }
+    }
+}
+
+/// The experiments to run.
+#[derive(Clone, Copy)]
+pub struct Experiments {
+    scale: Scale,
+    seed: u64,
+}
+
+impl Experiments {
+    /// Prepares the work.
+    pub const fn new(scale: Scale, seed: u64) -> Self {
+        Self { scale, seed }
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let all = [
+            counts::cases(self),
+            times::cases(self),
+            blocks::cases(self),
+            model::cases(self),
+            beyond::cases(self),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    /// Operations of all runs.
+    pub fn total(&self) -> u64 {
+        Runs::operations(&self.cases())
+    }
+
+    /// Runs everything. `progress` is called with the number of operations done since its last
+    /// call.
+    pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Reproduction, LabError> {
+        let runs = Runs::run(&self.cases(), progress)?;
+        let mut experiments = counts::experiments(self, &runs)?;
+        experiments.extend(times::experiments(self, &runs)?);
+        experiments.extend(blocks::experiments(self, &runs)?);
+        experiments.push(model::experiment(self, &runs)?);
+        experiments.extend(beyond::experiments(self, &runs)?);
+        experiments.push(claims::experiment(&experiments, self.scale));
+        if self.scale.quick {
+            // A smaller tree: only orders and trends are meaningful.
+            for row in experiments.iter_mut().flat_map(|experiment| &mut experiment.rows) {
+                (row.ratio, row.verdict) = (None, None);
+            }
+        }
+        Ok(Reproduction {
+            paper: "wpcb",
+            seed: self.seed,
+            quick: self.scale.quick,
+            scale: self.scale.words,
+            experiments,
+        })
+    }
+
+    /// The paper's *C* = 128, or as much of this run.
+    const fn buffer(&self) -> u32 {
+        self.scale.blocks(128)
+    }
+
+    /// The inserts of the paper with this ratio *rs*, in per cent.
+    const fn inserts(&self, system: &'static str, per_cent: u32) -> Growth {
+        Growth {
+            system,
+            records: self.scale.records,
+            per_cent,
+            order: Order::Mixed,
+            then_removes: false,
+            block_pages: self.scale.block_pages,
+            seed: self.seed,
+        }
+    }
+
+    /// The same with each seed of the repetitions.
+    fn repeated(&self, growth: Growth) -> impl Iterator<Item = Growth> {
+        (0..self.scale.repetitions).map(move |at| Growth { seed: growth.seed + at, ..growth })
+    }
+
+    /// A figure of the repetitions of a case: the mean without the lowest and the highest.
+    fn mean(
+        &self,
+        runs: &Runs,
+        case: &Case,
+        figure: impl Fn(&Cost) -> f64,
+    ) -> Result<f64, LabError> {
+        let figures = self
+            .repeated(case.growth)
+            .map(|growth| Ok(figure(&runs.costs(&Case { growth, ..*case })?.inserts)));
+        let mut figures = figures.collect::<Result<Vec<_>, LabError>>()?;
+        figures.sort_by(f64::total_cmp);
+        let middle = if figures.len() > 2 { &figures[1..figures.len() - 1] } else { &figures[..] };
+        Ok(middle.iter().sum::<f64>() / middle.len().max(1) as f64)
+    }
+}
+
+/// A system on an FTL, as the figures name it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Side {
+    system: &'static str,
+    name: &'static str,
+    below: Below,
+}
+
+impl Experiments {
+    /// What the paper compares, on FAST with so many log blocks of a full run.
+    const fn sides(&self, log_blocks: u32) -> [Side; 3] {
+        let fast = Below::fast(self.scale.blocks(log_blocks));
+        [
+            Side { system: "btree", name: "B-tree", below: fast },
+            Side { system: "wpcb", name: "WPCB as printed", below: fast.printed(self.buffer()) },
+            Side { system: "wpcb", name: "WPCB", below: fast.improved(self.buffer()) },
+        ]
+    }
+}
+
+/// How much less `of` is than `than`, in per cent.
+fn reduction(of: f64, than: f64) -> f64 {
+    if than == 0.0 { 0.0 } else { 100.0 * (1.0 - of / than) }
+}
+
+/// A figure of lines. Its horizontal axis is logarithmic if it has log blocks.
+fn lines(id: &str, title: &str, x: &str, y: &str, series: Vec<Series>) -> Figure {
+    let content = Content::Lines { logarithmic: x == LOG_BLOCKS, series };
+    Figure { id: format!("wpcb-{id}"), title: title.into(), x: x.into(), y: y.into(), content }
+}
+
+/// An experiment without rows yet, that says which of the paper's systems did not run.
+fn begun(id: &'static str, title: &'static str) -> Experiment {
+    let mut experiment = Experiment::of(id, title, Vec::new());
+    experiment.refusals =
+        MISSING.map(|system| format!("{system}: there is no such system yet")).into();
+    experiment
+}

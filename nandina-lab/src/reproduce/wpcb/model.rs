@@ -1,0 +1,70 @@
+//! The formulas of section 5 beside the counts.
+//!
+//! A write there is a page write of the index; what an FTL makes of it is in the other experiments.
+
+use super::counts::LOG_BLOCKS;
+use super::runs::{Case, Runs};
+use super::tree::Growth;
+use super::{Experiment, Experiments};
+use crate::LabError;
+use crate::reproduce::Row;
+
+/// Entries of a node (section 6.1).
+const ENTRIES: f64 = 128.0;
+
+fn growths(of: &Experiments) -> Vec<Growth> {
+    let systems = ["btree", "wpcb"].into_iter();
+    let growths = systems.flat_map(|system| {
+        [of.inserts(system, 100), Growth { then_removes: true, ..of.inserts(system, 0) }]
+    });
+    growths.collect()
+}
+
+/// The cases of this experiment.
+pub fn cases(of: &Experiments) -> Vec<Case> {
+    let [btree, ..] = of.sides(LOG_BLOCKS);
+    growths(of).into_iter().map(|growth| Case { growth, below: btree.below }).collect()
+}
+
+/// The formulas and the counts.
+pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
+    let title = "Section 5: page reads and writes of the index, the formula beside the count";
+    let mut experiment = Experiment::of("section5", title, Vec::new());
+    for growth in growths(of) {
+        let grown = runs.grown(&growth)?;
+        let (n, height) = (f64::from(growth.records), f64::from(grown.height));
+        let system = growth.system;
+        let rs = f64::from(growth.per_cent) / 100.0;
+        let config = format!("rs {rs}, height {height}");
+        let mut row = |config: &str, metric, formula: f64, count: u64, operations: f64| {
+            let (formula, count) = (formula / operations, count as f64 / operations);
+            let row = Row::beside(system, config, metric, formula, count, "an operation");
+            experiment.rows.push(row);
+        };
+        let inserts = &grown.inserts;
+        row(&format!("(1) inserts, {config}"), "reads", n * height, inserts.reads, n);
+        // Every node but the first was made by a split, or by a leaf that stayed full.
+        let splits = f64::from(grown.nodes - 1);
+        let (equation, writes) = match (growth.per_cent, system) {
+            (100, "wpcb") => ("(2)", n),
+            (100, _) => ("(2)", n + 2.0 * n / ENTRIES * 3.0),
+            _ => ("(3)", n + 3.0 * splits),
+        };
+        row(&format!("{equation} inserts, {config}"), "writes", writes, inserts.writes, n);
+        if let Some(lookups) = &grown.lookups {
+            row(&format!("lookups, {config}"), "reads", n * height, lookups.reads, n);
+        }
+        if let Some(removals) = &grown.removals {
+            row(&format!("(4) removals, {config}"), "writes", n, removals.writes, n);
+        }
+    }
+    experiment.notes = vec![
+        "The formulas read each node from flash. Here the page buffers keep the root and what was read \
+         last, so fewer are read; no system reads a node twice."
+            .into(),
+        "Formula (4) of the B-tree adds three writes for each merge and rotation. Neither system here \
+         merges or rotates when a record is removed."
+            .into(),
+    ];
+    Ok(experiment)
+}

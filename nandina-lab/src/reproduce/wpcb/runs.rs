@@ -1,0 +1,96 @@
+//! The runs that the experiments need, each once, two at a time.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::below::{Below, Costs, replay};
+use super::tree::{Grown, Growth, grow};
+use crate::LabError;
+
+/// An index on an FTL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Case {
+    /// What the index does.
+    pub growth: Growth,
+    /// The FTL.
+    pub below: Below,
+}
+
+/// The results of all cases.
+pub struct Runs {
+    grown: Vec<(Growth, Grown)>,
+    costs: Vec<(Case, Costs)>,
+}
+
+/// Each different item once, in the order in which they are first named.
+fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for item in items {
+        if !distinct.contains(&item) {
+            distinct.push(item);
+        }
+    }
+    distinct
+}
+
+/// Calls `run` for each item, two at a time.
+fn each<T: Copy + Sync, R: Send>(
+    items: &[T],
+    run: impl Fn(&T) -> Result<R, LabError> + Sync,
+) -> Result<Vec<(T, R)>, LabError>
+where
+    T: Send,
+{
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let worker = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let result = run(item);
+            done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((*item, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(worker);
+        worker();
+    });
+    let done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    done.into_iter().map(|(item, result)| Ok((item, result?))).collect()
+}
+
+impl Runs {
+    /// Operations of these cases: each index once by itself, and once on each FTL.
+    pub fn operations(cases: &[Case]) -> u64 {
+        let cases = distinct(cases.iter().copied());
+        let growths = distinct(cases.iter().map(|case| case.growth));
+        let alone: u64 = growths.iter().map(Growth::operations).sum();
+        alone + cases.iter().map(|case| case.growth.operations()).sum::<u64>()
+    }
+
+    /// Does the runs. `progress` is called with the number of operations done since its last call.
+    pub fn run(cases: &[Case], progress: &(dyn Fn(u64) + Sync)) -> Result<Self, LabError> {
+        let cases = distinct(cases.iter().copied());
+        let growths = distinct(cases.iter().map(|case| case.growth));
+        let grown = each(&growths, |growth| grow(growth, progress))?;
+        let costs = each(&cases, |case| {
+            let (_, grown) = grown
+                .iter()
+                .find(|(growth, _)| *growth == case.growth)
+                .ok_or_else(|| LabError("an index was not run".into()))?;
+            let costs = replay(&case.below, grown)?;
+            progress(case.growth.operations());
+            Ok(costs)
+        })?;
+        Ok(Self { grown, costs })
+    }
+
+    /// What an index did. The growth is of one of the cases.
+    pub fn grown(&self, growth: &Growth) -> Result<&Grown, LabError> {
+        let found = self.grown.iter().find(|(of, _)| of == growth);
+        found.map(|(_, grown)| grown).ok_or_else(|| LabError(format!("{growth:?} was not run")))
+    }
+
+    /// What a case cost.
+    pub fn costs(&self, case: &Case) -> Result<&Costs, LabError> {
+        let found = self.costs.iter().find(|(of, _)| of == case);
+        found.map(|(_, costs)| costs).ok_or_else(|| LabError(format!("{case:?} was not run")))
+    }
+}
