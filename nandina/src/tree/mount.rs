@@ -241,7 +241,9 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         S::Kind::recover(self, newest)
     }
 
-    /// The newest block of those that were opened before `before`, of all or of a formatting.
+    /// The newest block of those that were opened before `before`.
+    ///
+    /// With `of` only blocks of that formatting count.
     pub(crate) fn survey_newest(
         &mut self,
         before: Age,
