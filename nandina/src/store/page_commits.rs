@@ -13,7 +13,7 @@ use crate::gc::{self, PageOwner};
 use crate::log::LOST_MAX;
 use crate::node::{PageFault, PageHeader, SESSION_START};
 use crate::space::Checkpointing;
-use crate::tree::{CheckpointsOf, HEIGHT_MAX, Index, LOOKS, NONE, Newest, Placement, TORN_MAX};
+use crate::tree::{CheckpointsOf, HEIGHT_MAX, Index, LOOKS, NONE, Placement, TORN_MAX};
 
 /// What the pages of one formatting record.
 pub(super) struct Found {
@@ -141,29 +141,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             }
         }
         Ok(found)
-    }
-
-    /// Decides which pages count despite a cut, and of which formatting.
-    ///
-    /// It is that of `newest`, which becomes an older block if a format was cut. There is a root.
-    pub(super) fn decide(
-        &mut self,
-        newest: &mut Newest,
-        marks: bool,
-    ) -> Result<Found, Fault<F::Error>> {
-        let mut sequence = 0;
-        loop {
-            let found = self.decide_on_torn(newest.identity, marks)?;
-            sequence = sequence.max(found.sequence);
-            if found.root.is_some() {
-                return Ok(Found { sequence, ..found });
-            }
-            sequence = sequence.max(newest.sequence);
-            *newest = match self.before_torn_format(*newest)? {
-                Some(older) => older,
-                None => return Err(self.no_root()?),
-            };
-        }
     }
 
     /// Where pages commit for themselves: decides which pages count despite a cut.

@@ -53,16 +53,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// `newest` is the block of that root, of which it is the first page: one read saw it, and
     /// another one does not.
     ///
-    /// Cost: at most [`LOOKS`] reads, and one for each block.
-    pub(crate) fn before_torn_format(
-        &mut self,
-        newest: Newest,
-    ) -> Result<Option<Newest>, Fault<F::Error>> {
-        if self.is_steady(self.space.log.page_at(newest.block, 0).0)? {
-            return Ok(None);
+    /// Otherwise there is no root. Cost: at most [`LOOKS`] reads, and one for each block.
+    #[inline(never)]
+    pub(crate) fn before_torn_format(&mut self, newest: Newest) -> Result<Newest, Fault<F::Error>> {
+        if !self.is_steady(self.space.log.page_at(newest.block, 0).0)? {
+            covered!("the root of a format is torn");
+            if let Some(older) = self.survey_newest(newest.age(), None)? {
+                return Ok(older);
+            }
         }
-        covered!("the root of a format is torn");
-        self.survey_newest(newest.age(), None)
+        Err(self.no_root()?)
     }
 
     /// Whether the erase of `block` was begun and failed, or was cut.

@@ -37,7 +37,18 @@ impl WritePolicy for Appends {
         index: &mut Index<'_, F, S>,
         mut newest: Newest,
     ) -> Result<(), Fault<F::Error>> {
-        let found = index.decide(&mut newest, true)?;
+        // One variable, since a second one would be in the deepest frame of a mount.
+        let mut found;
+        let mut sequence = 0;
+        loop {
+            found = index.decide_on_torn(newest.identity, true)?;
+            found.sequence = found.sequence.max(sequence);
+            if found.root.is_some() {
+                break;
+            }
+            sequence = found.sequence.max(newest.sequence);
+            newest = index.before_torn_format(newest)?;
+        }
         index.recover_appended(newest.identity, &found)?;
         if index.ended_well() {
             return Ok(());

@@ -54,7 +54,18 @@ impl WritePolicy for Maps {
         index: &mut Index<'_, F, S>,
         mut newest: Newest,
     ) -> Result<(), Fault<F::Error>> {
-        let found = index.decide(&mut newest, false)?;
+        // One variable, since a second one would be in the deepest frame of a mount.
+        let mut found;
+        let mut sequence = 0;
+        loop {
+            found = index.decide_on_torn(newest.identity, false)?;
+            found.sequence = found.sequence.max(sequence);
+            if found.root.is_some() {
+                break;
+            }
+            sequence = found.sequence.max(newest.sequence);
+            newest = index.before_torn_format(newest)?;
+        }
         index.recover_mapped(newest.identity, &found)?;
         if index.ended_well() {
             return Ok(());

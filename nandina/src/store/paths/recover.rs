@@ -29,10 +29,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
             if let Some(found) = found {
                 break found;
             }
-            newest = match self.before_torn_format(newest)? {
-                Some(older) => older,
-                None => return Err(self.no_root()?),
-            };
+            newest = self.before_torn_format(newest)?;
         };
         if self.ended != sequence {
             let unexplained = self.unexplained_pages;
