@@ -34,13 +34,10 @@ fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
 }
 
 /// Calls `run` for each item, two at a time.
-fn each<T: Copy + Sync, R: Send>(
+fn each<T: Copy + Send + Sync, R: Send>(
     items: &[T],
     run: impl Fn(&T) -> Result<R, LabError> + Sync,
-) -> Result<Vec<(T, R)>, LabError>
-where
-    T: Send,
-{
+) -> Result<Vec<(T, R)>, LabError> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let worker = || {
         while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
