@@ -117,6 +117,33 @@ fn open_and_cut() {
     }
 }
 
+/// Opens an index over which a format was cut in one of its last operations.
+///
+/// A swarm cuts few formats in the program of the root, and seldom does a mount read the torn root
+/// in both ways.
+fn open_after_torn_format() {
+    let mut whole = Chip::new(TINY);
+    whole.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
+    let mut ram = ram::<Mu>(&whole, &OPTIONS);
+    fill(&mut Index::<_, Mu>::format(&mut whole, &OPTIONS, &mut ram).unwrap(), 20, 1);
+    let mut complete = whole.clone();
+    assert!(Index::<_, Mu>::format(&mut complete, &OPTIONS, &mut ram).is_ok());
+    let operations = complete.counters().operations() - whole.counters().operations();
+    for operation in operations - 4..operations {
+        let mut cut = whole.clone();
+        cut.cut_at(operation, Cut::Inside(Tear::Mixture));
+        assert!(Index::<_, Mu>::format(&mut cut, &OPTIONS, &mut ram).is_err());
+        cut.restore_power();
+        for rests in 0..32 {
+            // With each rest the torn page reads otherwise.
+            let mut chip = cut.clone();
+            (0..rests).for_each(|_| chip.rest(0));
+            let index = Index::<_, Mu>::open(&mut chip, &OPTIONS, &mut ram).unwrap();
+            assert!([0, 20].contains(&index.len()), "{} records", index.len());
+        }
+    }
+}
+
 #[test]
 fn every_rare_branch_is_reached() {
     let keys: Vec<_> = SYSTEMS.iter().map(|system| system.key).collect();
@@ -133,6 +160,7 @@ fn every_rare_branch_is_reached() {
     open_damaged();
     open_read_only();
     open_and_cut();
+    open_after_torn_format();
 
     let reached: Vec<_> = reached().collect();
     let is_due =
