@@ -398,3 +398,38 @@ fn a_root_that_was_torn_does_not_come_back_where_the_erase_of_its_block_fails() 
     let case = "swarm/wandering/seed 4303942 unstable changed formats errors";
     assert_eq!(replay(case).unwrap(), Replayed::Survived);
 }
+
+/// A commit was torn, and the mount that began to settle it was cut after its first page. On a chip
+/// with little room the next mount saw the end of that mount's block alone, wrote nothing, and later
+/// mounts saw the torn commit.
+#[test]
+fn a_torn_root_behind_which_a_mount_was_cut_is_seen_or_not_by_all_later_mounts() {
+    let cases = [
+        "exhaustive/wandering/seed 1/36 x 60 unstable/371 mixture/69 before",
+        "exhaustive/wandering/seed 1/36 x 60 unstable/355 mixture/73 before",
+        "exhaustive/wandering/seed 1/36 x 60 unstable/578 mixture/112 after",
+        "exhaustive/mu/seed 1/36 x 60 unstable/448 mixture/96 after",
+    ];
+    for case in cases {
+        assert_eq!(replay(case).unwrap(), Replayed::Survived, "{case}");
+    }
+}
+
+/// A mount that settled a torn page was cut while it erased the block of that page. The next mount
+/// saw the torn page and not the first one of its block, took the block for an older one, and later
+/// mounts did not see the page.
+#[test]
+fn a_block_whose_erase_was_cut_while_a_mount_settled_it_does_not_look_older() {
+    let cases = [
+        "745 mixture/264 mixture",
+        "775 mixture/257 ones",
+        "822 mixture/292 mixture",
+        "933 mixture/262 mixture",
+        "1091 mixture/301 mixture",
+        "927 unreadable/319 mixture",
+    ];
+    for cuts in cases {
+        let case = format!("exhaustive/vm/seed 1/36 x 60 unstable/{cuts}");
+        assert_eq!(replay(&case).unwrap(), Replayed::Survived, "{case}");
+    }
+}

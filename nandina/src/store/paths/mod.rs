@@ -19,7 +19,7 @@ use crate::log::Label;
 #[cfg(feature = "checkpoints")]
 use crate::space::Checkpoint;
 use crate::space::{Absent, BuiltCheckpoints, Kind, Paths, STAGED, Space};
-use crate::tree::{Cost, Index, Newest, Opening, Options, Placement, WritePolicy};
+use crate::tree::{Cost, Index, LOOKS, Newest, Opening, Options, Placement, WritePolicy};
 
 impl Kind for Paths {
     const PAGES_COMMIT: bool = false;
@@ -155,13 +155,16 @@ impl WritePolicy for Paths {
         // Every block twice, and once more for each block that an operation which was cut may span;
         // the pages of those blocks, the end of each of which is looked for first; and the inner
         // nodes. Twice that, for the tree before the last commit as well.
-        let others = u64::from(1 + (path + u32::from(height) + 1) / block_pages);
+        let others = u64::from(recover::others_spanned(path, height, block_pages));
         let looked_into = 2 + spanned + others;
+        // Near the reserve the end of a block is looked for, and then at.
+        let at_end = 2 * LOOKS + u64::from(block_pages.ilog2()) + 1;
         let reads = 2 * looked_into * blocks
             + 2 * looked_into * u64::from(block_pages + block_pages.ilog2() + 1)
             + 2 * inner_reads
             + in_vain
-            + 2 * u64::from(height);
+            + 2 * u64::from(height)
+            + u64::from(recover::ends_max(path, height, block_pages)) * at_end;
         opening.finding(reads)
     }
 }

@@ -130,8 +130,8 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         mut sequence: u64,
     ) -> Result<(), Fault<F::Error>> {
         // The newest commit began in this block, or in an earlier one that its pages span.
-        let operation = S::path_pages(root.height) + u32::from(root.height) + 1;
-        let others = 1 + operation / self.space.log.block_pages();
+        let path = S::path_pages(root.height);
+        let others = others_spanned(path, root.height, self.space.log.block_pages());
         let below = (root.sequence, others);
         let found = self.root_from(block, root.identity, below, &mut sequence)?;
         let Some((page, before, _)) = found else { return Ok(()) };
@@ -198,21 +198,37 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
 
     /// Whether the pages that may have been written last read the same every time.
     ///
-    /// These are the end of the block that was opened last, and the first page of each block that
-    /// may have been opened since.
+    /// These are the end of each block from that of the root on, and the first page of each block
+    /// that may have been opened since. A mount that was cut leaves a block without a root behind
+    /// the end that it did not see.
+    ///
+    /// Returns `false` if there are more of these blocks than one operation and a mount open: then
+    /// several mounts were cut, each of which left a block that is free.
     pub(super) fn ends_alike(&mut self) -> Result<bool, Fault<F::Error>> {
-        let mut newest = None;
+        let root = self.block_of(self.space.current_page(self.root));
+        let Some(from) = self.space.log.first_sequence(root)? else { return Ok(false) };
+        let path = S::path_pages(self.height);
+        let mut left = ends_max(path, self.height, self.space.log.block_pages());
         for block in self.space.log.blocks.all() {
             match self.space.log.first_header(block)? {
                 // No tree depends on the last page of a checkpoint.
-                Some(first) if first.lowest == 0 => {}
-                Some(first) => newest = newest.max(Some((first.sequence, block.0))),
+                Some(first) if first.lowest == 0 || first.sequence < from => {}
+                Some(_) => {
+                    if left == 0 || !self.end_is_alike(block)? {
+                        return Ok(false);
+                    }
+                    left -= 1;
+                }
                 None if self.reads_alike(self.space.log.page_at(block, 0))? => {}
                 None => return Ok(false),
             }
         }
-        let Some((_, block)) = newest else { return Ok(true) };
-        let (block, pages) = (BlockNumber(block), self.space.log.block_pages());
+        Ok(true)
+    }
+
+    /// Whether the last page of `block` and the one behind it read the same every time.
+    fn end_is_alike(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        let pages = self.space.log.block_pages();
         let written = self.space.log.written(block, pages, 1)?;
         for place in written.saturating_sub(1)..(written + 1).min(pages) {
             if !self.reads_alike(self.space.log.page_at(block, place))? {
@@ -221,4 +237,19 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         }
         Ok(true)
     }
+}
+
+/// Blocks beside that of a root which the operation that wrote it may span.
+///
+/// The operation writes at most a path of `path` pages and the halves of a node of each level.
+pub(super) fn others_spanned(path: u32, height: u8, block_pages: u32) -> u32 {
+    1 + (path + u32::from(height) + 1) / block_pages
+}
+
+/// Blocks whose ends are looked at where a mount writes nothing.
+///
+/// These are that of the root, those that an operation behind it may span, and one with which a
+/// mount began.
+pub(super) fn ends_max(path: u32, height: u8, block_pages: u32) -> u32 {
+    2 + others_spanned(path, height, block_pages)
 }
