@@ -22,12 +22,20 @@ pub(super) struct Found {
     pub root: Option<(PageNumber, PageHeader)>,
     /// The newest root except `root`.
     pub root_before: Option<(PageNumber, PageHeader)>,
-    /// The newest page that no mount wrote while it settled.
-    ///
-    /// Its sequence number, and that of the first page of its block.
-    pub settled: (u64, u64),
+    pub settled: Settled,
     /// The newest page that began to write after a mount.
     pub start: u64,
+}
+
+/// The newest page that no mount wrote while it settled.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Settled {
+    pub sequence: u64,
+    /// The sequence number of the first page of its block that could be read.
+    ///
+    /// If a cut erase of the block was begun, that differs from read to read.
+    pub first: u64,
+    pub block: BlockNumber,
 }
 
 impl<F: Flash, S: Placement> Index<'_, F, S> {
@@ -49,7 +57,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             commit: None,
             root: None,
             root_before: None,
-            settled: (0, 0),
+            settled: Settled { sequence: 0, first: 0, block: NO_BLOCK },
             start: 0,
         };
         if let Some(base) = CheckpointsOf::<S>::base(&self.space) {
@@ -58,7 +66,11 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 None => None,
             };
             found.sequence = base.highest;
-            found.settled = (base.sequence, first.unwrap_or(base.sequence + 1));
+            found.settled = Settled {
+                sequence: base.sequence,
+                first: first.unwrap_or(base.sequence + 1),
+                block: base.active.unwrap_or(NO_BLOCK),
+            };
         }
         Ok(found)
     }
@@ -111,7 +123,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 found.sequence = found.sequence.max(header.sequence);
                 self.note_end(&header);
                 if !header.settling {
-                    found.settled = found.settled.max((header.sequence, first));
+                    let settled = Settled { sequence: header.sequence, first, block };
+                    found.settled = found.settled.max(settled);
                 }
                 if header.height == 0 && header.records == SESSION_START {
                     found.start = found.start.max(header.sequence);
@@ -179,13 +192,13 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             found = Found { sequence: found.sequence.max(rest.sequence), ..rest };
         }
         let newest = self.newest.0;
-        let from = found.settled.1;
+        let Settled { first: from, block: settled, .. } = found.settled;
         // A page that was not seen by now must not be seen later.
         (self.torn_from, self.torn_to) = (found.sequence + 1, u64::MAX);
         let mut position = 0;
         while let Some(block) = self.next_scanned(&mut position) {
             let first = self.space.log.first_sequence(block)?;
-            if first.is_some_and(|first| first < from) {
+            if block != settled && first.is_some_and(|first| first < from) {
                 continue;
             }
             let first_page = self.space.log.page_at(block, 0).0;
@@ -274,7 +287,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         identity: u32,
         found: &Found,
     ) -> Result<(), Fault<F::Error>> {
-        self.settle_from = found.settled.1;
+        self.settle_from = found.settled.first;
         let (Some((page, root)), Some(commit)) = (found.root, found.commit) else {
             return Err(self.no_root()?);
         };

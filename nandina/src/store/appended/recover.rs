@@ -22,10 +22,10 @@ impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
         found: &Found,
     ) -> Result<(), Fault<F::Error>> {
         // Pages programmed since the last mount that settled everything may have been appended to.
-        self.settle_from = if found.start <= found.settled.0 {
+        self.settle_from = if found.start <= found.settled.sequence {
             found.start
         } else {
-            self.start_before(found.settled.0)?
+            self.start_before(found.settled.sequence)?
         };
         let Some((page, root)) = found.root else {
             return Err(self.no_root()?);
