@@ -433,3 +433,11 @@ fn a_block_whose_erase_was_cut_while_a_mount_settled_it_does_not_look_older() {
         assert_eq!(replay(&case).unwrap(), Replayed::Survived, "{case}");
     }
 }
+
+/// A mount was cut in its first program, which the next mount did not see: both gave their first
+/// pages the same number. From a checkpoint the first of these blocks alone was looked into.
+#[test]
+fn of_two_blocks_that_begin_with_one_number_a_mount_from_a_checkpoint_looks_into_both() {
+    let case = "exhaustive/mu/seed 1/36 x 60 unstable checkpoints 2/719 unreadable/27 unreadable";
+    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+}

@@ -63,6 +63,8 @@ pub use policy::WritePolicy;
 pub(crate) use policy::{Found, Limits};
 pub use range::{KeyBounds, Range};
 pub(crate) use settle::{LOOKS, NONE, TORN_MAX};
+#[cfg(feature = "checkpoints")]
+pub(crate) use survey::END;
 pub(crate) use survey::Newest;
 pub(crate) use walk::Top;
 

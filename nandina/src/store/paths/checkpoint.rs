@@ -4,10 +4,10 @@
 //! that was being written. Everything else is unchanged. Nothing is written here.
 
 use crate::error::Fault;
-use crate::flash::{Flash, PageNumber};
+use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::PageHeader;
 use crate::space::{Checkpoint, Paths};
-use crate::tree::{HEIGHT_MAX, Index, Placement, Top};
+use crate::tree::{END, HEIGHT_MAX, Index, Placement, Top};
 
 /// Upper bound of the inner nodes in one page.
 const NODES_BY_PAGE: u32 = HEIGHT_MAX as u32;
@@ -29,29 +29,31 @@ impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
         }
         let identity = Some(found.header.identity);
         let mut sequence = found.last_sequence().max(opened.checkpoint);
-        let mut before = u64::MAX;
+        // Mounts that were cut may have begun two blocks with one number.
+        let mut before = END;
         let mut root: Option<(PageNumber, PageHeader)> = None;
         while root.is_none()
             && let Some((first, block)) = opened
                 .since
                 .iter()
                 .zip(listed)
-                .filter_map(|(since, block)| Some(((*since)?, *block)))
-                .filter(|&(since, _)| since < before && since > 0)
-                .max_by_key(|&(since, _)| since)
+                .filter_map(|(since, block)| Some(((*since)?, block.0)))
+                .filter(|&age| age < before && age.0 > 0)
+                .max()
         {
-            if before == u64::MAX {
+            let block = BlockNumber(block);
+            if before == END {
                 self.space.log.keep_newest(block);
             }
             let last = self.last_root(block, identity, 0, u64::MAX)?;
             sequence = sequence.max(last.sequence).max(first);
-            (root, before) = (last.root, first);
+            (root, before) = (last.root, (first, block.0));
         }
         if root.is_none()
             && let Some((block, place)) = found.active
         {
             covered!("the root is looked for behind a checkpoint");
-            if before == u64::MAX {
+            if before == END {
                 self.space.log.keep_newest(block);
             }
             let last = self.last_root(block, identity, place, u64::MAX)?;
