@@ -41,10 +41,20 @@ pub(super) struct Settled {
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// The next block of those that may hold new pages.
     ///
-    /// Counts `position` up.
-    pub(super) fn next_scanned(&self, position: &mut u32) -> Option<BlockNumber> {
-        *position += 1;
-        CheckpointsOf::<S>::scanned(&self.space, *position - 1)
+    /// A block that the chip has marked as bad holds nothing that counts: it was empty then, but its
+    /// pages may still be readable. Counts `position` up.
+    pub(super) fn next_scanned(
+        &mut self,
+        position: &mut u32,
+    ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
+        loop {
+            *position += 1;
+            let next = CheckpointsOf::<S>::scanned(&self.space, *position - 1);
+            let Some(block) = next else { return Ok(None) };
+            if !self.space.log.is_marked(block)? {
+                return Ok(Some(block));
+            }
+        }
     }
 
     /// What is known before any page is read.
@@ -88,7 +98,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         let mut found = self.known()?;
         let base = CheckpointsOf::<S>::base(&self.space);
         let mut position = 0;
-        while let Some(block) = self.next_scanned(&mut position) {
+        while let Some(block) = self.next_scanned(&mut position)? {
             let (mut damaged, mut blank, mut first) = (false, 0, None);
             for place in 0..self.space.log.block_pages() {
                 let page = self.space.log.page_at(block, place);
@@ -196,7 +206,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         // A page that was not seen by now must not be seen later.
         (self.torn_from, self.torn_to) = (found.sequence + 1, u64::MAX);
         let mut position = 0;
-        while let Some(block) = self.next_scanned(&mut position) {
+        while let Some(block) = self.next_scanned(&mut position)? {
             let first = self.space.log.first_sequence(block)?;
             if block != settled && first.is_some_and(|first| first < from) {
                 continue;
@@ -335,7 +345,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ) -> Result<(), Fault<F::Error>> {
         let mut position = 0;
         let mut kept = PageOwner::kept(self);
-        while let Some(block) = self.next_scanned(&mut position) {
+        while let Some(block) = self.next_scanned(&mut position)? {
             self.settle_block(block, torn, unsteady, &mut kept)?;
         }
         Ok(())
@@ -351,7 +361,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     ) -> Result<(), Fault<F::Error>> {
         self.space.log.blocks.release();
         let mut position = 0;
-        while let Some(block) = self.next_scanned(&mut position) {
+        while let Some(block) = self.next_scanned(&mut position)? {
             let first = self.space.log.first_sequence(block)?;
             let is_torn =
                 block == self.torn_block || self.torn.contains(&self.space.log.page_at(block, 0).0);
@@ -364,6 +374,8 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 self.space.log.clear_block(block)?;
             }
         }
+        // A block that cannot be erased counts until it is marked.
+        self.space.log.mark_bad_blocks()?;
         self.space.log.settling = false;
         Ok(())
     }

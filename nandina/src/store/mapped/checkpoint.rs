@@ -129,7 +129,9 @@ impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
     ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
         let Some(base) = Checkpoints::base(&self.space) else { return Ok(None) };
         while let Some(block) = Checkpoints::scanned(&self.space, scan.block) {
-            while scan.place < self.space.log.block_pages() {
+            let pages =
+                if self.space.log.is_marked(block)? { 0 } else { self.space.log.block_pages() };
+            while scan.place < pages {
                 let page = self.space.log.page_at(block, scan.place);
                 scan.place += 1;
                 let Ok(header) = self.space.log.read_raw(page, 0)? else { continue };
