@@ -441,3 +441,13 @@ fn of_two_blocks_that_begin_with_one_number_a_mount_from_a_checkpoint_looks_into
     let case = "exhaustive/mu/seed 1/36 x 60 unstable checkpoints 2/719 unreadable/27 unreadable";
     assert_eq!(replay(case).unwrap(), Replayed::Survived);
 }
+
+/// A mount from a checkpoint wrote another one while it settled. It lost sight of a block with a
+/// torn page, which a later mount without a checkpoint counted.
+#[test]
+fn a_mount_that_settles_writes_no_checkpoint_before_it_has_cleared_torn_blocks() {
+    for seed in ["130000997", "130006154"] {
+        let case = format!("swarm/vm/seed {seed} unstable changed formats errors");
+        assert_eq!(replay(&case).unwrap(), Replayed::Survived, "{case}");
+    }
+}

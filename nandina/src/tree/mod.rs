@@ -290,9 +290,12 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
     }
 
     /// Writes a checkpoint if one is due before the longest operation or move.
+    ///
+    /// None is written while a mount settles: the next mount would begin behind what is not settled
+    /// yet. If the list of the last one ends meanwhile, that is erased.
     pub(crate) fn keep_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
         let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
-        if CheckpointsOf::<S>::is_due(&self.space, operation) {
+        if !self.space.log.settling && CheckpointsOf::<S>::is_due(&self.space, operation) {
             self.write_out()?;
             self.write_checkpoint()?;
         }

@@ -101,6 +101,7 @@ impl<F: Flash, K: crate::space::Kind<Checkpoints = Checkpoints>> Space<'_, F, K>
         self.checkpoints.opened = list.len() as u32;
         while list.pop().is_some() {}
         listed().filter(|(since, _)| since.is_none()).for_each(|(_, &block)| list.push(block));
+        self.checkpoints.scanned = *list;
         let active = found.active.map(|(block, _)| block);
         let highest = found.last_sequence().max(opened.checkpoint);
         self.checkpoints.base = Some(Base { sequence: found.header.sequence, highest, active });

@@ -106,6 +106,8 @@ pub struct Checkpoints {
     opened: u32,
     /// The checkpoint from which the index was mounted.
     base: Option<Base>,
+    /// The blocks that this checkpoint lists.
+    scanned: List,
 }
 
 /// What a mount from a checkpoint need not look for: all that is older.
@@ -135,7 +137,7 @@ impl Checkpoints {
     pub const fn new(every: u32) -> Self {
         let (list, stale) = (List::EMPTY, every > 0);
         let (last, anchor, base) = (None, None, None);
-        Self { every, last, anchor, stale, number: 0, list, opened: every, base }
+        Self { every, last, anchor, stale, number: 0, list, opened: every, base, scanned: list }
     }
 }
 
@@ -232,13 +234,14 @@ impl<F: Flash, K: super::Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
 
     /// The block at position `at` of those that may hold new pages.
     ///
-    /// After a mount from a checkpoint, these are the blocks of pages that are newer than that.
+    /// After a mount from a checkpoint, these are the blocks of pages that are newer than that. They
+    /// stay so while the mount settles, though that checkpoint may be erased meanwhile.
     fn scanned_block(&self, at: u32) -> Option<BlockNumber> {
-        let Checkpoints { base, list, .. } = &self.checkpoints;
+        let Checkpoints { base, scanned, .. } = &self.checkpoints;
         match base {
             None => (at < self.log.blocks.count()).then_some(BlockNumber(at)),
             Some(Base { active, .. }) => {
-                active.iter().chain(list.whole()).nth(at as usize).copied()
+                active.iter().chain(scanned.whole()).nth(at as usize).copied()
             }
         }
     }
