@@ -654,11 +654,6 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(())
     }
 
-    /// Whether the chip has marked `block` as bad.
-    pub fn is_marked(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
-        Ok(self.blocks.is_bad(block) && self.flash.is_bad(block).map_err(Fault::Device)?)
-    }
-
     /// Whether a failure may be blamed on its block.
     ///
     /// If more failures follow one another than a quarter of all blocks, the path to the chip is at

@@ -67,6 +67,11 @@ impl<F: Flash> Log<'_, F> {
         Ok(None)
     }
 
+    /// Whether the chip has marked `block` as bad.
+    pub fn is_marked(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        Ok(self.blocks.is_bad(block) && self.flash.is_bad(block).map_err(Fault::Device)?)
+    }
+
     /// The sequence number of the first readable page of `block`.
     ///
     /// Cost: one read, or a few.

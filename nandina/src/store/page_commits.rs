@@ -41,8 +41,8 @@ pub(super) struct Settled {
 impl<F: Flash, S: Placement> Index<'_, F, S> {
     /// The next block of those that may hold new pages.
     ///
-    /// A block that the chip has marked as bad holds nothing that counts: it was empty then, but its
-    /// pages may still be readable. Counts `position` up.
+    /// A block that the chip has marked as bad holds nothing that counts: it was empty then, though
+    /// its pages may still be readable. Counts `position` up.
     pub(super) fn next_scanned(
         &mut self,
         position: &mut u32,
