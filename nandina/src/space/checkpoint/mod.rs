@@ -234,8 +234,8 @@ impl<F: Flash, K: super::Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
 
     /// The block at position `at` of those that may hold new pages.
     ///
-    /// After a mount from a checkpoint, these are the blocks of pages that are newer than that. They
-    /// stay so while the mount settles, though that checkpoint may be erased meanwhile.
+    /// After a mount from a checkpoint, these are the blocks of pages that are newer than that.
+    /// They stay so while the mount settles, though that checkpoint may be erased meanwhile.
     fn scanned_block(&self, at: u32) -> Option<BlockNumber> {
         let Checkpoints { base, scanned, .. } = &self.checkpoints;
         match base {
