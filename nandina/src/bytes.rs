@@ -52,6 +52,18 @@ impl<B: AsMut<[u8]>> Bits<B> {
     }
 }
 
+/// Whether every byte is 0xFF, as after an erase.
+///
+/// It is called for each page that a mount reads as erased, so it compares words.
+pub fn is_erased(bytes: &[u8]) -> bool {
+    let mut chunks = bytes.chunks_exact(16);
+    let whole = chunks.all(|chunk| {
+        let words = (0..4).map(|word| u32_at(chunk, 4 * word));
+        words.fold(u32::MAX, |all, word| all & word) == u32::MAX
+    });
+    whole && chunks.remainder().iter().all(|&byte| byte == 0xFF)
+}
+
 /// How many of the bits from `from` to before `to` are set.
 pub fn count_bits(bytes: &[u8], from: usize, to: usize) -> u32 {
     let (first, last) = (from.div_ceil(8).min(to.div_ceil(8)), to / 8);
@@ -86,6 +98,19 @@ mod tests {
         bits.set(7, false);
         assert_eq!(bits.0, [0x01, 0x01, 0x80]);
         assert!((0..24).filter(|&number| bits.has(number)).eq([0, 8, 23]));
+    }
+
+    #[test]
+    fn a_cleared_bit_anywhere_is_not_erased() {
+        for length in 0..=50 {
+            let mut bytes = vec![0xFF; length];
+            assert!(is_erased(&bytes));
+            for at in 0..8 * length {
+                bytes[at / 8] ^= 1 << (at % 8);
+                assert!(!is_erased(&bytes), "bit {at} of {length} bytes");
+                bytes[at / 8] = 0xFF;
+            }
+        }
     }
 
     #[test]

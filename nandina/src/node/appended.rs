@@ -31,7 +31,7 @@
 
 use super::tags::{self, NEW, NEW_SHADOWS, NOTHING, SHADOWS, WHOLE};
 use super::{Node, Shape};
-use crate::bytes::u16_at;
+use crate::bytes::{is_erased, u16_at};
 
 /// Bytes of a record whose zero bits fit in a tag of one byte.
 const SHORT_BYTES: usize = 31;
@@ -209,7 +209,7 @@ pub fn unpack(area: &mut [u8], shape: &Shape) -> Result<(), NoNode> {
     if end < initial {
         return Err(NoNode);
     }
-    let clean = area[shape.at(end)..shape.at(capacity)].iter().all(|&byte| byte == 0xFF)
+    let clean = is_erased(&area[shape.at(end)..shape.at(capacity)])
         && (end..capacity).all(|slot| is_valid(area, shape, slot));
     let mut count = 0;
     for slot in 0..end {

@@ -6,6 +6,7 @@
 
 use super::header::{Fields, field};
 use super::{HEADER_BYTES, Medium, PageHeader, Shape, VERSION, appended};
+use crate::bytes;
 use crate::checksum::{self, Sum};
 
 /// The end of the sequence numbers: no chip survives this many programs.
@@ -129,8 +130,11 @@ impl PageLayout {
     ) -> Result<(), PageFault> {
         let header = self.fields(frame);
         if !header.has_magic() {
-            let erased = frame.iter().all(|&byte| byte == 0xFF);
-            return Err(if erased { PageFault::Erased } else { PageFault::Damaged });
+            return Err(if bytes::is_erased(frame) {
+                PageFault::Erased
+            } else {
+                PageFault::Damaged
+            });
         }
         if header.version() != VERSION {
             return Err(PageFault::Version(header.version()));
