@@ -3,14 +3,15 @@
 
 use std::{any::type_name, env, fs, path::Path};
 
-use nandina::store::{Placement, Visitor, visit};
+use nandina::System;
+use nandina::store::{Visitor, visit};
 
 struct TypeName;
 
 impl Visitor for TypeName {
     type Output = &'static str;
 
-    fn visit<S: Placement + 'static>(self) -> &'static str {
+    fn visit<S: System + 'static>(self) -> &'static str {
         type_name::<S>()
     }
 }

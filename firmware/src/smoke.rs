@@ -4,7 +4,7 @@
 //!
 //! It measures only the stack, and never prints.
 
-use nandina::key;
+use nandina::{Inserted, Removed, key};
 
 use crate::Index;
 use crate::chip::Chip;
@@ -73,8 +73,9 @@ fn put(
     version: u8,
 ) -> Result<(), Failure> {
     let (key, value) = (key_of(rank as u32), value_of(rank as u32, version.into()));
-    let is_new = meter.call(Kind::Insert, || index.insert(&key, &value));
-    demand(is_new.map_err(failed("insert"))? == Some(model[rank] == 0), "insert: new or not")?;
+    let inserted = meter.call(Kind::Insert, || index.insert(&key, &value));
+    let expected = if model[rank] == 0 { Inserted::New } else { Inserted::Replaced };
+    demand(inserted.map_err(failed("insert"))? == expected, "insert: new or not")?;
     model[rank] = version;
     Ok(())
 }
@@ -85,8 +86,9 @@ fn take(
     meter: &mut Meter,
     rank: usize,
 ) -> Result<(), Failure> {
-    let was_there = meter.call(Kind::Remove, || index.remove(&key_of(rank as u32)));
-    demand(was_there.map_err(failed("remove"))? == Some(model[rank] > 0), "remove: there or not")?;
+    let removed = meter.call(Kind::Remove, || index.remove(&key_of(rank as u32)));
+    let expected = if model[rank] == 0 { Removed::Absent } else { Removed::Found };
+    demand(removed.map_err(failed("remove"))? == expected, "remove: there or not")?;
     model[rank] = 0;
     Ok(())
 }

@@ -4,8 +4,7 @@
 //!
 //! The numbers are the same on every system of a board, and change only with the golden figures.
 
-use nandina::store::Placement;
-use nandina::{Options, WriteError, key};
+use nandina::{Inserted, Options, System as _, WriteError, key};
 
 use crate::chip::{Chip, Counts, GEOMETRY};
 use crate::host::Report;
@@ -92,7 +91,7 @@ fn insert_all(
         let number = random.draw();
         let (key, value) = (key::from_u32(number), value_of(number, 0));
         match meter.call(Kind::Insert, || index.insert(&key, &value)) {
-            Ok(Some(true)) => {}
+            Ok(Inserted::New) => {}
             Ok(_) => return Err("an insert found its key there"),
             Err(WriteError::TooHigh { .. } | WriteError::Full { .. }) => break,
             Err(error) => {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use nandina::tree::KEY_BYTES_MAX;
+use nandina::engine::KEY_BYTES_MAX;
 use nandina_lab::LabError;
 use nandina_lab::store::{Cell, Kind, Rows, ScanRange, Store, blocks_max};
 

@@ -4,8 +4,8 @@
 
 use clap::Args;
 use nandina::flash::Profile;
-use nandina::store::{Placement, Visitor};
-use nandina::{Cost, Options, Plan};
+use nandina::store::Visitor;
+use nandina::{Cost, Options, Plan, System};
 use nandina_lab::LabError;
 use nandina_lab::fit::{Misfit, misfit};
 use nandina_lab::systems::visit;
@@ -95,7 +95,7 @@ struct OfSystem<'a> {
 impl Visitor for OfSystem<'_> {
     type Output = Answer;
 
-    fn visit<S: Placement + 'static>(self) -> Self::Output {
+    fn visit<S: System + 'static>(self) -> Self::Output {
         let capabilities = &self.profile.capabilities;
         if let Some(missing) = S::DESCRIPTION.needs.missing(capabilities) {
             return Err(missing.to_string());

@@ -10,8 +10,8 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use nandina::flash::profile::MLC;
 use nandina::node::{Medium, PageHeader, PageLayout};
-use nandina::store::{Mu, Placement, Wandering};
-use nandina::{Index, Options, key, ram_needed};
+use nandina::store::{Mu, Wandering};
+use nandina::{Index, Options, System, key, ram_needed};
 use nandina_sim::Chip;
 
 fn main() {
@@ -21,7 +21,7 @@ fn main() {
 const INSERTS: u32 = 10_000;
 
 #[divan::bench(types = [Wandering, Mu], sample_count = 10)]
-fn insert<S: Placement>(bencher: Bencher<'_, '_>) {
+fn insert<S: System>(bencher: Bencher<'_, '_>) {
     let options = Options::new(4, 4);
     let mut ram = vec![0; ram_needed::<S>(&MLC.geometry, &options)];
     let mut chip = Chip::new(MLC);

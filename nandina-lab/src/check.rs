@@ -4,8 +4,7 @@
 //! the chip is neither written nor repaired.
 
 use crate::systems::key_of;
-use nandina::store::Placement;
-use nandina::{Index, Violation};
+use nandina::{Index, System, Violation};
 use nandina_sim::Chip;
 use serde::Serialize;
 
@@ -90,7 +89,7 @@ struct Own;
 impl Job for Own {
     type Output = Answer;
 
-    fn run<S: Placement>(self, index: &mut Index<'_, &mut Chip, S>) -> Answer {
+    fn run<S: System>(self, index: &mut Index<'_, &mut Chip, S>) -> Answer {
         let mut violations = Vec::new();
         let checked = index.check(|violation: Violation| violations.push(violation.to_string()));
         if let Err(error) = checked {

@@ -4,8 +4,7 @@
 //! of a run.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::store::Placement;
-use nandina::{Options, Plan, plan};
+use nandina::{Options, Plan, System, plan};
 
 /// Why records do not fit on a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +41,7 @@ impl std::fmt::Display for Misfit {
 }
 
 /// Returns why `plan`, made for `records`, does not fit, or `None` if it does.
-pub fn misfit<S: Placement>(
+pub fn misfit<S: System>(
     profile: &Profile,
     options: &Options,
     records: u32,
@@ -53,7 +52,7 @@ pub fn misfit<S: Placement>(
 }
 
 /// Returns the misfit if a tree with half full nodes is too high for the pages.
-fn half_full_too_high<S: Placement>(
+fn half_full_too_high<S: System>(
     profile: &Profile,
     options: &Options,
     records: u32,
@@ -72,7 +71,7 @@ fn half_full_too_high<S: Placement>(
 /// A full node holds at most twice as many records as a half full one, and so does the root. A plan
 /// assumes somewhat fewer, and fewer levels where high nodes have few records. So if a plan is too
 /// high for `records / 2^(height + 1)`, the tree is too high for `records`.
-pub fn always_too_high<S: Placement>(
+pub fn always_too_high<S: System>(
     profile: &Profile,
     options: &Options,
     records: u32,
@@ -87,7 +86,7 @@ pub fn always_too_high<S: Placement>(
 /// Returns the misfit if `records` records take more pages than may be valid.
 ///
 /// It assumes full leaves and no inner nodes.
-pub fn always_full<S: Placement>(
+pub fn always_full<S: System>(
     profile: &Profile,
     options: &Options,
     records: u32,
@@ -107,7 +106,7 @@ pub fn always_full<S: Placement>(
 }
 
 /// Returns why system `S` can never hold `records` records, if that is known.
-pub fn refusal<S: Placement>(profile: &Profile, options: &Options, records: u32) -> Option<String> {
+pub fn refusal<S: System>(profile: &Profile, options: &Options, records: u32) -> Option<String> {
     // A refusal for one record, such as a size, is a refusal for all.
     if let Err(error) = plan::<S>(&profile.geometry, &profile.capabilities, options, 1) {
         return Some(error.to_string());

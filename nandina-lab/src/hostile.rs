@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use crate::systems::{SYSTEMS, visit};
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::{Medium, PageLayout};
-use nandina::store::{Placement, Visitor};
-use nandina::{Index, Options, ram_needed};
+use nandina::store::Visitor;
+use nandina::{Index, Options, System, ram_needed};
 use nandina_sim::{Chip, TINY};
 
 use crate::torture::oracle::{key, value};
@@ -49,7 +49,7 @@ impl Image {
         Options { checkpoints, ..Options::new(4, VALUE_BYTES) }
     }
 
-    fn ram<S: Placement>(self) -> Vec<u8> {
+    fn ram<S: System>(self) -> Vec<u8> {
         vec![0; ram_needed::<S>(&self.profile().geometry, &self.options())]
     }
 }
@@ -113,7 +113,7 @@ struct Healthy {
 }
 
 /// Makes a chip with a healthy index of several levels, after splits, with garbage.
-fn healthy<S: Placement>(image: Image) -> Healthy {
+fn healthy<S: System>(image: Image) -> Healthy {
     let mut chip = Chip::new(image.profile());
     let mut ram = image.ram::<S>();
     if let Ok(mut index) = Index::<_, S>::format(&mut chip, &image.options(), &mut ram) {
@@ -131,7 +131,7 @@ fn healthy<S: Placement>(image: Image) -> Healthy {
 impl Visitor for Use<'_> {
     type Output = Outcome;
 
-    fn visit<S: Placement + 'static>(mut self) -> Outcome {
+    fn visit<S: System + 'static>(mut self) -> Outcome {
         // Healthy images are made once for each system.
         static HEALTHY: OnceLock<Vec<[OnceLock<Healthy>; 3]>> = OnceLock::new();
         let images = HEALTHY.get_or_init(|| SYSTEMS.iter().map(|_| Default::default()).collect());
@@ -183,12 +183,7 @@ fn checkpoint_pages(chip: &Chip) -> Vec<PageNumber> {
 
 impl Use<'_> {
     /// Changes pages by the bytes, in part with checksums that are right again.
-    fn damage<S: Placement>(
-        &mut self,
-        chip: &mut Chip,
-        image: Image,
-        of_checkpoints: &[PageNumber],
-    ) {
+    fn damage<S: System>(&mut self, chip: &mut Chip, image: Image, of_checkpoints: &[PageNumber]) {
         let geometry = image.profile().geometry;
         let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
         let frame_bytes = layout.frame_bytes();
@@ -254,7 +249,7 @@ impl Use<'_> {
     }
 
     /// Uses the index as a user does, in the order that the bytes give.
-    fn exercise<S: Placement>(&mut self, index: &mut Index<'_, &mut Chip, S>) {
+    fn exercise<S: System>(&mut self, index: &mut Index<'_, &mut Chip, S>) {
         for _ in 0..12 {
             let number = u32::from(self.bytes.next());
             let what = self.bytes.next();

@@ -4,8 +4,8 @@
 
 use crate::systems::{key_of, visit};
 use nandina::node::Medium;
-use nandina::store::{Placement, Visitor};
-use nandina::{Index, OpenError, Options, identify, ram_needed, ram_to_identify};
+use nandina::store::Visitor;
+use nandina::{Index, OpenError, Options, System, identify, ram_needed, ram_to_identify};
 use nandina_sim::{Chip, ChipError, Faults};
 
 use crate::LabError;
@@ -19,7 +19,7 @@ pub trait Job {
     type Output;
 
     /// Runs the task.
-    fn run<S: Placement>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output;
+    fn run<S: System>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output;
 }
 
 /// Copies `chip` for reading without new damage.
@@ -57,7 +57,7 @@ struct Open<'c, J> {
 impl<J: Job> Visitor for Open<'_, J> {
     type Output = Result<J::Output, LabError>;
 
-    fn visit<S: Placement + 'static>(self) -> Self::Output {
+    fn visit<S: System + 'static>(self) -> Self::Output {
         let (key_bytes, value_bytes) = (self.medium.key_bytes, self.medium.value_bytes);
         let options = Options {
             checkpoints: self.medium.checkpoints.then_some(CHECKPOINTS),

@@ -10,8 +10,9 @@ mod leaf_pairs;
 #[cfg(feature = "example-store")]
 pub use leaf_pairs::LeafPairs;
 
+use nandina::System;
 use nandina::flash::Profile;
-use nandina::store::{BTree, Mu, Placement, Vm, VmOw, Wandering, Wpcb};
+use nandina::store::{BTree, Mu, Vm, VmOw, Wandering, Wpcb};
 
 use crate::layer::{Layer, TransitBuffer};
 
@@ -29,7 +30,7 @@ const BUFFER_BLOCKS: u32 = 128;
 ///
 /// `None` for systems that stand on the chip itself, and for chips that can carry the system.
 pub fn usual_layer(key: &str, chip: &Profile) -> Option<Layer> {
-    let wpcb = <Wpcb as Placement>::DESCRIPTION;
+    let wpcb = <Wpcb as System>::DESCRIPTION;
     if key != wpcb.key || chip.capabilities.rewrite {
         return None;
     }

@@ -2,8 +2,8 @@
 
 use nandina::flash::profile::PROFILES;
 use nandina::flash::{Flash, Profile};
-use nandina::store::{Placement, Visitor};
-use nandina::{Index, OpenError, Options, WriteError, key, ram_needed};
+use nandina::store::Visitor;
+use nandina::{Index, OpenError, Options, System, WriteError, key, ram_needed};
 use nandina_lab::fit::{Misfit, always_full, always_too_high};
 use nandina_lab::run::{Setup, SystemRun, run};
 use nandina_lab::systems::{SYSTEMS, visit};
@@ -23,7 +23,7 @@ struct Fill {
 impl Visitor for Fill {
     type Output = bool;
 
-    fn visit<S: Placement + 'static>(self) -> bool {
+    fn visit<S: System + 'static>(self) -> bool {
         let (profile, options) = (nor(), self.options);
         let mut chip = Chip::new(profile);
         let mut ram = vec![0; ram_needed::<S>(&chip.geometry(), &options)];

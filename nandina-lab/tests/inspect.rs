@@ -3,8 +3,8 @@
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Profile, profile::MLC, profile::SD};
 use nandina::node::{HEADER_BYTES, PageLayout};
-use nandina::store::{Placement, Visitor};
-use nandina::{Index, Options, Statistics, ram_needed};
+use nandina::store::Visitor;
+use nandina::{Index, Options, Statistics, System, ram_needed};
 use nandina_lab::check::check;
 use nandina_lab::inspect::{Inspection, State, inspect};
 use nandina_lab::systems::{SYSTEMS, key_of, visit};
@@ -32,7 +32,7 @@ struct Fill<'c> {
 impl Visitor for Fill<'_> {
     type Output = Option<Statistics>;
 
-    fn visit<S: Placement + 'static>(self) -> Self::Output {
+    fn visit<S: System + 'static>(self) -> Self::Output {
         let mut ram = vec![0; ram_needed::<S>(&self.chip.profile().geometry, &OPTIONS)];
         let mut index = if self.format {
             Index::<_, S>::format(self.chip, &OPTIONS, &mut ram)
@@ -90,7 +90,7 @@ fn chip_for(system: &str, profile: Profile) -> Chip {
     struct Suited(Profile);
     impl Visitor for Suited {
         type Output = Profile;
-        fn visit<S: Placement + 'static>(self) -> Profile {
+        fn visit<S: System + 'static>(self) -> Profile {
             suited::<S>(self.0)
         }
     }

@@ -7,8 +7,8 @@
 use nandina::flash::profile::NOR;
 use nandina::flash::{Flash, PageNumber};
 use nandina::marks::{NAMES, reached};
-use nandina::store::{Mu, Placement, SYSTEMS, Vm, VmOw};
-use nandina::{Index, Options, key, ram_needed};
+use nandina::store::{Mu, SYSTEMS, Vm, VmOw};
+use nandina::{Index, Options, System, key, ram_needed};
 use nandina_lab::effort::{Effort, effort};
 use nandina_lab::torture::{CutRun, Hardships, Mode, Outcome, Torture, replay, torture};
 use nandina_sim::{Chip, Cut, Faults, TINY, Tear};
@@ -41,12 +41,12 @@ fn survive(keys: &[&str], mode: Mode, run: CutRun) {
 }
 
 /// RAM for an index of system `S` on `chip`.
-fn ram<S: Placement>(chip: &Chip, options: &Options) -> Vec<u8> {
+fn ram<S: System>(chip: &Chip, options: &Options) -> Vec<u8> {
     vec![0xA5; ram_needed::<S>(&chip.geometry(), options)]
 }
 
 /// Upserts records with the keys 0 to `count` - 1 until the device fails.
-fn fill<S: Placement>(index: &mut Index<'_, &mut Chip, S>, count: u32, value: u8) {
+fn fill<S: System>(index: &mut Index<'_, &mut Chip, S>, count: u32, value: u8) {
     let _ = (0..count).try_for_each(|number| {
         index.insert(&key::from_u32(number), &[value; 60]).map(|_| ()).map_err(|_| ())
     });

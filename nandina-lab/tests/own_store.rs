@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use leaf_pairs::LeafPairs;
 use nandina::flash::{Flash, Geometry, Profile};
-use nandina::store::{Mu, Placement, Wandering};
-use nandina::{Index, Options, key, ram_needed};
+use nandina::store::{Mu, Wandering};
+use nandina::{Index, Inserted, Options, Removed, System, key, ram_needed};
 use nandina_lab::torture::{CutRun, Episode, Hardships, Mode, cut_everywhere, episode};
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};
@@ -32,10 +32,11 @@ fn it_holds_what_a_map_holds() {
         let key = key::from_u32(random.random_range(0..1_500));
         if random.random_range(0..5) < 3 {
             let value = [turn as u8; 12];
-            let is_new = index.insert(&key, &value).unwrap().unwrap();
+            let is_new = index.insert(&key, &value).unwrap() == Inserted::New;
             assert_eq!(is_new, model.insert(key, value).is_none());
         } else {
-            assert_eq!(index.remove(&key).unwrap().unwrap(), model.remove(&key).is_some());
+            let removed = index.remove(&key).unwrap() == Removed::Found;
+            assert_eq!(removed, model.remove(&key).is_some());
         }
         if turn % 500 == 0 {
             index.check(|violation| panic!("{violation}")).unwrap();
@@ -70,7 +71,7 @@ fn swarms_of_faults_lose_nothing() {
 }
 
 /// Pages that a replacement programs in a tree of height 3, without garbage collection.
-fn pages_of_a_replacement<S: Placement>() -> u64 {
+fn pages_of_a_replacement<S: System>() -> u64 {
     let mut chip = Chip::new(CHIP);
     let mut ram = vec![0; ram_needed::<S>(&chip.geometry(), &OPTIONS)];
     let mut index = Index::<_, S>::format(&mut chip, &OPTIONS, &mut ram).unwrap();

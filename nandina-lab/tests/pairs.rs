@@ -2,11 +2,11 @@
 //! fixed.
 
 use nandina::flash::profile::DATAFLASH;
-use nandina::store::{Mu, Placement, VmOw};
-use nandina::{Index, Options, PairError, ram_needed};
+use nandina::store::{Mu, VmOw};
+use nandina::{Index, Options, PairError, Removed, System, ram_needed};
 use nandina_sim::Chip;
 
-fn with_index<S: Placement>(options: Options, test: fn(&mut Index<'_, &mut Chip, S>)) {
+fn with_index<S: System>(options: Options, test: fn(&mut Index<'_, &mut Chip, S>)) {
     let mut chip = Chip::new(DATAFLASH);
     let mut ram = vec![0; ram_needed::<S>(&DATAFLASH.geometry, &options)];
     test(&mut Index::<_, S>::format(&mut chip, &options, &mut ram).unwrap());
@@ -14,7 +14,7 @@ fn with_index<S: Placement>(options: Options, test: fn(&mut Index<'_, &mut Chip,
 
 #[test]
 fn find_all_of_pairs_never_returns_records_of_a_longer_value() {
-    fn lengths<S: Placement>(index: &mut Index<'_, &mut Chip, S>) {
+    fn lengths<S: System>(index: &mut Index<'_, &mut Chip, S>) {
         // Without a fixed length, a prefix finds the records of longer values.
         index.insert_pair(b"ab", b"recrd1").unwrap();
         index.insert_pair(b"abc", b"recd2").unwrap();
@@ -42,7 +42,7 @@ fn find_all_of_pairs_never_returns_records_of_a_longer_value() {
         pairs.insert(b"ac", b"recrd2").unwrap();
         pairs.move_pair(b"ac", b"ab", b"recrd2").unwrap();
         pairs.insert(b"ad", b"recrd3").unwrap();
-        assert_eq!(pairs.remove(b"ad", b"recrd3"), Ok(Some(true)));
+        assert_eq!(pairs.remove(b"ad", b"recrd3"), Ok(Removed::Found));
         let mut found = pairs.find_all(b"ab").unwrap();
         assert_eq!(found.next().unwrap(), Some(&b"recrd1"[..]));
         assert_eq!(found.next().unwrap(), Some(&b"recrd2"[..]));

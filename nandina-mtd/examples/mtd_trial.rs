@@ -18,8 +18,8 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use nandina::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
-use nandina::store::{Placement, SYSTEMS, Visitor, visit};
-use nandina::{Index, Options, ram_needed};
+use nandina::store::{SYSTEMS, Visitor, visit};
+use nandina::{Index, Options, Removed, System, ram_needed};
 use nandina_mtd::Mtd;
 
 use support::{Counted, FAILED, Outcome, PASSED, SKIPPED};
@@ -59,7 +59,7 @@ impl Trial<'_> {
 impl Visitor for Trial<'_> {
     type Output = Result<Outcome, Box<dyn Error>>;
 
-    fn visit<S: Placement + 'static>(self) -> Self::Output {
+    fn visit<S: System + 'static>(self) -> Self::Output {
         let bad_before = self.bad_blocks()?;
         let mtd = Counted::new(self.open()?);
         if let Some(missing) = S::DESCRIPTION.needs.missing(&mtd.capabilities()) {
@@ -113,7 +113,7 @@ impl Visitor for Trial<'_> {
     }
 }
 
-fn change<S: Placement>(
+fn change<S: System>(
     index: &mut Index<'_, Counted, S>,
     model: &mut Model,
     round: u32,
@@ -122,7 +122,7 @@ fn change<S: Placement>(
         let number = turn.wrapping_mul(2_654_435_761) % 3_000;
         let key = number.to_be_bytes();
         if turn % 5 == 4 {
-            if index.remove(&key)? != Some(model.remove(&key).is_some()) {
+            if (index.remove(&key)? == Removed::Found) != model.remove(&key).is_some() {
                 return Err(format!("remove of {number} answered wrongly").into());
             }
         } else {
@@ -138,7 +138,7 @@ fn change<S: Placement>(
     Ok(())
 }
 
-fn compare<S: Placement>(
+fn compare<S: System>(
     index: &mut Index<'_, Counted, S>,
     model: &Model,
 ) -> Result<(), Box<dyn Error>> {

@@ -5,8 +5,8 @@
 use embedded_storage::nor_flash::{NorFlash, NorFlashErrorKind, ReadNorFlash};
 use nandina::flash::NorPages;
 use nandina::flash::profile::{MLC, NOR};
-use nandina::store::{Mu, Placement, Wandering};
-use nandina::{Index, OpenError, Options, WriteError, key, ram_needed};
+use nandina::store::{Mu, Wandering};
+use nandina::{Index, OpenError, Options, System, WriteError, key, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, Faults, NorChip, NorChipError, Tear};
 
 fn nor(blocks: u32) -> NorChip {
@@ -46,7 +46,7 @@ fn calls_beyond_the_chip_are_refused_and_other_chips_are_not_nor() {
     assert_eq!(nor.write(0, &[0]), Err(NorChipError::Chip(ChipError::PowerLost)));
 }
 
-fn an_index_survives_cuts<S: Placement>() {
+fn an_index_survives_cuts<S: System>() {
     let options = Options::new(4, 12);
     let mut nor = nor(40);
     let mut pages = NorPages::new(&mut nor, 1024).unwrap();
@@ -91,7 +91,7 @@ fn pages(nor: &mut NorChip) -> NorPages<&mut NorChip> {
     NorPages::new(nor, 1024).unwrap().with_bad_blocks_per_mille(250)
 }
 
-fn failing_sectors_are_left_behind<S: Placement>() {
+fn failing_sectors_are_left_behind<S: System>() {
     let options = Options::new(4, 12);
     let mut nor = nor(40);
     let mut ram =

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use nandina::store::Mu;
-//! use nandina::{Index, Options, key, ram_needed};
+//! use nandina::{Index, Options, Removed, key, ram_needed};
 //! use nandina_sim::{Chip, TINY};
 //!
 //! let mut chip = Chip::new(TINY); // or any driver that implements nandina::flash::Flash
@@ -24,7 +24,7 @@
 //! assert_eq!(range.next().unwrap(), Some((&key::from_u32(9)[..], &b"ninth!!!"[..])));
 //! assert_eq!(range.next().unwrap(), None);
 //!
-//! assert_eq!(index.remove(&key::from_u32(7)).unwrap(), Some(true));
+//! assert_eq!(index.remove(&key::from_u32(7)).unwrap(), Removed::Found);
 //!
 //! // Power may be cut at any instant: every change that returned `Ok` is still there.
 //! let mut index = Index::<_, Mu>::open(&mut chip, &options, &mut ram).unwrap();
@@ -45,13 +45,14 @@ pub mod blocks;
 mod bytes;
 mod cache;
 mod checksum;
+pub mod engine;
 mod error;
 pub mod flash;
 pub mod gc;
+mod index;
 pub mod key;
 pub mod log;
 pub mod node;
-mod plan;
 pub mod space;
 pub mod store;
 pub mod tree;
@@ -65,11 +66,9 @@ pub use store as place;
 struct Readme;
 
 pub use blocks::{Validity, Victims, Wear};
+pub use engine::{Cost, Folds, Inserted, Options, Plan, Removed, Statistics, System, Violation};
 pub use error::{BadOption, Damage, Fault, OpenError, PairError, ReadError, WriteError};
 pub use gc::Idle;
-pub use plan::{Cost, Plan, plan};
+pub use index::{Index, KeyBounds, Pairs, Range, Records, plan, ram_needed};
 pub use space::Moves;
-pub use tree::{
-    Folds, Index, KeyBounds, Options, Pairs, Range, Records, Statistics, Violation, identify,
-    ram_needed, ram_to_identify,
-};
+pub use tree::{identify, ram_to_identify};

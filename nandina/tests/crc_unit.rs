@@ -3,8 +3,8 @@
 
 use nandina::flash::profile::{DATAFLASH, SD};
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
-use nandina::store::{BTree, Mu, Placement, Vm, VmOw, Wandering};
-use nandina::{Index, Options, key, ram_needed};
+use nandina::store::{BTree, Mu, Vm, VmOw, Wandering};
+use nandina::{Index, Options, System, key, ram_needed};
 use nandina_sim::{Chip, ChipError, TINY};
 
 /// CRC-32C, a bit after the other, as a unit of hardware does it.
@@ -70,7 +70,7 @@ impl Flash for Driver {
     }
 }
 
-fn is_asked_for_each_page<S: Placement>(chip: Chip) {
+fn is_asked_for_each_page<S: System>(chip: Chip) {
     let (options, name) = (Options::new(4, 8), S::DESCRIPTION.key);
     let mut ram = vec![0; ram_needed::<S>(&chip.geometry(), &options)];
     let mut driver = Driver { chip, sums: 0, pages: 0 };

@@ -11,8 +11,7 @@ use cortex_m_rt::entry;
 use nandina::flash::{
     BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber, Pairing, Reading,
 };
-use nandina::store::Placement;
-use nandina::{Index, OpenError};
+use nandina::{Index, Inserted, OpenError, Removed, System as _};
 use nandina_firmware::chip::GEOMETRY;
 use nandina_firmware::records::{KEY_BYTES, VALUE_BYTES};
 use nandina_firmware::{System, work};
@@ -116,8 +115,8 @@ fn serve(ram: &mut [u8]) -> Option<()> {
         Mapped.read_request(&mut key);
         Mapped.read_request(&mut value);
         let answer = match value[0] {
-            0 => u32::from(index.insert(&key, &value).ok()? == Some(true)),
-            1 => u32::from(index.remove(&key).ok()? == Some(true)),
+            0 => u32::from(index.insert(&key, &value).ok()? == Inserted::New),
+            1 => u32::from(index.remove(&key).ok()? == Removed::Found),
             2 => index.get(&key).ok()?.map_or(0, |value| u32::from(value[1])),
             3 => index.range(&key[..]..).ok()?.next().ok()?.map_or(0, |(key, _)| u32::from(key[0])),
             4 => index

@@ -6,7 +6,7 @@ use core::panic::PanicInfo;
 
 use cortex_m_rt::entry;
 use cortex_m_semihosting::debug;
-use nandina::store::Placement;
+use nandina::System as _;
 use nandina_firmware::chip::{Chip, ChipRam, GEOMETRY};
 use nandina_firmware::host::{File, Report};
 use nandina_firmware::measure::{Meter, window_is_free};

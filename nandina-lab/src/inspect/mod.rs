@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use crate::systems::key_of;
 use nandina::flash::PageNumber;
 use nandina::node::{PageFault, PageHeader};
-use nandina::store::Placement;
-use nandina::{Index, OpenError};
+use nandina::{Index, OpenError, System};
 use nandina_sim::{Chip, ChipError};
 use serde::Serialize;
 
@@ -214,7 +213,7 @@ fn open_copy(chip: &Chip) -> Result<u32, String> {
     struct Unexplained;
     impl Job for Unexplained {
         type Output = u32;
-        fn run<S: Placement>(self, index: &mut Index<'_, &mut Chip, S>) -> u32 {
+        fn run<S: System>(self, index: &mut Index<'_, &mut Chip, S>) -> u32 {
             index.statistics().unexplained_pages
         }
     }

@@ -4,13 +4,14 @@
 //! trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use crate::systems::{key_of, visit};
+use nandina::System;
+use nandina::engine::{KEY_BYTES_MAX, Nodes};
 use nandina::flash::PageNumber;
 use nandina::node::{Node, PageFault, PageHeader, SAME_PAGE, Shape};
-use nandina::store::{Description, Placement, Visitor};
-use nandina::tree::{HEIGHT_MAX, KEY_BYTES_MAX};
+use nandina::store::{Description, Visitor};
+use nandina::tree::HEIGHT_MAX;
 use serde::Serialize;
 
 use super::pages::Pages;
@@ -73,29 +74,23 @@ pub struct Walk {
 /// What reading the nodes of a system requires.
 #[derive(Clone, Copy)]
 pub(super) struct Reader {
-    /// [`Placement::extent`].
-    extent: fn(usize, u8, u8) -> Range<usize>,
-    /// [`Placement::address_in`].
-    address_in: fn(&[u8]) -> Option<u32>,
-    /// Whether a node may hold stale records beyond its own.
-    trims: bool,
+    nodes: Nodes,
     pub system: Description,
 }
 
 struct ReaderOf;
 
 impl Visitor for ReaderOf {
-    type Output = Reader;
+    type Output = Option<Reader>;
 
-    fn visit<S: Placement + 'static>(self) -> Reader {
-        let system = S::DESCRIPTION;
-        Reader { extent: S::extent, address_in: S::address_in, trims: S::TRIMS, system }
+    fn visit<S: System + 'static>(self) -> Option<Reader> {
+        S::NODES.map(|nodes| Reader { nodes, system: S::DESCRIPTION })
     }
 }
 
 /// The reader for nodes of the system with this number.
 pub(super) fn reader_of(code: u8) -> Option<Reader> {
-    key_of(code).and_then(|system| visit(system, ReaderOf))
+    key_of(code).and_then(|system| visit(system, ReaderOf)).flatten()
 }
 
 /// A node to visit.
@@ -179,7 +174,7 @@ impl Walker<'_> {
                 self.lose(page, level, reason);
                 continue;
             }
-            let range = (reader.extent)(self.pages.layout.area_bytes(), level, height);
+            let range = (reader.nodes.extent)(self.pages.layout.area_bytes(), level, height);
             let shape = self.shape(level);
             let shape = if reader.system.appends {
                 shape.appended(range.len()).unwrap_or(shape)
@@ -200,7 +195,7 @@ impl Walker<'_> {
             self.valid.insert(page);
             let facts = &mut levels[usize::from(height - level)];
             let count = match &bound {
-                Some(bound) if reader.trims => node.search(bound).unwrap_or_else(|at| at),
+                Some(bound) if reader.nodes.trims => node.search(bound).unwrap_or_else(|at| at),
                 _ => node.count(),
             };
             let fill = count as f64 * 100.0 / capacity.max(1) as f64;
@@ -239,7 +234,8 @@ impl Walker<'_> {
             if header.identity != self.root.identity || header.height == 0 || header.lowest == 0 {
                 continue;
             }
-            let Some(name) = (reader.address_in)(&self.pages.bytes(page)?[..area_bytes]) else {
+            let Some(name) = (reader.nodes.address_in)(&self.pages.bytes(page)?[..area_bytes])
+            else {
                 continue;
             };
             let rival = self.names.get(&name).copied().unwrap_or(name);

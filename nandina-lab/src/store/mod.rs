@@ -15,8 +15,8 @@ use std::path::Path;
 use crate::systems::visit;
 use nandina::flash::Profile;
 use nandina::node::Medium;
-use nandina::store::{Placement, Visitor};
-use nandina::{Index, Options, ram_needed};
+use nandina::store::Visitor;
+use nandina::{Index, Inserted, Options, Removed, System, ram_needed};
 use nandina_sim::{Chip, Image};
 
 use crate::LabError;
@@ -217,7 +217,7 @@ struct Format<'c> {
 impl Visitor for Format<'_> {
     type Output = Result<(), LabError>;
 
-    fn visit<S: Placement + 'static>(self) -> Self::Output {
+    fn visit<S: System + 'static>(self) -> Self::Output {
         if let Some(missing) = S::DESCRIPTION.needs.missing(&self.chip.profile().capabilities) {
             return Err(LabError(format!("{}: {missing}", S::DESCRIPTION.key)));
         }
@@ -244,7 +244,7 @@ struct Get<'k> {
 impl Job for Get<'_> {
     type Output = Result<Option<Vec<u8>>, LabError>;
 
-    fn run<S: Placement>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output {
+    fn run<S: System>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output {
         Ok(index.get(self.key).map_err(text)?.map(<[u8]>::to_vec))
     }
 }
@@ -256,8 +256,8 @@ struct Remove<'k> {
 impl Job for Remove<'_> {
     type Output = Result<bool, LabError>;
 
-    fn run<S: Placement>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output {
-        Ok(index.remove(self.key).map_err(text)? == Some(true))
+    fn run<S: System>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output {
+        Ok(index.remove(self.key).map_err(text)? == Removed::Found)
     }
 }
 
@@ -269,15 +269,15 @@ struct Load<'r> {
 impl Job for Load<'_> {
     type Output = Result<Loaded, LabError>;
 
-    fn run<S: Placement>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output {
+    fn run<S: System>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output {
         let mut new = 0;
         for chunk in self.rows.rows.chunks(1024) {
             for (key, value, line) in chunk {
-                let is_new = index.insert(key, value).map_err(|error| match line {
+                let inserted = index.insert(key, value).map_err(|error| match line {
                     0 => text(error),
                     line => LabError(format!("at {}, line {line}: {error}", self.rows.file)),
                 })?;
-                new += u64::from(is_new == Some(true));
+                new += u64::from(inserted == Inserted::New);
             }
             (self.progress)(chunk.len() as u64);
         }
@@ -296,7 +296,7 @@ struct Scan<'s> {
 impl Job for Scan<'_> {
     type Output = Result<u64, LabError>;
 
-    fn run<S: Placement>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output {
+    fn run<S: System>(self, index: &mut Index<'_, &mut Chip, S>) -> Self::Output {
         let bound = |key: Option<_>| key.map_or(Bound::Unbounded, Bound::Included);
         let bounds = (bound(self.from), bound(self.to));
         let range = if self.down { index.range_down(bounds) } else { index.range(bounds) };

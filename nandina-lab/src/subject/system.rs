@@ -2,8 +2,10 @@
 
 use std::marker::PhantomData;
 
-use nandina::store::{Placement, Visitor};
-use nandina::{Index, OpenError, Options, ReadError, WriteError, ram_needed};
+use nandina::store::Visitor;
+use nandina::{
+    Index, Inserted, OpenError, Options, ReadError, Removed, System, WriteError, ram_needed,
+};
 use nandina_sim::{Chip, ChipError};
 
 use super::{Counts, Maker, Setup, Subject, SubjectError};
@@ -21,15 +23,15 @@ struct Find;
 impl Visitor for Find {
     type Output = &'static dyn Maker;
 
-    fn visit<S: Placement + 'static>(self) -> Self::Output {
-        &System::<S>(PhantomData)
+    fn visit<S: System + 'static>(self) -> Self::Output {
+        &Indexes::<S>(PhantomData)
     }
 }
 
 /// Makes indexes of system `S`.
-struct System<S>(PhantomData<fn() -> S>);
+struct Indexes<S>(PhantomData<fn() -> S>);
 
-impl<S: Placement> System<S> {
+impl<S: System> Indexes<S> {
     /// Returns the settings of an index.
     ///
     /// With a bound on RAM it uses as many page buffers as fit. An error is the reason why the
@@ -56,7 +58,7 @@ impl<S: Placement> System<S> {
     }
 }
 
-impl<S: Placement + 'static> Maker for System<S> {
+impl<S: System + 'static> Maker for Indexes<S> {
     fn key(&self) -> &'static str {
         S::DESCRIPTION.key
     }
@@ -97,13 +99,21 @@ impl<S: Placement + 'static> Maker for System<S> {
     }
 }
 
-impl<B: Bus + ?Sized, S: Placement> Subject for Index<'_, &mut B, S> {
+impl<B: Bus + ?Sized, S: System> Subject for Index<'_, &mut B, S> {
     fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<Option<bool>, SubjectError> {
-        Ok(Index::insert(self, key, value)?)
+        Ok(match Index::insert(self, key, value)? {
+            Inserted::New => Some(true),
+            Inserted::Replaced => Some(false),
+            _ => None,
+        })
     }
 
     fn remove(&mut self, key: &[u8]) -> Result<Option<bool>, SubjectError> {
-        Ok(Index::remove(self, key)?)
+        Ok(match Index::remove(self, key)? {
+            Removed::Found => Some(true),
+            Removed::Absent => Some(false),
+            _ => None,
+        })
     }
 
     fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, SubjectError> {

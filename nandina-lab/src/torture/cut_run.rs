@@ -3,8 +3,7 @@
 //! This file only describes the run.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::store::Placement;
-use nandina::{Index, Moves, OpenError, Options, Validity, ram_needed};
+use nandina::{Index, Moves, OpenError, Options, System, Validity, ram_needed};
 use nandina_ftl::ftl::DISK;
 use nandina_sim::{Chip, Faults, TINY};
 
@@ -72,7 +71,7 @@ impl CutRun {
         puts.chain(again).chain(removals).collect()
     }
 
-    pub(super) fn options<S: Placement>(&self) -> Options {
+    pub(super) fn options<S: System>(&self) -> Options {
         let checkpoints = self.checkpoints;
         let write_buffer = usize::from(self.hardships.buffered);
         let options = Options { checkpoints, write_buffer, ..Options::new(4, self.value_bytes) };
@@ -89,7 +88,7 @@ impl CutRun {
     }
 
     /// Returns why the run cannot begin with system `S`: its sizes are the user's.
-    pub fn refusal<S: Placement>(&self, mut ground: impl Ground) -> Option<String> {
+    pub fn refusal<S: System>(&self, mut ground: impl Ground) -> Option<String> {
         let options = self.options::<S>();
         if let Some(missing) = ground.layer().and_then(|_| S::DESCRIPTION.needs.missing(&DISK)) {
             return Some(missing.to_string());
@@ -120,7 +119,7 @@ impl CutRun {
     }
 
     /// The chip for the run.
-    pub fn chip<S: Placement>(&self, seed: u64) -> Chip {
+    pub fn chip<S: System>(&self, seed: u64) -> Chip {
         let geometry = self.geometry();
         let mut chip = Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed);
         chip.set_faults(self.faults());

@@ -1,12 +1,11 @@
 //! Cuts at every point of a small run, once or twice.
 
 use nandina::flash::{BlockNumber, Flash};
-use nandina::store::Placement;
-use nandina::{Index, Validity, WriteError, ram_needed};
+use nandina::{Index, System, Validity, WriteError, ram_needed};
 use nandina_ftl::Statistics;
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Tear};
 
-use super::oracle::{Change, Model, compare, key, text, value};
+use super::oracle::{Change, Model, compare, text};
 use super::{
     CaseId, CutPoint, CutRun, Ground, Hardships, Mode, Report, Shares, harsh, in_parallel,
 };
@@ -80,7 +79,7 @@ struct Runner<D> {
 
 impl<D: Ground> Runner<D> {
     /// Formats the device for the run.
-    fn new<S: Placement>(mut device: D, run: CutRun) -> Result<Self, String> {
+    fn new<S: System>(mut device: D, run: CutRun) -> Result<Self, String> {
         let options = run.options::<S>();
         let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
         let mut room = Room::default();
@@ -93,19 +92,20 @@ impl<D: Ground> Runner<D> {
     }
 
     /// Opens the index once more and compares it with the model.
-    fn compare<S: Placement>(&mut self) -> Result<(), String> {
+    fn compare<S: System>(&mut self) -> Result<(), String> {
         let options = self.run.options::<S>();
         let mut begun = self.device.begin(&mut self.room, false).map_err(text)?;
         let mut index = Index::<_, S>::open(begun.bus(), &options, &mut self.ram).map_err(text)?;
         account(&index)?;
         compare(&mut index, &self.model)?;
+        drop(index);
         begun.check()
     }
 
     /// Opens the index and makes up to `count` changes, until power fails.
     ///
     /// The changes begin with number `first`.
-    fn session<S: Placement>(
+    fn session<S: System>(
         &mut self,
         point: Option<CutPoint>,
         first: usize,
@@ -135,14 +135,7 @@ impl<D: Ground> Runner<D> {
         };
         for (turn, &change) in self.changes.iter().enumerate().skip(first).take(count) {
             self.done.operations += 1;
-            let result = match change {
-                Change::Put(number, version) => {
-                    let value = value(number, version, self.run.value_bytes);
-                    index.insert(&key(number), &value)
-                }
-                Change::Remove(number) => index.remove(&key(number)),
-            };
-            match result {
+            match change.make(&mut index, self.run.value_bytes) {
                 Ok(_) => change.apply(&mut self.model, self.run.value_bytes),
                 Err(WriteError::Full { .. }) => {}
                 Err(WriteError::Device(ChipError::PowerLost)) => {
@@ -218,7 +211,7 @@ impl<D: Ground> Runner<D> {
     }
 
     /// Compares the content of the chip with the two permitted states.
-    fn recover<S: Placement>(&mut self, after: Model) -> Result<(), String> {
+    fn recover<S: System>(&mut self, after: Model) -> Result<(), String> {
         let mut device = self.device.clone();
         let options = self.run.options::<S>();
         let mut begun = device
@@ -227,23 +220,20 @@ impl<D: Ground> Runner<D> {
         let mut index = Index::<_, S>::open(begun.bus(), &options, &mut self.ram)
             .map_err(|error| format!("opening after the cut: {error:?}"))?;
         account(&index)?;
-        let Err(old) = compare(&mut index, &self.model) else {
-            return begun.check();
-        };
-        match compare(&mut index, &after) {
-            Ok(()) => {
-                self.model = after;
-                begun.check()
-            }
-            Err(new) => Err(format!("neither the old state ({old}) nor the new one ({new})")),
+        if let Err(old) = compare(&mut index, &self.model) {
+            compare(&mut index, &after)
+                .map_err(|new| format!("neither the old state ({old}) nor the new one ({new})"))?;
+            self.model = after;
         }
+        drop(index);
+        begun.check()
     }
 }
 
 /// Returns an error if the index met damaged pages that no cut explains.
 ///
 /// The index must be just opened.
-fn account<F: Flash, S: Placement>(index: &Index<'_, F, S>) -> Result<(), String> {
+fn account<F: Flash, S: System>(index: &Index<'_, F, S>) -> Result<(), String> {
     let statistics = index.statistics();
     if statistics.unexplained_pages > 0 {
         return Err(format!("no cut explains {} damaged pages", statistics.unexplained_pages));
@@ -254,7 +244,7 @@ fn account<F: Flash, S: Placement>(index: &Index<'_, F, S>) -> Result<(), String
 /// Does `run` on a new chip, cut at each of `cuts` in turn.
 ///
 /// Returns what is wrong, if anything is.
-pub fn cut_once<S: Placement, D: Ground>(
+pub fn cut_once<S: System, D: Ground>(
     device: D,
     run: CutRun,
     cuts: &[CutPoint],
@@ -287,7 +277,7 @@ pub fn cut_once<S: Placement, D: Ground>(
 }
 
 /// Does `run` on `device`, cut in every way at every chip operation, once or twice.
-pub fn cut_everywhere<S: Placement, D: Ground>(
+pub fn cut_everywhere<S: System, D: Ground>(
     device: D,
     run: CutRun,
     mode: Mode,
@@ -298,7 +288,7 @@ pub fn cut_everywhere<S: Placement, D: Ground>(
 }
 
 /// Does the same at a share of the chip operations.
-pub(super) fn cut_shares<S: Placement, D: Ground>(
+pub(super) fn cut_shares<S: System, D: Ground>(
     device: D,
     run: CutRun,
     mode: Mode,
@@ -394,7 +384,7 @@ const ANCHOR_ERASES_LEAST: u32 = 3;
 /// Does the whole run without a cut, and checks that it is complete.
 ///
 /// Returns the numbers of operations and of chip operations.
-pub(super) fn uncut<S: Placement, D: Ground>(device: D, run: CutRun) -> Result<(u64, u64), String> {
+pub(super) fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64, u64), String> {
     let mut runner = Runner::new::<S>(device, run)?;
     let whole = runner.changes.len();
     let session = runner.session::<S>(None, 0, whole)?;

@@ -4,8 +4,7 @@
 //! torture detects it.
 
 use nandina::flash::{Flash, Geometry, Profile};
-use nandina::store::Placement;
-use nandina::{Options, Validity, Victims};
+use nandina::{Options, System, Validity, Victims};
 use nandina_ftl::LogicalPages;
 use nandina_sim::{Chip, ChipError};
 
@@ -13,7 +12,7 @@ use crate::LabError;
 use crate::layer::{Bus, Layer, OVER, OnFtl, Room, Size};
 
 /// Returns `profile` with the capabilities that system `S` needs added.
-pub fn suited<S: Placement>(mut profile: Profile) -> Profile {
+pub fn suited<S: System>(mut profile: Profile) -> Profile {
     let needs = S::DESCRIPTION.needs;
     let capabilities = &mut profile.capabilities;
     capabilities.rewrite |= needs.rewrite;
@@ -31,7 +30,7 @@ pub fn suited<S: Placement>(mut profile: Profile) -> Profile {
 /// Returns `options` adapted to system `S`.
 ///
 /// They lack what `S` does not have, and get as many page buffers as it needs.
-pub fn fitted<S: Placement>(options: Options) -> Options {
+pub fn fitted<S: System>(options: Options) -> Options {
     let system = S::DESCRIPTION;
     let paths = system.writes_paths;
     // Pages that are counted or staged one by one, or replaced in place, are not searched for.

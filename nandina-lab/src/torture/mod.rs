@@ -35,6 +35,7 @@ pub use cuts::{cut_everywhere, cut_once};
 use device::parts_of;
 pub use device::{Begun, Device, Ground, Layered, fitted, suited};
 pub use hardships::Hardships;
+use nandina::System;
 pub use settings::chips;
 pub use shares::Shares;
 pub use swarm::{Episode, episode};
@@ -43,7 +44,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::layer::{Layer, name_of};
 use crate::systems::visit;
-use nandina::store::{Placement, Visitor};
+use nandina::store::Visitor;
 use nandina_ftl::ftl::DISK;
 use nandina_sim::FaultCounters;
 use serde::Serialize;
@@ -209,7 +210,7 @@ struct Whole<'p> {
 impl Visitor for Whole<'_> {
     type Output = Result<Report, LabError>;
 
-    fn visit<S: Placement + 'static>(self) -> Self::Output {
+    fn visit<S: System + 'static>(self) -> Self::Output {
         let Torture { mode, seed, run, operations } = self.torture;
         if mode == Mode::Swarm {
             demand_suited::<S>(self.layer)?;
@@ -225,7 +226,7 @@ impl Visitor for Whole<'_> {
 }
 
 impl Whole<'_> {
-    fn cut<S: Placement, D: Ground>(&self, ground: D) -> Result<Report, LabError> {
+    fn cut<S: System, D: Ground>(&self, ground: D) -> Result<Report, LabError> {
         let Torture { mode, seed, run, .. } = self.torture;
         demand_possible::<S>(&run, ground.clone())?;
         Ok(cuts::cut_shares::<S, D>(ground, run, mode, seed, self.shares, self.progress))
@@ -233,13 +234,13 @@ impl Whole<'_> {
 }
 
 /// Refuses a system that needs what no FTL does. A swarm draws the chip itself.
-fn demand_suited<S: Placement>(layer: Option<Layer>) -> Result<(), LabError> {
+fn demand_suited<S: System>(layer: Option<Layer>) -> Result<(), LabError> {
     let missing = layer.and_then(|_| S::DESCRIPTION.needs.missing(&DISK));
     let name = name_of(S::DESCRIPTION.key, layer);
     missing.map_or(Ok(()), |missing| Err(LabError(format!("{name}: {missing}"))))
 }
 
-fn demand_possible<S: Placement>(run: &CutRun, ground: impl Ground) -> Result<(), LabError> {
+fn demand_possible<S: System>(run: &CutRun, ground: impl Ground) -> Result<(), LabError> {
     let name = name_of(S::DESCRIPTION.key, ground.layer());
     let refusal = run.refusal::<S>(ground);
     refusal.map_or(Ok(()), |why| Err(LabError(format!("{name}: {why}"))))
@@ -271,7 +272,7 @@ struct One<'c> {
 impl Visitor for One<'_> {
     type Output = Result<Outcome, LabError>;
 
-    fn visit<S: Placement + 'static>(self) -> Self::Output {
+    fn visit<S: System + 'static>(self) -> Self::Output {
         let case = self.case;
         let done = match case.run {
             None => {
@@ -295,7 +296,7 @@ impl Visitor for One<'_> {
 
 impl One<'_> {
     /// Returns whether the run ended before a cut, or what is wrong.
-    fn cut<S: Placement, D: Ground>(
+    fn cut<S: System, D: Ground>(
         &self,
         run: CutRun,
         ground: D,

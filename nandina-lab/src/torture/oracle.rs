@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 
 use nandina::flash::Flash;
-use nandina::store::Placement;
-use nandina::{Index, OpenError, ReadError};
+use nandina::{Index, Inserted, OpenError, ReadError, Removed, System, WriteError};
 use nandina_sim::ChipError;
 
 /// The records that an index must hold.
@@ -27,6 +26,30 @@ impl Change {
         match self {
             Self::Put(number, _) | Self::Remove(number) => number,
         }
+    }
+
+    /// Makes the change in an index, with values of `value_bytes`.
+    ///
+    /// Returns whether there was a record of the key before, or `None` if the change is pending.
+    pub fn make<F: Flash, S: System>(
+        self,
+        index: &mut Index<'_, F, S>,
+        value_bytes: usize,
+    ) -> Result<Option<bool>, WriteError<F::Error>> {
+        Ok(match self {
+            Self::Put(number, version) => {
+                match index.insert(&key(number), &value(number, version, value_bytes))? {
+                    Inserted::New => Some(false),
+                    Inserted::Replaced => Some(true),
+                    _ => None,
+                }
+            }
+            Self::Remove(number) => match index.remove(&key(number))? {
+                Removed::Found => Some(true),
+                Removed::Absent => Some(false),
+                _ => None,
+            },
+        })
     }
 
     /// Makes the change in the model, with values of `value_bytes`.
@@ -101,7 +124,7 @@ impl Pending {
     /// Else it returns what is wrong.
     ///
     /// Returns `false` if power failed or the device gave up too often.
-    pub fn settle<F: Flash<Error = ChipError>, S: Placement>(
+    pub fn settle<F: Flash<Error = ChipError>, S: System>(
         &self,
         index: &mut Index<'_, F, S>,
         model: &mut Model,
@@ -143,7 +166,7 @@ pub fn value(number: u32, version: u32, value_bytes: usize) -> Vec<u8> {
 /// Returns an error if the index differs from the model.
 ///
 /// It checks every invariant, then all records upwards and downwards.
-pub fn compare<F: Flash, S: Placement>(
+pub fn compare<F: Flash, S: System>(
     index: &mut Index<'_, F, S>,
     model: &Model,
 ) -> Result<(), String> {
@@ -202,7 +225,7 @@ impl From<ReadError<ChipError>> for Unknown {
 }
 
 /// Reads all records of an index by a scan upwards.
-pub fn contents<F: Flash<Error = ChipError>, S: Placement>(
+pub fn contents<F: Flash<Error = ChipError>, S: System>(
     index: &mut Index<'_, F, S>,
 ) -> Result<Model, Unknown> {
     let mut found = Model::new();

@@ -3,13 +3,12 @@
 //! A session also ends when enough is done.
 
 use nandina::flash::Flash;
-use nandina::store::Placement;
-use nandina::{OpenError, Options, WriteError};
+use nandina::{OpenError, Options, System, WriteError};
 use nandina_sim::{Chip, ChipError};
 use rand::Rng;
 
 use super::device::Ground;
-use super::oracle::{Change, Model, key, value};
+use super::oracle::{Change, Model, key};
 use super::swarm::{Life, is_worn_out, most_blocks_fail, open};
 
 /// Why a session ended.
@@ -23,7 +22,7 @@ pub(super) enum End {
 
 impl<D: Ground> Life<D> {
     /// Works until power fails or enough is done.
-    pub fn session<S: Placement>(&mut self) -> Result<End, String> {
+    pub fn session<S: System>(&mut self) -> Result<End, String> {
         let options = self.choose_options::<S>();
         let Options { value_bytes, write_buffer, write_cache, .. } = options;
         self.operations += 1;
@@ -100,14 +99,9 @@ impl<D: Ground> Life<D> {
             self.pending.note(&self.model, change, value_bytes);
             let was_there = self.model.contains_key(&key(number));
             let waited = write_cache > 0 || index.statistics().waiting_changes > 0;
-            let (result, expected) = match change {
-                Change::Put(number, version) => {
-                    (index.insert(&key(number), &value(number, version, value_bytes)), !was_there)
-                }
-                Change::Remove(number) => (index.remove(&key(number)), was_there),
-            };
-            if matches!(result, Ok(Some(answer)) if answer != expected) {
-                return Err(format!("{change:?} answers {result:?}"));
+            let result = change.make(&mut index, value_bytes);
+            if matches!(result, Ok(Some(before)) if before != was_there) {
+                return Err(format!("{change:?}: there was a record before: {result:?}"));
             }
             // With a write cache or a write buffer a change is acknowledged by the flush.
             let flushes = write_buffer == 0 || self.random.random_range(0..6) == 0;

@@ -4,8 +4,7 @@ use nandina::blocks::TRACKED_MAX;
 use nandina::flash::profile::{Ecc, PROFILES};
 use nandina::flash::{Geometry, Needs, Profile};
 use nandina::space::EVERY_MAX;
-use nandina::store::Placement;
-use nandina::{Moves, Options, Validity, Victims, Wear};
+use nandina::{Moves, Options, System, Validity, Victims, Wear};
 use nandina_sim::{Chip, Faults};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -70,7 +69,7 @@ fn frequency(random: &mut ChaCha8Rng) -> u32 {
 
 impl Settings {
     /// Draws the settings of the episode of `seed`, on a chip or on an FTL.
-    pub fn choose<S: Placement>(
+    pub fn choose<S: System>(
         random: &mut ChaCha8Rng,
         seed: u64,
         hard: Hardships,

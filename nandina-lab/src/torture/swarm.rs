@@ -11,8 +11,7 @@ use std::ops::Range;
 
 use nandina::flash::BlockNumber;
 use nandina::flash::Flash;
-use nandina::store::Placement;
-use nandina::{Index, OpenError, Options, WriteError, ram_needed};
+use nandina::{Index, Inserted, OpenError, Options, Removed, System, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Faults};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -63,7 +62,7 @@ pub struct Episode {
 /// Runs episodes of system `S` until `operations` were done in all.
 ///
 /// With a share of the episodes, those that a whole swarm begins with are shared.
-pub fn swarm<S: Placement>(
+pub fn swarm<S: System>(
     seed: u64,
     layer: Option<Layer>,
     hardships: Hardships,
@@ -89,7 +88,7 @@ pub fn swarm<S: Placement>(
 }
 
 /// Runs the episodes of these numbers, and adds them to `report`.
-fn live<S: Placement>(
+fn live<S: System>(
     seed: u64,
     layer: Option<Layer>,
     numbers: Range<u64>,
@@ -126,7 +125,7 @@ fn live<S: Placement>(
 }
 
 /// Runs the episode of `seed`. Returns what is wrong, if anything is.
-pub fn episode<S: Placement>(
+pub fn episode<S: System>(
     seed: u64,
     hardships: Hardships,
     done: &mut Episode,
@@ -135,7 +134,7 @@ pub fn episode<S: Placement>(
 }
 
 /// Runs the episode of `seed` on a chip, or on an FTL on a chip.
-pub(super) fn episode_over<S: Placement>(
+pub(super) fn episode_over<S: System>(
     seed: u64,
     layer: Option<Layer>,
     hardships: Hardships,
@@ -154,7 +153,7 @@ pub(super) fn episode_over<S: Placement>(
 }
 
 /// Formats what an episode is about, and lives it.
-fn begin<S: Placement, D: Ground>(
+fn begin<S: System, D: Ground>(
     mut ground: D,
     settings: Settings,
     random: ChaCha8Rng,
@@ -205,7 +204,7 @@ fn begin<S: Placement, D: Ground>(
 }
 
 /// Opens the index on what a session began with.
-pub(super) fn open<'l, S: Placement>(
+pub(super) fn open<'l, S: System>(
     begun: &'l mut Result<Begun<'_>, ChipError>,
     options: &Options,
     ram: &'l mut [u8],
@@ -242,7 +241,7 @@ impl<D: Ground> Life<D> {
         is_worn_out(self.ground.chip())
     }
 
-    fn live<S: Placement>(&mut self) -> Result<(), String> {
+    fn live<S: System>(&mut self) -> Result<(), String> {
         while self.operations < EPISODE_OPERATIONS.into()
             && self.ground.chip().counters().operations() < CHIP_OPERATIONS
         {
@@ -281,7 +280,7 @@ impl<D: Ground> Life<D> {
     }
 
     /// The options of the next opening, and RAM for them.
-    pub fn choose_options<S: Placement>(&mut self) -> Options {
+    pub fn choose_options<S: System>(&mut self) -> Options {
         if self.settings.changed {
             let before = Options {
                 write_cache: [0, 0, 1, 3, 20][self.random.random_range(0..5)],
@@ -295,7 +294,7 @@ impl<D: Ground> Life<D> {
         self.settings.options
     }
 
-    fn compare_all<S: Placement>(&mut self) -> Result<(), String> {
+    fn compare_all<S: System>(&mut self) -> Result<(), String> {
         let options = self.choose_options::<S>();
         let mut begun = self.ground.begin(&mut self.room, false);
         let mut index = open::<S>(&mut begun, &options, &mut self.ram)
@@ -304,7 +303,7 @@ impl<D: Ground> Life<D> {
     }
 
     /// Determines which of the changes since the last flush are there.
-    fn settle<S: Placement>(&mut self) -> Result<(), String> {
+    fn settle<S: System>(&mut self) -> Result<(), String> {
         let start = self.ground.chip().counters().operations();
         let options = self.choose_options::<S>();
         let mut begun = self.ground.begin(&mut self.room, false);
@@ -333,7 +332,7 @@ impl<D: Ground> Life<D> {
     }
 
     /// Formats the chip over the index.
-    fn format<S: Placement>(&mut self) -> Result<End, String> {
+    fn format<S: System>(&mut self) -> Result<End, String> {
         if self.is_worn_out() {
             return Ok(End::Done);
         }
@@ -357,7 +356,7 @@ impl<D: Ground> Life<D> {
     }
 
     /// Formats again after a format that was cut left no index.
-    fn format_again<S: Placement>(&mut self) -> Result<(), String> {
+    fn format_again<S: System>(&mut self) -> Result<(), String> {
         let (options, worn_out) = (self.settings.options, self.is_worn_out());
         let begun = self.ground.begin(&mut self.room, false);
         let formatted = begun.map_err(OpenError::Device).and_then(|mut begun| {
@@ -381,7 +380,7 @@ impl<D: Ground> Life<D> {
     /// Checks that all records can be removed and inserted again.
     ///
     /// The chip must not be worn out.
-    fn demand_progress<S: Placement>(&mut self) -> Result<(), String> {
+    fn demand_progress<S: System>(&mut self) -> Result<(), String> {
         let worn_out = self.is_worn_out();
         let most_fail = most_blocks_fail(self.ground.chip());
         let may_refuse = |error: &WriteError<ChipError>| match error {
@@ -398,7 +397,7 @@ impl<D: Ground> Life<D> {
             .map_err(|error| format!("opening the healed chip: {error:?}"))?;
         for key in std::mem::take(&mut self.model).into_keys() {
             match index.remove(&key).and_then(|was_there| index.flush().map(|()| was_there)) {
-                Ok(Some(true) | None) => {}
+                Ok(Removed::Found | Removed::Buffered) => {}
                 Err(error) if may_refuse(&error) => return Ok(()),
                 other => {
                     return Err(format!("removing {key:02x?} from the healed chip: {other:?}"));
@@ -408,7 +407,7 @@ impl<D: Ground> Life<D> {
         for number in 0..4 {
             let value = value(number, 1, value_bytes);
             match index.insert(&key(number), &value).and_then(|new| index.flush().map(|()| new)) {
-                Ok(Some(true) | None) => {}
+                Ok(Inserted::New | Inserted::Buffered) => {}
                 Err(error) if may_refuse(&error) => return Ok(()),
                 other => return Err(format!("putting {number} on the healed chip: {other:?}")),
             }

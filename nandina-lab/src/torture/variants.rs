@@ -4,8 +4,7 @@
 
 use nandina::blocks::TRACKED_MAX;
 use nandina::space::EVERY_MAX;
-use nandina::store::Placement;
-use nandina::{Folds, Moves, Options, Validity, Victims, Wear};
+use nandina::{Folds, Moves, Options, System, Validity, Victims, Wear};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
@@ -16,7 +15,7 @@ use super::device::fitted;
 /// A table of mappings only grows, and `verify` stays where the chip cannot be trusted without it.
 /// The pages of the write cache and the write buffer, which decide when a change is acknowledged,
 /// are left to the caller.
-pub(super) fn changed<S: Placement>(options: &Options, random: &mut ChaCha8Rng) -> Options {
+pub(super) fn changed<S: System>(options: &Options, random: &mut ChaCha8Rng) -> Options {
     let least = S::DESCRIPTION.buffers_min;
     let Options { key_bytes, value_bytes, .. } = *options;
     fitted::<S>(Options {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use nandina::tree::KEY_BYTES_MAX;
+use nandina::engine::KEY_BYTES_MAX;
 
 use super::line::{Lines, Mistake};
 use super::{DELETE, INSERT, LOOKUP, MAGIC, NAME_BYTES_MAX, PHASE, SCAN, VERSION, is_name};

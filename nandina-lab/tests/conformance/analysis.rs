@@ -9,8 +9,8 @@
 
 use nandina::flash::profile::MLC;
 use nandina::node::{PageLayout, Shape};
-use nandina::store::{Mu, Placement, Wandering};
-use nandina::{Index, Options, Statistics, ram_needed};
+use nandina::store::{Mu, Wandering};
+use nandina::{Index, Options, Statistics, System, ram_needed};
 use nandina_lab::analysis::{Tree, levels, mu_pages, wandering_pages};
 use nandina_lab::work::Work;
 use nandina_sim::Chip;
@@ -25,7 +25,7 @@ fn entries() -> u32 {
 }
 
 /// Statistics of a tree at each of `sizes`, which ascend.
-fn grow<S: Placement>(sizes: &[u32]) -> Vec<Statistics> {
+fn grow<S: System>(sizes: &[u32]) -> Vec<Statistics> {
     let most = sizes.iter().copied().max().unwrap();
     let work = Work::random_rows(most, 4, 4, crate::harness::seed()).unwrap();
     let options = Options::new(4, 4);

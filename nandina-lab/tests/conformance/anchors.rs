@@ -4,8 +4,8 @@
 //! that leads to one: whichever a mount uses, it must find every change since.
 
 use nandina::flash::Flash;
-use nandina::store::{Description, Placement};
-use nandina::{Index, Moves, OpenError, WriteError};
+use nandina::store::Description;
+use nandina::{Index, Moves, OpenError, System, WriteError};
 use nandina_sim::ChipError;
 
 use crate::checkpoints::case;
@@ -18,7 +18,7 @@ const RECORDS: u32 = 20;
 /// Opens the index, which holds one of `states`, and replaces records until power fails.
 ///
 /// Afterwards `states` has what the index may hold.
-fn session<F: Flash<Error = ChipError>, S: Placement>(
+fn session<F: Flash<Error = ChipError>, S: System>(
     chip: &mut F,
     case: &Case,
     ram: &mut [u8],
@@ -68,7 +68,7 @@ impl Check for Twofold {
 
     /// More and more changes come before the cut, so that each of the next programs is once that of
     /// a checkpoint, and of an anchor. After the cut, checkpoints are written seldom.
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = case(14, self.every, Moves::Together, None);
         let mut later = case;
         later.options.checkpoints = Some(12);

@@ -1,8 +1,8 @@
 //! Nodes of one page, on devices that replace a page as a whole or not at all.
 
 use nandina::flash::{Capabilities, Flash, PageNumber};
-use nandina::store::{BTree, Description, Placement, Wpcb};
-use nandina::{Index, OpenError};
+use nandina::store::{BTree, Description, Wpcb};
+use nandina::{Index, OpenError, System};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError};
 
@@ -46,7 +46,7 @@ const fn replaces(system: &Description) -> bool {
 }
 
 /// Inserts records until the index is full. Returns how many there were.
-fn fill<S: Placement>(case: &Case, atomic: bool) -> Result<u32, String> {
+fn fill<S: System>(case: &Case, atomic: bool) -> Result<u32, String> {
     let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
     let device = promising(atomic, &mut chip);
     let mut index = Index::<_, S>::format(device, &case.options, &mut ram).map_err(text)?;
@@ -64,7 +64,7 @@ impl Check for OnePage {
         replaces(system)
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL).suited::<S>();
         let (pairs, single) = (fill::<S>(&case, false)?, fill::<S>(&case, true)?);
         if single < 2 * pairs {
@@ -97,7 +97,7 @@ impl Check for MadeElsewhere {
         replaces(system)
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL).suited::<S>();
         for made in [false, true] {
             let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
@@ -141,7 +141,7 @@ fn the_medium_says_how_many_pages_a_node_has() {
 }
 
 /// Removes most of many records, on a device that destroys what is discarded.
-fn discards<S: Placement>() -> Result<u32, String> {
+fn discards<S: System>() -> Result<u32, String> {
     let case = Case::new(SMALL).suited::<S>();
     let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
     let device = promising(true, &mut chip);
@@ -182,7 +182,7 @@ fn pages_of_removed_nodes_are_discarded() {
 /// Inserts ascending keys behind a full leaf that is not the last one.
 ///
 /// Returns the pages that each of them wrote, and the nodes in the end.
-fn ascend<S: Placement>() -> Result<(Vec<u64>, u32), String> {
+fn ascend<S: System>() -> Result<(Vec<u64>, u32), String> {
     with_index::<S, _>(&Case::new(SMALL), |index| {
         // The last leaf stays full where keys ascend, and a high key opens another one.
         for number in (0..93).chain([1_000_000]) {

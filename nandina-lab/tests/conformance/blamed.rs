@@ -2,8 +2,7 @@
 
 use nandina::flash::PageNumber;
 use nandina::node::{HEADER_BYTES, PageLayout};
-use nandina::store::Placement;
-use nandina::{Index, OpenError, ReadError};
+use nandina::{Index, OpenError, ReadError, System};
 use nandina_sim::Chip;
 
 use crate::harness::*;
@@ -24,7 +23,7 @@ const RECORDS: u32 = 900;
 
 impl Blamed {
     /// Damages `page`. Returns `false` if this harm does not apply to it.
-    fn damage<S: Placement>(&self, chip: &mut Chip, page: PageNumber, height: u8) -> bool {
+    fn damage<S: System>(&self, chip: &mut Chip, page: PageNumber, height: u8) -> bool {
         let layout = PageLayout::new(512, 64);
         let mut damaged = false;
         chip.corrupt_page(page, |main, spare| {
@@ -32,7 +31,8 @@ impl Blamed {
             match (self.0, layout.open(&frame)) {
                 (Harm::Checksum, _) => spare[8] ^= 1,
                 (Harm::Count, Ok(header)) if header.lowest > 0 && !S::DESCRIPTION.appends => {
-                    let extent = S::extent(layout.area_bytes(), header.lowest, height);
+                    let extent =
+                        (nodes_of::<S>().extent)(layout.area_bytes(), header.lowest, height);
                     frame[extent.start..extent.start + 2].fill(0xFF);
                     layout.seal(&mut frame, &header);
                     main.copy_from_slice(&frame[..512]);
@@ -47,7 +47,7 @@ impl Blamed {
 
     /// Reads everything in every way. Returns how many errors named `damaged`, or the first that
     /// named another page.
-    fn ask<S: Placement>(
+    fn ask<S: System>(
         index: &mut Index<'_, &mut Chip, S>,
         damaged: PageNumber,
     ) -> Result<u32, String> {
@@ -83,14 +83,14 @@ impl Blamed {
 /// Of a logical page that is kept twice, both copies are unreadable. Where a mapped page is lost,
 /// an older copy of its node is found, and the pages that it leads to may hold something else by
 /// now.
-fn is_blamed<S: Placement>(page: PageNumber, damaged: PageNumber) -> Outcome {
+fn is_blamed<S: System>(page: PageNumber, damaged: PageNumber) -> Outcome {
     let is_twin = S::DESCRIPTION.in_place && page.0 / 2 == damaged.0 / 2;
     let is_led_to = S::DESCRIPTION.maps;
     if page == damaged || is_twin || is_led_to { Ok(()) } else { Err(format!("{page} is blamed")) }
 }
 
 impl Check for Blamed {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL.with_blocks(40)).suited::<S>();
         let mut ram = case.ram::<S>();
         let mut image = Chip::new(case.profile);
@@ -145,7 +145,7 @@ fn an_error_names_the_page_that_is_damaged_and_not_the_root() {
 struct BlamedPairs;
 
 impl Check for BlamedPairs {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL);
         case.options.key_bytes = 8;
         case.options.value_bytes = 0;

@@ -6,8 +6,7 @@
 
 use core::ops::Bound;
 
-use nandina::store::Placement;
-use nandina::{Index, Moves, OpenError, Options, WriteError, ram_needed};
+use nandina::{Index, Inserted, Moves, OpenError, Options, System, WriteError, ram_needed};
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -27,7 +26,7 @@ const SIZES: [Sizes; 6] = [
     (1, 0, 0, Some(1)),
 ];
 
-fn case<S: Placement>(profile: nandina::flash::Profile, sizes: Sizes) -> Case {
+fn case<S: System>(profile: nandina::flash::Profile, sizes: Sizes) -> Case {
     let (write_buffer, write_cache, buffers, write_buffer_changes) = sizes;
     let page_buffers = (buffers > 0).then_some(buffers);
     let mut case = Case::new(profile);
@@ -37,7 +36,7 @@ fn case<S: Placement>(profile: nandina::flash::Profile, sizes: Sizes) -> Case {
 }
 
 /// Compares ranges with random bounds, upwards and downwards, with changes pending.
-fn compare_ranges<S: Placement>(
+fn compare_ranges<S: System>(
     index: &mut Index<'_, &mut Chip, S>,
     model: &Model,
     random: &mut ChaCha8Rng,
@@ -75,7 +74,7 @@ fn compare_ranges<S: Placement>(
 struct Equal;
 
 impl Equal {
-    fn life<S: Placement>(case: &Case, seed: u64) -> Outcome {
+    fn life<S: System>(case: &Case, seed: u64) -> Outcome {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let case = case.suited::<S>();
         let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
@@ -91,14 +90,14 @@ impl Equal {
                     if answer.is_ok() {
                         model.insert(key(number).to_vec(), value(number, turn).to_vec());
                     }
-                    (answer, !was_there)
+                    (answer.map(is_new), !was_there)
                 }
                 10..15 => {
                     let answer = index.remove(&key(number));
                     if answer.is_ok() {
                         model.remove(&key(number)[..]);
                     }
-                    (answer, was_there)
+                    (answer.map(was_found), was_there)
                 }
                 15..18 => {
                     let found = index.get(&key(number)).map_err(text)?;
@@ -149,7 +148,7 @@ impl Equal {
 }
 
 impl Check for Equal {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         for sizes in Share::one_in(3).of(SIZES) {
             for moves in Share::one_in(2).of([Moves::Together, Moves::Alone]) {
                 let mut case = case::<S>(SMALL, sizes);
@@ -173,7 +172,7 @@ fn an_index_with_a_write_buffer_is_what_it_is_without() {
 struct FullChip;
 
 impl Check for FullChip {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let cases = [(TINY, SIZES[1]), (SMALL, SIZES[2]), (SMALL, SIZES[4])];
         for (profile, sizes) in Share::one_in(3).of(cases) {
             let case = case::<S>(profile, sizes);
@@ -205,7 +204,8 @@ impl Check for FullChip {
                     match index.insert(&key(number), &value(number, turn)) {
                         Ok(answer) => {
                             model.insert(key(number).to_vec(), value(number, turn).to_vec());
-                            waited_when_full += u32::from(refused > 0 && answer.is_none());
+                            waited_when_full +=
+                                u32::from(refused > 0 && answer == Inserted::Buffered);
                         }
                         Err(WriteError::Full { .. } | WriteError::TooHigh { .. }) => {
                             refused += 1;
@@ -247,7 +247,7 @@ fn a_full_chip_loses_nothing_that_waited_and_refuses_at_once() {
 struct Bounds;
 
 impl Check for Bounds {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = case::<S>(SMALL, (1, 0, 0, Some(5)));
         case.options.write_buffer_ticks = Some(3);
         let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
@@ -266,7 +266,7 @@ impl Check for Bounds {
         let taken = index.flash().counters().operations() - before;
         expect("chip operations", taken as u32, 0)?;
         expect("records before the flush", index.len(), 0)?;
-        if index.insert(&key(4), &value(4, 1)) != Ok(None) {
+        if index.insert(&key(4), &value(4, 1)) != Ok(Inserted::Buffered) {
             return Err("the change that is one too many waits, and all are flushed".into());
         }
         expect("waiting after five changes", waiting(&index), 0)?;
@@ -303,7 +303,7 @@ fn changes_wait_no_longer_than_they_may() {
 struct Settings;
 
 impl Check for Settings {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let plain = Case::new(SMALL).suited::<S>();
         let with = |write_buffer| Options { write_buffer, ..plain.options };
         let geometry = &plain.profile.geometry;

@@ -3,9 +3,8 @@
 //! Each leaf is written once for all of its pending changes, and random inserts cost what the
 //! VMTree paper says.
 
-use nandina::Options;
 use nandina::flash::profile::SD;
-use nandina::store::Placement;
+use nandina::{Options, System};
 use nandina_lab::run::{Setup, SystemRun, run};
 use nandina_lab::work::Work;
 use nandina_sim::Counters;
@@ -15,7 +14,7 @@ use crate::harness::*;
 /// Programs that replace every record of a full tree in the order of keys, and its leaves.
 ///
 /// The index has `write_buffer` pages of write buffer.
-fn refill<S: Placement>(write_buffer: usize, records: u32) -> Result<(u64, u64), String> {
+fn refill<S: System>(write_buffer: usize, records: u32) -> Result<(u64, u64), String> {
     let mut case = Case::new(LONG);
     case.options.write_buffer = write_buffer;
     // Pages large enough that no tree is near its greatest height: else fewer changes may be
@@ -35,7 +34,7 @@ fn refill<S: Placement>(write_buffer: usize, records: u32) -> Result<(u64, u64),
         let programs = written(index.flash().counters()) - before;
         let pages = u64::from(statistics.valid_pages);
         // Where a path lies in one page, each page has a leaf; else each node has a page.
-        let shared = S::extent(PAGE_BYTES as usize, 1, 3) != S::extent(PAGE_BYTES as usize, 2, 3);
+        let shared = nodes_of::<S>().shares_pages;
         let inner_nodes = u64::from(statistics.inner_nodes);
         Ok((programs, if shared { pages } else { pages - inner_nodes }))
     })
@@ -51,7 +50,7 @@ fn written(counters: Counters) -> u64 {
 struct Clustered;
 
 impl Check for Clustered {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let records = 4_000;
         let (without, _) = refill::<S>(0, records)?;
         // Room for all of them: each leaf is written once.

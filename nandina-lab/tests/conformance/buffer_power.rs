@@ -7,8 +7,8 @@
 use core::cell::Cell;
 
 use nandina::flash::{BlockNumber, Flash, PageNumber};
-use nandina::store::{Description, Placement};
-use nandina::{Index, Options, WriteError};
+use nandina::store::Description;
+use nandina::{Index, Options, System, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torture::oracle::{Change, Pending, value as value_of};
 use nandina_sim::{Chip, ChipError, Cut};
@@ -38,15 +38,15 @@ fn changes(count: u32) -> Vec<Change> {
         .collect()
 }
 
-fn ask<F: Flash, S: Placement>(
+fn ask<F: Flash, S: System>(
     index: &mut Index<'_, F, S>,
     change: Change,
-) -> Result<Option<bool>, WriteError<F::Error>> {
+) -> Result<(), WriteError<F::Error>> {
     match change {
         Change::Put(number, version) => {
-            index.insert(&key(number), &value_of(number, version, VALUE_BYTES))
+            index.insert(&key(number), &value_of(number, version, VALUE_BYTES)).map(drop)
         }
-        Change::Remove(number) => index.remove(&key(number)),
+        Change::Remove(number) => index.remove(&key(number)).map(drop),
     }
 }
 
@@ -61,7 +61,7 @@ struct Seen {
 }
 
 /// Makes `changes` until power fails. Returns whether it failed.
-fn work<S: Placement>(
+fn work<S: System>(
     index: &mut Index<'_, &mut Chip, S>,
     changes: &[Change],
     (model, pending): (&mut Model, &mut Pending),
@@ -69,7 +69,7 @@ fn work<S: Placement>(
 ) -> Result<bool, String> {
     for (turn, &change) in changes.iter().enumerate() {
         pending.note(model, change, VALUE_BYTES);
-        let mut result = ask(index, change).map(drop);
+        let mut result = ask(index, change);
         let flushes = turn % BETWEEN_FLUSHES == BETWEEN_FLUSHES - 1;
         if flushes && result.is_ok() {
             result = index.flush();
@@ -92,7 +92,7 @@ impl CutEverywhere {
     /// A run that is cut at chip operation `at`, mounted and continued.
     ///
     /// Returns whether it was cut.
-    fn run_cut<S: Placement>(
+    fn run_cut<S: System>(
         case: &Case,
         formatted: &Chip,
         at: u64,
@@ -128,7 +128,7 @@ impl CutEverywhere {
 }
 
 impl Check for CutEverywhere {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut seen = Seen::default();
         let share = Share::one_in(7);
         for sizes in [(1, 0, 0), (2, 0, 2), (1, 6, 0)] {
@@ -205,7 +205,7 @@ impl FailsOnce<'_> {
 struct FailingFlush;
 
 impl Check for FailingFlush {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = case((2, 0, 0)).suited::<S>();
         let mut failures = 0;
         for failing in 0..14 {
@@ -282,7 +282,7 @@ impl Check for RefusedWithItsFlush {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut refused_when_due = 0;
         for first in 0..8 {
             let mut case = case((1, 0, 0));

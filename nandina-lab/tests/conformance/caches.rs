@@ -3,8 +3,8 @@
 //! After a cut it has the state after one of the changes since the last flush, never one in between
 //! and never an earlier one.
 
-use nandina::store::{Description, Placement};
-use nandina::{Index, Moves, Options, ReadError, WriteError};
+use nandina::store::Description;
+use nandina::{Index, Moves, Options, ReadError, System, WriteError};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -29,7 +29,7 @@ impl Check for Equal {
         system.writes_paths
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         for (turn, sizes) in Share::one_in(4).of(SIZES.into_iter().enumerate()) {
             let moves = if turn % 2 == 0 { Moves::Together } else { Moves::Alone };
             let case = case(sizes, moves);
@@ -89,7 +89,7 @@ impl Check for CutAnywhere {
         system.writes_paths
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut lost = 0;
         let sizes = [(0, 1, 0), (1, 2, 2), (2, 4, 0), (0, 9, 0), (0, 60, 5)];
         for sizes in Share::one_in(2).of(sizes) {
@@ -112,11 +112,11 @@ impl Check for CutAnywhere {
                         let mut next = states.last().cloned().unwrap_or_default();
                         let result = if random.random_range(0..4) == 0 {
                             next.remove(&key(number)[..]);
-                            index.remove(&key(number))
+                            index.remove(&key(number)).map(drop)
                         } else {
                             let version = session * 1000 + turn;
                             next.insert(key(number).to_vec(), value(number, version).to_vec());
-                            index.insert(&key(number), &value(number, version))
+                            index.insert(&key(number), &value(number, version)).map(drop)
                         };
                         states.push(next);
                         match result {
@@ -158,9 +158,7 @@ impl Check for CutAnywhere {
     }
 }
 
-fn contents<S: Placement>(
-    index: &mut Index<'_, &mut Chip, S>,
-) -> Result<Model, ReadError<ChipError>> {
+fn contents<S: System>(index: &mut Index<'_, &mut Chip, S>) -> Result<Model, ReadError<ChipError>> {
     let mut model = Model::new();
     let mut range = index.range(..)?;
     while let Some((key, value)) = range.next()? {
@@ -181,7 +179,7 @@ impl Check for Saves {
         system.writes_paths
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut operations = Vec::new();
         for sizes in [(0, 0, 0), (8, 0, 0), (8, 16, 0)] {
             let mut case = case(sizes, Moves::Together);

@@ -4,8 +4,8 @@
 
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::PageLayout;
-use nandina::store::{Description, Placement};
-use nandina::{Cost, Index, Moves, OpenError, WriteError, plan};
+use nandina::store::Description;
+use nandina::{Cost, Index, Moves, OpenError, System, WriteError, plan};
 use nandina_sim::{Chip, ChipError, Counters, Cut, Faults, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -25,7 +25,7 @@ pub fn case(blocks: u32, every: u32, moves: Moves, buffers: Option<usize>) -> Ca
 /// Makes changes until power fails or `most` are done.
 ///
 /// `model` follows. Returns the change that was cut.
-fn change<S: Placement>(
+fn change<S: System>(
     chip: &mut Chip,
     case: &Case,
     ram: &mut [u8],
@@ -42,16 +42,16 @@ fn change<S: Placement>(
         let number = random.random_range(0..150);
         let mut next = model.clone();
         let result = match random.random_range(0..12) {
-            0 => index.checkpoint().map(Some),
-            1 => index.gc_step(60).map(|_| None),
+            0 => index.checkpoint().map(drop),
+            1 => index.gc_step(60).map(drop),
             2..5 => {
                 next.remove(&key(number)[..]);
-                index.remove(&key(number))
+                index.remove(&key(number)).map(drop)
             }
             _ => {
                 let version = turn + random.random_range(0..1_000_000);
                 next.insert(key(number).to_vec(), value(number, version).to_vec());
-                index.insert(&key(number), &value(number, version))
+                index.insert(&key(number), &value(number, version)).map(drop)
             }
         };
         match result {
@@ -67,7 +67,7 @@ fn change<S: Placement>(
 /// Opens the index after a cut and compares it with the permitted states.
 ///
 /// These are `model` and, if a change was cut, the model after that change.
-pub fn recover<S: Placement>(
+pub fn recover<S: System>(
     chip: &mut Chip,
     case: &Case,
     ram: &mut [u8],
@@ -95,7 +95,7 @@ impl Check for CutAnywhere {
         system.checkpoints
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let (mut from_checkpoints, mut sessions) = (0, 0);
         for (run, (blocks, every, moves, buffers)) in [
             (16, 1, Moves::Together, None),
@@ -147,7 +147,7 @@ impl Check for FailingBlocks {
         system.checkpoints
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let (mut failed, mut from_checkpoints, mut from_blocks) = (0, 0, 0);
         for run in 0..30 {
             let mut case = case(60, 1 + run % 4, Moves::Together, None);
@@ -206,7 +206,7 @@ impl Check for Damaged {
         system.checkpoints
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = case(24, 3, Moves::Together, None);
         let mut chip = Chip::with_seed(case.profile, seed());
         let mut ram = case.ram::<S>();
@@ -275,7 +275,7 @@ impl Check for Costs {
         system.checkpoints
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut written = 0;
         for (every, moves, verify) in
             [(1, Moves::Together, false), (2, Moves::Alone, true), (12, Moves::Together, false)]
@@ -340,7 +340,7 @@ impl Check for OtherTable {
         system.checkpoints && system.maps
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(LONG);
         case.options.checkpoints = Some(2);
         let mut chip = Chip::with_seed(case.profile, seed());
@@ -394,7 +394,7 @@ impl Check for Growing {
         system.checkpoints
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = case(120, 12, Moves::Together, None);
         case.options.mapping_bytes = 1024;
         let case = case.suited::<S>();

@@ -1,7 +1,7 @@
 //! The work that `close` saves the next mount.
 
-use nandina::Index;
-use nandina::store::{Description, Placement};
+use nandina::store::Description;
+use nandina::{Index, System};
 use nandina_sim::Chip;
 
 use crate::harness::*;
@@ -21,7 +21,7 @@ impl Check for Closed {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         for checkpoints in
             [None, Some(2)].into_iter().filter(|c| c.is_none() || S::DESCRIPTION.checkpoints)
         {

@@ -3,10 +3,11 @@
 //! That is: which pages share cells, which reads the ECC corrected, which blocks are bad. The
 //! suites must detect an index on each, and accept the chip itself.
 
+use nandina::System;
 use nandina::flash::{
     BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Profile, Reading,
 };
-use nandina::store::{BTree, Mu, Placement, Wandering};
+use nandina::store::{BTree, Mu, Wandering};
 use nandina_lab::hand_on;
 use nandina_lab::torture::{CutRun, Device, Mode, cut_everywhere, suited};
 use nandina_sim::{Chip, ChipError, TINY};
@@ -78,7 +79,7 @@ impl Flash for Deaf {
 }
 
 /// Whether one cut at every operation finds a violation on a chip whose pages share cells in pairs.
-fn cuts_find<S: Placement>(hides: Hides) -> bool {
+fn cuts_find<S: System>(hides: Hides) -> bool {
     // As many usable pages as the chip for exhaustive tests has: all, or every second one.
     let pages_per_block = match hides {
         Hides::Pairing => TINY.geometry.pages_per_block,
@@ -113,7 +114,7 @@ fn cuts_catch_a_device_that_promises_whole_pages_and_tears_them() {
 }
 
 /// Whether the check of weak pages, or of factory-bad blocks, finds a violation.
-fn media_find<S: Placement + 'static>(hides: Hides) -> (bool, bool) {
+fn media_find<S: System + 'static>(hides: Hides) -> (bool, bool) {
     let finds = |under: &Under| under.on::<S, _>(Deaf::under(hides)).is_err();
     (finds(&DISTURBED), finds(&SPOILED))
 }

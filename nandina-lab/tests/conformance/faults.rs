@@ -4,8 +4,7 @@
 //! old or the new state and continues.
 
 use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Reading};
-use nandina::store::Placement;
-use nandina::{Index, WriteError};
+use nandina::{Index, System, WriteError};
 use nandina_sim::{Chip, ChipError};
 
 use crate::harness::*;
@@ -85,7 +84,7 @@ impl Flash for Flaky {
 struct FaultAnywhere;
 
 impl Check for FaultAnywhere {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL);
         let mut met = 0u64;
         let share = Share::one_in(5);
@@ -108,10 +107,10 @@ impl Check for FaultAnywhere {
                 let mut after = model.clone();
                 let result = if turn % 3 == 2 {
                     after.remove(&key[..]);
-                    index.remove(&key)
+                    index.remove(&key).map(drop)
                 } else {
                     after.insert(key.to_vec(), value.to_vec());
-                    index.insert(&key, &value)
+                    index.insert(&key, &value).map(drop)
                 };
                 match result {
                     Ok(_) => model = after,

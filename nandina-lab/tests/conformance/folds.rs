@@ -2,8 +2,8 @@
 //!
 //! A cut loses no record, and the table never holds more than its size.
 
-use nandina::store::{Description, Placement};
-use nandina::{Folds, Moves, Victims};
+use nandina::store::Description;
+use nandina::{Folds, Moves, System, Victims};
 
 use crate::harness::*;
 use crate::victims::{case, cut_anywhere};
@@ -18,7 +18,7 @@ impl Check for CutAnywhere {
         system.maps
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         for folds in Share::one_in(4).of(FOLDS) {
             let mut case = case(Victims::Fewest, 64, Moves::Together);
             case.options.folds = folds;
@@ -43,7 +43,7 @@ impl Check for FewerParents {
     }
 
     /// Programs of the same updates, by when mappings are flushed.
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let programs = |folds, mapping_bytes| {
             let mut case = Case::new(LONG);
             (case.options.folds, case.options.mapping_bytes) = (folds, mapping_bytes);

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
-use nandina::store::{Description, Placement};
-use nandina::{Index, OpenError, plan};
+use nandina::store::Description;
+use nandina::{Index, OpenError, System, plan};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError};
 
@@ -120,14 +120,14 @@ impl Flash for Torn {
 /// Makes a chip with `records` records, all of whose blocks were erased once.
 ///
 /// Its last session did not end by `close`.
-pub fn filled<S: Placement>(case: &Case, records: u32, ram: &mut [u8]) -> Result<Torn, String> {
+pub fn filled<S: System>(case: &Case, records: u32, ram: &mut [u8]) -> Result<Torn, String> {
     let mut chip = Torn::new(Chip::new(case.profile));
     fill::<_, S>(&mut chip, case, records, ram)?;
     Ok(chip)
 }
 
 /// Formats a chip and writes `records` records until all blocks were erased, without `close`.
-pub fn fill<F: Flash, S: Placement>(
+pub fn fill<F: Flash, S: System>(
     chip: &mut F,
     case: &Case,
     records: u32,
@@ -150,7 +150,7 @@ impl Check for Outdated {
         is_log(system)
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(LONG).suited::<S>();
         let mut ram = case.ram::<S>();
         let mut seen_again = 0;
@@ -192,7 +192,7 @@ impl Check for Anchored {
         system.checkpoints
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(LONG).suited::<S>();
         case.options.checkpoints = Some(2);
         let mut ram = case.ram::<S>();
@@ -229,7 +229,7 @@ impl Check for Unwritable {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(LONG).suited::<S>();
         let mut ram = case.ram::<S>();
         for records in 20..60 {
@@ -269,7 +269,7 @@ impl Check for TornFormat {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(LONG).suited::<S>();
         case.profile.geometry.blocks *= 4;
         let mut ram = case.ram::<S>();
@@ -302,7 +302,7 @@ impl Check for TornFormat {
 }
 
 /// Opens an index that has `records` records or none, with at most `bound` reads.
-fn opened_within<S: Placement>(
+fn opened_within<S: System>(
     chip: &mut Torn,
     case: &Case,
     records: u32,

@@ -3,8 +3,8 @@
 //! No operation exceeds a bound of chip operations, so none can loop for ever.
 
 use nandina::flash::{Flash, Geometry, Profile};
-use nandina::store::{Description, Placement};
-use nandina::{Index, Moves, Wear, WriteError};
+use nandina::store::Description;
+use nandina::{Index, Moves, System, Wear, WriteError};
 use nandina_sim::{Chip, ChipError, Cut, Faults, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -15,11 +15,11 @@ use crate::harness::*;
 ///
 /// Each page of the chip is read, moved along a path of four pages, and read again, four times
 /// over.
-fn guard(index: &Index<'_, &mut Chip, impl Placement>) -> u64 {
+fn guard(index: &Index<'_, &mut Chip, impl System>) -> u64 {
     40 * u64::from(index.flash().geometry().pages())
 }
 
-fn put<S: Placement>(
+fn put<S: System>(
     index: &mut Index<'_, &mut Chip, S>,
     model: &mut Model,
     number: u32,
@@ -42,7 +42,7 @@ fn put<S: Placement>(
     }
 }
 
-fn remove<S: Placement>(
+fn remove<S: System>(
     index: &mut Index<'_, &mut Chip, S>,
     model: &mut Model,
     number: u32,
@@ -53,7 +53,7 @@ fn remove<S: Placement>(
     if took > guard(index) {
         return Err(format!("one remove took {took} chip operations"));
     }
-    if removed != Some(model.remove(&key(number)[..]).is_some()) {
+    if was_found(removed) != Some(model.remove(&key(number)[..]).is_some()) {
         return Err(format!("remove of {number} answered {removed:?}"));
     }
     Ok(())
@@ -64,7 +64,7 @@ struct FillAndEmpty {
 }
 
 impl Check for FillAndEmpty {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         with_index::<S, _>(&self.case, |index| {
             let mut random = ChaCha8Rng::seed_from_u64(3);
             let mut model = Model::new();
@@ -110,7 +110,7 @@ struct Churn {
 }
 
 impl Check for Churn {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         with_index::<S, _>(&self.case, |index| {
             let mut random = ChaCha8Rng::seed_from_u64(u64::from(self.percent));
             let mut model = Model::new();
@@ -178,7 +178,7 @@ impl Check for CutWhenFull {
         is_log(system) && (self.checkpoints.is_none() || system.checkpoints)
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(Profile { geometry: self.geometry, ..SMALL });
         case.options.checkpoints = self.checkpoints;
         if self.checkpoints.is_some() {
@@ -259,7 +259,7 @@ fn a_full_index_replaces_records_however_often_it_is_cut() {
 struct Worn;
 
 impl Check for Worn {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let geometry =
             Geometry { page_bytes: 128, spare_bytes: 41, pages_per_block: 16, blocks: 61 };
         let mut profile = Profile { geometry, ..TINY };

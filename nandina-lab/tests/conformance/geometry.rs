@@ -7,8 +7,7 @@ use nandina::flash::profile::PROFILES;
 use nandina::flash::{
     BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pairing, Profile, Reading,
 };
-use nandina::store::Placement;
-use nandina::{Index, OpenError, Options, identify, plan, ram_needed, ram_to_identify};
+use nandina::{Index, OpenError, Options, System, identify, plan, ram_needed, ram_to_identify};
 use nandina_sim::TINY;
 
 use crate::harness::*;
@@ -20,7 +19,7 @@ struct Mixed {
 }
 
 impl Check for Mixed {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let spread = |turn: u32| turn.wrapping_mul(2_654_435_761) % (self.operations * 2);
         let mut steps: Vec<Step> = (0..self.operations)
             .map(|turn| match turn % 5 {
@@ -102,7 +101,7 @@ impl Flash for Shape {
 struct Absurd(Pairing);
 
 impl Check for Absurd {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let capabilities = Capabilities { pairing: self.0, ..TINY.capabilities };
         let capabilities = suited::<S>(Profile { capabilities, ..TINY }).capabilities;
         let options = fitted::<S>(Options::new(4, 8));

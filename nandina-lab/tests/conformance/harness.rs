@@ -1,8 +1,9 @@
 //! Shared by all checks: a model beside the index, and the comparison of the two.
 
+use nandina::engine::Nodes;
 use nandina::flash::{Geometry, Profile};
-use nandina::store::{Description, Placement, Visitor};
-use nandina::{Index, Options, ram_needed};
+use nandina::store::{Description, Visitor};
+use nandina::{Index, Inserted, Options, Removed, System, ram_needed};
 use nandina_lab::systems::{SYSTEMS, visit};
 use nandina_sim::{Chip, TINY};
 
@@ -13,7 +14,7 @@ pub type Outcome = Result<(), String>;
 
 /// A property that must hold for every system.
 pub trait Check {
-    fn run<S: Placement + 'static>(&self) -> Outcome;
+    fn run<S: System + 'static>(&self) -> Outcome;
 
     /// Whether the check applies to a system.
     fn concerns(&self, system: &Description) -> bool {
@@ -32,7 +33,7 @@ pub fn for_every_system(check: &impl Check) {
     struct Run<'c, C>(&'c C);
     impl<C: Check> Visitor for Run<'_, C> {
         type Output = Outcome;
-        fn visit<S: Placement + 'static>(self) -> Outcome {
+        fn visit<S: System + 'static>(self) -> Outcome {
             self.0.run::<S>()
         }
     }
@@ -65,11 +66,11 @@ impl Case {
 
     /// Adapts the case to `S`: adds the chip's missing capabilities, removes settings that `S`
     /// lacks.
-    pub fn suited<S: Placement>(self) -> Self {
+    pub fn suited<S: System>(self) -> Self {
         Self { profile: suited::<S>(self.profile), options: fitted::<S>(self.options) }
     }
 
-    pub fn ram<S: Placement>(&self) -> Vec<u8> {
+    pub fn ram<S: System>(&self) -> Vec<u8> {
         vec![0xA5; ram_needed::<S>(&self.profile.geometry, &self.options)]
     }
 }
@@ -81,6 +82,21 @@ pub const SMALL: Profile =
 /// A chip with longer blocks, so that a cut can waste more.
 pub const LONG: Profile =
     Profile { geometry: Geometry { blocks: 20, pages_per_block: 32, ..TINY.geometry }, ..TINY };
+
+/// Whether the key of an insert was new; `None` if the change is pending.
+pub fn is_new(inserted: Inserted) -> Option<bool> {
+    (inserted != Inserted::Buffered).then_some(inserted == Inserted::New)
+}
+
+/// Whether there was a record to remove; `None` if the change is pending.
+pub fn was_found(removed: Removed) -> Option<bool> {
+    (removed != Removed::Buffered).then_some(removed == Removed::Found)
+}
+
+/// Where the nodes of system `S` are in its pages.
+pub fn nodes_of<S: System>() -> Nodes {
+    S::NODES.expect("the system stores a tree of nodes")
+}
 
 pub fn key(number: u32) -> [u8; KEY_BYTES] {
     nandina::key::from_u32(number)
@@ -101,7 +117,7 @@ pub fn value(number: u32, version: u32) -> [u8; VALUE_BYTES] {
 }
 
 /// Formats a new chip and passes the index to `job`.
-pub fn with_index<S: Placement, R>(
+pub fn with_index<S: System, R>(
     case: &Case,
     work: impl FnOnce(&mut Index<'_, &mut Chip, S>) -> Result<R, String>,
 ) -> Result<R, String> {

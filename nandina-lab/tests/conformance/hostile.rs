@@ -1,11 +1,11 @@
 //! Damaged media: whatever bytes are on the chip, no call panics, loops for ever or reads past a
 //! page.
 
+use nandina::Statistics;
 use nandina::flash::{Flash, Geometry, PageNumber, Profile};
 use nandina::node::{HEADER_BYTES, NodeMut, PageLayout, Shape};
-use nandina::store::{Description, Placement};
-use nandina::tree::Statistics;
-use nandina::{Index, OpenError, Options, ReadError};
+use nandina::store::Description;
+use nandina::{Index, OpenError, Options, ReadError, System};
 use nandina_lab::hostile::mount_then_use;
 use nandina_sim::Chip;
 use rand::{Rng, SeedableRng};
@@ -19,7 +19,7 @@ struct Damaged {
 }
 
 impl Check for Damaged {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL.with_blocks(28));
         case.options.checkpoints = self.checkpoints;
         let case = case.suited::<S>();
@@ -145,7 +145,7 @@ impl Check for PointersMoved {
         system.appends
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL.with_blocks(10));
         case.profile.geometry.pages_per_block = 5;
         case.profile.capabilities.programs_per_page = None;
@@ -228,7 +228,7 @@ impl Check for ManyWays {
         system.writes_paths
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let geometry = Geometry {
             page_bytes: PAGE as u32,
             pages_per_block: 32,
@@ -265,7 +265,7 @@ impl Check for ManyWays {
                 let mut frame = [&*main, &spare[..HEADER_BYTES]].concat();
                 let header = layout.header(&frame);
                 for level in header.lowest.max(2)..=if header.lowest > 0 { height } else { 0 } {
-                    let extent = S::extent(layout.area_bytes(), level, height);
+                    let extent = (nodes_of::<S>().extent)(layout.area_bytes(), level, height);
                     let room = extent.len();
                     let Some(mut node) = NodeMut::parse(&mut frame[extent], Shape::inner(KEY))
                     else {
@@ -295,7 +295,7 @@ impl Check for ManyWays {
         let checked = index.check(|violation| ended |= violation.what.starts_with("more nodes"));
         let check = index.flash().counters().operations() - start;
         let ways: u64 = (2..=height)
-            .map(|level| S::extent(layout.area_bytes(), level, height).len())
+            .map(|level| (nodes_of::<S>().extent)(layout.area_bytes(), level, height).len())
             .map(|room| Shape::inner(KEY).capacity(room) as u64)
             .product();
         if ways > u64::from(valid_pages) * u64::from(height) && checked.is_ok() && !ended {

@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use nandina::flash::profile::Ecc;
 use nandina::flash::{Flash, PageNumber, Reading};
-use nandina::store::{Description, Placement};
-use nandina::{Index, Moves, OpenError, Wear, WriteError};
+use nandina::store::Description;
+use nandina::{Index, Moves, OpenError, System, Wear, WriteError};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError, Cut, Tear};
 use rand::{Rng, SeedableRng};
@@ -20,7 +20,7 @@ impl Check for RoomAfterCuts {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(LONG);
         let mut ram = case.ram::<S>();
         let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
@@ -84,7 +84,7 @@ impl Check for Ends {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         for (profile, moves) in [
             (SMALL, Moves::Together),
             (SMALL, Moves::Alone),
@@ -138,7 +138,7 @@ impl Check for ErasedAhead {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         with_index::<S, _>(&Case::new(LONG), |index| {
             let (mut waited, mut ahead) = (0, 0);
             for turn in 0..1_500u32 {
@@ -200,7 +200,7 @@ impl Check for LostCounts {
         is_log(system)
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(LONG);
         case.options.wear = Some(Wear::Circular);
         (case.profile.ecc, case.profile.geometry.blocks) = (Ecc::NONE, 12);
@@ -236,7 +236,7 @@ fn an_unreadable_erase_count_is_read_once() {
 struct SmallBudgets;
 
 /// One session: changes and idle steps in turn, until power is cut. Returns whether it was.
-fn small_steps<S: Placement>(
+fn small_steps<S: System>(
     chip: &mut Chip,
     case: &Case,
     ram: &mut [u8],
@@ -272,7 +272,7 @@ impl Check for SmallBudgets {
         is_log(system)
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut ran = 0;
         for (blocks, pages_per_block) in [(6, 9), (9, 8), (12, 16)] {
             let mut case = Case::new(SMALL);
@@ -307,7 +307,7 @@ fn idle_steps_keep_to_a_small_budget_after_cuts() {
 struct Patrols;
 
 impl Check for Patrols {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let reads = |ecc| {
             let mut case = Case::new(LONG);
             case.profile.ecc = ecc;

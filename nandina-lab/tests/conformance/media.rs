@@ -4,8 +4,8 @@
 //! silently do nothing, and weak pages.
 
 use nandina::flash::{BlockNumber, PageNumber};
-use nandina::store::{Description, Placement};
-use nandina::{Index, Options, ReadError};
+use nandina::store::Description;
+use nandina::{Index, Options, ReadError, System};
 use nandina_lab::torture::Device;
 use nandina_sim::{Chip, Faults, TINY};
 
@@ -36,14 +36,14 @@ impl Check for Under {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         self.on::<S, _>(|chip| chip)
     }
 }
 
 impl Under {
     /// The check on a device that wraps the chip.
-    pub fn on<S: Placement, D: Device>(&self, wrap: impl Fn(Chip) -> D) -> Outcome {
+    pub fn on<S: System, D: Device>(&self, wrap: impl Fn(Chip) -> D) -> Outcome {
         let case = case(self.verify);
         let mut ram = case.ram::<S>();
         let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
@@ -173,7 +173,7 @@ struct Resting {
 }
 
 impl Check for Resting {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = case(false);
         let mut ram = case.ram::<S>();
         let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
@@ -231,7 +231,7 @@ impl Check for OneDeadPage {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case { options: Options::new(KEY_BYTES, VALUE_BYTES), ..Case::new(SMALL) };
         let mut ram = case.ram::<S>();
         let mut chip = Chip::new(suited::<S>(case.profile));

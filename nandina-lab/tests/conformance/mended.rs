@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use nandina::flash::{Flash, PageNumber, Reading};
-use nandina::store::{Description, Placement};
-use nandina::{Index, Moves, Options, WriteError};
+use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
+use nandina::store::Description;
+use nandina::{Index, Moves, Options, System, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torture::Bus;
 use nandina_sim::{Chip, ChipError};
@@ -13,11 +13,13 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::harness::*;
 
-/// A chip of which one program fails, and then one erase gives an error of the device.
+/// A chip of which one program fails, and then, if wanted, one erase gives an error of the device.
 struct FailsTwice {
     chip: Chip,
-    /// Programs before the one that fails; then the erase errs, once.
+    /// Programs before the one that fails.
     until: Option<u32>,
+    /// Whether the erase after it errs, once.
+    then_errs: bool,
     errs: bool,
 }
 
@@ -35,7 +37,7 @@ impl Flash for FailsTwice {
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
         match self.until {
             Some(0) => {
-                (self.until, self.errs) = (None, true);
+                (self.until, self.errs) = (None, self.then_errs);
                 Err(ChipError::ProgramFailed(page))
             }
             until => {
@@ -45,7 +47,7 @@ impl Flash for FailsTwice {
         }
     }
 
-    fn erase(&mut self, block: nandina::flash::BlockNumber) -> Result<(), ChipError> {
+    fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
         if std::mem::take(&mut self.errs) {
             return Err(ChipError::PowerLost);
         }
@@ -60,7 +62,7 @@ impl Check for RootsInAGivenUpBlock {
         system.checkpoints
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(LONG);
         case.profile.capabilities.bad_blocks_per_mille = 100;
         case.options.checkpoints = Some(2);
@@ -68,7 +70,7 @@ impl Check for RootsInAGivenUpBlock {
         for until in 20..60 {
             let mut ram = case.ram::<S>();
             let chip = Chip::new(suited::<S>(case.profile));
-            let mut device = FailsTwice { chip, until: Some(until), errs: false };
+            let mut device = FailsTwice { chip, until: Some(until), then_errs: true, errs: false };
             let bus: &mut dyn Bus = &mut device;
             let mut index = Index::<_, S>::format(bus, &case.options, &mut ram).map_err(text)?;
             let mut model = Model::new();
@@ -105,7 +107,7 @@ impl Check for OtherMoves {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL);
         let mut ram = case.ram::<S>();
         let mut chip = Chip::new(suited::<S>(case.profile));
@@ -142,7 +144,7 @@ impl Check for OtherMovesBuffered {
     /// The limit is another one whenever the index begins to move pages as it was asked to.
     ///
     /// Descending keys split nodes, and ascending ones are removed.
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL);
         case.options.moves = Moves::Alone;
         case.options.write_buffer = 1;
@@ -229,7 +231,7 @@ impl Check for Faded {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL).suited::<S>();
         let mut ram = case.ram::<S>();
         let mut image = Chip::new(case.profile);
@@ -275,7 +277,7 @@ impl Check for LostPage {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(LONG).suited::<S>();
         let mut ram = case.ram::<S>();
         let mut image = Chip::new(case.profile);

@@ -3,8 +3,7 @@
 //! The figures of `plan` hold for every work that never has more records, and a cut while two nodes
 //! are merged leaves the previous state or the new one.
 
-use nandina::store::Placement;
-use nandina::{Index, Plan, plan};
+use nandina::{Index, Plan, System, plan};
 use nandina_sim::{Chip, Counters, Cut};
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -24,13 +23,13 @@ fn cases() -> Vec<Case> {
     vec![wide, high, long]
 }
 
-fn plan_of<S: Placement>(case: &Case, records: u32) -> Option<Plan> {
+fn plan_of<S: System>(case: &Case, records: u32) -> Option<Plan> {
     let (geometry, capabilities) = (&case.profile.geometry, &case.profile.capabilities);
     plan::<S>(geometry, capabilities, &case.options, records).ok()
 }
 
 /// The most records, up to a bound, that fit by the plan.
-fn most<S: Placement>(case: &Case) -> Option<(u32, Plan)> {
+fn most<S: System>(case: &Case) -> Option<(u32, Plan)> {
     let fits = |records| plan_of::<S>(case, records).is_some_and(|plan| plan.fits);
     let (mut low, mut high) = (0, 1_600);
     while high - low > 1 {
@@ -96,7 +95,7 @@ fn within(taken: Counters, bound: nandina::Cost, what: &str) -> Outcome {
 struct WhatFits;
 
 impl WhatFits {
-    fn work<S: Placement>(case: &Case, plan: &Plan, changes: &[(u32, bool)]) -> Outcome {
+    fn work<S: System>(case: &Case, plan: &Plan, changes: &[(u32, bool)]) -> Outcome {
         with_index::<S, _>(case, |index| {
             let mut model = Model::new();
             for (turn, &(number, puts)) in changes.iter().enumerate() {
@@ -131,7 +130,7 @@ impl WhatFits {
 }
 
 impl Check for WhatFits {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut planned = 0;
         for case in cases() {
             let case = case.suited::<S>();
@@ -163,7 +162,7 @@ struct CutMerges;
 
 impl CutMerges {
     /// Leaves one record in `keep` of a full tree, then inserts keys in one place.
-    fn life<S: Placement>(case: &Case, records: u32, keep: u32) -> Result<usize, String> {
+    fn life<S: System>(case: &Case, records: u32, keep: u32) -> Result<usize, String> {
         let case = case.suited::<S>();
         let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
         let (mut model, mut first_pages) = (Model::new(), 0);
@@ -198,7 +197,7 @@ impl CutMerges {
             drop(index);
             // More than a path was written: nodes were split, and perhaps merged before.
             let written = taken.programs + taken.rewrites + taken.overwrites;
-            if written > u64::from(S::path_pages(found.height)) && cut_up < 16 {
+            if written > u64::from((nodes_of::<S>().path_pages)(found.height)) && cut_up < 16 {
                 cut_up += 1;
                 for operation in 0..taken.operations() {
                     let cut = Cut::ALL[(operation as usize + cut_up) % Cut::ALL.len()];
@@ -223,7 +222,7 @@ impl CutMerges {
         Ok(cut_up)
     }
 
-    fn cut<S: Placement>(
+    fn cut<S: System>(
         case: &Case,
         chip: &mut Chip,
         (operation, cut): (u64, Cut),
@@ -258,7 +257,7 @@ impl CutMerges {
 }
 
 impl Check for CutMerges {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut cut_up = 0;
         for (case, keep) in cases().into_iter().zip([7, 5, 9]) {
             let Some((records, _)) = most::<S>(&case.suited::<S>()) else { continue };

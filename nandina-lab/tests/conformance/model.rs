@@ -1,7 +1,6 @@
 //! Random operations beside a `BTreeMap`, shrunk when they fail. A failure prints the seed.
 
-use nandina::Index;
-use nandina::store::Placement;
+use nandina::{Index, System};
 use nandina_sim::{Chip, TINY};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestRng, TestRunner};
@@ -29,7 +28,7 @@ pub fn steps(length: usize) -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Does the steps on a chip and compares after each reopening and at the end.
-pub fn replay<S: Placement>(case: &Case, steps: &[Step]) -> Outcome {
+pub fn replay<S: System>(case: &Case, steps: &[Step]) -> Outcome {
     let mut chip = Chip::new(suited::<S>(case.profile));
     let mut ram = case.ram::<S>();
     let mut model = Model::new();
@@ -40,7 +39,8 @@ pub fn replay<S: Placement>(case: &Case, steps: &[Step]) -> Outcome {
                 let (key, value) = (key(number), value(number, version));
                 match index.insert(&key, &value) {
                     Ok(new) => {
-                        if new != Some(model.insert(key.to_vec(), value.to_vec()).is_none()) {
+                        if is_new(new) != Some(model.insert(key.to_vec(), value.to_vec()).is_none())
+                        {
                             return Err(format!("insert of {number} answered new = {new:?}"));
                         }
                     }
@@ -53,7 +53,7 @@ pub fn replay<S: Placement>(case: &Case, steps: &[Step]) -> Outcome {
             }
             Step::Remove(number) => {
                 let removed = index.remove(&key(number)).map_err(text)?;
-                if removed != Some(model.remove(&key(number)[..]).is_some()) {
+                if was_found(removed) != Some(model.remove(&key(number)[..]).is_some()) {
                     return Err(format!("remove of {number} answered {removed:?}"));
                 }
             }
@@ -82,7 +82,7 @@ struct RandomSteps {
 }
 
 impl Check for RandomSteps {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let cases = Share::one_in(6).length(self.cases);
         let config = ProptestConfig { cases, failure_persistence: None, ..Default::default() };
         let seed = seed();
@@ -110,7 +110,7 @@ fn random_operations_on_a_tiny_chip_equal_a_btree_map() {
 struct FewestBuffers;
 
 impl Check for FewestBuffers {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL);
         case.options.page_buffers = Some(S::DESCRIPTION.buffers_min);
         RandomSteps { case, length: 1_000, cases: 30 }.run::<S>()
@@ -125,7 +125,7 @@ fn the_fewest_page_buffers_are_enough() {
 struct ReopenAfterEach;
 
 impl Check for ReopenAfterEach {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let steps: Vec<Step> = (0..300u32)
             .flat_map(|turn| {
                 let number = turn.wrapping_mul(2_654_435_761) % 150;

@@ -4,8 +4,8 @@
 //! changed.
 
 use nandina::flash::profile::SLC;
-use nandina::store::{Description, Placement};
-use nandina::{Index, Moves, WriteError};
+use nandina::store::Description;
+use nandina::{Index, Moves, System, WriteError};
 use nandina_sim::{Chip, ChipError, Cut};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -23,7 +23,7 @@ impl Check for Reads {
         system.checkpoints
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut reads = Vec::new();
         for blocks in [256, 1024] {
             for checkpoints in [None, Some(4), Some(1)] {
@@ -86,10 +86,11 @@ impl Check for Compared {
         system.writes_paths
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let nodes = nodes_of::<S>();
         // Long keys make many inner nodes, so that few of them change between a checkpoint and a
         // cut; a page that holds a whole path needs room for its levels.
-        let (page_bytes, key_bytes, records) = match (S::SHARES_PAGES, S::path_pages(3)) {
+        let (page_bytes, key_bytes, records) = match (nodes.shares_pages, (nodes.path_pages)(3)) {
             (true, 1) => (4096, 32, 20_000),
             (true, _) => (1024, 64, 4000),
             (false, _) => (512, 64, 2300),
@@ -130,8 +131,8 @@ impl Check for Compared {
                         let key = long((first + turn) % records);
                         let new = (session % 3 > 0).then(|| value(first, session + 1).to_vec());
                         let result = match &new {
-                            Some(value) => index.insert(&key, value),
-                            None => index.remove(&key),
+                            Some(value) => index.insert(&key, value).map(drop),
+                            None => index.remove(&key).map(drop),
                         };
                         let apply = |model: &mut Model| match new {
                             Some(value) => drop(model.insert(key, value)),
@@ -171,7 +172,7 @@ impl Check for Compared {
 }
 
 /// Reads that a mount takes, and how many inner nodes there are.
-fn reads_to_mount<S: Placement>(
+fn reads_to_mount<S: System>(
     chip: &mut Chip,
     case: &Case,
     ram: &mut [u8],

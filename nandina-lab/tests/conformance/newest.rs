@@ -3,10 +3,10 @@
 //! Their sequence numbers are the highest. If an erase of their block is cut, one mount may see a
 //! torn page of it and another may not, and both would give the same numbers to what they write.
 
-use nandina::Index;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::node::PageLayout;
-use nandina::store::{Description, Placement};
+use nandina::store::Description;
+use nandina::{Index, System};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError};
 
@@ -54,7 +54,7 @@ impl Check for ErasedFirst {
         is_log(system)
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(LONG).suited::<S>();
         let mut ram = case.ram::<S>();
         let mut erased = 0;
@@ -124,7 +124,7 @@ impl Check for CutMounts {
 
     /// Some mounts are cut after their first page. Then the commit of another one is torn: a mount
     /// sees it and is cut while it settles, and the next one does not see it.
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(LONG).suited::<S>();
         let mut ram = case.ram::<S>();
         let mut torn = 0;

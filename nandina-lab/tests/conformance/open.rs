@@ -1,8 +1,8 @@
 //! Refusals of `format` and `open`, and their evidence.
 
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
-use nandina::store::{Description, Mu, Placement, Visitor, Wandering};
-use nandina::{BadOption, Index, OpenError, Options, Wear, ram_needed};
+use nandina::store::{Description, Mu, Visitor, Wandering};
+use nandina::{BadOption, Index, OpenError, Options, System, Wear, ram_needed};
 use nandina_lab::systems::{SYSTEMS, visit};
 use nandina_sim::{Chip, ChipError, TINY};
 
@@ -11,7 +11,7 @@ use crate::harness::*;
 struct Settings;
 
 impl Check for Settings {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL);
         let mut ram = case.ram::<S>();
         let mut large_ram = vec![0; 1 << 16];
@@ -65,7 +65,7 @@ fn settings_are_checked() {
 struct Formatting;
 
 impl Check for Formatting {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL);
         let mut ram = case.ram::<S>();
         let mut chip = Chip::new(suited::<S>(case.profile));
@@ -101,7 +101,7 @@ impl Check for TooSmall {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let geometry = Geometry { blocks: 2, ..TINY.geometry };
         let case = Case::new(Profile { geometry, ..TINY });
         let mut ram = case.ram::<S>();
@@ -152,7 +152,7 @@ fn foreign_bytes_and_other_versions_are_named() {
 struct Ram;
 
 impl Check for Ram {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         // The struct, with the chip behind a reference, on a 64-bit host.
         let struct_bytes = size_of::<Index<'_, &mut Chip, S>>();
         // Debug builds remember which blocks are being written, and the running operation.
@@ -186,10 +186,10 @@ fn ram_is_what_is_promised() {
 /// Opens and formats a chip that holds an index of system `A` as the system that is visited.
 struct Over<A>(core::marker::PhantomData<A>);
 
-impl<A: Placement + 'static> Visitor for Over<A> {
+impl<A: System + 'static> Visitor for Over<A> {
     type Output = Outcome;
 
-    fn visit<B: Placement + 'static>(self) -> Outcome {
+    fn visit<B: System + 'static>(self) -> Outcome {
         let (before, after) = (A::DESCRIPTION, B::DESCRIPTION);
         let options = Options::new(4, 12);
         let profile = suited::<B>(suited::<A>(SMALL));
@@ -223,7 +223,7 @@ impl<A: Placement + 'static> Visitor for Over<A> {
 struct Replaced;
 
 impl Check for Replaced {
-    fn run<A: Placement + 'static>(&self) -> Outcome {
+    fn run<A: System + 'static>(&self) -> Outcome {
         for system in SYSTEMS {
             let over = visit(system.key, Over::<A>(core::marker::PhantomData));
             over.unwrap().map_err(|what| format!("then {}: {what}", system.key))?;

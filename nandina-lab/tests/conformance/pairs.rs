@@ -4,8 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use nandina::store::Placement;
-use nandina::{Index, Options, ReadError, WriteError};
+use nandina::{Index, Options, ReadError, System, WriteError};
 use nandina_sim::{Chip, Cut};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -18,7 +17,7 @@ const RECORD: usize = 4;
 /// Pairs of a value and a record.
 type Pairs = BTreeSet<([u8; VALUE], [u8; RECORD])>;
 
-fn holds<S: Placement>(index: &mut Index<'_, &mut Chip, S>, pairs: &Pairs, value: u16) -> Outcome {
+fn holds<S: System>(index: &mut Index<'_, &mut Chip, S>, pairs: &Pairs, value: u16) -> Outcome {
     let value = value.to_be_bytes();
     let expected: Vec<_> = pairs.iter().filter(|pair| pair.0 == value).collect();
     let mut found = index.find_all(&value).map_err(text)?;
@@ -40,7 +39,7 @@ struct Sensor {
 }
 
 impl Check for Sensor {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL);
         case.options =
             Options { write_buffer: self.write_buffer, ..Options::new(VALUE + RECORD, 0) };
@@ -101,7 +100,7 @@ fn every_record_of_a_value_is_found_and_no_other() {
 struct CutUpdates;
 
 impl Check for CutUpdates {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         // With a write buffer, changes are applied in the order of keys, not of the calls.
         for (write_buffer, from, to) in [(0, 1, 2), (0, 2, 1), (1, 1, 2), (1, 2, 1)] {
             let halves = cut_updates::<S>(write_buffer, from, to)
@@ -118,7 +117,7 @@ impl Check for CutUpdates {
 /// Moves a record from one value to the other, cut anywhere.
 ///
 /// Returns how often it was left with both.
-fn cut_updates<S: Placement>(write_buffer: usize, from: u8, to: u8) -> Result<u32, String> {
+fn cut_updates<S: System>(write_buffer: usize, from: u8, to: u8) -> Result<u32, String> {
     let mut case = Case::new(SMALL).suited::<S>();
     case.options = Options { write_buffer, ..Options::new(VALUE + RECORD, 0) };
     let (mut ram, mut halves) = (case.ram::<S>(), 0);

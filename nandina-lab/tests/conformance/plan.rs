@@ -4,8 +4,8 @@
 //! cuts, with garbage collection at its worst. Steps of idle collection keep to their budget and
 //! spare the changes after them.
 
-use nandina::store::{Description, Placement};
-use nandina::{Cost, Index, Moves, OpenError, Plan, WriteError, plan};
+use nandina::store::Description;
+use nandina::{Cost, Index, Moves, OpenError, Plan, System, WriteError, plan};
 use nandina_sim::{Chip, Counters, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -24,13 +24,13 @@ fn within(taken: Counters, bound: Cost, what: &str) -> Outcome {
     }
 }
 
-fn planned<S: Placement>(case: &Case, records: u32) -> Result<Plan, String> {
+fn planned<S: System>(case: &Case, records: u32) -> Result<Plan, String> {
     plan::<S>(&case.profile.geometry, &case.profile.capabilities, &case.options, records)
         .map_err(text)
 }
 
 /// The plan for the actual tree of an index: of at least its height and inner nodes.
-fn plan_for<S: Placement>(case: &Case, index: &Index<'_, &mut Chip, S>) -> Result<Plan, String> {
+fn plan_for<S: System>(case: &Case, index: &Index<'_, &mut Chip, S>) -> Result<Plan, String> {
     let statistics = index.statistics();
     let mut records = 1;
     loop {
@@ -64,7 +64,7 @@ struct WorstChange {
 }
 
 impl Check for WorstChange {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = self.case.suited::<S>();
         let mut random = ChaCha8Rng::seed_from_u64(seed());
         let mut ram = case.ram::<S>();
@@ -77,8 +77,7 @@ impl Check for WorstChange {
                 chip.cut_at(random.random_range(0..2_000), cut);
             }
             let start = chip.counters();
-            let opened = Index::<_, S>::open(&mut chip, &case.options, &mut ram);
-            let Ok(mut index) = opened else {
+            let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) else {
                 chip.restore_power();
                 continue;
             };
@@ -159,7 +158,7 @@ fn no_change_after_cuts_costs_more_than_planned() {
 struct RamAndHeight;
 
 impl Check for RamAndHeight {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         for case in cases().into_iter().map(Case::suited::<S>) {
             if planned::<S>(&case, 1)?.ram_bytes != case.ram::<S>().len() {
                 return Err("the planned RAM is not what the index takes".into());
@@ -207,7 +206,7 @@ fn ram_and_height_are_as_planned() {
 struct IdleStepsSpare;
 
 impl IdleStepsSpare {
-    fn costliest<S: Placement>(case: &Case, idle: bool) -> Result<Counters, String> {
+    fn costliest<S: System>(case: &Case, idle: bool) -> Result<Counters, String> {
         with_index::<S, _>(case, |index| {
             let mut random = ChaCha8Rng::seed_from_u64(seed());
             let mut most = Counters::default();
@@ -233,7 +232,7 @@ impl Check for IdleStepsSpare {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(LONG);
         let without = Self::costliest::<S>(&case, false)?;
         let with = Self::costliest::<S>(&case, true)?;
@@ -259,7 +258,7 @@ impl Check for IdleSteps {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(LONG);
         with_index::<S, _>(&case, |index| {
             let mut random = ChaCha8Rng::seed_from_u64(seed());
@@ -298,7 +297,7 @@ fn idle_steps_keep_to_their_budget() {
 struct CutInserts;
 
 impl Check for CutInserts {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL).suited::<S>();
         let mut ram = case.ram::<S>();
         let mut chip = Chip::new(case.profile);
@@ -355,7 +354,7 @@ struct CutFlushes;
 /// Inserts records in descending order below `lower` until the write buffer is full, and flushes.
 ///
 /// Returns the number of records.
-fn flush_below<S: Placement>(index: &mut Index<'_, &mut Chip, S>, lower: u32) -> Option<u32> {
+fn flush_below<S: System>(index: &mut Index<'_, &mut Chip, S>, lower: u32) -> Option<u32> {
     let (start, mut records) = (index.flash().counters().operations(), 0);
     while records < 50 && index.flash().counters().operations() == start {
         records += 1;
@@ -366,7 +365,7 @@ fn flush_below<S: Placement>(index: &mut Index<'_, &mut Chip, S>, lower: u32) ->
 }
 
 impl Check for CutFlushes {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL);
         case.options.write_buffer = 4;
         let case = case.suited::<S>();

@@ -4,8 +4,8 @@
 //! wholly or not at all.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::store::{Description, Placement};
-use nandina::{Index, WriteError};
+use nandina::store::Description;
+use nandina::{Index, System, WriteError};
 use nandina_lab::systems::SYSTEMS;
 use nandina_lab::torture::{CutRun, Mode, Shares, Torture, replay, torture_shares};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
@@ -30,15 +30,17 @@ fn apply(model: &mut Model, step: Step) {
 /// Makes `steps` until power fails.
 ///
 /// Returns the model, and the model after the operation that was cut.
-fn run_until_cut<S: Placement>(
+fn run_until_cut<S: System>(
     index: &mut Index<'_, &mut Chip, S>,
     model: &mut Model,
     steps: &[Step],
 ) -> Result<Option<Model>, String> {
     for &step in steps {
         let result = match step {
-            Step::Put(number, version) => index.insert(&key(number), &value(number, version)),
-            Step::Remove(number) => index.remove(&key(number)),
+            Step::Put(number, version) => {
+                index.insert(&key(number), &value(number, version)).map(drop)
+            }
+            Step::Remove(number) => index.remove(&key(number)).map(drop),
             Step::Get(_) | Step::Reopen => continue,
         };
         match result {
@@ -56,7 +58,7 @@ fn run_until_cut<S: Placement>(
 }
 
 /// Opens the chip and compares it with the two permitted states; returns the one found.
-fn recover<S: Placement>(
+fn recover<S: System>(
     case: &Case,
     chip: &mut Chip,
     before: Model,
@@ -74,7 +76,7 @@ fn recover<S: Placement>(
 }
 
 /// Chip operations that a mount of `chip` takes.
-fn mounting<S: Placement>(case: &Case, chip: &Chip) -> Result<u64, String> {
+fn mounting<S: System>(case: &Case, chip: &Chip) -> Result<u64, String> {
     let (mut probe, mut ram) = (chip.clone(), case.ram::<S>());
     drop(Index::<_, S>::open(&mut probe, &case.options, &mut ram).map_err(text)?);
     Ok(probe.counters().operations() - chip.counters().operations())
@@ -152,7 +154,7 @@ struct CutsWithoutEnd {
 }
 
 impl Check for CutsWithoutEnd {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = &self.case.suited::<S>();
         let mut random = ChaCha8Rng::seed_from_u64(seed());
         let mut ram = case.ram::<S>();

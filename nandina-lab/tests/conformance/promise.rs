@@ -3,8 +3,8 @@
 //! Changes that the write buffer accepted are applied, replacing needs no page, a lookup reads no
 //! more pages than the tree is high, and `plan` refuses what `format` refuses.
 
-use nandina::store::{Description, Placement};
-use nandina::{Index, OpenError, Options, WriteError, plan, ram_needed};
+use nandina::store::Description;
+use nandina::{Index, OpenError, Options, System, WriteError, plan, ram_needed};
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -19,7 +19,7 @@ fn long_key(number: u32, key_bytes: usize) -> Vec<u8> {
 }
 
 /// A chip with this many pages for records of these sizes.
-fn case<S: Placement>(
+fn case<S: System>(
     (page_bytes, pages_per_block, blocks): (u32, u32, u32),
     (key_bytes, value_bytes): (usize, usize),
 ) -> Case {
@@ -50,7 +50,7 @@ struct Work {
 }
 
 impl TakenIsApplied {
-    fn life<S: Placement>(case: &Case, work: &Work) -> Result<u32, String> {
+    fn life<S: System>(case: &Case, work: &Work) -> Result<u32, String> {
         let mut random = ChaCha8Rng::seed_from_u64(work.seed);
         let (key_bytes, value_bytes) = (case.options.key_bytes, case.options.value_bytes);
         with_index::<S, _>(case, |index| {
@@ -94,7 +94,7 @@ impl TakenIsApplied {
 }
 
 impl Check for TakenIsApplied {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut refused = 0;
         for (chip, records) in
             [((256, 4, 10), (32, 3)), ((264, 8, 12), (8, 16)), ((512, 4, 16), (4, 12))]
@@ -130,7 +130,7 @@ fn what_the_write_buffer_took_is_applied_and_replacing_is_not_refused() {
 struct TakenBeforeAMerge;
 
 impl Check for TakenBeforeAMerge {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut refused = 0;
         for mapping_bytes in [16, 32, 48] {
             let mut case = case::<S>((256, 4, 13), (32, 0));
@@ -164,7 +164,7 @@ impl Check for TakenByAHighTree {
         system.maps
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut refused = 0;
         for (chip, records) in [((192, 16, 8), (32, 33)), ((128, 13, 10), (32, 4))] {
             let mut case = case::<S>(chip, records);
@@ -190,7 +190,7 @@ fn a_buffered_change_is_applied_though_it_splits_most_levels() {
 struct LookupsOfHighTrees;
 
 impl Check for LookupsOfHighTrees {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = case::<S>((256, 16, 128), (58, 4));
         case.options.write_buffer = 0;
         let mut random = ChaCha8Rng::seed_from_u64(seed());
@@ -215,7 +215,8 @@ impl Check for LookupsOfHighTrees {
             }
             let height = index.statistics().height;
             // Where a page holds a whole path, it has no room for such records.
-            if height >= 6 || (S::DESCRIPTION.writes_paths && S::path_pages(9) == 1) {
+            if height >= 6 || (S::DESCRIPTION.writes_paths && (nodes_of::<S>().path_pages)(9) == 1)
+            {
                 Ok(())
             } else {
                 Err(format!("the tree has only a height of {height}"))
@@ -233,7 +234,7 @@ fn a_lookup_reads_no_more_pages_than_the_tree_is_high() {
 struct TooSmall;
 
 impl Check for TooSmall {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut refused = 0;
         for blocks in 2..14 {
             for (pages_per_block, bad) in [(4, 0), (8, 100), (4, 250)] {

@@ -1,8 +1,7 @@
 //! Ranges in both directions, with bounds below, inside, between and above the records of any leaf.
 
+use nandina::System;
 use std::ops::Bound;
-
-use nandina::store::Placement;
 
 use crate::harness::*;
 
@@ -12,7 +11,7 @@ struct EveryRange;
 const RECORDS: u32 = 150;
 
 impl Check for EveryRange {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         with_index::<S, _>(&Case::new(SMALL), |index| {
             let mut model = Model::new();
             for number in (0..RECORDS).map(|turn| 100 + turn * 7 % RECORDS * 2) {
@@ -47,7 +46,7 @@ impl Check for EveryRange {
 }
 
 impl EveryRange {
-    fn compare_bounds<F: nandina::flash::Flash, S: Placement>(
+    fn compare_bounds<F: nandina::flash::Flash, S: System>(
         &self,
         index: &mut nandina::Index<'_, F, S>,
         model: &Model,

@@ -5,8 +5,8 @@
 
 use nandina::flash::profile::DATAFLASH_264;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
-use nandina::store::{Description, Placement};
-use nandina::{Index, Moves, Statistics, WriteError};
+use nandina::store::Description;
+use nandina::{Index, Moves, Statistics, System, WriteError};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError, Cut};
 use rand::{Rng, SeedableRng};
@@ -102,7 +102,7 @@ impl FailsAfterCuts {
     }
 
     /// Fills the chip with as many records as it takes. Returns their number.
-    fn fill<S: Placement>(&self, chip: &mut Chip) -> Result<u32, String> {
+    fn fill<S: System>(&self, chip: &mut Chip) -> Result<u32, String> {
         let case = self.case();
         let mut ram = case.ram::<S>();
         let mut index = Index::<_, S>::format(chip, &case.options, &mut ram).map_err(text)?;
@@ -119,7 +119,7 @@ impl FailsAfterCuts {
     /// Cuts power soon in a session of changes.
     ///
     /// Returns the room and the chip that it leaves.
-    fn cut<S: Placement>(
+    fn cut<S: System>(
         &self,
         chip: &Chip,
         random: &mut ChaCha8Rng,
@@ -152,7 +152,7 @@ impl FailsAfterCuts {
     }
 
     /// Replaces a record while blocks fail. Returns whether all of them did.
-    fn change<S: Placement>(
+    fn change<S: System>(
         &self,
         chip: &Chip,
         failure: Failure,
@@ -185,7 +185,7 @@ impl Check for FailsAfterCuts {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = self.case();
         let reserve_blocks = case.profile.capabilities.bad_blocks_max(case.profile.geometry.blocks);
         let mut random = ChaCha8Rng::seed_from_u64(seed());

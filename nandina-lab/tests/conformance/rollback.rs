@@ -5,8 +5,8 @@
 
 use nandina::flash::{Flash, PageNumber};
 use nandina::node::PageLayout;
-use nandina::store::{Description, Placement};
-use nandina::{Index, OpenError, ReadError};
+use nandina::store::Description;
+use nandina::{Index, OpenError, ReadError, System};
 use nandina_sim::Chip;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -41,7 +41,7 @@ impl Check for Rot {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL);
         let mut ram = case.ram::<S>();
         let mut random = ChaCha8Rng::seed_from_u64(seed());

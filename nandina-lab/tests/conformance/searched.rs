@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use nandina::flash::{Geometry, Profile};
-use nandina::store::{Description, Placement};
-use nandina::{Index, Moves, OpenError, Options, Validity, Victims, WriteError, plan};
+use nandina::store::Description;
+use nandina::{Index, Moves, OpenError, Options, System, Validity, Victims, WriteError, plan};
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -31,7 +31,7 @@ impl Check for CutAnywhere {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         for moves in [Moves::Together, Moves::Alone] {
             let case = case(ON_LONG_BLOCKS, Validity::Searched, moves);
             cut_anywhere::<S>(&case).map_err(|what| format!("{moves:?}: {what}"))?;
@@ -48,7 +48,7 @@ fn pages_that_are_searched_for_are_found_after_any_cut() {
 struct FullChip;
 
 /// Fills the chip and changes its records. Returns chip operations and bytes of RAM.
-fn churn<S: Placement>(case: &Case) -> Result<(u64, u64, usize), String> {
+fn churn<S: System>(case: &Case) -> Result<(u64, u64, usize), String> {
     let Profile { geometry, capabilities, .. } = case.suited::<S>().profile;
     let ram_bytes = case.ram::<S>().len();
     with_index::<S, _>(case, |index| {
@@ -98,7 +98,7 @@ impl Check for FullChip {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         for profile in [SMALL, ON_LONG_BLOCKS] {
             let Geometry { blocks, pages_per_block, .. } = profile.geometry;
             let marked = churn::<S>(&case(profile, Validity::Marked, Moves::Together))?;
@@ -125,7 +125,7 @@ fn a_full_chip_whose_pages_are_searched_for_goes_on_within_the_plan_in_less_ram(
 struct Refused;
 
 impl Check for Refused {
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let searched = Options { validity: Validity::Searched, ..Options::new(4, 12) };
         let tracked = Options { victims: Victims::Tracked(1), ..searched };
         let staged = Options { write_cache: 1, ..searched };

@@ -6,8 +6,8 @@
 
 use nandina::flash::profile::DATAFLASH_264;
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
-use nandina::store::{Description, Placement};
-use nandina::{Index, WriteError};
+use nandina::store::Description;
+use nandina::{Index, System, WriteError};
 use nandina_lab::hand_on;
 use nandina_sim::{Chip, ChipError, Cut};
 use rand::{Rng, SeedableRng};
@@ -58,14 +58,14 @@ impl Flash for ReadOnly {
 struct CutSettling;
 
 impl CutSettling {
-    fn case<S: Placement>() -> Case {
+    fn case<S: System>() -> Case {
         let mut case = Case::new(CHIP);
         case.options.mapping_bytes = 4;
         case.suited::<S>()
     }
 
     /// Free pages that a mount finds.
-    fn free_pages<S: Placement>(chip: &Chip, ram: &mut [u8]) -> Result<u32, String> {
+    fn free_pages<S: System>(chip: &Chip, ram: &mut [u8]) -> Result<u32, String> {
         let mut device = ReadOnly(chip.clone());
         let bus: &mut dyn Bus = &mut device;
         let index = Index::<_, S>::open(bus, &Self::case::<S>().options, ram).map_err(text)?;
@@ -73,7 +73,7 @@ impl CutSettling {
     }
 
     /// Operations of a mount and of a removal after it.
-    fn recover<S: Placement>(mut chip: Chip, ram: &mut [u8]) -> Result<u64, String> {
+    fn recover<S: System>(mut chip: Chip, ram: &mut [u8]) -> Result<u64, String> {
         let case = Self::case::<S>();
         let before = chip.counters().operations();
         let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
@@ -90,7 +90,7 @@ impl Check for CutSettling {
         is_log(system)
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Self::case::<S>();
         let mut random = ChaCha8Rng::seed_from_u64(seed());
         let mut ram = case.ram::<S>();

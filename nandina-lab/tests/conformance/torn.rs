@@ -6,8 +6,8 @@
 use std::cell::Cell;
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
-use nandina::store::{Description, Placement};
-use nandina::{Index, WriteError};
+use nandina::store::Description;
+use nandina::{Index, System, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torture::{Outcome as Replayed, replay};
 use nandina_sim::{Chip, ChipError};
@@ -15,7 +15,7 @@ use nandina_sim::{Chip, ChipError};
 use crate::formats::{Shown, Torn, fill, filled};
 use crate::harness::*;
 
-fn open<'r, S: Placement>(
+fn open<'r, S: System>(
     chip: &'r mut Torn,
     case: &Case,
     ram: &'r mut [u8],
@@ -30,7 +30,7 @@ impl Check for LeftOut {
         is_log(system)
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(LONG).suited::<S>();
         let mut ram = case.ram::<S>();
         let mut torn = 0;
@@ -70,7 +70,7 @@ impl Check for LeftBehind {
         system.maps
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(LONG).suited::<S>();
         let mut ram = case.ram::<S>();
         let mut cut = 0;
@@ -217,7 +217,7 @@ impl Check for GivenUp {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = Case::new(SMALL).suited::<S>();
         let mut ram = case.ram::<S>();
         let (records, mut given_up) = (40, 0u64);
@@ -272,7 +272,7 @@ impl Check for ShortOfRoom {
         system.appends
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL).suited::<S>();
         case.profile.capabilities.programs_per_page = None;
         case.profile.capabilities.in_order = false;
@@ -330,7 +330,7 @@ impl Check for UpperAlone {
         system.appends
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL);
         case.options.write_buffer = 24;
         let mut case = case.suited::<S>();

@@ -2,11 +2,12 @@
 //!
 //! The torture must detect it.
 
+use nandina::System;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
-use nandina::store::{BTree, Mu, Placement, Wandering};
+use nandina::store::{BTree, Mu, Wandering};
 use nandina_lab::hand_on;
 use nandina_lab::torture::{CutRun, Device, Hardships, Mode, cut_everywhere};
 use nandina_sim::{Chip, ChipError};
@@ -122,7 +123,7 @@ impl Flash for Trusting {
 }
 
 /// Violations found by one cut at every operation where torn pages are unstable.
-fn violations_unstable<S: Placement, D: Device>(wrap: impl Fn(Chip) -> D) -> usize {
+fn violations_unstable<S: System, D: Device>(wrap: impl Fn(Chip) -> D) -> usize {
     let run =
         CutRun { hardships: Hardships { unstable: true, ..Hardships::NONE }, ..CutRun::SMALL };
     let device = wrap(run.chip::<S>(1));

@@ -3,8 +3,8 @@
 //! A cut loses no record, a full chip continues, and no change costs more than planned.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::store::{Description, Placement};
-use nandina::{BadOption, Index, Moves, OpenError, Victims, WriteError, plan};
+use nandina::store::Description;
+use nandina::{BadOption, Index, Moves, OpenError, System, Victims, WriteError, plan};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -21,7 +21,7 @@ const CHOICES: [(Victims, u32); 5] = [
 ];
 
 /// The choices of `S`: only systems that write paths keep count of blocks.
-fn choices<S: Placement>() -> impl Iterator<Item = (Victims, u32)> {
+fn choices<S: System>() -> impl Iterator<Item = (Victims, u32)> {
     let paths = S::DESCRIPTION.writes_paths;
     CHOICES.into_iter().filter(move |(choice, _)| paths || !matches!(choice, Victims::Tracked(_)))
 }
@@ -41,7 +41,7 @@ impl Check for CutAnywhere {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         for (victims, spare_bytes) in Share::one_in(3).of(choices::<S>()) {
             for moves in [Moves::Together, Moves::Alone] {
                 let case = case(victims, spare_bytes, moves);
@@ -53,7 +53,7 @@ impl Check for CutAnywhere {
     }
 }
 
-pub fn cut_anywhere<S: Placement>(case: &Case) -> Outcome {
+pub fn cut_anywhere<S: System>(case: &Case) -> Outcome {
     let mut random = ChaCha8Rng::seed_from_u64(seed());
     let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
     let mut ram = case.ram::<S>();
@@ -72,11 +72,11 @@ pub fn cut_anywhere<S: Placement>(case: &Case) -> Outcome {
                 let mut next = model.clone();
                 let result = if random.random_range(0..5) == 0 {
                     next.remove(&key(number)[..]);
-                    index.remove(&key(number))
+                    index.remove(&key(number)).map(drop)
                 } else {
                     let value = value(number, session * 1000 + turn);
                     next.insert(key(number).to_vec(), value.to_vec());
-                    index.insert(&key(number), &value)
+                    index.insert(&key(number), &value).map(drop)
                 };
                 match result {
                     Ok(_) => model = next,
@@ -119,7 +119,7 @@ impl Check for FullChip {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut programs = Vec::new();
         for (victims, spare_bytes) in choices::<S>() {
             let case = case(victims, spare_bytes, Moves::Together);
@@ -177,7 +177,7 @@ impl Check for Untracked {
         !system.writes_paths
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = case(Victims::Tracked(1), 64, Moves::Together);
         let mut chip = Chip::new(suited::<S>(case.profile));
         let mut ram = vec![0; 1 << 16];

@@ -3,8 +3,8 @@
 //! A chip that wears out loses no record.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::store::{Description, Placement};
-use nandina::{Index, Wear, WriteError};
+use nandina::store::Description;
+use nandina::{Index, System, Wear, WriteError};
 use nandina_sim::{Chip, Faults, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -35,7 +35,7 @@ impl Check for DeviceFills {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let case = case(self.0);
         let pages = u64::from(case.profile.geometry.pages());
         let (wear, updates) = with_index::<S, _>(&case, |index| {
@@ -94,7 +94,7 @@ impl Check for RoomAndIdleSteps {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let geometry =
             Geometry { page_bytes: 512, spare_bytes: 0, pages_per_block: 8, blocks: 128 };
         let case = Case::new(Profile { geometry, ..nandina::flash::profile::NOR });
@@ -139,7 +139,7 @@ impl Check for EndOfLife {
         !system.in_place
     }
 
-    fn run<S: Placement + 'static>(&self) -> Outcome {
+    fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = case(self.0);
         case.profile.endurance = 30;
         case.profile.capabilities.bad_blocks_per_mille = 60;

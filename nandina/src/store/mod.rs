@@ -10,6 +10,7 @@ mod in_place;
 mod mapped;
 mod page_commits;
 mod paths;
+mod plan;
 mod registry;
 
 pub use appended::VmOw;
@@ -18,7 +19,8 @@ pub use mapped::Vm;
 pub use paths::{Mu, Wandering};
 pub use registry::{SYSTEMS, Visitor, key_of, visit};
 
+pub use crate::engine::Description;
 pub use crate::space::{Appends, InPlace, Maps, Paths, Space};
 pub use crate::tree::{
-    Description, Halves, Level, Origin, PlaceFault, Placement, Written, node_in, node_mut_in,
+    Halves, Level, Origin, PlaceFault, Placement, Written, node_in, node_mut_in,
 };

@@ -13,7 +13,7 @@ use crate::gc::{self, PageOwner};
 use crate::log::LOST_MAX;
 use crate::node::{PageFault, PageHeader, SESSION_START};
 use crate::space::Checkpointing;
-use crate::tree::{CheckpointsOf, HEIGHT_MAX, Index, LOOKS, NONE, Placement, TORN_MAX};
+use crate::tree::{CheckpointsOf, HEIGHT_MAX, LOOKS, NONE, Placement, TORN_MAX, TreeIndex};
 
 /// What the pages of one formatting record.
 pub(super) struct Found {
@@ -38,7 +38,7 @@ pub(super) struct Settled {
     pub block: BlockNumber,
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// The next block of those that may hold new pages.
     ///
     /// A block that the chip has marked as bad holds nothing that counts: it was empty then, though

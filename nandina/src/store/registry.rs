@@ -1,6 +1,7 @@
 //! The registry of systems: every test, benchmark and report covers all of them.
 
-use super::{BTree, Mu, Placement, Vm, VmOw, Wandering, Wpcb};
+use super::{BTree, Mu, Vm, VmOw, Wandering, Wpcb};
+use crate::engine::System;
 
 /// An action that runs with a system selected by its key.
 pub trait Visitor {
@@ -8,12 +9,13 @@ pub trait Visitor {
     type Output;
 
     /// Runs the action with the system `S`.
-    fn visit<S: Placement + 'static>(self) -> Self::Output;
+    fn visit<S: System + 'static>(self) -> Self::Output;
 }
 
 /// Makes a registry of systems, the types that are listed.
 ///
-/// Each is a type that implements [`Placement`]. The registry is the constant `SYSTEMS` and the
+/// Each is a type that implements [`System`], as each
+/// [`Placement`](crate::store::Placement) does. The registry is the constant `SYSTEMS` and the
 /// functions `visit` and `key_of`, as those of [`nandina::store`](crate::store). A program that has
 /// stores of its own makes one that lists them beside those of the library.
 ///
@@ -29,12 +31,12 @@ pub trait Visitor {
 macro_rules! registry {
     ($($system:ty),+ $(,)?) => {
         /// Every system, in the order in which programs list them.
-        pub const SYSTEMS: &[$crate::store::Description] =
-            &[$(<$system as $crate::store::Placement>::DESCRIPTION),+];
+        pub const SYSTEMS: &[$crate::engine::Description] =
+            &[$(<$system as $crate::engine::System>::DESCRIPTION),+];
 
         /// Runs `visitor` with the system whose key is `key`, if there is one.
         pub fn visit<V: $crate::store::Visitor>(key: &str, visitor: V) -> Option<V::Output> {
-            $(if key == <$system as $crate::store::Placement>::DESCRIPTION.key {
+            $(if key == <$system as $crate::engine::System>::DESCRIPTION.key {
                 return Some(visitor.visit::<$system>());
             })+
             None

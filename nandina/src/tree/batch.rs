@@ -13,9 +13,9 @@
 //! Without the feature `write-buffer` a batch is empty and has no size. No change is ever pending,
 //! which is known at compile time, so the handling of pending changes takes no code.
 
+use crate::engine::Options;
 use core::ops::Deref;
 
-use super::Options;
 use crate::bytes::{Bits, bisect};
 
 /// Whether this library has a write buffer.

@@ -2,14 +2,15 @@
 //!
 //! This file decides what has to be done, and whether it may be; `rewrite.rs` changes the nodes.
 
-use super::Index;
 use super::Placement;
+use super::TreeIndex;
 use super::WritePolicy;
 use super::descend::Path;
 use super::merge::{Merges, Sparse};
 use super::rewrite::Edit;
 use super::split::left_count;
-use crate::error::{Fault, WriteError};
+use crate::engine::{Inserted, Removed};
+use crate::error::Fault;
 use crate::flash::Flash;
 
 /// What has to be done to upsert a record.
@@ -40,34 +41,11 @@ enum Step<E> {
     Refused(Fault<E>),
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Inserts a record or replaces the value of `key`.
-    ///
-    /// Returns whether the key was new, or `None` if the write buffer took the change before the
-    /// tree was searched.
-    ///
-    /// Cost: at most *h* reads, and as many programs as the system's path has pages, one more for
-    /// each split. In a tree that was thinned out, a split may merge nodes first: at most four
-    /// times that, and one or two reads for each node. A value that is already there costs no
-    /// program. No chip operation if the write buffer takes the change; the cost of a
-    /// [`flush`](Self::flush) more if it is full. If that flush fails, the change is refused as
-    /// well and is not buffered; earlier pending changes stay in the buffer.
-    pub fn insert(
-        &mut self,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<Option<bool>, WriteError<F::Error>> {
-        self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
-        let expected = usize::from(self.space.log.medium.value_bytes);
-        if value.len() != expected {
-            return Err(WriteError::ValueSize { expected, given: value.len() });
-        }
-        Ok(self.put(key, value)?)
-    }
-
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<Option<bool>, Fault<F::Error>> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
+    /// Upserts a record, in the write buffer or in the tree.
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<Inserted, Fault<F::Error>> {
         if self.defer(key, Some(value))? {
-            return Ok(None);
+            return Ok(Inserted::Buffered);
         }
         let (mut merges, mut first) = (Merges::default(), true);
         loop {
@@ -78,7 +56,7 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
                 Step::Done(new) => {
                     // A change of this key that the tree refused earlier is obsolete.
                     self.batch.forget(key);
-                    return Ok(Some(new));
+                    return Ok(if new { Inserted::New } else { Inserted::Replaced });
                 }
                 Step::Again => {}
                 Step::Refused(refusal) => S::Kind::reclaim(self, refusal)?,
@@ -170,24 +148,16 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         })
     }
 
-    /// Removes the record of `key`.
-    ///
-    /// Returns whether there was one, or `None` if the write buffer took the change before the tree
-    /// was searched. Cost: as a replacing insert.
-    pub fn remove(&mut self, key: &[u8]) -> Result<Option<bool>, WriteError<F::Error>> {
-        self.check_key(key).map_err(|(expected, given)| WriteError::KeySize { expected, given })?;
-        Ok(self.remove_now(key)?)
-    }
-
-    fn remove_now(&mut self, key: &[u8]) -> Result<Option<bool>, Fault<F::Error>> {
+    /// Removes a record, in the write buffer or in the tree.
+    pub(super) fn remove_now(&mut self, key: &[u8]) -> Result<Removed, Fault<F::Error>> {
         if self.defer(key, None)? {
-            return Ok(None);
+            return Ok(Removed::Buffered);
         }
         let mut first = true;
         loop {
             self.make_room(core::mem::take(&mut first))?;
             if let Step::Done(found) = self.try_remove_now(key)? {
-                return Ok(Some(found));
+                return Ok(if found { Removed::Found } else { Removed::Absent });
             }
         }
     }

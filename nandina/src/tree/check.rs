@@ -2,42 +2,22 @@
 //!
 //! Nothing is written or repaired.
 
-use super::Index;
 use super::Placement;
+use super::TreeIndex;
 use super::descend::Path;
 use super::walk::Walk;
-use crate::error::{Fault, ReadError};
+use crate::engine::Violation;
+use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 use crate::space::STAGED;
 
-/// An invariant that does not hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Violation {
-    /// The page in which the violation was seen.
-    pub page: PageNumber,
-    /// The invariant that does not hold.
-    pub what: &'static str,
-}
-
-impl core::fmt::Display for Violation {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{}: {}", self.page, self.what)
-    }
-}
-
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Reads the whole tree and reports each invariant that does not hold.
-    ///
-    /// Checks the order of keys in and across nodes, that no node is empty, that every referenced
-    /// page and no other is counted as valid, the number of records, the number of inner nodes,
-    /// that every mapping is one of a node, and that the number of valid pages is within its limit.
-    ///
-    /// It ends early, with a violation, if more nodes are reached than the valid pages can hold:
-    /// two nodes lead to one page, and there may be more paths than time.
-    ///
-    /// Cost: one read for each node, more where page buffers are few.
-    pub fn check(&mut self, mut report: impl FnMut(Violation)) -> Result<(), ReadError<F::Error>> {
+    pub(super) fn check(
+        &mut self,
+        report: &mut dyn FnMut(Violation),
+    ) -> Result<(), Fault<F::Error>> {
         self.settle()?;
         self.space.begin_walk();
         let staged = |page: u32| page & STAGED != 0;

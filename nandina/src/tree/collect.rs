@@ -6,7 +6,7 @@
 //! 5.1). Other children in the same block to which the path's nodes point are copied on the way, so
 //! that one path serves them all.
 
-use super::Index;
+use super::TreeIndex;
 use super::descend::Path;
 use super::rewrite::{Edit, Emptying};
 use super::{CheckpointsOf, Placement, WritePolicy, node_in, node_mut_in};
@@ -36,7 +36,7 @@ pub(crate) fn move_cost(
     reads + programs * (1 + u32::from(verify)) + erases * (1 + wear.reads_by_erase())
 }
 
-impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
+impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
     fn log(&self) -> &Log<'b, F> {
         &self.space.log
     }
@@ -101,7 +101,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
     }
 
     fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
-        Index::write_out(self)
+        TreeIndex::write_out(self)
     }
 
     fn begin_changes(&mut self) -> Result<bool, Fault<F::Error>> {
@@ -151,7 +151,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for Index<'b, F, S> {
     }
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Collects garbage until the longest operation fits and the reserve is whole.
     ///
     /// If a change takes several operations, the other work that is due is done before the first.

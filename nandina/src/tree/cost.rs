@@ -1,35 +1,13 @@
 //! The most that a call can cost: the parts that stores contribute to a plan.
 
-use super::Options;
 use super::settle::{LOOKS, TORN_MAX, TRIES};
 use super::torn::BEGUN_ERASE_PAGES;
 use crate::blocks::{Victims, Wear};
+use crate::engine::{Cost, Options};
 use crate::flash::Geometry;
 use crate::gc::SPARE_MOVES;
 use crate::log::{LOST_MAX, WEAK_MAX};
 use crate::space::{Budget, CHECKPOINT_ERASES_MAX, Extent, LISTED_MAX};
-
-/// Upper bounds of the chip operations of one call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cost {
-    /// Page reads.
-    pub reads: u64,
-    /// Page programs, or rewrites where logical pages are replaced.
-    pub programs: u64,
-    /// Block erases.
-    pub erases: u64,
-}
-
-impl Cost {
-    /// The cost of this and of `count` times `others`.
-    pub const fn and(self, count: u64, others: Self) -> Self {
-        Self {
-            reads: self.reads + count * others.reads,
-            programs: self.programs + count * others.programs,
-            erases: self.erases + count * others.erases,
-        }
-    }
-}
 
 /// What the worst cost of a change follows from.
 pub struct Bounds<'p> {

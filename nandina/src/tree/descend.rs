@@ -4,7 +4,7 @@
 
 use super::Placement;
 use super::placement::default_buffer;
-use super::{HEIGHT_MAX, Index};
+use super::{HEIGHT_MAX, TreeIndex};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::SAME_PAGE;
@@ -83,7 +83,7 @@ pub enum Toward<'k> {
     Last,
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Reads the node of `level` on `path` into a page buffer.
     pub(super) fn visit(&mut self, path: &mut Path, level: u8) -> Result<usize, Fault<F::Error>> {
         self.load_trimmed(path, level, None)

@@ -11,8 +11,9 @@ use super::descend::Path;
 use super::leaf_changes::Changes;
 use super::merge::{Merges, Sparse};
 use super::rewrite::Edit;
-use super::{Index, KEY_BYTES_MAX, WritePolicy};
-use crate::error::{Fault, WriteError};
+use super::{TreeIndex, WritePolicy};
+use crate::engine::KEY_BYTES_MAX;
+use crate::error::Fault;
 use crate::flash::Flash;
 use crate::node::Node;
 
@@ -21,18 +22,7 @@ const fn is_refusal<E>(fault: &Fault<E>) -> bool {
     matches!(fault, Fault::NoRoom { .. } | Fault::TooHigh { .. } | Fault::WornOut { .. })
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Advances the clock of the write buffer: call it at an interval of your choice.
-    ///
-    /// Flushes once a change has been pending for
-    /// [`Options::write_buffer_ticks`](super::Options::write_buffer_ticks) of these calls.
-    ///
-    /// Cost: no chip operation, or that of [`flush`](Self::flush). After an error the next tick
-    /// flushes again.
-    pub fn tick(&mut self) -> Result<(), WriteError<F::Error>> {
-        if self.batch.tick() { self.flush() } else { Ok(()) }
-    }
-
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Buffers an upsert (`Some(value)`) or a removal (`None`) of `key`.
     ///
     /// Returns `false` if the change was not buffered. Then only changes that the tree refused are

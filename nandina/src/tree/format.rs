@@ -3,8 +3,7 @@
 //! An existing index stays whole until the new root takes its place in one program: no page that it
 //! needs is erased before.
 
-use super::Index;
-use super::options::Options;
+use super::TreeIndex;
 use super::survey::{END, survey};
 use super::{CheckpointsOf, Origin, Placement, WritePolicy};
 use crate::error::{Fault, OpenError};
@@ -22,56 +21,41 @@ pub enum Replaced {
     Damaged(u64),
 }
 
-impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
-    /// Makes an empty index on the chip, in place of an older one.
-    ///
-    /// The older index is gone once this returns `Ok`. After a cut during the format, the chip
-    /// holds either the older index, unchanged, or none. (Over an index of another system or of
-    /// other sizes, a cut may also restore an earlier state of the older index, if every block was
-    /// written and none is left from before that index.)
-    ///
-    /// Cost: that of [`open`](Self::open) if the chip holds an index of these settings, else one
-    /// read for each block (where pages are replaced in place, for each page); one or two erases
-    /// and programs; with checkpoints, or over an index with them, two erases more.
-    pub fn format(
-        flash: F,
-        options: &Options,
-        ram: &'b mut [u8],
-    ) -> Result<Self, OpenError<F::Error>> {
-        Self::check_options(&flash, options, ram)?;
-        let mut index = Self::new(flash, options, ram);
+impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
+    /// Makes an empty tree on the chip, in place of an older index.
+    pub(super) fn format(&mut self) -> Result<(), OpenError<F::Error>> {
         // A root and two leaves are the smallest tree that can grow.
-        let limit_pages = index.budget_for(2, 1).limit_pages;
+        let limit_pages = self.budget_for(2, 1).limit_pages;
         if limit_pages < 3 {
             return Err(OpenError::ChipTooSmall { limit_pages });
         }
         // The existing index stays whole until the new root takes its place: only blocks that it
         // does not need are erased.
-        let replaced = match S::Kind::find_to_replace(&mut index) {
+        let replaced = match S::Kind::find_to_replace(self) {
             Ok(()) => {
-                S::Kind::begin_to_replace(&mut index)?;
-                Replaced::Continued(index.space.log.sequence())
+                S::Kind::begin_to_replace(self)?;
+                Replaced::Continued(self.space.log.sequence())
             }
             Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
             Err(OpenError::Blank) => Replaced::Nothing,
-            Err(_) => index.survey_to_replace()?,
+            Err(_) => self.survey_to_replace()?,
         };
-        index.follow(replaced);
-        index.space.begin_where_roots_are_replaced()?;
-        index.in_doubt = true;
-        index.height = 1;
-        index.place.begin(&mut index.space, 1);
-        let root = index.level(1);
-        index.empty_node(root);
-        index.space.begin_operation(true);
-        if index.space.room() < 2 {
-            index.free_held();
+        self.follow(replaced);
+        self.space.begin_where_roots_are_replaced()?;
+        self.in_doubt = true;
+        self.height = 1;
+        self.place.begin(&mut self.space, 1);
+        let root = self.level(1);
+        self.empty_node(root);
+        self.space.begin_operation(true);
+        if self.space.room() < 2 {
+            self.free_held();
         }
         // The root of a format is the first page of a block.
-        debug_assert!(index.space.log.active_block().is_none(), "the root shares a block");
-        index.put_root(Origin::NEW, 0)?;
-        index.own_root_alone();
-        Ok(index)
+        debug_assert!(self.space.log.active_block().is_none(), "the root shares a block");
+        self.put_root(Origin::NEW, 0)?;
+        self.own_root_alone();
+        Ok(())
     }
 
     /// Marks the index that is to be replaced as open, so that it does not end well.

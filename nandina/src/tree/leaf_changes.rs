@@ -4,8 +4,8 @@
 
 use core::cell::Cell;
 
-use super::Index;
 use super::Placement;
+use super::TreeIndex;
 use super::batch::Batch;
 use super::split::{Record, Separator, left_count};
 use crate::error::Fault;
@@ -62,7 +62,7 @@ impl<'k> Changes<'k> {
     }
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Applies `changes` to the leaf in its working buffer.
     ///
     /// Returns whether it was split, as [`insert_or_split`](Self::insert_or_split) does.

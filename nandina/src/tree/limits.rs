@@ -2,11 +2,11 @@
 //!
 //! Nothing is read or written here.
 
-use super::{Index, Limits, Placement, WritePolicy};
+use super::{Limits, Placement, TreeIndex, WritePolicy};
 use crate::flash::Flash;
 use crate::space::{Budget, Extent, Moves};
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Updates the limits after a change, if they may have changed.
     ///
     /// They depend only on the height, the inner nodes, and how many more blocks are bad than

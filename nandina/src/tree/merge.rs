@@ -16,7 +16,7 @@ use super::Placement;
 use super::descend::Path;
 use super::rewrite::Edit;
 use super::walk::Walk;
-use super::{Form, HEIGHT_MAX, Index};
+use super::{Form, HEIGHT_MAX, TreeIndex};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::{Node, NodeMut, SAME_PAGE};
@@ -169,7 +169,7 @@ impl Merges {
     }
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Whether nodes are to be merged before a split, and why.
     ///
     /// The `divided` lowest nodes of a path are to be split. If the change is `refused`, any merge

@@ -15,17 +15,16 @@ mod check;
 mod collect;
 mod cost;
 mod descend;
+mod engine;
 mod flush;
 mod form;
 mod format;
 mod identify;
-mod idle;
 mod leaf_changes;
 mod limits;
 mod merge;
 mod mount;
 mod options;
-mod pairs;
 mod placement;
 mod policy;
 mod promise;
@@ -44,9 +43,7 @@ mod valid;
 mod walk;
 
 pub(crate) use batch::waiting_max;
-pub use check::Violation;
 pub(crate) use collect::move_cost;
-pub use cost::Cost;
 pub(crate) use cost::{Bounds, Opening};
 pub(crate) use descend::Path;
 pub(crate) use form::Form;
@@ -54,14 +51,12 @@ pub(crate) use format::Replaced;
 pub use identify::{identify, ram_to_identify};
 pub(crate) use merge::{Size, merges_max};
 pub(crate) use options::path_options;
-pub use options::{Folds, Options, ram_needed};
-pub use pairs::{Pairs, Records};
+pub(crate) use options::ram_needed;
 pub(crate) use placement::relink;
-pub use placement::{Description, Halves, Level, Origin, PlaceFault, Placement, Written};
+pub use placement::{Halves, Level, Origin, PlaceFault, Placement, Written};
 pub use placement::{node_in, node_mut_in};
 pub use policy::WritePolicy;
 pub(crate) use policy::{Found, Limits};
-pub use range::{KeyBounds, Range};
 pub(crate) use settle::{LOOKS, NONE, TORN_MAX};
 #[cfg(feature = "checkpoints")]
 pub(crate) use survey::END;
@@ -71,27 +66,20 @@ pub(crate) use walk::Top;
 use batch::Batch;
 use split::Separator;
 
-use crate::error::{Damage, Fault, ReadError, WriteError};
+use crate::engine::{Folds, KEY_BYTES_MAX};
+use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::gc::{self, Collector, PageOwner};
+use crate::gc::{Collector, PageOwner};
 use crate::space::{Budget, Checkpointing, Kind, Moves, Space, Tree};
 
 /// The height of the highest tree that is built.
 pub const HEIGHT_MAX: u8 = 12;
 
-/// Bytes of the longest key.
-pub const KEY_BYTES_MAX: usize = 64;
-
 /// The checkpoints of system `S`.
 pub(crate) type CheckpointsOf<S> = <<S as Placement>::Kind as Kind>::Checkpoints;
 
-/// A sorted map on a chip `F`, stored as system `S` does.
-///
-/// Without a write cache ([`Options::write_cache`]) and a write buffer ([`Options::write_buffer`])
-/// every change is durable when it returns: a cut at any later instant does not undo it, and a
-/// change that was cut is there wholly or not at all. Costs are given per operation for a tree of
-/// height *h*, without those of garbage collection.
-pub struct Index<'b, F, S: Placement> {
+/// Records on a chip `F` in a tree, whose nodes are stored as system `S` does.
+pub struct TreeIndex<'b, F, S: Placement> {
     pub(crate) space: Space<'b, F, S::Kind>,
     place: S,
     batch: Batch<'b>,
@@ -140,112 +128,8 @@ pub struct Index<'b, F, S: Placement> {
     pub(crate) from_checkpoint: bool,
 }
 
-/// Counts and sizes of an index.
-///
-/// All numbers are exact; counts since the index was opened end at 2^32 - 1.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Statistics {
-    /// Height of the tree, 1 for a single leaf.
-    pub height: u8,
-    /// Records in the index, as of the last flush.
-    pub records: u32,
-    /// Pending changes in the write buffer.
-    pub waiting_changes: u32,
-    /// Nodes above the leaves.
-    pub inner_nodes: u32,
-    /// Valid pages: those that hold a reachable node.
-    pub valid_pages: u32,
-    /// Valid pages allowed for a tree of this height.
-    ///
-    /// At this limit, inserts that need a page are refused.
-    pub limit_pages: u32,
-    /// Virtual mappings in the table.
-    pub mappings: u32,
-    /// Virtual mappings that the table has room for; 0 for systems without one.
-    pub mappings_max: u32,
-    /// Pages that can be programmed before garbage is collected.
-    pub free_pages: u32,
-    /// Victim blocks collected since the index was opened.
-    pub collected_blocks: u64,
-    /// Valid pages that garbage collection moved since the index was opened.
-    pub moved_pages: u64,
-    /// Erase count of the least erased block that is not bad.
-    ///
-    /// `None` if erases are not counted ([`Wear`](crate::Wear)).
-    pub erases_least: Option<u32>,
-    /// Mean erase count, rounded down; `None` if erases are not counted.
-    pub erases_mean: Option<u32>,
-    /// Erase count of the most erased block that is not bad.
-    pub erases_most: u32,
-    /// Blocks that are bad.
-    pub bad_blocks: u32,
-    /// Pages rewritten since the index was opened because the ECC corrected much.
-    pub refreshed_pages: u64,
-    /// Damaged pages newer than the root with which the index was opened.
-    ///
-    /// The one damaged page in each block that a cut explains is not counted. If this is not 0, the
-    /// medium has lost pages, and perhaps acknowledged changes: the index is in the state before
-    /// them.
-    pub unexplained_pages: u32,
-    /// The last mount used a checkpoint and did not have to read every block.
-    pub from_checkpoint: bool,
-}
-
-impl<F: Flash, S: Placement> Index<'_, F, S> {
-    /// Records in the index.
-    ///
-    /// With a write buffer, as of the last [`flush`](Self::flush): pending changes do not count.
-    /// Cost: none.
-    pub const fn len(&self) -> u32 {
-        self.records
-    }
-
-    /// Whether the index holds no record.
-    ///
-    /// With a write buffer as of the last flush, like [`len`](Self::len). Cost: none.
-    pub const fn is_empty(&self) -> bool {
-        self.records == 0
-    }
-
-    /// The chip that holds the index.
-    pub fn flash(&self) -> &F {
-        self.space.log.flash()
-    }
-
-    /// Ends the use of the index and returns the chip.
-    ///
-    /// With a write cache or a write buffer, call [`flush`](Self::flush) before, or their content
-    /// is lost.
-    ///
-    /// A page on the chip then records that nothing on it is torn, so that the next
-    /// [`open`](Self::open) only reads. Without `close` nothing is lost, but that `open` rewrites
-    /// the pages that a cut may have left torn. If the device fails here, the index is in the same
-    /// state as without `close`.
-    ///
-    /// Cost: one read and one program, sometimes an erase. No chip operation if nothing was written
-    /// since the index was opened, where nodes are replaced in place, or if the chip is too full
-    /// for one more page.
-    pub fn close(mut self) -> F {
-        // After a failure the next mount has more to do, and no data is lost.
-        let _ = S::Kind::end_session(&mut self);
-        self.space.log.into_flash()
-    }
-
-    /// Makes every change durable.
-    ///
-    /// Without a write cache and a write buffer every change is durable already, and this does
-    /// nothing.
-    ///
-    /// After an error the changes that were not applied stay in the write buffer; a later flush
-    /// continues. A pending change is refused only if the device has worn out since it was
-    /// buffered.
-    ///
-    /// Cost: at most that of one insert for each leaf with pending changes, and as many programs as
-    /// the write cache has pages.
-    pub fn flush(&mut self) -> Result<(), WriteError<F::Error>> {
-        Ok(self.write_all()?)
-    }
-
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
+    /// Applies the pending changes and programs the staged pages.
     fn write_all(&mut self) -> Result<(), Fault<F::Error>> {
         self.settle()?;
         let applied = self.apply_waiting();
@@ -253,25 +137,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             self.write_out()?;
         }
         applied
-    }
-
-    /// Makes every change durable and writes a checkpoint.
-    ///
-    /// With [`Options::checkpoints`], the next mount then has the least to read. This is worthwhile
-    /// before power is switched off; without it nothing is lost. Returns whether a checkpoint was
-    /// written: `false` without the option, if no block is free for it, or if both anchors are bad.
-    ///
-    /// Cost: [`flush`](Self::flush), the pages of a checkpoint, and sometimes an anchor's page and
-    /// two erases. If there was no checkpoint, garbage may be collected for its block.
-    pub fn checkpoint(&mut self) -> Result<bool, WriteError<F::Error>> {
-        self.flush()?;
-        if CheckpointsOf::<S>::room(&self.space) > self.space.log.block_pages() {
-            match self.settle().and_then(|()| gc::gain_room(self, 0)) {
-                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
-                gained => gained?,
-            }
-        }
-        Ok(self.space.log.medium.checkpoints && self.write_checkpoint()?)
     }
 
     fn write_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
@@ -312,55 +177,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
         Ok(())
     }
 
-    /// Counts and sizes of the index.
-    ///
-    /// Cost: no chip operation.
-    pub fn statistics(&self) -> Statistics {
-        let counted = self.space.log.blocks.least_and_mean();
-        Statistics {
-            height: self.height,
-            records: self.records,
-            waiting_changes: self.batch.len() as u32,
-            inner_nodes: self.inner_nodes,
-            valid_pages: self.space.valid_pages(),
-            limit_pages: self.budget.limit_pages,
-            mappings: self.space.mappings.len() as u32,
-            mappings_max: self.space.mappings.capacity() as u32,
-            free_pages: self.space.room(),
-            collected_blocks: self.collector.collected_blocks().into(),
-            moved_pages: self.moved_pages.into(),
-            erases_least: counted.map(|(least, _)| least),
-            erases_mean: counted.map(|(_, mean)| mean),
-            erases_most: self.space.log.blocks.most_erased(),
-            bad_blocks: self.space.log.blocks.bad_blocks(),
-            refreshed_pages: self.collector.refreshed_pages().into(),
-            unexplained_pages: self.unexplained_pages,
-            from_checkpoint: self.from_checkpoint,
-        }
-    }
-
-    /// Whether pages that were read must be rewritten before more of their bits fade.
-    ///
-    /// The next change rewrites them, or [`gc_step`](Self::gc_step); lookups alone never write.
-    /// Cost: none.
-    pub fn refresh_due(&self) -> bool {
-        self.space.log.has_weak()
-    }
-
-    /// The value of `key`, or `None` if the index has no such record.
-    ///
-    /// Cost: at most *h* page reads; none if a change of the key is pending in the write buffer.
-    pub fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, ReadError<F::Error>> {
-        self.check_key(key).map_err(|(expected, given)| ReadError::KeySize { expected, given })?;
-        if let Ok(at) = self.batch.search(key) {
-            return Ok(self.batch.value(at));
-        }
-        self.settle()?;
-        self.space.begin_walk();
-        let found = S::Kind::look_up(self, key)?;
-        Ok(found.map(|(frame, value)| &self.space.log.frames.bytes(frame)[value]))
-    }
-
     /// Looks `key` up in nodes whose records are sorted.
     pub(crate) fn look_up_sorted(&mut self, key: &[u8]) -> Result<Option<Found>, Fault<F::Error>> {
         let mut path = Path::new();
@@ -372,11 +188,6 @@ impl<F: Flash, S: Placement> Index<'_, F, S> {
             + level.shape.at(index)
             + level.shape.key_bytes();
         Ok(Some((path.frame, start..start + level.shape.payload_bytes())))
-    }
-
-    fn check_key(&self, key: &[u8]) -> Result<(), (usize, usize)> {
-        let expected = usize::from(self.space.log.medium.key_bytes);
-        if key.len() == expected { Ok(()) } else { Err((expected, key.len())) }
     }
 
     /// Mounts the medium again after an operation that failed half way.

@@ -9,7 +9,7 @@
 //!
 //! A cut damages at most the last page of a block, because the block is never written again. More
 //! damage behind the root that is found may have been newer roots: the mount counts it
-//! ([`Statistics::unexplained_pages`](super::Statistics)). A mount cannot detect a first page whose
+//! ([`Statistics::unexplained_pages`](crate::Statistics)). A mount cannot detect a first page whose
 //! program silently did nothing, or a block of which no page can be read; `Options::verify`
 //! protects against the first.
 //!
@@ -22,33 +22,16 @@ use super::batch::{self, Batch};
 use super::settle::{NONE, TORN_MAX, TRIES};
 use super::split::Separator;
 use super::survey::{Age, END, Newest, survey};
-use super::{CheckpointsOf, HEIGHT_MAX, Index, Options, Placement, WritePolicy, relink};
+use super::{CheckpointsOf, HEIGHT_MAX, Placement, TreeIndex, WritePolicy, relink};
 use crate::blocks::NO_BLOCK;
+use crate::engine::Options;
 use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, Collector};
 use crate::node::{Medium, PageHeader};
 use crate::space::{Budget, Checkpointing, Dimensions, Space};
 
-impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
-    /// Opens the index on the chip, after a clean end or a cut alike.
-    ///
-    /// Cost: one read for each block, a few more, and one read for each inner node. With
-    /// checkpoints a few reads, and one for each inner node that was written since the last
-    /// checkpoint or replaced. Unless the previous session ended by [`close`](Self::close), pages
-    /// that may be torn are written anew: an erase and two programs, more where nodes commit for
-    /// themselves. `plan` computes the bound.
-    pub fn open(
-        flash: F,
-        options: &Options,
-        ram: &'b mut [u8],
-    ) -> Result<Self, OpenError<F::Error>> {
-        Self::check_options(&flash, options, ram)?;
-        let mut index = Self::new(flash, options, ram);
-        index.find()?;
-        Ok(index)
-    }
-
+impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// Finds the index on the chip, if it has one with these settings.
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
         let mut tries = TRIES;
@@ -88,19 +71,8 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         Ok(survey.newest)
     }
 
-    pub(super) fn check_options(
-        flash: &F,
-        options: &Options,
-        ram: &[u8],
-    ) -> Result<(), OpenError<F::Error>> {
-        if let Some(missing) = S::DESCRIPTION.needs.missing(&flash.capabilities()) {
-            return Err(OpenError::Unsuited(missing));
-        }
-        options.check::<S, F::Error>(&Dimensions::of(flash), ram.len())
-    }
-
     /// An unmounted index; `options` are already validated.
-    pub(super) fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Self {
+    pub(super) fn unmounted(flash: F, options: &Options, ram: &'b mut [u8]) -> Self {
         let geometry = flash.geometry();
         let medium = options.medium::<S>(&Dimensions::of(&flash));
         let batch_bytes = batch::ram_needed(geometry.page_bytes as usize, options.write_buffer);

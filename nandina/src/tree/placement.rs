@@ -10,70 +10,13 @@ use core::ops::Range;
 
 use super::WritePolicy;
 use crate::cache::Resolve;
-use crate::flash::{Flash, Needs};
+use crate::engine::Description;
+use crate::flash::Flash;
 use crate::node::{Medium, Node, NodeMut, PageLayout, SAME_PAGE, Shape};
 use crate::space::Space;
 
 /// The error of a store: it passes on the fault that [`Space`] returned.
 pub type PlaceFault<F> = crate::error::Fault<<F as Flash>::Error>;
-
-/// What the registry records about a system.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Description {
-    /// The key by which programs select the system.
-    pub key: &'static str,
-    /// The name shown to people.
-    pub name: &'static str,
-    /// One line on how a changed node reaches flash.
-    pub summary: &'static str,
-    /// The source: paper and section.
-    pub source: &'static str,
-    /// What the system needs of a chip.
-    pub needs: Needs,
-    /// The system's number on the medium, never given to another system.
-    pub code: u8,
-    /// Fewest page buffers that the system can work with.
-    pub buffers_min: usize,
-    /// Page buffers with which a tree of height three reads no page twice.
-    pub buffers_default: usize,
-    /// Each change writes new pages up to the root, and the root commits it.
-    ///
-    /// A write cache needs that.
-    pub writes_paths: bool,
-    /// The index can write checkpoints, so that a mount reads little.
-    pub checkpoints: bool,
-    /// The system keeps a table of virtual mappings.
-    ///
-    /// [`Options::mapping_bytes`](crate::Options::mapping_bytes) is its size.
-    pub maps: bool,
-    /// Nodes are replaced in place, on logical pages with two shadow pages each.
-    ///
-    /// Nothing is erased or collected.
-    pub in_place: bool,
-    /// Records are appended to pages that are already programmed.
-    pub appends: bool,
-}
-
-impl Description {
-    /// What a description leaves out.
-    ///
-    /// It needs nothing, has three page buffers, and none of the ways to write.
-    pub const EMPTY: Self = Self {
-        key: "",
-        name: "",
-        summary: "",
-        source: "",
-        needs: Needs::NOTHING,
-        code: 0,
-        buffers_min: 3,
-        buffers_default: 3,
-        writes_paths: false,
-        checkpoints: false,
-        maps: false,
-        in_place: false,
-        appends: false,
-    };
-}
 
 /// A level of nodes in a tree of a given height.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,13 +5,14 @@
 //! be valid, which options exist, and what the worst call costs. The tree never asks which store it
 //! belongs to; it calls the policy.
 
+use crate::engine::{Cost, Options};
 use core::ops::Range;
 
-use super::cost::{Bounds, Cost, Opening};
+use super::cost::{Bounds, Opening};
 use super::descend::Path;
 use super::format::Replaced;
 use super::survey::{END, Newest};
-use super::{Index, Options, Placement};
+use super::{Placement, TreeIndex};
 use crate::blocks::Wear;
 use crate::error::{BadOption, Fault, OpenError};
 use crate::flash::{Flash, Geometry, PageNumber};
@@ -51,13 +52,13 @@ pub trait WritePolicy: Kind {
     /// torn, and blocks that the tree before the last commit needs, are noted for
     /// [`settle`](Self::settle).
     fn recover<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         newest: Newest,
     ) -> Result<(), Fault<F::Error>>;
 
     /// Finds the index when it is opened, and checks that it is one of these settings.
     fn find<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), OpenError<F::Error>> {
         if index.mount_from_checkpoint()? {
             return Ok(());
@@ -68,7 +69,7 @@ pub trait WritePolicy: Kind {
 
     /// Finds the index again after an operation that failed half way.
     fn find_again<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         if index.mount_from_checkpoint()? {
             return Ok(());
@@ -81,7 +82,7 @@ pub trait WritePolicy: Kind {
     ///
     /// Returns `false` if it cannot be used: then all blocks have to be read.
     fn go_on_from<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         found: &Checkpoint,
     ) -> Result<bool, Fault<F::Error>> {
         let _ = (index, found);
@@ -92,7 +93,7 @@ pub trait WritePolicy: Kind {
     ///
     /// `page` belongs to the tree of that commit and cannot be read.
     fn is_torn<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         page: PageNumber,
     ) -> Result<bool, Fault<F::Error>> {
         Ok(index.is_newest(page))
@@ -100,12 +101,12 @@ pub trait WritePolicy: Kind {
 
     /// Writes anew what a cut may have left torn.
     fn settle<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>>;
 
     /// Makes sure that the index can be read although nothing could be settled.
     fn read_unsettled<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         let _ = index;
         Ok(())
@@ -115,7 +116,7 @@ pub trait WritePolicy: Kind {
     ///
     /// Returns whether it wrote something.
     fn begin_changes<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<bool, Fault<F::Error>> {
         let _ = index;
         Ok(false)
@@ -123,7 +124,7 @@ pub trait WritePolicy: Kind {
 
     /// Marks the end of a session on the chip, if there is room for that.
     fn end_session<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         index.mark_end()
     }
@@ -132,14 +133,14 @@ pub trait WritePolicy: Kind {
     ///
     /// Like every mount, it settles what may be torn of it.
     fn find_to_replace<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), OpenError<F::Error>> {
         index.find()
     }
 
     /// Makes sure that the index that a format replaces does not end well.
     fn begin_to_replace<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         index.begin_last_session()
     }
@@ -149,7 +150,7 @@ pub trait WritePolicy: Kind {
     /// Returns the highest sequence number of it, and keeps the blocks that it needs from being
     /// opened.
     fn survey_to_replace<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         newest: Option<Newest>,
     ) -> Result<u64, Fault<F::Error>> {
         let Some(newest) = newest else { return Ok(0) };
@@ -167,7 +168,7 @@ pub trait WritePolicy: Kind {
 
     /// Looks `key` up.
     fn look_up<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         key: &[u8],
     ) -> Result<Option<Found>, Fault<F::Error>> {
         index.look_up_sorted(key)
@@ -194,7 +195,7 @@ pub trait WritePolicy: Kind {
     ///
     /// The tree has at most `inner_nodes` inner nodes during the change.
     fn pages_beside<F: Flash, S: Placement<Kind = Self>>(
-        index: &Index<'_, F, S>,
+        index: &TreeIndex<'_, F, S>,
         inner_nodes: u32,
     ) -> u32 {
         let _ = (index, inner_nodes);
@@ -211,7 +212,7 @@ pub trait WritePolicy: Kind {
 
     /// Whether the node of `level` on `path` is written along with its changed child.
     fn writes_parent<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         path: &Path,
         level: u8,
     ) -> Result<bool, Fault<F::Error>> {
@@ -220,13 +221,13 @@ pub trait WritePolicy: Kind {
     }
 
     /// Called before the first operation of a change. Default: does nothing.
-    fn change_begins<F: Flash, S: Placement<Kind = Self>>(index: &mut Index<'_, F, S>) {
+    fn change_begins<F: Flash, S: Placement<Kind = Self>>(index: &mut TreeIndex<'_, F, S>) {
         let _ = index;
     }
 
     /// Frees a page after a `refusal` for lack of room, or returns the refusal.
     fn reclaim<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         refusal: Fault<F::Error>,
     ) -> Result<(), Fault<F::Error>> {
         let _ = index;

@@ -3,12 +3,12 @@
 //! No buffered change is lost: an upsert is buffered only if the limit allows all pages that the
 //! pending upserts can take, whatever nodes they split.
 
-use super::Index;
 use super::Placement;
+use super::TreeIndex;
 use super::WritePolicy;
 use crate::flash::Flash;
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Whether the limit allows the pages of all pending upserts and one of `key`.
     pub(super) fn may_wait(&mut self, key: &[u8]) -> bool {
         let puts = self.batch.puts_with(key);

@@ -7,7 +7,8 @@
 //! Nothing is written.
 
 use super::walk::Walk;
-use super::{HEIGHT_MAX, Index, KEY_BYTES_MAX, Placement, Top, node_in};
+use super::{HEIGHT_MAX, Placement, Top, TreeIndex, node_in};
+use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
@@ -38,7 +39,7 @@ fn padded(key: &[u8]) -> [u8; KEY_BYTES_MAX] {
     padded
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Marks pages below `old` that the tree below `new` does not use as not valid.
     ///
     /// `old` is a node of `tree`, or its root. Their mappings are dropped, and those that the newer

@@ -9,7 +9,8 @@ use super::leaf_changes::Changes;
 use super::merge::Upper;
 use super::split::{Record, Separator};
 use super::{Halves, Level, Origin, Placement, WritePolicy, Written, node_mut_in};
-use super::{Index, KEY_BYTES_MAX, batch};
+use super::{TreeIndex, batch};
+use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::NodeMut;
@@ -60,7 +61,7 @@ enum Child {
     Gone,
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Applies `edit` to the node of level `start` on `path` and writes the path.
     ///
     /// `records` is the number of records in the index afterwards; a batch counts them itself.

@@ -4,13 +4,13 @@
 //! root. It is valid if the path of its lowest node's first key ends at it, or passes a parent that
 //! refers to a node by its number (VMTree paper, section 4.4). Nothing is written.
 
-use super::Index;
 use super::Placement;
+use super::TreeIndex;
 use super::descend::Path;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Whether the tree leads to `page`, or its number is a logical address.
     #[inline(never)]
     pub(super) fn is_reached(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {

@@ -12,8 +12,8 @@
 //!
 //! Cost of a mount that writes: see the functions below.
 
-use super::Index;
 use super::Placement;
+use super::TreeIndex;
 use super::WritePolicy;
 use crate::error::{Damage, Fault};
 use crate::flash::{ErrorKind, Flash, FlashError, PageNumber};
@@ -42,7 +42,7 @@ fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
     }
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Whether a mount can begin again without the newest root because of `page`.
     ///
     /// `page` belongs to the tree of that root and could not be read. The mount can begin again if

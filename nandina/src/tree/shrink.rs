@@ -2,13 +2,13 @@
 //!
 //! Nothing is written here.
 
-use super::Index;
 use super::Placement;
+use super::TreeIndex;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::node::SAME_PAGE;
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// The only child of the root, in the same page, becomes the root.
     fn shrink_in_page(&mut self) -> Result<(), Fault<F::Error>> {
         let (area_bytes, level) = (self.space.log.layout().area_bytes(), self.height - 1);

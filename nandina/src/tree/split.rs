@@ -2,8 +2,8 @@
 //!
 //! Nothing is written here.
 
-use super::Index;
 use super::Placement;
+use super::TreeIndex;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::{Node, NodeMut};
@@ -50,7 +50,7 @@ pub struct Record<'r> {
     pub payload: &'r [u8],
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Inserts a record into the node of `level`, or splits the node to make room.
     ///
     /// After a split the lower half is in the working buffer and the upper half in the spare one,

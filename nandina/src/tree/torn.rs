@@ -2,7 +2,7 @@
 //!
 //! This is for systems whose pages commit for themselves. Nothing is written here.
 
-use super::{Index, LOOKS, Newest, Placement};
+use super::{LOOKS, Newest, Placement, TreeIndex};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::LOST_MAX;
@@ -17,7 +17,7 @@ pub(crate) const BEGUN_ERASE_PAGES: u64 = 2 * (UNSTEADY_MAX as u64 + 1) + LOST_M
 /// What all reads of a page returned, or `None` if they differ.
 type Steady<E> = Result<Option<Result<u64, PageFault>>, Fault<E>>;
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Whether a mount counts the page as one of the index.
     pub(crate) fn counts(&self, page: PageNumber, sequence: u64) -> bool {
         !self.is_outdated(sequence)

@@ -9,14 +9,14 @@
 //! level of its right edge: else the copies would come back. A node that takes in its upper
 //! neighbour is written anew in any case, and the nodes below it keep their bounds.
 
-use super::Index;
+use super::TreeIndex;
 use super::descend::Path;
 use super::rewrite::Edit;
 use super::{Placement, node_in};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Reads the node of `level` on `path` into a page buffer and trims it.
     ///
     /// The buffer is `into`, or any if that is `None`.

@@ -2,15 +2,15 @@
 //!
 //! Nothing is written.
 
-use super::Index;
 use super::Placement;
+use super::TreeIndex;
 use super::walk::{Top, Walk};
 use crate::blocks::Blocks;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::{PageFault, SAME_PAGE};
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Marks the page of a node as valid, and that of its logical address.
     ///
     /// Fails if two nodes refer to a page: the number of paths, and so the length of a walk, would

@@ -6,8 +6,8 @@
 //! A node is read when the walk reaches it, and again each time the walk comes back from a child;
 //! that costs no read while its page is in a page buffer.
 
-use super::Index;
 use super::Placement;
+use super::TreeIndex;
 use super::descend::Path;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
@@ -110,7 +110,7 @@ impl Walk {
     }
 }
 
-impl<F: Flash, S: Placement> Index<'_, F, S> {
+impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Reads the current node of `walk` into a page buffer.
     pub(super) fn read_on(&mut self, walk: &mut Walk) -> Result<usize, Fault<F::Error>> {
         self.visit(&mut walk.path, walk.level)

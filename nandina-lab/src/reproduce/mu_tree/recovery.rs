@@ -5,8 +5,8 @@
 
 use crate::systems::visit;
 use nandina::flash::profile::MLC;
-use nandina::store::{Placement, Visitor};
-use nandina::{Index, Options, key, ram_needed};
+use nandina::store::Visitor;
+use nandina::{Index, Options, System, key, ram_needed};
 use nandina_sim::Chip;
 
 use super::SYSTEMS;
@@ -59,7 +59,7 @@ struct Measure<'m> {
 impl Visitor for Measure<'_> {
     type Output = Result<Mounts, LabError>;
 
-    fn visit<S: Placement + 'static>(self) -> Self::Output {
+    fn visit<S: System + 'static>(self) -> Self::Output {
         let failed =
             |error: &dyn std::fmt::Display| LabError(format!("{}: {error}", S::DESCRIPTION.key));
         let profile = MLC.without_pairing().with_blocks(self.blocks);

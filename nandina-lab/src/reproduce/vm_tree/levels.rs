@@ -8,8 +8,8 @@ use std::cell::Cell;
 
 use nandina::flash::{Flash, PageNumber, Profile};
 use nandina::node::PageLayout;
-use nandina::store::{Placement, Visitor};
-use nandina::{Index, Options, ram_needed};
+use nandina::store::Visitor;
+use nandina::{Index, Options, System, ram_needed};
 use nandina_sim::{Chip, ChipError, Counters};
 
 use super::case::Outcome;
@@ -140,7 +140,7 @@ struct Run<'r> {
 impl Visitor for Run<'_> {
     type Output = Result<Outcome<Steps>, LabError>;
 
-    fn visit<S: Placement + 'static>(self) -> Self::Output {
+    fn visit<S: System + 'static>(self) -> Self::Output {
         let Self { profile, work, .. } = self;
         let system = S::DESCRIPTION.key;
         let refused =

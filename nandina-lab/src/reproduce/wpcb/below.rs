@@ -247,8 +247,8 @@ fn run(
 #[cfg(test)]
 mod tests {
     use nandina::flash::Flash;
-    use nandina::store::{BTree, Placement, Wpcb};
-    use nandina::{Index, Options, ram_needed};
+    use nandina::store::{BTree, Wpcb};
+    use nandina::{Index, Options, System, ram_needed};
     use nandina_sim::Chip;
 
     use super::*;
@@ -256,7 +256,7 @@ mod tests {
     use crate::reproduce::wpcb::tree::{Growth, grow};
 
     /// Programs and erases of the index itself on the FTL, without those of the format.
-    fn on_ftl<S: Placement>(below: &Below, blocks: u32, keys: &[u32]) -> (u64, u64) {
+    fn on_ftl<S: System>(below: &Below, blocks: u32, keys: &[u32]) -> (u64, u64) {
         let layer = below.layer().unwrap();
         let (page_bytes, spare_bytes, pages_per_block) = (1066, 64, 8);
         let chip = |blocks| Profile {

@@ -2,8 +2,8 @@
 //!
 //! Each lookup is checked, so a wrong index gives an error and never a figure.
 
-use nandina::store::{Placement, Visitor};
-use nandina::{Index, Options, ram_needed};
+use nandina::store::Visitor;
+use nandina::{Index, Options, Removed, System, ram_needed};
 
 use super::device::{Device, Event, Events};
 use super::keys::{Order, keys};
@@ -80,7 +80,7 @@ struct Grow<'g> {
 impl Visitor for Grow<'_> {
     type Output = Result<Grown, LabError>;
 
-    fn visit<S: Placement + 'static>(self) -> Self::Output {
+    fn visit<S: System + 'static>(self) -> Self::Output {
         self.run::<S>().map_err(|error| LabError(format!("{}: {error}", self.growth.system)))
     }
 }
@@ -91,7 +91,7 @@ fn blocks_for(records: u32, block_pages: u32) -> u32 {
 }
 
 /// Does `operation` for each key.
-fn phase<S: Placement>(
+fn phase<S: System>(
     index: &mut Index<'_, &mut Device, S>,
     keys: &[u32],
     progress: &(dyn Fn(u64) + Sync),
@@ -111,7 +111,7 @@ fn phase<S: Placement>(
 }
 
 impl Grow<'_> {
-    fn run<S: Placement + 'static>(&self) -> Result<Grown, String> {
+    fn run<S: System + 'static>(&self) -> Result<Grown, String> {
         let Growth { records, per_cent, order, seed, then_removes, block_pages, .. } = *self.growth;
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let mut device = Device::new(blocks_for(records, block_pages), block_pages);
@@ -142,7 +142,7 @@ impl Grow<'_> {
             })?);
             removals = Some(phase(&mut index, &order, self.progress, |index, key| {
                 match index.remove(key).map_err(|error| text(&error))? {
-                    Some(true) => Ok(()),
+                    Removed::Found => Ok(()),
                     _ => Err("a record was gone before its removal".into()),
                 }
             })?);

@@ -2,15 +2,14 @@
 //!
 //! Opening and cutting are not done here.
 
-use nandina::store::Placement;
-use nandina::{Index, Options, WriteError};
+use nandina::{Index, Options, System, WriteError};
 use nandina_sim::ChipError;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::layer::Bus;
 use crate::torture::cuts::Done;
-use crate::torture::oracle::{Change, Model, Pending, Unknown, contents, key, text, value};
+use crate::torture::oracle::{Change, Model, Pending, Unknown, contents, key, text};
 use crate::torture::{CutPoint, CutRun};
 
 /// Changes after a first cut that the second one may hit.
@@ -133,7 +132,7 @@ impl Life {
     /// Works on the opened index.
     ///
     /// Returns `true` if the chip is to be formatted next, `false` if no work is left.
-    pub fn work<S: Placement>(
+    pub fn work<S: System>(
         &mut self,
         index: &mut Index<'_, &mut dyn Bus, S>,
         left: &mut usize,
@@ -171,7 +170,7 @@ impl Life {
     }
 
     /// Reads the content of the index, a second time if the device gives up the first.
-    fn see<S: Placement>(&mut self, index: &mut Index<'_, &mut dyn Bus, S>) -> Result<(), End> {
+    fn see<S: System>(&mut self, index: &mut Index<'_, &mut dyn Bus, S>) -> Result<(), End> {
         loop {
             match contents(index) {
                 Ok(found) => return Ok(self.settle(found)?),
@@ -185,10 +184,7 @@ impl Life {
     /// After an error of the device, checks that the state is the old or the new one.
     ///
     /// The same index must hold the same state from then on.
-    fn see_again<S: Placement>(
-        &mut self,
-        index: &mut Index<'_, &mut dyn Bus, S>,
-    ) -> Result<(), End> {
+    fn see_again<S: System>(&mut self, index: &mut Index<'_, &mut dyn Bus, S>) -> Result<(), End> {
         self.was_stopped = true;
         self.see(index).map_err(|end| at("after an error of the device", end))?;
         self.flush(index)?;
@@ -197,7 +193,7 @@ impl Life {
     }
 
     /// Makes `change`. Returns whether the device gave it up.
-    fn change<S: Placement>(
+    fn change<S: System>(
         &mut self,
         index: &mut Index<'_, &mut dyn Bus, S>,
         change: Change,
@@ -208,17 +204,11 @@ impl Life {
         let was_there = self.model.contains_key(&record);
         let waits = index.statistics().waiting_changes > 0;
         self.pending.note(&self.model, change, value_bytes);
-        let result = match change {
-            Change::Put(number, version) => {
-                index.insert(&record, &value(number, version, value_bytes))
-            }
-            Change::Remove(_) => index.remove(&record),
-        };
+        let result = change.make(index, value_bytes);
         let removes = matches!(change, Change::Remove(_));
-        let expected = was_there == removes;
         match outcome(result, change)? {
-            Outcome::Done(Some(answer)) if answer != expected => {
-                Err(End::Wrong(format!("{change:?} says {answer}")))
+            Outcome::Done(Some(before)) if before != was_there => {
+                Err(End::Wrong(format!("{change:?}: there was a record before: {before}")))
             }
             Outcome::Done(_) => {
                 change.apply(&mut self.model, value_bytes);
@@ -242,7 +232,7 @@ impl Life {
     }
 
     /// Flushes the pending changes. Returns whether the device gave it up.
-    fn flush<S: Placement>(&mut self, index: &mut Index<'_, &mut dyn Bus, S>) -> Result<bool, End> {
+    fn flush<S: System>(&mut self, index: &mut Index<'_, &mut dyn Bus, S>) -> Result<bool, End> {
         match outcome(index.flush(), "flush")? {
             Outcome::Done(()) => {
                 self.pending.clear();
@@ -256,7 +246,7 @@ impl Life {
     }
 
     /// Does an idle step or a checkpoint if it is due. Returns whether the device gave it up.
-    fn idle<S: Placement>(&mut self, index: &mut Index<'_, &mut dyn Bus, S>) -> Result<bool, End> {
+    fn idle<S: System>(&mut self, index: &mut Index<'_, &mut dyn Bus, S>) -> Result<bool, End> {
         let turn = self.first;
         let moved = index.statistics().moved_pages;
         let mut result = Ok(());
@@ -299,7 +289,7 @@ fn outcome<T>(
 }
 
 /// Compares the opened index with the model.
-fn compare_in_parts<S: Placement>(
+fn compare_in_parts<S: System>(
     index: &mut Index<'_, &mut dyn Bus, S>,
     model: &Model,
 ) -> Result<(), End> {

@@ -10,8 +10,7 @@
 
 mod life;
 
-use nandina::store::Placement;
-use nandina::{Index, OpenError, Options, ram_needed};
+use nandina::{Index, OpenError, Options, System, ram_needed};
 use nandina_sim::{ChipError, Cut};
 
 use super::cuts::Done;
@@ -41,7 +40,7 @@ struct Runner<D> {
 
 impl<D: Ground> Runner<D> {
     /// Formats the device for the run.
-    fn new<S: Placement>(mut device: D, run: CutRun, cuts: &[CutPoint]) -> Result<Self, String> {
+    fn new<S: System>(mut device: D, run: CutRun, cuts: &[CutPoint]) -> Result<Self, String> {
         let options = run.options::<S>();
         let mut ram = vec![0xA5; ram_needed::<S>(&device.geometry(), &options)];
         let mut room = Room::default();
@@ -53,7 +52,7 @@ impl<D: Ground> Runner<D> {
     }
 
     /// The options of the next opening, and RAM for them.
-    fn choose_options<S: Placement>(&mut self) -> Options {
+    fn choose_options<S: System>(&mut self) -> Options {
         let life = &mut self.life;
         if life.run.hardships.changed && life.was_stopped {
             life.options = changed::<S>(&life.options, &mut life.random);
@@ -66,7 +65,7 @@ impl<D: Ground> Runner<D> {
     /// Opens the index or formats the chip, and does up to `count` acts.
     ///
     /// It ends early when power fails.
-    fn session<S: Placement>(&mut self, count: usize) -> Result<(), End> {
+    fn session<S: System>(&mut self, count: usize) -> Result<(), End> {
         self.device.chip_mut().limit_operations(Some(OPERATIONS_MAX));
         let mut left = count;
         let mut formats = false;
@@ -113,7 +112,7 @@ impl<D: Ground> Runner<D> {
     /// Compares the chip with the permitted states.
     ///
     /// It uses clones whose torn pages read differently.
-    fn examine<S: Placement>(&self) -> Result<(), String> {
+    fn examine<S: System>(&self) -> Result<(), String> {
         // Stable pages read the same each time.
         let readings = if self.life.run.hardships.unstable { READINGS } else { 1 };
         for reading in 0..readings {
@@ -127,7 +126,7 @@ impl<D: Ground> Runner<D> {
         Ok(())
     }
 
-    fn examine_one<S: Placement>(mut self, reading: u32) -> Result<(), String> {
+    fn examine_one<S: System>(mut self, reading: u32) -> Result<(), String> {
         // Open several times; the third opening is cut somewhere and repeated.
         let mut cost = 0;
         for opening in 0..4 {
@@ -151,12 +150,13 @@ impl<D: Ground> Runner<D> {
     }
 
     /// Opens the index once more and compares it with the model in every way.
-    fn compare<S: Placement>(&mut self) -> Result<(), String> {
+    fn compare<S: System>(&mut self) -> Result<(), String> {
         let options = self.choose_options::<S>();
         let mut begun = self.device.begin(&mut self.room, false).map_err(text)?;
         let mut index = Index::<_, S>::open(begun.bus(), &options, &mut self.ram)
             .map_err(|error| format!("opening to compare: {error:?}"))?;
         compare(&mut index, &self.life.model)?;
+        drop(index);
         begun.check()
     }
 }
@@ -165,7 +165,7 @@ impl<D: Ground> Runner<D> {
 ///
 /// A stop is a power cut; where the run has errors, the first stop is an error of the device.
 /// Returns what is wrong, if anything is.
-pub fn cut_once<S: Placement, D: Ground>(
+pub fn cut_once<S: System, D: Ground>(
     device: D,
     run: CutRun,
     cuts: &[CutPoint],
@@ -217,7 +217,7 @@ pub fn cut_once<S: Placement, D: Ground>(
 /// Does the whole run without a cut.
 ///
 /// Returns the numbers of operations and of chip operations.
-pub fn uncut<S: Placement, D: Ground>(device: D, run: CutRun) -> Result<(u64, u64), String> {
+pub fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64, u64), String> {
     let mut runner = Runner::new::<S>(device, run, &[])?;
     let start = runner.device.chip().counters().operations();
     let whole = runner.life.acts.len();

@@ -12,12 +12,12 @@ use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::{Node, appended};
 use crate::space::Appends;
-use crate::tree::{Index, Placement};
+use crate::tree::{Placement, TreeIndex};
 
 /// Where a payload is in a page buffer, and a detail of it, if there is one.
 type Found<T, F> = Result<Option<(T, Range<usize>)>, Fault<<F as Flash>::Error>>;
 
-impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
     /// The page buffer that holds the leaf of `key`, and where the value is in it.
     ///
     /// Cost: at most *h* page reads.

@@ -10,6 +10,7 @@ mod vm_ow;
 
 pub use vm_ow::VmOw;
 
+use crate::engine::{Cost, Options};
 use last_programmed::LastProgrammed;
 
 use crate::error::{BadOption, Fault};
@@ -17,9 +18,7 @@ use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, PageOwner};
 use crate::node::{PageLayout, Shape};
 use crate::space::{Absent, Appends, Kind, ReadCache};
-use crate::tree::{
-    Cost, Found, Index, LOOKS, Newest, Opening, Options, Placement, WritePolicy, path_options,
-};
+use crate::tree::{Found, LOOKS, Newest, Opening, Placement, TreeIndex, WritePolicy, path_options};
 
 impl Kind for Appends {
     const APPENDS: bool = true;
@@ -34,7 +33,7 @@ impl Kind for Appends {
 
 impl WritePolicy for Appends {
     fn recover<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         mut newest: Newest,
     ) -> Result<(), Fault<F::Error>> {
         // One variable, since a second one would be in the deepest frame of a mount.
@@ -58,7 +57,7 @@ impl WritePolicy for Appends {
     }
 
     fn settle<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         let torn = index.begin_settling()?;
         // Room may end before all is written anew: then first the page in which a record is torn.
@@ -78,7 +77,7 @@ impl WritePolicy for Appends {
     }
 
     fn read_unsettled<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         index.expect_before_append()?;
         // The torn page may have read otherwise when records were counted.
@@ -86,7 +85,7 @@ impl WritePolicy for Appends {
     }
 
     fn look_up<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         key: &[u8],
     ) -> Result<Option<Found>, Fault<F::Error>> {
         index.look_up_appended(key)

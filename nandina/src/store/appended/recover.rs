@@ -12,9 +12,9 @@ use crate::gc;
 use crate::node::{PageHeader, SESSION_START};
 use crate::space::Appends;
 use crate::store::page_commits::Found;
-use crate::tree::{Index, Path, Placement};
+use crate::tree::{Path, Placement, TreeIndex};
 
-impl<F: Flash, S: Placement<Kind = Appends>> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
     /// Finds every node of an index whose records are appended.
     pub(super) fn recover_appended(
         &mut self,

@@ -11,12 +11,13 @@
 //! the parent in one program, the upper half first: if a cut leaves only that one, the lower half
 //! is still read from the old page and trimmed.
 
+use crate::engine::Description;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, Needs, PageNumber};
 use crate::log::Image;
 use crate::node::appended::{self, Change};
 use crate::space::{Appends, Space};
-use crate::tree::{Description, Halves, Level, Origin, Placement, Written};
+use crate::tree::{Halves, Level, Origin, Placement, Written};
 
 /// VMTree-OW: records appended in place.
 #[derive(Default)]

@@ -11,10 +11,11 @@
 //! second one lists the sequence numbers of pages that do not count because they may be torn.
 
 use super::shadow_pages::ROOT as ROOT_PAGE;
+use crate::engine::Description;
 use crate::error::Fault;
 use crate::flash::{Flash, Needs};
 use crate::space::{InPlace, Space};
-use crate::tree::{Description, Halves, Level, Origin, Placement, Written};
+use crate::tree::{Halves, Level, Origin, Placement, Written};
 
 /// The B-tree, updated in place.
 #[derive(Default)]

@@ -15,6 +15,7 @@ mod wpcb;
 pub use btree::BTree;
 pub use wpcb::Wpcb;
 
+use crate::engine::{Cost, Options};
 use session_page::Sessions;
 use shadow_pages::{ROOT as ROOT_PAGE, logical_pages};
 
@@ -23,8 +24,7 @@ use crate::error::{BadOption, Damage, Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
 use crate::space::{Absent, Budget, InPlace, Kind, ReadCache, Space};
 use crate::tree::{
-    Bounds, Cost, Index, Limits, Newest, Opening, Options, Placement, Replaced, WritePolicy,
-    path_options,
+    Bounds, Limits, Newest, Opening, Placement, Replaced, TreeIndex, WritePolicy, path_options,
 };
 
 impl Kind for InPlace {
@@ -60,14 +60,14 @@ impl Kind for InPlace {
 
 impl WritePolicy for InPlace {
     fn recover<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         _newest: Newest,
     ) -> Result<(), Fault<F::Error>> {
         Self::find_again(index)
     }
 
     fn find<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), OpenError<F::Error>> {
         index.follow_medium()?;
         match index.recover_in_place()? {
@@ -86,7 +86,7 @@ impl WritePolicy for InPlace {
     }
 
     fn find_again<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         let root = index.recover_in_place()?;
         let medium = index.space.log.medium;
@@ -97,7 +97,7 @@ impl WritePolicy for InPlace {
     }
 
     fn is_torn<F: Flash, S: Placement<Kind = Self>>(
-        _index: &mut Index<'_, F, S>,
+        _index: &mut TreeIndex<'_, F, S>,
         _page: PageNumber,
     ) -> Result<bool, Fault<F::Error>> {
         // Which page is torn was decided before.
@@ -105,38 +105,38 @@ impl WritePolicy for InPlace {
     }
 
     fn settle<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         index.settle_in_place()
     }
 
     fn begin_changes<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<bool, Fault<F::Error>> {
         index.begin_session()
     }
 
     fn end_session<F: Flash, S: Placement<Kind = Self>>(
-        _index: &mut Index<'_, F, S>,
+        _index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         // The next session page says it.
         Ok(())
     }
 
     fn find_to_replace<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), OpenError<F::Error>> {
         index.find_as_seen()
     }
 
     fn begin_to_replace<F: Flash, S: Placement<Kind = Self>>(
-        _index: &mut Index<'_, F, S>,
+        _index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         Ok(())
     }
 
     fn survey_to_replace<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         _newest: Option<Newest>,
     ) -> Result<u64, Fault<F::Error>> {
         let highest = index.highest_in_place()?;

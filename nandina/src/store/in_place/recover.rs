@@ -13,9 +13,9 @@ use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
 use crate::space::InPlace;
-use crate::tree::{HEIGHT_MAX, Index, NONE, Placement, TORN_MAX};
+use crate::tree::{HEIGHT_MAX, NONE, Placement, TORN_MAX, TreeIndex};
 
-impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// Takes the pages of a node as the medium has them: one, or two shadow pages.
     ///
     /// A device that replaces pages atomically may hold an index that was made elsewhere. Cost: two

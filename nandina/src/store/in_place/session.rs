@@ -31,9 +31,9 @@
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::space::InPlace;
-use crate::tree::{Index, LOOKS, NONE, Placement};
+use crate::tree::{LOOKS, NONE, Placement, TreeIndex};
 
-impl<F: Flash, S: Placement<Kind = InPlace>> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// Finds the last session: the newer session page that reads the same each time.
     ///
     /// There is none where pages are replaced atomically.

@@ -6,9 +6,10 @@
 //! node has one page.
 
 use super::BTree;
+use crate::engine::Description;
 use crate::flash::{Flash, Needs};
 use crate::space::{InPlace, Space};
-use crate::tree::{Description, Halves, Level, Origin, PlaceFault, Placement, Written};
+use crate::tree::{Halves, Level, Origin, PlaceFault, Placement, Written};
 
 /// The WPCB-tree.
 #[derive(Default)]

@@ -14,9 +14,9 @@ use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
 use crate::space::{Checkpoint, Checkpointing, Checkpoints, Maps};
 use crate::store::page_commits;
-use crate::tree::{HEIGHT_MAX, Index, Placement, Top};
+use crate::tree::{HEIGHT_MAX, Placement, Top, TreeIndex};
 
-impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     /// Continues from the checkpoint `found`. Returns `false` if it cannot be used.
     pub(super) fn go_on_from_mappings(
         &mut self,

@@ -9,10 +9,11 @@
 //! whichever parent comes along when the table is full (VMTree paper, section 4.2) frees about half
 //! as many.
 
+use crate::engine::Folds;
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::space::{Maps, Memory};
-use crate::tree::{Folds, Index, Limits, Path, Placement, node_in};
+use crate::tree::{Limits, Path, Placement, TreeIndex, node_in};
 
 /// Places that leaves leave free in addition, because a split adds an inner node.
 const SPARE: usize = 4;
@@ -65,7 +66,7 @@ impl Default for Reclaiming {
 
 impl Memory for Reclaiming {}
 
-impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     /// A change begins: what an earlier one lacked is forgotten.
     pub(super) fn forget_refusal(&mut self) {
         self.space.memory = Reclaiming::default();

@@ -11,6 +11,7 @@ mod vm;
 
 pub use vm::Vm;
 
+use crate::engine::{Cost, Options};
 use flush_mappings::Reclaiming;
 
 use crate::error::{BadOption, Fault};
@@ -21,9 +22,7 @@ use crate::space::Checkpoint;
 use crate::space::{
     BuiltCheckpoints, CHECKPOINT_ERASES_MAX, Kind, LISTED_MAX, Maps, ReadCache, Space, mappings_in,
 };
-use crate::tree::{
-    Cost, Index, Limits, Newest, Opening, Options, Path, Placement, WritePolicy, path_options,
-};
+use crate::tree::{Limits, Newest, Opening, Path, Placement, TreeIndex, WritePolicy, path_options};
 
 impl Kind for Maps {
     type Checkpoints = BuiltCheckpoints;
@@ -44,14 +43,14 @@ impl Kind for Maps {
 impl WritePolicy for Maps {
     #[cfg(feature = "checkpoints")]
     fn go_on_from<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         found: &Checkpoint,
     ) -> Result<bool, Fault<F::Error>> {
         index.go_on_from_mappings(found)
     }
 
     fn recover<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         mut newest: Newest,
     ) -> Result<(), Fault<F::Error>> {
         // One variable, since a second one would be in the deepest frame of a mount.
@@ -75,7 +74,7 @@ impl WritePolicy for Maps {
     }
 
     fn settle<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         let torn = index.begin_settling()?;
         index.settle_blocks(&torn, false)?;
@@ -92,7 +91,7 @@ impl WritePolicy for Maps {
     }
 
     fn pages_beside<F: Flash, S: Placement<Kind = Self>>(
-        index: &Index<'_, F, S>,
+        index: &TreeIndex<'_, F, S>,
         inner_nodes: u32,
     ) -> u32 {
         // One logical address that the change adds, and the table places of all inner nodes.
@@ -104,19 +103,19 @@ impl WritePolicy for Maps {
     }
 
     fn writes_parent<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         path: &Path,
         level: u8,
     ) -> Result<bool, Fault<F::Error>> {
         index.flushes_mappings(path, level)
     }
 
-    fn change_begins<F: Flash, S: Placement<Kind = Self>>(index: &mut Index<'_, F, S>) {
+    fn change_begins<F: Flash, S: Placement<Kind = Self>>(index: &mut TreeIndex<'_, F, S>) {
         index.forget_refusal();
     }
 
     fn reclaim<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         refusal: Fault<F::Error>,
     ) -> Result<(), Fault<F::Error>> {
         index.reclaim_address(refusal)

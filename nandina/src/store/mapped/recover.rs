@@ -19,9 +19,9 @@ use crate::log::LOST_MAX;
 use crate::node::PageFault;
 use crate::space::Maps;
 use crate::store::page_commits::Found;
-use crate::tree::{HEIGHT_MAX, Index, Placement, node_in};
+use crate::tree::{HEIGHT_MAX, Placement, TreeIndex, node_in};
 
-impl<F: Flash, S: Placement<Kind = Maps>> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     /// Finds root, mappings and valid pages of the index with this identity.
     pub(super) fn recover_mapped(
         &mut self,

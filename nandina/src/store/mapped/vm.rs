@@ -17,13 +17,14 @@
 //! is written under its logical address commits an operation, as a root does. A mount recovers the
 //! mappings by reading the logical addresses of all pages.
 
+use crate::engine::Description;
 use core::ops::Range;
 
 use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::space::{Maps, Space};
-use crate::tree::{Description, Halves, Level, Origin, Placement, Written, node_in, node_mut_in};
+use crate::tree::{Halves, Level, Origin, Placement, Written, node_in, node_mut_in};
 
 /// VMTree: new pages, and virtual mappings instead of new parents.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::PageHeader;
 use crate::space::{Checkpoint, Paths};
-use crate::tree::{END, HEIGHT_MAX, Index, Placement, Top};
+use crate::tree::{END, HEIGHT_MAX, Placement, Top, TreeIndex};
 
 /// Upper bound of the inner nodes in one page.
 const NODES_BY_PAGE: u32 = HEIGHT_MAX as u32;
@@ -18,7 +18,7 @@ const NODES_BY_PAGE: u32 = HEIGHT_MAX as u32;
 /// fewer inner nodes in all, they are read instead.
 const COMPARING: u64 = 5;
 
-impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
     /// Continues from the checkpoint `found`. Returns `false` if it cannot be used.
     pub(super) fn go_on_from_root(&mut self, found: &Checkpoint) -> Result<bool, Fault<F::Error>> {
         self.unexplained_pages = 0;

@@ -13,13 +13,14 @@ pub use wandering::Wandering;
 
 use crate::blocks::Wear;
 use crate::cache::{Cache, Staging};
+use crate::engine::{Cost, Options};
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
 #[cfg(feature = "checkpoints")]
 use crate::space::Checkpoint;
 use crate::space::{Absent, BuiltCheckpoints, Kind, Paths, STAGED, Space};
-use crate::tree::{Cost, Index, LOOKS, Newest, Opening, Options, Placement, WritePolicy};
+use crate::tree::{LOOKS, Newest, Opening, Placement, TreeIndex, WritePolicy};
 
 impl Kind for Paths {
     const PAGES_COMMIT: bool = false;
@@ -87,21 +88,21 @@ impl Kind for Paths {
 impl WritePolicy for Paths {
     #[cfg(feature = "checkpoints")]
     fn go_on_from<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         found: &Checkpoint,
     ) -> Result<bool, Fault<F::Error>> {
         index.go_on_from_root(found)
     }
 
     fn recover<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         newest: Newest,
     ) -> Result<(), Fault<F::Error>> {
         index.recover_root(newest)
     }
 
     fn is_torn<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         page: PageNumber,
     ) -> Result<bool, Fault<F::Error>> {
         // If the page reads differently each time, the erase of its block was begun: no tree that
@@ -110,7 +111,7 @@ impl WritePolicy for Paths {
     }
 
     fn settle<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         index.settle_root()?;
         // Otherwise repeated mounts would use up the blocks that the checkpoint lists.
@@ -118,13 +119,13 @@ impl WritePolicy for Paths {
     }
 
     fn read_unsettled<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         index.expect_steady(index.root)
     }
 
     fn survey_to_replace<F: Flash, S: Placement<Kind = Self>>(
-        index: &mut Index<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
         newest: Option<Newest>,
     ) -> Result<u64, Fault<F::Error>> {
         let Some(newest) = newest else { return Ok(0) };

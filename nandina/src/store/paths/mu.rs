@@ -22,13 +22,14 @@
 //! The paper splits the root as soon as it is full (Algorithm 3, line 4). Here the root is split
 //! when the next child arrives, as every other node is. The pages written are the same.
 
+use crate::engine::Description;
 use core::ops::Range;
 
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::node::SAME_PAGE;
 use crate::space::{Paths, Space};
-use crate::tree::{Description, Halves, Level, Origin, Placement, Written, node_in, node_mut_in};
+use crate::tree::{Halves, Level, Origin, Placement, Written, node_in, node_mut_in};
 
 /// μ-Tree: one page for each updated path.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, PageOwner};
 use crate::node::PageHeader;
 use crate::space::{BuiltCheckpoints, Checkpointing, Paths};
-use crate::tree::{Index, Newest, Placement};
+use crate::tree::{Newest, Placement, TreeIndex};
 
 /// The highest sequence number and the last root of a block.
 pub(super) struct Last {
@@ -19,7 +19,7 @@ pub(super) struct Last {
 /// A page with a root, its header, and its block.
 pub(super) type Rooted = (PageNumber, PageHeader, Newest);
 
-impl<F: Flash, S: Placement<Kind = Paths>> Index<'_, F, S> {
+impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
     /// Finds the last root, and the valid pages by walking its tree.
     pub(super) fn recover_root(&mut self, mut newest: Newest) -> Result<(), Fault<F::Error>> {
         let mut sequence = newest.sequence;

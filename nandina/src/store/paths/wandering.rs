@@ -3,10 +3,11 @@
 //! A changed node is written to a new page. So its parent must be written as well, and every
 //! ancestor up to the root (the B+-tree of JFFS3; μ-Tree paper, section 2.3).
 
+use crate::engine::Description;
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::space::{Paths, Space};
-use crate::tree::{Description, Halves, Level, Origin, Placement, Written};
+use crate::tree::{Halves, Level, Origin, Placement, Written};
 
 /// A B+-tree whose whole path moves to new pages with each update.
 #[derive(Default)]

@@ -1,71 +1,49 @@
-//! What an index will cost, before it exists: RAM and chip operations.
+//! Every placement is a system with the tree as its engine: its RAM and its costs.
 //!
-//! The chip operations are bounds for each kind of call. They hold for every state that an index
-//! can get into on a chip none of whose blocks fails: full, worn, just mounted. Each block that
-//! fails costs one program or erase more, and one page move for each page that it held.
+//! The bounds of chip operations hold for every state that an index can get into.
 
+use crate::engine::{Cost, Description, Nodes, Options, Plan, System};
 use crate::error::OpenError;
+use crate::flash::Flash;
 use crate::flash::{Capabilities, Geometry};
 use crate::log::{Frames, layout_of};
 use crate::space::{
     AREA_BLOCKS, Dimensions, Extent, checkpoint_cost, checkpoint_parts, room_to_fail,
 };
-pub use crate::tree::Cost;
 use crate::tree::{
-    Bounds, Form, Limits, Opening, Options, Placement, Size, WritePolicy, merges_max, move_cost,
+    Bounds, Form, Limits, Opening, Placement, Size, TreeIndex, WritePolicy, merges_max, move_cost,
     ram_needed, waiting_max,
 };
 
-/// The result of [`plan`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Plan {
-    /// Bytes of the buffer that the index needs.
-    pub ram_bytes: usize,
-    /// Most levels of the tree, in whatever order records were inserted and removed.
-    pub height: u8,
-    /// Most pages that are valid at once.
-    pub valid_pages: u32,
-    /// Valid pages that are allowed in a tree of that size.
-    ///
-    /// For a system with virtual mappings, the pages that mappings may keep are subtracted.
-    pub limit_pages: u32,
-    /// The records fit, in whatever order they are inserted and removed.
-    ///
-    /// Their pages are allowed, and the pages have room for nodes of that many levels. No insert is
-    /// refused.
-    pub fits: bool,
-    /// Opening the index, after a cut or a clean end.
-    ///
-    /// For each block whose erase was cut and that was not written since, twice its pages come on
-    /// top.
-    pub open: Cost,
-    /// A lookup.
-    pub get: Cost,
-    /// A change of a record, with the garbage collection and the flush that are due.
-    ///
-    /// That is an insert, a replacement or a removal. The bound holds as long as power was not cut
-    /// during garbage collection since it last caught up. In a tree that was thinned out, an insert
-    /// that splits a node may first look through all nodes for some to merge; that is included.
-    /// With a write buffer, all pending changes are applied before it, each to a leaf of its own. A
-    /// flush and a tick cost no more.
-    pub change: Cost,
-    /// The same after any number of cuts during garbage collection.
-    pub change_after_cuts: Cost,
-    /// The least budget with which `gc_step` makes progress.
-    pub gc_step_least: u32,
+impl<S: Placement> System for S {
+    const DESCRIPTION: Description = <S as Placement>::DESCRIPTION;
+
+    const NODES: Option<Nodes> = Some(Nodes {
+        extent: S::extent,
+        address_in: S::address_in,
+        trims: S::TRIMS,
+        shares_pages: S::SHARES_PAGES,
+        path_pages: S::path_pages,
+    });
+
+    type Engine<'b, F: Flash> = TreeIndex<'b, F, S>;
+
+    fn ram_needed(geometry: &Geometry, options: &Options) -> usize {
+        ram_needed::<S>(geometry, options)
+    }
+
+    fn plan(
+        geometry: &Geometry,
+        capabilities: &Capabilities,
+        options: &Options,
+        records: u32,
+    ) -> Result<Plan, OpenError<core::convert::Infallible>> {
+        planned::<S>(geometry, capabilities, options, records)
+    }
 }
 
 /// Plans an index of system `S` on a chip, for at most `records` records.
-///
-/// `records` is the most that the index ever holds at once. The plan has room for one more: an
-/// insert that a cut or an error of the device ended may have split nodes, up to the root. Of the
-/// children of a node, each two neighbours hold more records than fit in one node: where removals
-/// have thinned them out more than that, an insert merges two before it makes the tree larger. So
-/// the plan holds for every order of inserts and removals.
-///
-/// Fails as [`Index::format`](crate::Index::format) would. More records than fit are no error: see
-/// [`Plan::fits`].
-pub fn plan<S: Placement>(
+fn planned<S: Placement>(
     geometry: &Geometry,
     capabilities: &Capabilities,
     options: &Options,

@@ -8,8 +8,8 @@
 
 use core::ops::Bound;
 
-use super::Placement;
-use super::{Index, KEY_BYTES_MAX, Range};
+use super::{Index, Range, key_size};
+use crate::engine::{Engine, Inserted, KEY_BYTES_MAX, Removed, System};
 use crate::error::{PairError, ReadError, WriteError};
 use crate::flash::Flash;
 
@@ -18,12 +18,12 @@ use crate::flash::Flash;
 /// They come from the lowest key up.
 ///
 /// Cost: as that of a [`Range`].
-pub struct Records<'i, 'b, 'k, F, S: Placement> {
+pub struct Records<'i, 'b, 'k, F: Flash, S: System> {
     range: Range<'i, 'b, 'k, F, S>,
     value: &'k [u8],
 }
 
-impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
+impl<'b, F: Flash, S: System> Index<'b, F, S> {
     /// Pairs of a value and a record in this index.
     ///
     /// Values all have `value_bytes` bytes, and records have the rest of a key. A value or a record
@@ -62,13 +62,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         &mut self,
         value_bytes: usize,
     ) -> Result<Pairs<'_, 'b, F, S>, PairError<ReadError<F::Error>>> {
-        let medium = &self.space.log.medium;
-        let key_bytes = usize::from(medium.key_bytes);
-        if medium.value_bytes > 0 || !(1..key_bytes).contains(&value_bytes) {
+        let (key_bytes, own_value_bytes) = self.engine.record_sizes();
+        if own_value_bytes > 0 || !(1..key_bytes).contains(&value_bytes) {
             return Err(PairError::Unsuited {
                 pair_value_bytes: value_bytes,
                 key_bytes,
-                value_bytes: medium.value_bytes.into(),
+                value_bytes: own_value_bytes,
             });
         }
         Ok(Pairs { index: self, value_bytes })
@@ -85,7 +84,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         &mut self,
         value: &[u8],
         record: &[u8],
-    ) -> Result<Option<bool>, WriteError<F::Error>> {
+    ) -> Result<Inserted, WriteError<F::Error>> {
         let key = self.pair(value, record).map_err(key_size)?;
         self.insert(&key[..value.len() + record.len()], &[])
     }
@@ -97,7 +96,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         &mut self,
         value: &[u8],
         record: &[u8],
-    ) -> Result<Option<bool>, WriteError<F::Error>> {
+    ) -> Result<Removed, WriteError<F::Error>> {
         let key = self.pair(value, record).map_err(key_size)?;
         self.remove(&key[..value.len() + record.len()])
     }
@@ -121,7 +120,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
             return Ok(());
         }
         // Pending changes are applied in the order of keys: the lower of the two first.
-        if inserted.is_none() && before < after {
+        if inserted == Inserted::Buffered && before < after {
             self.flush()?;
         }
         self.remove_pair(before, record)?;
@@ -137,12 +136,12 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
         &'i mut self,
         value: &'k [u8],
     ) -> Result<Records<'i, 'b, 'k, F, S>, ReadError<F::Error>> {
-        let expected = usize::from(self.space.log.medium.key_bytes);
+        let expected = self.engine.record_sizes().0;
         if value.len() > expected {
             return Err(ReadError::KeySize { expected, given: value.len() });
         }
         // A value alone comes before every key that begins with it.
-        let range = self.range_from((Bound::Included(value), Bound::Unbounded), false)?;
+        let range = self.range_between((Bound::Included(value), Bound::Unbounded), false)?;
         Ok(Records { range, value })
     }
 
@@ -150,8 +149,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
     ///
     /// Fails with the number of bytes that it should have, and the number that it has.
     fn pair(&self, value: &[u8], record: &[u8]) -> Result<[u8; KEY_BYTES_MAX], (usize, usize)> {
-        let (expected, given) =
-            (usize::from(self.space.log.medium.key_bytes), value.len() + record.len());
+        let (expected, given) = (self.engine.record_sizes().0, value.len() + record.len());
         if given != expected {
             return Err((expected, given));
         }
@@ -165,7 +163,7 @@ impl<'b, F: Flash, S: Placement> Index<'b, F, S> {
 /// Pairs of values and records in an index: a secondary index.
 ///
 /// Values have one length, and records have one. Made by [`Index::pairs`].
-pub struct Pairs<'i, 'b, F, S: Placement> {
+pub struct Pairs<'i, 'b, F: Flash, S: System> {
     index: &'i mut Index<'b, F, S>,
     value_bytes: usize,
 }
@@ -173,11 +171,11 @@ pub struct Pairs<'i, 'b, F, S: Placement> {
 /// Why a change of a pair failed.
 type WriteFault<F> = PairError<WriteError<<F as Flash>::Error>>;
 
-impl<'b, F: Flash, S: Placement> Pairs<'_, 'b, F, S> {
+impl<'b, F: Flash, S: System> Pairs<'_, 'b, F, S> {
     /// Inserts the pair of `value` and `record`.
     ///
     /// Result and cost are those of [`Index::insert`].
-    pub fn insert(&mut self, value: &[u8], record: &[u8]) -> Result<Option<bool>, WriteFault<F>> {
+    pub fn insert(&mut self, value: &[u8], record: &[u8]) -> Result<Inserted, WriteFault<F>> {
         self.sized(value, Some(record))?;
         Ok(self.index.insert_pair(value, record)?)
     }
@@ -185,7 +183,7 @@ impl<'b, F: Flash, S: Placement> Pairs<'_, 'b, F, S> {
     /// Removes the pair of `value` and `record`.
     ///
     /// Result and cost are those of [`Index::remove`].
-    pub fn remove(&mut self, value: &[u8], record: &[u8]) -> Result<Option<bool>, WriteFault<F>> {
+    pub fn remove(&mut self, value: &[u8], record: &[u8]) -> Result<Removed, WriteFault<F>> {
         self.sized(value, Some(record))?;
         Ok(self.index.remove_pair(value, record)?)
     }
@@ -221,7 +219,7 @@ impl<'b, F: Flash, S: Placement> Pairs<'_, 'b, F, S> {
         if given != expected {
             return Err(PairError::ValueSize { expected, given });
         }
-        let expected = usize::from(self.index.space.log.medium.key_bytes) - self.value_bytes;
+        let expected = self.index.engine.record_sizes().0 - self.value_bytes;
         match record.map(<[u8]>::len) {
             Some(given) if given != expected => Err(PairError::RecordSize { expected, given }),
             _ => Ok(()),
@@ -229,11 +227,7 @@ impl<'b, F: Flash, S: Placement> Pairs<'_, 'b, F, S> {
     }
 }
 
-const fn key_size<E>((expected, given): (usize, usize)) -> WriteError<E> {
-    WriteError::KeySize { expected, given }
-}
-
-impl<F: Flash, S: Placement> Records<'_, '_, '_, F, S> {
+impl<F: Flash, S: System> Records<'_, '_, '_, F, S> {
     /// The next record, or `None` after the last.
     #[allow(clippy::should_implement_trait)] // A record borrows from the page buffers.
     pub fn next(&mut self) -> Result<Option<&[u8]>, ReadError<F::Error>> {

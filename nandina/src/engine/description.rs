@@ -1,0 +1,80 @@
+//! What a program can know about a system without an index of it.
+
+use core::ops::Range;
+
+use crate::flash::Needs;
+
+/// What the registry records about a system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Description {
+    /// The key by which programs select the system.
+    pub key: &'static str,
+    /// The name shown to people.
+    pub name: &'static str,
+    /// One line on how a changed node reaches flash.
+    pub summary: &'static str,
+    /// The source: paper and section.
+    pub source: &'static str,
+    /// What the system needs of a chip.
+    pub needs: Needs,
+    /// The system's number on the medium, never given to another system.
+    pub code: u8,
+    /// Fewest page buffers that the system can work with.
+    pub buffers_min: usize,
+    /// Page buffers with which a tree of height three reads no page twice.
+    pub buffers_default: usize,
+    /// Each change writes new pages up to the root, and the root commits it.
+    ///
+    /// A write cache needs that.
+    pub writes_paths: bool,
+    /// The index can write checkpoints, so that a mount reads little.
+    pub checkpoints: bool,
+    /// The system keeps a table of virtual mappings.
+    ///
+    /// [`Options::mapping_bytes`](crate::Options::mapping_bytes) is its size.
+    pub maps: bool,
+    /// Nodes are replaced in place, on logical pages with two shadow pages each.
+    ///
+    /// Nothing is erased or collected.
+    pub in_place: bool,
+    /// Records are appended to pages that are already programmed.
+    pub appends: bool,
+}
+
+impl Description {
+    /// What a description leaves out.
+    ///
+    /// It needs nothing, has three page buffers, and none of the ways to write.
+    pub const EMPTY: Self = Self {
+        key: "",
+        name: "",
+        summary: "",
+        source: "",
+        needs: Needs::NOTHING,
+        code: 0,
+        buffers_min: 3,
+        buffers_default: 3,
+        writes_paths: false,
+        checkpoints: false,
+        maps: false,
+        in_place: false,
+        appends: false,
+    };
+}
+
+/// Where the nodes of a tree are in its pages: what inspectors and tests need.
+#[derive(Clone, Copy)]
+pub struct Nodes {
+    /// The range of a node in the node area of a page.
+    ///
+    /// The arguments are the bytes of that area, the node's level, and the height of the tree.
+    pub extent: fn(usize, u8, u8) -> Range<usize>,
+    /// The logical address in the node area of a page, if it has one.
+    pub address_in: fn(&[u8]) -> Option<u32>,
+    /// A node may hold stale records beyond its own.
+    pub trims: bool,
+    /// A page can hold several nodes of a path.
+    pub shares_pages: bool,
+    /// Pages that a path takes when all of its nodes change, in a tree of this height.
+    pub path_pages: fn(u8) -> u32,
+}

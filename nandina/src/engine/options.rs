@@ -1,0 +1,282 @@
+//! The settings of an index, each with its range and its default.
+//!
+//! Every system has the same settings; an engine refuses those that it has no use for.
+
+use crate::blocks::{Validity, Victims, Wear};
+use crate::space::Moves;
+
+/// When a node is written only to flush the mappings of its children.
+///
+/// A mapping for which the table has no room always writes the parent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Folds {
+    /// When the table is three quarters full and twice the node's share is mapped.
+    ///
+    /// A parent that is no longer in a page buffer is not read for that.
+    #[default]
+    Share,
+    /// Only when the table has no room (VMTree paper, section 4.2).
+    ///
+    /// For comparison: it frees fewer mappings for each program.
+    Full,
+    /// As soon as this many children of the node are mapped, however full the table.
+    ///
+    /// See VMTree paper, section 4.2: 2 or more. With 0, whenever a child has moved. For
+    /// comparison.
+    Children(u8),
+}
+
+impl Folds {
+    /// The one that is built: without the feature `paper-modes` there is one.
+    pub(crate) const fn built(self) -> Self {
+        if cfg!(feature = "paper-modes") { self } else { Self::Share }
+    }
+}
+
+/// Settings of an index.
+///
+/// The sizes of keys and values, and whether there are checkpoints, are written on the medium; the
+/// other settings are not.
+///
+/// They are constants where the chip is fixed:
+///
+/// ```
+/// use nandina::Options;
+///
+/// const OPTIONS: Options = Options::new(4, 8).write_buffer(2).verify();
+/// assert_eq!((OPTIONS.write_buffer, OPTIONS.verify), (2, true));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Bytes of a key, 1 to [`KEY_BYTES_MAX`](crate::engine::KEY_BYTES_MAX).
+    pub key_bytes: usize,
+    /// Bytes of a value, 0 to 65535, as long as two records fit in a leaf.
+    pub value_bytes: usize,
+    /// Page buffers, at most 16; `None` for the system's default.
+    ///
+    /// Each takes a page and up to 44 bytes. With fewer than one for each level and one more, the
+    /// system `wandering` reads nodes twice.
+    pub page_buffers: Option<usize>,
+    /// How garbage collection moves pages. Default: [`Moves::Together`].
+    ///
+    /// Others need the feature `paper-modes` of this library.
+    pub moves: Moves,
+    /// How garbage collection chooses a block. Default: [`Victims::Fewest`].
+    pub victims: Victims,
+    /// What is remembered of valid pages. Default: [`Validity::Marked`].
+    pub validity: Validity,
+    /// How worn blocks are spared; `None` for the system's default.
+    ///
+    /// By default, systems that write paths count erases, and the others use blocks in turn.
+    pub wear: Option<Wear>,
+    /// Pages of the read cache, 0 to 65535. Default: none.
+    ///
+    /// It keeps the pages that were read last. Each takes a page, up to 40 bytes, and 12.
+    pub read_cache: usize,
+    /// Pages of the write cache, 0 to 65535. Default: none.
+    ///
+    /// It holds pages back from the chip until it is full. Each takes a page, up to 40 bytes, and
+    /// 28; all of them together 384 bytes, a bit for each page of the chip, and one for each 256.
+    ///
+    /// With a write cache a change is durable only when [`Index::flush`](crate::Index::flush) has
+    /// returned, or when later changes have filled the cache. After a cut, or an error of the
+    /// device, the index is in its state after one of the changes since the last flush, with all
+    /// changes before that one and none after.
+    pub write_cache: usize,
+    /// Pages of the write buffer, 0 to 65535. Default: none.
+    ///
+    /// It holds pending changes, one for each key, until it is full. Each page takes a page of main
+    /// data; a change takes the bytes of key and value, and a bit.
+    ///
+    /// Pending changes are applied in the order of keys, all changes of one leaf in one write of
+    /// it. A change is durable only when [`Index::flush`](crate::Index::flush) has returned, or
+    /// when a later one has filled the buffer and there is no write cache. After a cut each change
+    /// since the last flush is there wholly or not at all, each independently of the others, and no
+    /// key has an older state than that of the flush. Source: VMTree paper, section 4.1.
+    ///
+    /// An upsert is buffered only if the limit allows the pages that all pending upserts can take;
+    /// else it is applied at once, after the pending changes. Then only a new key can be refused,
+    /// never another value for an existing one. A pending change is refused only if the device has
+    /// worn out since. A buffered change does not report whether its key was there. The processor
+    /// shifts half of the buffer for each change.
+    pub write_buffer: usize,
+    /// Number of pending changes in the write buffer that makes a flush due.
+    ///
+    /// At least 1; `None` for as many as there is room for. Default: `None`.
+    pub write_buffer_changes: Option<u32>,
+    /// Most calls of [`Index::tick`](crate::Index::tick) for which a change is pending.
+    ///
+    /// Then all changes are flushed. At least 1; `None` for no bound. Default: `None`.
+    pub write_buffer_ticks: Option<u32>,
+    /// Blocks opened from one checkpoint to the next, 1 to 12; `None` for none.
+    ///
+    /// With `None` there are no checkpoints. Whether there are any is written on the medium, how
+    /// often is not. Default: `None`.
+    ///
+    /// With checkpoints a mount reads the newest one, a page of each block that it lists (at most
+    /// 16), and what changed since. Where paths are written, these are about five pages for each
+    /// that was programmed since, or every inner node if that is less; without checkpoints a mount
+    /// reads a page of every block and every inner node. In `vm` they are every page that was
+    /// programmed since, twice, and some three pages for each inner node among them; without
+    /// checkpoints a mount reads every page of the chip for each level of the tree.
+    ///
+    /// Checkpoints take four blocks from the capacity, and a page (on large chips a few) each time.
+    /// A block must have room for one: about a bit for each page of the chip, four bytes for each
+    /// block, and the mapping table; and a page must have at least 144 bytes beside its header. So
+    /// with checkpoints, [`mapping_bytes`](Self::mapping_bytes) has an upper bound. After a change
+    /// of it, the next mount reads as if there were no checkpoint.
+    /// [`Index::checkpoint`](crate::Index::checkpoint) writes one at once.
+    pub checkpoints: Option<u32>,
+    /// Bytes of the table of virtual mappings, 0 to 2^24; 0 for none. Default: 1024.
+    ///
+    /// For systems that have one (`vm`). A mapping takes 4 bytes, or 8 on a chip of 65535 pages and
+    /// more, and a sixteenth of the table stays empty. With more mappings, fewer parents have to be
+    /// written. An index must be opened with as many bytes as before, or more.
+    pub mapping_bytes: usize,
+    /// When a parent is written only to flush its children's mappings.
+    ///
+    /// For systems that have a table of mappings. Default: [`Folds::Share`]; others need the
+    /// feature `paper-modes` of this library.
+    pub folds: Folds,
+    /// Page buffers keep their pages from one operation to the next.
+    ///
+    /// This helps the root above all. `None` for the system's default: systems that write every
+    /// change up to the root read it anew each time, the others keep it. Other settings need the
+    /// feature `paper-modes` of this library.
+    pub keep_pages: Option<bool>,
+    /// Reads each page back after its program. Default: off.
+    ///
+    /// So a chip that reports a program or an erase as done, although it was not, is detected while
+    /// the data is still in RAM. Costs one read for each program, and one page buffer.
+    pub verify: bool,
+}
+
+impl Options {
+    /// Settings for keys and values of these sizes in bytes, all else at its default.
+    pub const fn new(key_bytes: usize, value_bytes: usize) -> Self {
+        Self {
+            key_bytes,
+            value_bytes,
+            page_buffers: None,
+            moves: Moves::Together,
+            victims: Victims::Fewest,
+            validity: Validity::Marked,
+            wear: None,
+            read_cache: 0,
+            write_cache: 0,
+            write_buffer: 0,
+            write_buffer_changes: None,
+            write_buffer_ticks: None,
+            checkpoints: None,
+            mapping_bytes: 1024,
+            folds: Folds::Share,
+            keep_pages: None,
+            verify: false,
+        }
+    }
+
+    /// Sets [`page_buffers`](Self#structfield.page_buffers).
+    #[must_use]
+    pub const fn page_buffers(mut self, buffers: usize) -> Self {
+        self.page_buffers = Some(buffers);
+        self
+    }
+
+    /// Sets [`moves`](Self#structfield.moves).
+    #[must_use]
+    pub const fn moves(mut self, moves: Moves) -> Self {
+        self.moves = moves;
+        self
+    }
+
+    /// Sets [`victims`](Self#structfield.victims).
+    #[must_use]
+    pub const fn victims(mut self, victims: Victims) -> Self {
+        self.victims = victims;
+        self
+    }
+
+    /// Sets [`validity`](Self#structfield.validity).
+    #[must_use]
+    pub const fn validity(mut self, validity: Validity) -> Self {
+        self.validity = validity;
+        self
+    }
+
+    /// Sets [`wear`](Self#structfield.wear).
+    #[must_use]
+    pub const fn wear(mut self, wear: Wear) -> Self {
+        self.wear = Some(wear);
+        self
+    }
+
+    /// Sets [`read_cache`](Self#structfield.read_cache).
+    #[must_use]
+    pub const fn read_cache(mut self, pages: usize) -> Self {
+        self.read_cache = pages;
+        self
+    }
+
+    /// Sets [`write_cache`](Self#structfield.write_cache).
+    #[must_use]
+    pub const fn write_cache(mut self, pages: usize) -> Self {
+        self.write_cache = pages;
+        self
+    }
+
+    /// Sets [`write_buffer`](Self#structfield.write_buffer).
+    #[must_use]
+    pub const fn write_buffer(mut self, pages: usize) -> Self {
+        self.write_buffer = pages;
+        self
+    }
+
+    /// Sets [`write_buffer_changes`](Self#structfield.write_buffer_changes).
+    #[must_use]
+    pub const fn write_buffer_changes(mut self, changes: u32) -> Self {
+        self.write_buffer_changes = Some(changes);
+        self
+    }
+
+    /// Sets [`write_buffer_ticks`](Self#structfield.write_buffer_ticks).
+    #[must_use]
+    pub const fn write_buffer_ticks(mut self, ticks: u32) -> Self {
+        self.write_buffer_ticks = Some(ticks);
+        self
+    }
+
+    /// Sets [`checkpoints`](Self#structfield.checkpoints).
+    #[must_use]
+    pub const fn checkpoints(mut self, blocks: u32) -> Self {
+        self.checkpoints = Some(blocks);
+        self
+    }
+
+    /// Sets [`mapping_bytes`](Self#structfield.mapping_bytes).
+    #[must_use]
+    pub const fn mapping_bytes(mut self, bytes: usize) -> Self {
+        self.mapping_bytes = bytes;
+        self
+    }
+
+    /// Sets [`flushes_mappings`](Self#structfield.folds).
+    #[must_use]
+    pub const fn folds(mut self, folds: Folds) -> Self {
+        self.folds = folds;
+        self
+    }
+
+    /// Sets [`keep_pages`](Self#structfield.keep_pages).
+    #[must_use]
+    pub const fn keep_pages(mut self, keep: bool) -> Self {
+        self.keep_pages = Some(keep);
+        self
+    }
+
+    /// Sets [`verify`](Self#structfield.verify).
+    #[must_use]
+    pub const fn verify(mut self) -> Self {
+        self.verify = true;
+        self
+    }
+}
