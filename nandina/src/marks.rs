@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 /// The names of all marks. Each of them is at one place in the sources.
 pub const NAMES: &[&str] = &[
+    "a block that was opened since a checkpoint has gone bad",
     "a checkpoint cannot be erased",
     "a checkpoint is erased when its list ends",
     "a checkpoint leads to damage",

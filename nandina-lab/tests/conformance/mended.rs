@@ -100,6 +100,52 @@ fn the_newest_roots_in_a_block_that_was_given_up_are_found_beside_a_checkpoint()
     for_every_system(&RootsInAGivenUpBlock);
 }
 
+struct SplitInABlockThatWentBad;
+
+impl Check for SplitInABlockThatWentBad {
+    fn concerns(&self, system: &Description) -> bool {
+        system.checkpoints
+    }
+
+    /// A block in which a node was split goes bad, and the index ends before the next checkpoint.
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut case = Case::new(LONG);
+        case.profile.capabilities.bad_blocks_per_mille = 100;
+        case.options.checkpoints = Some(3);
+        let mut marked = 0;
+        for until in 20..120 {
+            let mut ram = case.ram::<S>();
+            let chip = Chip::new(suited::<S>(case.profile));
+            let mut device = FailsTwice { chip, until: Some(until), then_errs: false, errs: false };
+            let bus: &mut dyn Bus = &mut device;
+            let mut index = Index::<_, S>::format(bus, &case.options, &mut ram).map_err(text)?;
+            for number in 0..until {
+                let number = number * 7 % 128;
+                index.insert(&key(number), &value(number, 0)).map_err(text)?;
+            }
+            let records = index.len();
+            drop(index);
+            let blocks = device.chip.geometry().blocks;
+            let is_bad = |block| device.chip.is_bad(BlockNumber(block)).unwrap();
+            marked += u32::from((0..blocks).any(is_bad));
+            let bus: &mut dyn Bus = &mut device;
+            let mut index = Index::<_, S>::open(bus, &case.options, &mut ram).map_err(text)?;
+            let mut violations = Vec::new();
+            index.check(|violation| violations.push(violation)).map_err(text)?;
+            if !violations.is_empty() || index.len() != records {
+                let found = index.len();
+                return Err(format!("{until} programs: {found} of {records}, {violations:?}"));
+            }
+        }
+        if marked > 30 { Ok(()) } else { Err(format!("only {marked} blocks went bad")) }
+    }
+}
+
+#[test]
+fn a_mount_from_a_checkpoint_does_without_blocks_that_went_bad_since() {
+    for_every_system(&SplitInABlockThatWentBad);
+}
+
 struct OtherMoves;
 
 impl Check for OtherMoves {

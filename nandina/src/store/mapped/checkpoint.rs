@@ -28,6 +28,10 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
             return Ok(false);
         }
         self.space.go_on_from(found, &opened);
+        if self.lacks_pages()? {
+            covered!("a block that was opened since a checkpoint has gone bad");
+            return Ok(false);
+        }
         let since = opened.since.iter().zip(found.listed());
         let opened_since = since.filter_map(|(first, block)| Some(((*first)?, *block)));
         // A number of 0 is no page of the tree.
@@ -47,6 +51,20 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
             self.hold_before_commit(before)?;
         }
         Ok(true)
+    }
+
+    /// Whether a block with pages newer than the checkpoint has gone bad since.
+    ///
+    /// They do not count any more, and the others do not continue the tree without them.
+    fn lacks_pages(&mut self) -> Result<bool, Fault<F::Error>> {
+        let mut position = 0;
+        while let Some(block) = Checkpoints::scanned(&self.space, position) {
+            if self.space.log.is_marked(block)? {
+                return Ok(true);
+            }
+            position += 1;
+        }
+        Ok(false)
     }
 
     /// Where no newer page says otherwise, the tree is that of the checkpoint.
@@ -129,9 +147,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
         let Some(base) = Checkpoints::base(&self.space) else { return Ok(None) };
         while let Some(block) = Checkpoints::scanned(&self.space, scan.block) {
-            let pages =
-                if self.space.log.is_marked(block)? { 0 } else { self.space.log.block_pages() };
-            while scan.place < pages {
+            while scan.place < self.space.log.block_pages() {
                 let page = self.space.log.page_at(block, scan.place);
                 scan.place += 1;
                 let Ok(header) = self.space.log.read_raw(page, 0)? else { continue };
