@@ -1,7 +1,7 @@
 //! What an index will cost, before it exists: RAM and chip operations.
 
 /// Upper bounds of the chip operations of one call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cost {
     /// Page reads.
     pub reads: u64,
@@ -23,7 +23,10 @@ impl Cost {
 }
 
 /// The result of `nandina::plan`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// An engine outside of this crate begins with the default, which is all zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Plan {
     /// Bytes of the buffer that the index needs.
     pub ram_bytes: usize,

@@ -4,8 +4,10 @@ use crate::flash::PageNumber;
 
 /// Counts and sizes of an index.
 ///
-/// All numbers are exact; counts since the index was opened end at 2^32 - 1.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// All numbers are exact; counts since the index was opened end at 2^32 - 1. An engine outside of
+/// this crate begins with the default, which is all zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Statistics {
     /// Height of the tree, 1 for a single leaf.
     pub height: u8,

@@ -47,6 +47,7 @@ pub enum Fault<E> {
 
 /// Why an index could not be formatted or opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum OpenError<E> {
     /// The device failed.
     Device(E),
@@ -114,6 +115,7 @@ pub enum OpenError<E> {
 
 /// Why a lookup or a scan failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ReadError<E> {
     /// The device failed.
     Device(E),
@@ -135,6 +137,7 @@ pub enum ReadError<E> {
 
 /// Why a change was refused. All changes acknowledged before it stay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum WriteError<E> {
     /// The device failed. The next operation mounts the medium again, as after a cut.
     Device(E),

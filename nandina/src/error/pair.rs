@@ -6,6 +6,7 @@ use core::fmt;
 ///
 /// `E` is the error of the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum PairError<E> {
     /// The index cannot hold pairs with values of this size.
     ///

@@ -158,6 +158,7 @@ impl Needs {
 
 /// What a chip lacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Missing {
     /// A page can be programmed too few times between erases.
     Programs {
