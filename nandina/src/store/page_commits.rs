@@ -13,7 +13,7 @@ use crate::gc::{self, PageOwner};
 use crate::log::LOST_MAX;
 use crate::node::{PageFault, PageHeader, SESSION_START};
 use crate::space::Checkpointing;
-use crate::tree::{CheckpointsOf, HEIGHT_MAX, LOOKS, NONE, Placement, TORN_MAX, TreeIndex};
+use crate::tree::{CheckpointsOf, HEIGHT_MAX, LOOKS, Placement, TreeIndex};
 
 /// What the pages of one formatting record.
 pub(super) struct Found {
@@ -131,7 +131,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                     continue;
                 }
                 found.sequence = found.sequence.max(header.sequence);
-                self.note_end(&header);
+                self.torn.note_end(&header);
                 if !header.settling {
                     let settled = Settled { sequence: header.sequence, first, block };
                     found.settled = found.settled.max(settled);
@@ -143,7 +143,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                     continue;
                 }
                 if marks || header.height > 0 {
-                    self.note_newest(page, header.sequence);
+                    self.torn.note_newest(page, header.sequence);
                 }
                 if header.height == 0 || header.height > HEIGHT_MAX || header.lowest == 0 {
                     continue;
@@ -180,39 +180,39 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         identity: u32,
         marks: bool,
     ) -> Result<Found, Fault<F::Error>> {
-        self.torn = [u32::MAX; TORN_MAX];
-        self.torn_block = NO_BLOCK;
-        self.torn_from = u64::MAX;
-        self.newest = NONE;
+        self.torn.forget();
         let mut found = self.read_all(identity, marks)?;
-        if self.ended == found.sequence {
+        if self.torn.ended_at(found.sequence) {
             return Ok(found);
         }
-        while self.newest != NONE && !self.is_steady(self.newest.0)? {
-            let block = self.block_of(self.newest.0);
-            if self.torn_block != NO_BLOCK || !self.erase_was_begun(block)? {
+        while let Some((newest, _)) = self.torn.newest()
+            && !self.is_steady(newest.0)?
+        {
+            let block = self.block_of(newest.0);
+            if self.torn.excludes_a_block() || !self.erase_was_begun(block)? {
                 covered!("the newest page is torn");
                 // At the next read, its block may look as if it had never been written.
-                self.exclude(self.newest.0);
+                self.torn.exclude(newest);
                 break;
             }
-            self.torn_block = block;
-            self.newest = NONE;
+            self.torn.exclude_block(block);
+            self.torn.forget_newest();
             let rest = self.read_all(identity, marks)?;
             found = Found { sequence: found.sequence.max(rest.sequence), ..rest };
         }
-        let newest = self.newest.0;
         let Settled { first: from, block: settled, .. } = found.settled;
         // A page that was not seen by now must not be seen later.
-        (self.torn_from, self.torn_to) = (found.sequence + 1, u64::MAX);
+        self.torn.outdate_from(found.sequence + 1);
         let mut position = 0;
         while let Some(block) = self.next_scanned(&mut position)? {
             let first = self.space.log.first_sequence(block)?;
             if block != settled && first.is_some_and(|first| first < from) {
                 continue;
             }
-            let first_page = self.space.log.page_at(block, 0).0;
-            if first_page != newest && (first.is_none() || !self.is_steady(first_page)?) {
+            let first_page = self.space.log.page_at(block, 0);
+            if !self.torn.is_newest(first_page)
+                && (first.is_none() || !self.is_steady(first_page.0)?)
+            {
                 self.note_torn_in(block)?;
                 continue;
             }
@@ -220,7 +220,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             for place in written.saturating_sub(1)..(written + 1).min(self.space.log.block_pages())
             {
                 let page = self.space.log.page_at(block, place);
-                if page.0 == newest {
+                if self.torn.is_newest(page) {
                     continue;
                 }
                 let is_steady = if place < written {
@@ -234,10 +234,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 }
             }
         }
-        if self.torn[0] == u32::MAX {
+        if !self.torn.excludes_any() {
             return Ok(found);
         }
-        self.newest = NONE;
+        self.torn.forget_newest();
         let steady = self.read_all(identity, marks)?;
         Ok(Found { sequence: found.sequence, ..steady })
     }
@@ -245,8 +245,11 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Notes that `page` is torn, and all of its block if the erase of that was begun.
     fn note_torn(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
         let block = self.block_of(page.0);
-        if self.exclude(page.0) && self.torn_block == NO_BLOCK && self.erase_was_begun(block)? {
-            self.torn_block = block;
+        if self.torn.exclude(page)
+            && !self.torn.excludes_a_block()
+            && self.erase_was_begun(block)?
+        {
+            self.torn.exclude_block(block);
         }
         Ok(())
     }
@@ -260,7 +263,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let mut blank = 0;
         for place in 0..self.space.log.block_pages() {
             let page = self.space.log.page_at(block, place);
-            if page.0 == self.newest.0 {
+            if self.torn.is_newest(page) {
                 blank = 0;
                 continue;
             }
@@ -273,7 +276,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 Some(Err(PageFault::Erased)) => blank += 1,
                 Some(_) => blank = 0,
             }
-            if blank > LOST_MAX || block == self.torn_block {
+            if blank > LOST_MAX || self.torn.excludes_block(block) {
                 break;
             }
         }
@@ -297,7 +300,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         identity: u32,
         found: &Found,
     ) -> Result<(), Fault<F::Error>> {
-        self.settle_from = found.settled.first;
+        self.torn.set_settle_from(found.settled.first);
         let (Some((page, root)), Some(commit)) = (found.root, found.commit) else {
             return Err(self.no_root()?);
         };
@@ -322,10 +325,12 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ///
     /// Returns the sequence numbers with which such a block begins.
     pub(super) fn begin_settling(&mut self) -> Result<Range<u64>, Fault<F::Error>> {
-        let torn = self.settle_from..self.space.log.sequence();
+        let torn = self.torn.settle_from()..self.space.log.sequence();
         if self.space.room() < 2 + S::path_pages(self.height) && self.held_pages() > 0 {
             covered!("settling begins with no room but what is held");
-            self.expect_steady(self.newest.0)?;
+            if let Some((newest, _)) = self.torn.newest() {
+                self.expect_steady(newest.0)?;
+            }
             self.free_held();
         }
         self.space.log.settling = true;
@@ -363,8 +368,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let mut position = 0;
         while let Some(block) = self.next_scanned(&mut position)? {
             let first = self.space.log.first_sequence(block)?;
-            let is_torn =
-                block == self.torn_block || self.torn.contains(&self.space.log.page_at(block, 0).0);
+            let is_torn = self.torn.excludes_block(block)
+                || self.torn.excludes(self.space.log.page_at(block, 0));
             if is_torn || first.is_some_and(&clears) {
                 if self.space.log.is_newest(block) {
                     self.mark(0)?;
@@ -415,7 +420,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 }
             }
             match self.move_page(page, None) {
-                Err(Fault::Corrupt { page, .. }) if page.0 != self.newest.0 && !self.in_doubt => {
+                Err(Fault::Corrupt { page, .. })
+                    if !self.torn.is_newest(page) && !self.in_doubt =>
+                {
                     covered!("settling meets damage that no cut explains");
                     // Damage that no cut explains.
                     self.space.log.blocks.set_stuck(block);
@@ -451,7 +458,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
         }
         if self.space.room() < least {
-            Err(self.space.log.no_room(self.budget.limit_pages))
+            Err(self.space.log.no_room(self.limit_pages()))
         } else {
             Ok(collected)
         }

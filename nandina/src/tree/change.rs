@@ -236,7 +236,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// are checked against the same limit.
     pub(super) fn limit_and_beside(&self, height: u8, inner_nodes: u32) -> (u32, u32) {
         let limit_pages = if (height, inner_nodes) == (self.height, self.inner_nodes) {
-            self.budget.limit_pages
+            self.limit_pages()
         } else {
             self.budget_for(height, inner_nodes).limit_pages
         };

@@ -83,7 +83,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             (seen.pages == self.space.valid_pages(), "the number of valid pages is wrong"),
             (seen.mappings == self.space.mappings.len(), "a mapping leads to no node"),
             (
-                seen.pages <= self.budget.limit_pages
+                seen.pages <= self.limit_pages()
                     || self.space.log.blocks.bad_blocks() > self.space.log.reserve_blocks(),
                 "more pages are valid than allowed",
             ),

@@ -63,11 +63,11 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
 
     fn kept(&self) -> u32 {
         let checkpoint = CheckpointsOf::<S>::room(&self.space);
-        self.budget.room_pages() + checkpoint + self.space.room_to_fail()
+        self.budget().room_pages() + checkpoint + self.space.room_to_fail()
     }
 
     fn reserve_pages(&self) -> u32 {
-        self.budget.reserve_pages() + self.space.room_to_fail()
+        self.budget().reserve_pages() + self.space.room_to_fail()
     }
 
     fn pages_to_empty(&self, valid: u32, together: bool) -> u32 {
@@ -85,7 +85,7 @@ impl<'b, F: Flash, S: Placement> PageOwner<'b, F> for TreeIndex<'b, F, S> {
     }
 
     fn limit_pages(&self) -> u32 {
-        self.budget.limit_pages
+        TreeIndex::limit_pages(self)
     }
 
     fn room(&self) -> u32 {

@@ -1,7 +1,8 @@
 //! The most that a call can cost: the parts that stores contribute to a plan.
 
-use super::settle::{LOOKS, TORN_MAX, TRIES};
+use super::settle::{LOOKS, TRIES};
 use super::torn::BEGUN_ERASE_PAGES;
+use super::torn_pages::TORN_MAX;
 use crate::blocks::{Victims, Wear};
 use crate::engine::{Cost, Options};
 use crate::flash::Geometry;

@@ -59,7 +59,7 @@ impl<'b, F: Flash, S: Placement> Engine<'b, F> for TreeIndex<'b, F, S> {
             waiting_changes: self.batch.len() as u32,
             inner_nodes: self.inner_nodes,
             valid_pages: self.space.valid_pages(),
-            limit_pages: self.budget.limit_pages,
+            limit_pages: self.limit_pages(),
             mappings: self.space.mappings.len() as u32,
             mappings_max: self.space.mappings.capacity() as u32,
             free_pages: self.space.room(),

@@ -113,7 +113,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// Finds the highest sequence number, unless nothing was ever written. Only blocks that such an
     /// index does not need stay free, if there are any.
     fn survey_to_replace(&mut self) -> Result<Replaced, OpenError<F::Error>> {
-        self.torn_from = u64::MAX;
+        self.torn.outdate_none();
         let survey = survey(&mut self.space, END, None)?;
         if let Some(newest) = survey.newest {
             self.space.log.keep_newest(newest.block);

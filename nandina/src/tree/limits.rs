@@ -6,6 +6,25 @@ use super::{Limits, Placement, TreeIndex, WritePolicy};
 use crate::flash::Flash;
 use crate::space::{Budget, Extent, Moves};
 
+/// How many pages may be valid, and the tree for which that was computed.
+pub(super) struct PageLimits {
+    budget: Budget,
+    height: u8,
+    inner_nodes: u32,
+    /// How pages are to be moved, as set in the options.
+    requested: Moves,
+    /// How pages are moved now.
+    moves: Moves,
+}
+
+impl PageLimits {
+    /// Limits of no tree yet. Pages are to be moved as `requested`.
+    pub fn new(requested: Moves) -> Self {
+        let requested = requested.built();
+        Self { budget: Budget::default(), height: 0, inner_nodes: 0, requested, moves: requested }
+    }
+}
+
 impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Updates the limits after a change, if they may have changed.
     ///
@@ -14,13 +33,13 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     pub(super) fn keep_budget(&mut self) {
         let bad_blocks = self.space.log.blocks.bad_blocks();
         let worn_out = bad_blocks > 0 && bad_blocks > self.space.log.reserve_blocks();
-        let is_same =
-            (self.budget_height, self.budget_inner_nodes) == (self.height, self.inner_nodes);
-        if !is_same || worn_out || self.moves_asked.built() == Moves::Alone {
+        let PageLimits { height, inner_nodes, requested, .. } = self.page_limits;
+        let is_same = (height, inner_nodes) == (self.height, self.inner_nodes);
+        if !is_same || worn_out || requested.built() == Moves::Alone {
             self.set_budget();
         }
         debug_assert!(
-            self.budget == self.budget_for(self.height, self.inner_nodes),
+            *self.budget() == self.budget_for(self.height, self.inner_nodes),
             "the budget is of another tree"
         );
     }
@@ -30,8 +49,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Called before a change. It is no time for that as long as changes are pending, which were
     /// buffered within the limit of pages that move together.
     pub(super) fn review_moves(&mut self) {
-        if self.moves() != self.moves_asked.built() && self.batch.len() == 0 {
-            self.moves = self.moves_asked.built();
+        let requested = self.page_limits.requested.built();
+        if self.moves() != requested && self.batch.len() == 0 {
+            self.page_limits.moves = requested;
             self.set_budget();
         }
     }
@@ -42,17 +62,27 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// moves pages together until it is not: otherwise no record could be removed.
     #[inline(never)]
     pub(super) fn set_budget(&mut self) {
-        (self.budget_height, self.budget_inner_nodes) = (self.height, self.inner_nodes);
-        self.budget = self.budget_for(self.height, self.inner_nodes);
-        if self.moves() == Moves::Alone && self.space.taken_pages() > self.budget.limit_pages {
-            self.moves = Moves::Together;
-            self.budget = self.budget_for(self.height, self.inner_nodes);
+        (self.page_limits.height, self.page_limits.inner_nodes) = (self.height, self.inner_nodes);
+        self.page_limits.budget = self.budget_for(self.height, self.inner_nodes);
+        if self.moves() == Moves::Alone && self.space.taken_pages() > self.limit_pages() {
+            self.page_limits.moves = Moves::Together;
+            self.page_limits.budget = self.budget_for(self.height, self.inner_nodes);
         }
+    }
+
+    /// The limits of the current tree.
+    pub(super) const fn budget(&self) -> &Budget {
+        &self.page_limits.budget
+    }
+
+    /// Pages that may be valid in the current tree.
+    pub(crate) const fn limit_pages(&self) -> u32 {
+        self.budget().limit_pages
     }
 
     /// How garbage collection moves pages of the tree as it is.
     pub(super) const fn moves(&self) -> Moves {
-        self.moves.built()
+        self.page_limits.moves.built()
     }
 
     pub(super) fn budget_for(&self, height: u8, inner_nodes: u32) -> Budget {

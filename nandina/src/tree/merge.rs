@@ -192,7 +192,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         };
         let higher = grows && self.height >= size.height;
         // Where nodes share a page, writing a path without its leaf takes one more page.
-        let none_free = S::SHARES_PAGES && pages >= self.budget.limit_pages;
+        let none_free = S::SHARES_PAGES && pages >= self.limit_pages();
         let due = |sparse, due: bool, is_left: bool| {
             let needs_page = sparse != Sparse::Leaves && self.height > 2;
             Some(sparse).filter(|_| due && is_left && !(needs_page && none_free))

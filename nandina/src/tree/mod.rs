@@ -38,6 +38,7 @@ mod shrink;
 mod split;
 mod survey;
 mod torn;
+mod torn_pages;
 mod trim;
 mod valid;
 mod walk;
@@ -57,20 +58,22 @@ pub use placement::{Halves, Level, Origin, PlaceFault, Placement, Written};
 pub use placement::{node_in, node_mut_in};
 pub use policy::WritePolicy;
 pub(crate) use policy::{Found, Limits};
-pub(crate) use settle::{LOOKS, NONE, TORN_MAX};
+pub(crate) use settle::LOOKS;
 #[cfg(feature = "checkpoints")]
 pub(crate) use survey::END;
 pub(crate) use survey::Newest;
 pub(crate) use walk::Top;
 
 use batch::Batch;
+use limits::PageLimits;
 use split::Separator;
+use torn_pages::TornPages;
 
 use crate::engine::{Folds, KEY_BYTES_MAX};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{Collector, PageOwner};
-use crate::space::{Budget, Checkpointing, Kind, Moves, Space, Tree};
+use crate::space::{Checkpointing, Kind, Space, Tree};
 
 /// The height of the highest tree that is built.
 pub const HEIGHT_MAX: u8 = 12;
@@ -87,36 +90,14 @@ pub struct TreeIndex<'b, F, S: Placement> {
     /// The key before which the node that is being read ends.
     bound: &'b mut [u8],
     pub(crate) root: u32,
-    /// The last page programmed before the mount, as far as visible, and its number.
-    /// It may be torn.
-    pub(crate) newest: (u32, u64),
-    /// First of the outdated numbers: pages from here to `torn_to` do not count.
-    /// They turned out to be torn.
-    pub(crate) torn_from: u64,
-    /// The last of the outdated numbers: the highest when the torn page was detected.
-    /// Pages written since then count.
-    pub(crate) torn_to: u64,
-    /// Pages that do not count because they could not be read each time.
-    pub(crate) torn: [u32; TORN_MAX],
-    /// A block whose erase was begun: none of its pages counts.
-    pub(crate) torn_block: BlockNumber,
-    /// The number from which pages may be torn, where pages commit for themselves.
-    pub(crate) settle_from: u64,
-    /// The sequence number of the page that marks the end of a session, or 0.
-    pub(crate) ended: u64,
+    /// What the mount decided about pages that may be torn.
+    pub(crate) torn: TornPages,
     /// No page on the chip can read otherwise than when the index was opened.
     settled: bool,
     pub(crate) height: u8,
     pub(crate) records: u32,
     pub(crate) inner_nodes: u32,
-    pub(crate) budget: Budget,
-    /// The height and the inner nodes of the tree that the budget is for.
-    budget_height: u8,
-    budget_inner_nodes: u32,
-    /// How pages are to be moved, as set in the options.
-    moves_asked: Moves,
-    /// How pages are moved now.
-    moves: Moves,
+    page_limits: PageLimits,
     pub(crate) folding: Folds,
     /// An operation failed half way.
     /// As after a cut, only the medium shows what is true.

@@ -19,17 +19,18 @@
 //! beside this).
 
 use super::batch::{self, Batch};
-use super::settle::{NONE, TORN_MAX, TRIES};
+use super::limits::PageLimits;
+use super::settle::TRIES;
 use super::split::Separator;
 use super::survey::{Age, END, Newest, survey};
+use super::torn_pages::TornPages;
 use super::{CheckpointsOf, HEIGHT_MAX, Placement, TreeIndex, WritePolicy, relink};
-use crate::blocks::NO_BLOCK;
 use crate::engine::Options;
 use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, Collector};
 use crate::node::{Medium, PageHeader};
-use crate::space::{Budget, Checkpointing, Dimensions, Space};
+use crate::space::{Checkpointing, Dimensions, Space};
 
 impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// Finds the index on the chip, if it has one with these settings.
@@ -56,7 +57,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
 
     /// Finds the index on the chip without rewriting pages that may be torn.
     pub(crate) fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
-        self.ended = 0;
+        self.torn.forget_end();
         S::Kind::find(self)?;
         self.ready();
         Ok(())
@@ -93,22 +94,12 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
             separator: Separator::new(keys),
             bound,
             root: 0,
-            newest: NONE,
-            torn_from: u64::MAX,
-            torn_to: u64::MAX,
-            torn: [u32::MAX; TORN_MAX],
-            torn_block: NO_BLOCK,
-            settle_from: 0,
-            ended: 0,
+            torn: TornPages::new(),
             settled: false,
             height: 1,
             records: 0,
             inner_nodes: 0,
-            budget: Budget::default(),
-            budget_height: 0,
-            budget_inner_nodes: 0,
-            moves_asked: options.moves,
-            moves: options.moves,
+            page_limits: PageLimits::new(options.moves),
             folding: options.folds,
             in_doubt: true,
             collector: Collector::default(),
@@ -140,7 +131,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// Mounts: finds the last committed root, rebuilds RAM state, settles torn pages.
     pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
         let mut tries = TRIES;
-        self.torn_from = u64::MAX;
+        self.torn.outdate_none();
         loop {
             self.in_doubt = true;
             match self.mount_as_seen().and_then(|()| self.settle_torn()) {
@@ -161,7 +152,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     }
 
     pub(super) fn mount_as_seen(&mut self) -> Result<(), Fault<F::Error>> {
-        self.ended = 0;
+        self.torn.forget_end();
         S::Kind::find_again(self)?;
         self.ready();
         Ok(())
@@ -171,7 +162,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     fn ready(&mut self) {
         // A mount decides once about torn pages: new ones are numbered above all that it saw.
         debug_assert!(
-            self.newest == NONE || self.newest.1 <= self.space.log.sequence(),
+            self.torn.newest().is_none_or(|(_, newest)| newest <= self.space.log.sequence()),
             "new pages are numbered below one that a mount saw"
         );
         self.set_budget();

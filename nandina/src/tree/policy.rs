@@ -96,7 +96,7 @@ pub trait WritePolicy: Kind {
         index: &mut TreeIndex<'_, F, S>,
         page: PageNumber,
     ) -> Result<bool, Fault<F::Error>> {
-        Ok(index.is_newest(page))
+        Ok(index.torn.is_newest(page))
     }
 
     /// Writes anew what a cut may have left torn.

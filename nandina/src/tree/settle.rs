@@ -18,20 +18,13 @@ use super::WritePolicy;
 use crate::error::{Damage, Fault};
 use crate::flash::{ErrorKind, Flash, FlashError, PageNumber};
 use crate::gc::PageOwner;
-use crate::log::GAP;
-use crate::node::{PageHeader, SESSION_END};
+use crate::node::SESSION_END;
 
 /// Times that a mount begins again, each time without one more torn page.
 pub(crate) const TRIES: u32 = 2;
 
 /// Reads after which a page counts as steady where there is no other proof.
 pub(crate) const LOOKS: u64 = 24;
-
-/// Pages that can turn out to be torn at one mount.
-pub(crate) const TORN_MAX: usize = 4;
-
-/// No page.
-pub(crate) const NONE: (u32, u64) = (u32::MAX, u64::MAX);
 
 /// Whether the chip rejected what was written but still works.
 fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
@@ -64,14 +57,13 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 | Damage::OtherVersion
                 | Damage::OtherSystem
         );
-        if !cannot_be_read || self.is_outdated(self.newest.1) {
+        if !cannot_be_read || self.torn.outdates_newest() {
             return Ok(false);
         }
         let is_torn = S::Kind::is_torn(self, page)?;
         if is_torn {
             covered!("a mount begins again without the newest root");
-            self.torn_from = self.newest.1.min(self.torn_from);
-            self.torn_to = self.space.log.sequence();
+            self.torn.outdate_newest(self.space.log.sequence());
         }
         Ok(is_torn)
     }
@@ -110,7 +102,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ///
     /// Then only a page that commits nothing, or a block that held no data, can be torn.
     pub(crate) fn ended_well(&self) -> bool {
-        self.ended > 0 && self.ended + GAP == self.space.log.sequence()
+        self.torn.ended_well(self.space.log.sequence())
     }
 
     /// Pages of the blocks that are held: [`free_held`](Self::free_held) frees them.
@@ -124,18 +116,6 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         self.space.log.blocks.release();
         if !self.space.log.medium.checkpoints {
             self.space.log.blocks.unreserve_all();
-        }
-    }
-
-    /// Whether `page` was programmed last before the mount, as far as can be seen.
-    pub(crate) const fn is_newest(&self, page: PageNumber) -> bool {
-        page.0 == self.newest.0
-    }
-
-    /// Notes a page that may be the last one programmed before the mount.
-    pub(crate) fn note_newest(&mut self, page: PageNumber, sequence: u64) {
-        if self.newest.1 == u64::MAX || self.newest.1 < sequence {
-            self.newest = (page.0, sequence);
         }
     }
 
@@ -163,13 +143,6 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             self.mark(SESSION_END)?;
         }
         Ok(())
-    }
-
-    /// Notes where a session ended, if the page with this header marks an end.
-    pub(crate) fn note_end(&mut self, header: &PageHeader) {
-        if header.height == 0 && header.records == SESSION_END {
-            self.ended = self.ended.max(header.sequence);
-        }
     }
 
     /// Fails unless `page`, which made the last commit, reads the same every time.

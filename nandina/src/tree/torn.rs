@@ -20,22 +20,9 @@ type Steady<E> = Result<Option<Result<u64, PageFault>>, Fault<E>>;
 impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Whether a mount counts the page as one of the index.
     pub(crate) fn counts(&self, page: PageNumber, sequence: u64) -> bool {
-        !self.is_outdated(sequence)
-            && !self.torn.contains(&page.0)
-            && self.block_of(page.0) != self.torn_block
-    }
-
-    /// Notes that `page` is torn and does not count.
-    ///
-    /// Returns `false` if there is no room for one more.
-    pub(crate) fn exclude(&mut self, page: u32) -> bool {
-        let place = self.torn.iter_mut().find(|place| **place == u32::MAX);
-        place.map(|place| *place = page).is_some()
-    }
-
-    /// Whether this number belongs to an operation that was cut and is torn.
-    pub(crate) fn is_outdated(&self, sequence: u64) -> bool {
-        (self.torn_from..=self.torn_to).contains(&sequence)
+        !self.torn.outdates(sequence)
+            && !self.torn.excludes(page)
+            && !self.torn.excludes_block(self.block_of(page.0))
     }
 
     /// Whether `page` can be read every time.

@@ -22,11 +22,12 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
         found: &Found,
     ) -> Result<(), Fault<F::Error>> {
         // Pages programmed since the last mount that settled everything may have been appended to.
-        self.settle_from = if found.start <= found.settled.sequence {
+        let settle_from = if found.start <= found.settled.sequence {
             found.start
         } else {
             self.start_before(found.settled.sequence)?
         };
+        self.torn.set_settle_from(settle_from);
         let Some((page, root)) = found.root else {
             return Err(self.no_root()?);
         };
@@ -62,7 +63,7 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
     /// The parent may or may not have received the pointer to its child's new page. Until the mount
     /// has settled, no block is opened that holds a page to which that parent ever pointed.
     pub(super) fn reserve_children(&mut self) -> Result<(), Fault<F::Error>> {
-        let page = PageNumber(self.newest.0);
+        let Some((page, _)) = self.torn.newest() else { return Ok(()) };
         let level = match self.keep_first_key(page) {
             Ok(level) if level < self.height => level,
             Ok(_) | Err(Fault::Corrupt { .. }) => return Ok(()),
@@ -130,7 +131,12 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
     /// A page with a torn append counts with the content that it had before.
     pub(super) fn expect_before_append(&mut self) -> Result<(), Fault<F::Error>> {
         for block in self.space.log.blocks.all() {
-            if self.space.log.first_sequence(block)?.is_none_or(|first| first < self.settle_from) {
+            if self
+                .space
+                .log
+                .first_sequence(block)?
+                .is_none_or(|first| first < self.torn.settle_from())
+            {
                 continue;
             }
             let mut from = 0;

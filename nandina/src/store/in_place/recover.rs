@@ -13,7 +13,7 @@ use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::node::PageHeader;
 use crate::space::InPlace;
-use crate::tree::{HEIGHT_MAX, NONE, Placement, TORN_MAX, TreeIndex};
+use crate::tree::{HEIGHT_MAX, Placement, TreeIndex};
 
 impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// Takes the pages of a node as the medium has them: one, or two shadow pages.
@@ -43,21 +43,20 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// Pages that turn out to be torn do not count. Returns the header of the root, if there is
     /// one; if that is of an index of other sizes, nothing else is known about it.
     pub(super) fn recover_in_place(&mut self) -> Result<Option<PageHeader>, Fault<F::Error>> {
-        self.torn = [u32::MAX; TORN_MAX];
+        self.torn.forget();
         loop {
-            self.newest = NONE;
+            self.torn.forget_newest();
             self.space.restart(0, 0, 0);
             self.find_session()?;
             let found = self.find_in_place();
             // An operation writes one page after the other: of the pages that are newer than the
             // last session page only the newest may be torn.
-            let (page, sequence) = self.newest;
             if !self.space.is_atomic()
                 && !matches!(found, Err(Fault::Device(_)))
-                && self.newest != NONE
+                && let Some((page, sequence)) = self.torn.newest()
                 && sequence > self.last_session()
                 && !self.reads_as(page, sequence)?
-                && self.exclude(page)
+                && self.torn.exclude(page)
             {
                 covered!("the newest shadow page is torn");
                 continue;
@@ -71,7 +70,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         self.unexplained_pages = 0;
         self.from_checkpoint = false;
         let Some((page, root)) = self.root_in_place()? else { return Ok(None) };
-        self.note_newest(page, root.sequence);
+        self.torn.note_newest(page, root.sequence);
         if root.medium != self.space.log.medium {
             return Ok(Some(root));
         }
@@ -92,7 +91,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         &mut self,
     ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
         self.space.log.blocks.forget_valid();
-        self.space.find_logical_page(ROOT_PAGE, None, &self.torn)
+        self.space.find_logical_page(ROOT_PAGE, None, self.torn.excluded())
     }
 
     /// Finds the page of the logical page `child` and marks it as valid.
@@ -117,9 +116,9 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         if (child..child + each).any(|page| self.space.log.blocks.is_valid(PageNumber(page))) {
             return corrupt(Damage::ReferredTwice);
         }
-        let found = self.space.find_logical_page(child, Some(identity), &self.torn)?;
+        let found = self.space.find_logical_page(child, Some(identity), self.torn.excluded())?;
         if let Some((page, header)) = found {
-            self.note_newest(page, header.sequence);
+            self.torn.note_newest(page, header.sequence);
         }
         if found.is_none() && level == 1 {
             self.space.log.blocks.set_valid(page, true);

@@ -31,7 +31,7 @@
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::space::InPlace;
-use crate::tree::{LOOKS, NONE, Placement, TreeIndex};
+use crate::tree::{LOOKS, Placement, TreeIndex};
 
 impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// Finds the last session: the newer session page that reads the same each time.
@@ -43,12 +43,12 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
             return Ok(());
         }
         loop {
-            let torn = self.torn;
+            let torn = *self.torn.excluded();
             let session = self.space.newer_session(&torn)?;
             if let Some((page, number)) = session
-                && !self.reads_as(page.0, number)?
+                && !self.reads_as(page, number)?
             {
-                if self.exclude(page.0) {
+                if self.torn.exclude(page) {
                     covered!("a session page is torn");
                     continue;
                 }
@@ -67,9 +67,13 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// Whether `page` reads with this sequence number every time.
     ///
     /// If so, the page is in page buffer 0 afterwards.
-    pub(super) fn reads_as(&mut self, page: u32, sequence: u64) -> Result<bool, Fault<F::Error>> {
+    pub(super) fn reads_as(
+        &mut self,
+        page: PageNumber,
+        sequence: u64,
+    ) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
-            let header = self.space.log.read_raw(PageNumber(page), 0)?;
+            let header = self.space.log.read_raw(page, 0)?;
             if header.map(|header| header.sequence) != Ok(sequence) {
                 return Ok(false);
             }
@@ -82,9 +86,13 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// If not, a mount writes nothing: each mount finds the same until the first change, which
     /// writes a session page. A full list of gaps must be settled as well.
     fn needs_settling(&mut self) -> bool {
-        let newest = self.newest;
-        !self.space.is_atomic()
-            && (newest != NONE && newest.1 > self.space.session() || self.space.gaps_are_full())
+        !self.space.is_atomic() && (self.unsettled().is_some() || self.space.gaps_are_full())
+    }
+
+    /// The newest page, if no session page has decided on it.
+    fn unsettled(&self) -> Option<PageNumber> {
+        let newest = self.torn.newest();
+        newest.filter(|(_, sequence)| *sequence > self.space.session()).map(|(page, _)| page)
     }
 
     /// Makes sure that each later mount decides as this one has.
@@ -104,11 +112,9 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
             return Ok(false);
         }
         self.in_doubt = true;
-        let newest = self.newest;
-        let space = &mut self.space;
-        let recent = Some(newest).filter(|newest| *newest != NONE && newest.1 > space.session());
-        let highest = space.log.sequence();
-        space.begin_session(recent.map(|(page, _)| PageNumber(page)), highest)?;
+        let recent = self.unsettled();
+        let highest = self.space.log.sequence();
+        self.space.begin_session(recent, highest)?;
         self.in_doubt = false;
         Ok(true)
     }
@@ -122,7 +128,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
             if let Ok(header) = self.space.log.read_raw(page, 0)?
                 && !header.settling
                 && !header.begins_session()
-                && !self.torn.contains(&page.0)
+                && !self.torn.excludes(page)
             {
                 highest = highest.max(header.sequence);
             }

@@ -88,7 +88,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     /// On a chip whose blocks have few pages, no limit relies on these places. They are missed only
     /// near the limit, where cuts have used up the reserve.
     fn lends_places(&self) -> bool {
-        let limit = self.budget.limit_pages;
+        let limit = self.limit_pages();
         self.space.log.block_pages() < COUNTED_PAGES && self.space.taken_pages() < limit - limit / 8
     }
 
@@ -138,7 +138,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         }
         // Each mapping keeps a page from being programmed, and these pages count as taken.
         let is_mapped = mappings.get(path.page(level - 1)).is_some();
-        let limit_pages = self.budget.limit_pages.min(self.space.memory.limit_pages);
+        let limit_pages = self.limit_pages().min(self.space.memory.limit_pages);
         if self.space.taken_pages() + kept >= limit_pages
             || (!is_mapped
                 && kept > 0

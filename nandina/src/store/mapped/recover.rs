@@ -107,7 +107,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         identity: u32,
         found: &Found,
     ) -> Result<Option<PageNumber>, Fault<F::Error>> {
-        let commit = PageNumber(self.newest.0);
+        let Some((commit, _)) = self.torn.newest() else { return Ok(None) };
         if found.root.is_some_and(|(root, _)| root == commit) {
             return Ok(found.root_before.map(|(page, _)| page));
         }

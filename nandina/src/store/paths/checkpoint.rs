@@ -64,7 +64,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
         let tree = found.tree;
         let from = match root {
             Some((page, header)) => {
-                self.newest = (page.0, header.sequence);
+                self.torn.set_newest(page, header.sequence);
                 self.take_root(page, &header)?;
                 header.sequence
             }

@@ -107,7 +107,7 @@ impl WritePolicy for Paths {
     ) -> Result<bool, Fault<F::Error>> {
         // If the page reads differently each time, the erase of its block was begun: no tree that
         // counts needs it.
-        Ok(index.is_newest(page) || !index.reads_alike(page)?)
+        Ok(index.torn.is_newest(page) || !index.reads_alike(page)?)
     }
 
     fn settle<F: Flash, S: Placement<Kind = Self>>(

@@ -31,12 +31,12 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
             }
             newest = self.before_torn_format(newest)?;
         };
-        if self.ended != sequence {
+        if !self.torn.ended_at(sequence) {
             let unexplained = self.unexplained_pages;
             self.hold_before(block, &root, sequence)?;
             self.unexplained_pages = unexplained;
         }
-        self.newest = (page.0, root.sequence);
+        self.torn.set_newest(page, root.sequence);
         self.take_root(page, &root)?;
         self.space.restart(newest.identity, root.sequence, sequence);
         self.inner_nodes = 0;
@@ -99,9 +99,9 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
             let page = self.space.log.page_at(block, place);
             match self.space.log.read_raw(page, 0)? {
                 Ok(header) if identity.is_none_or(|identity| header.identity == identity) => {
-                    self.note_end(&header);
+                    self.torn.note_end(&header);
                     last.sequence = last.sequence.max(header.sequence);
-                    let counts = header.sequence < below && !self.is_outdated(header.sequence);
+                    let counts = header.sequence < below && !self.torn.outdates(header.sequence);
                     if header.lowest > 0 && header.height > 0 && counts {
                         last.root = Some((page, header));
                         break;
