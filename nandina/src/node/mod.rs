@@ -6,6 +6,7 @@ pub mod appended;
 mod gaps;
 mod header;
 mod page;
+mod shape;
 mod sorted;
 mod tags;
 
@@ -14,7 +15,8 @@ pub use gaps::Gaps;
 pub use header::{HEADER_BYTES, Medium, PageHeader, VERSION};
 pub(crate) use header::{SESSION_END, SESSION_START};
 pub use page::{PageFault, PageLayout};
-pub use sorted::{Node, NodeMut, Shape};
+pub use shape::Shape;
+pub use sorted::{Node, NodeMut};
 
 /// The pointer of an inner node to a child in the same page.
 ///

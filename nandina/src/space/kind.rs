@@ -4,7 +4,7 @@
 //! other systems have. This module names no system.
 
 use super::Space;
-use super::checkpoint::Checkpointing;
+use super::checkpoint::{Base, Checkpoint, Tree};
 use super::memory::Memory;
 use crate::blocks::Wear;
 use crate::cache::Cached;
@@ -13,9 +13,111 @@ use crate::cache::NoCache;
 #[cfg(feature = "read-cache")]
 use crate::cache::{Cache, NoStaging};
 use crate::error::Fault;
-use crate::flash::{Flash, PageNumber};
+use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::{Codec, GAP, Label};
 use crate::node::PageLayout;
+
+/// The checkpoints of a store. The defaults are those of a store that has none.
+///
+/// Such a store takes no code and no RAM for them.
+pub trait Checkpointing: Sized {
+    /// Creates the state before a mount; a checkpoint is due after `every` blocks.
+    fn new(every: u32) -> Self;
+
+    /// Forgets the checkpoints on the chip: one is due.
+    fn forget<F: Flash, K: Kind<Checkpoints = Self>>(space: &mut Space<'_, F, K>) {
+        let _ = space;
+    }
+
+    /// Notes that both anchors were erased: no page leads to a checkpoint.
+    fn leave<F: Flash, K: Kind<Checkpoints = Self>>(space: &mut Space<'_, F, K>) {
+        let _ = space;
+    }
+
+    /// The block that must be opened next, if it is prescribed.
+    fn listed_block<F: Flash, K: Kind<Checkpoints = Self>>(
+        space: &mut Space<'_, F, K>,
+    ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
+        let _ = space;
+        Ok(None)
+    }
+
+    /// Whether a checkpoint should be written before an operation of at most `pages`.
+    fn is_due<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>, pages: u32) -> bool {
+        let _ = (space, pages);
+        false
+    }
+
+    /// Pages of the free blocks that are for checkpoints.
+    fn room<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> u32 {
+        let _ = space;
+        0
+    }
+
+    /// The most chip operations that a checkpoint takes if no block fails.
+    fn cost<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> u32 {
+        let _ = space;
+        0
+    }
+
+    /// Panics unless only blocks of checkpoints and bad ones are reserved.
+    #[cfg(debug_assertions)]
+    fn check_reserved<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) {
+        let _ = space;
+    }
+
+    /// Erases both anchors, so that a mount finds no checkpoint.
+    fn erase_anchors<F: Flash, K: Kind<Checkpoints = Self>>(
+        space: &mut Space<'_, F, K>,
+    ) -> Result<(), Fault<F::Error>> {
+        let _ = space;
+        Ok(())
+    }
+
+    /// Reads the newest checkpoint into the block table.
+    fn find_newest<F: Flash, K: Kind<Checkpoints = Self>>(
+        space: &mut Space<'_, F, K>,
+    ) -> Result<Option<Checkpoint>, Fault<F::Error>> {
+        let _ = space;
+        Ok(None)
+    }
+
+    /// From what the index was mounted, if not from all blocks.
+    fn base<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> Option<Base> {
+        let _ = space;
+        None
+    }
+
+    /// The block at position `at` of those that may hold new pages.
+    fn scanned<F: Flash, K: Kind<Checkpoints = Self>>(
+        space: &Space<'_, F, K>,
+        at: u32,
+    ) -> Option<BlockNumber> {
+        (at < space.log.blocks.count()).then_some(BlockNumber(at))
+    }
+
+    /// Makes the checkpoint on the chip unusable, and another one due.
+    ///
+    /// Cost: sometimes an erase, or two.
+    fn void<F: Flash, K: Kind<Checkpoints = Self>>(
+        space: &mut Space<'_, F, K>,
+    ) -> Result<(), Fault<F::Error>> {
+        let _ = space;
+        Ok(())
+    }
+
+    /// Writes a checkpoint. Returns `false` if there is no block for it.
+    ///
+    /// It records where the tree and all valid pages are. Nothing may be staged, and no operation
+    /// may be running.
+    fn write<F: Flash, K: Kind<Checkpoints = Self>>(
+        space: &mut Space<'_, F, K>,
+        tree: &Tree,
+    ) -> Result<bool, Fault<F::Error>> {
+        let _ = (space, tree);
+        Ok(false)
+    }
+}
 
 /// What a store needs of the space that its nodes are written to.
 ///

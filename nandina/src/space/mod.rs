@@ -23,7 +23,6 @@ mod write;
 pub use budget::{Budget, Extent, Moves};
 pub(crate) use budget::{MOVED_ALONG_MAX, room_to_fail};
 pub(crate) use buffers::{Buffers, ram_needed};
-pub(crate) use checkpoint::Checkpointing;
 #[cfg(feature = "checkpoints")]
 pub(crate) use checkpoint::Checkpoints;
 pub use checkpoint::EVERY_MAX;
@@ -32,6 +31,7 @@ pub(crate) use checkpoint::{
     cost as checkpoint_cost, parts as checkpoint_parts,
 };
 pub(crate) use dimensions::Dimensions;
+pub(crate) use kind::Checkpointing;
 pub(crate) use kind::{Absent, Any, BuiltCheckpoints, ReadCache};
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
 use mappings::Mappings;

@@ -5,9 +5,9 @@
 use super::Placement;
 use super::TreeIndex;
 use super::WritePolicy;
-use super::descend::Path;
+use super::edit::Edit;
 use super::merge::{Merges, Sparse};
-use super::rewrite::Edit;
+use super::path::Path;
 use super::split::left_count;
 use crate::engine::{Inserted, Removed};
 use crate::error::Fault;

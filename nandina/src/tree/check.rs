@@ -4,7 +4,7 @@
 
 use super::Placement;
 use super::TreeIndex;
-use super::descend::Path;
+use super::path::Path;
 use super::walk::Walk;
 use crate::engine::Violation;
 use crate::error::Fault;

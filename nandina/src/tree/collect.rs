@@ -7,8 +7,8 @@
 //! that one path serves them all.
 
 use super::TreeIndex;
-use super::descend::Path;
-use super::rewrite::{Edit, Emptying};
+use super::edit::{Edit, Emptying};
+use super::path::Path;
 use super::{CheckpointsOf, Placement, WritePolicy, node_in, node_mut_in};
 use crate::blocks::Wear;
 use crate::error::{Damage, Fault};

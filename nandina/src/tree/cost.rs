@@ -1,8 +1,6 @@
 //! The most that a call can cost: the parts that stores contribute to a plan.
 
-use super::settle::{LOOKS, TRIES};
-use super::torn::BEGUN_ERASE_PAGES;
-use super::torn_pages::TORN_MAX;
+use super::torn_pages::{BEGUN_ERASE_PAGES, LOOKS, TORN_MAX, TRIES};
 use crate::blocks::{Victims, Wear};
 use crate::engine::{Cost, Options};
 use crate::flash::Geometry;

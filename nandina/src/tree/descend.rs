@@ -2,86 +2,13 @@
 //!
 //! Nothing is written here.
 
-use super::Placement;
+use super::path::{Path, Toward};
 use super::placement::default_buffer;
-use super::{HEIGHT_MAX, TreeIndex};
+use super::{Placement, TreeIndex};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 use crate::node::SAME_PAGE;
 use crate::space::{Kind, STAGED};
-
-/// The nodes from the root down to some level, and where each was found.
-#[derive(Clone, Copy)]
-pub struct Path {
-    pages: [u32; HEIGHT_MAX as usize],
-    slots: [u16; HEIGHT_MAX as usize],
-    counts: [u16; HEIGHT_MAX as usize],
-    lowest: [u8; HEIGHT_MAX as usize],
-    /// The page buffer that holds the last node.
-    pub frame: usize,
-    /// Every step took the last child: the last node is at the right edge.
-    pub right_edge: bool,
-    /// Number of pending changes whose keys are below the nodes right of the path.
-    pub waiting: usize,
-}
-
-impl Path {
-    pub const fn new() -> Self {
-        Self {
-            pages: [0; HEIGHT_MAX as usize],
-            slots: [0; HEIGHT_MAX as usize],
-            counts: [0; HEIGHT_MAX as usize],
-            lowest: [0; HEIGHT_MAX as usize],
-            frame: 0,
-            right_edge: true,
-            waiting: usize::MAX,
-        }
-    }
-
-    /// The page that holds the node of `level`.
-    pub const fn page(&self, level: u8) -> u32 {
-        self.pages[level as usize - 1]
-    }
-
-    /// The slot of the child that was taken in the node of `level`.
-    pub const fn slot(&self, level: u8) -> usize {
-        self.slots[level as usize - 1] as usize
-    }
-
-    pub const fn set_slot(&mut self, level: u8, slot: usize) {
-        self.slots[level as usize - 1] = slot as u16;
-    }
-
-    /// Records in the node of `level`.
-    pub const fn count(&self, level: u8) -> usize {
-        self.counts[level as usize - 1] as usize
-    }
-
-    pub const fn set_count(&mut self, level: u8, count: usize) {
-        self.counts[level as usize - 1] = count as u16;
-    }
-
-    /// Lowest level of the nodes in the page that holds the node of `level`.
-    pub const fn lowest(&self, level: u8) -> u8 {
-        self.lowest[level as usize - 1]
-    }
-
-    pub const fn set_lowest(&mut self, level: u8, lowest: u8) {
-        self.lowest[level as usize - 1] = lowest;
-    }
-
-    pub const fn set_page(&mut self, level: u8, page: u32) {
-        self.pages[level as usize - 1] = page;
-    }
-}
-
-/// Which child of each inner node a descent takes.
-#[derive(Clone, Copy)]
-pub enum Toward<'k> {
-    Key(&'k [u8]),
-    First,
-    Last,
-}
 
 impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Reads the node of `level` on `path` into a page buffer.

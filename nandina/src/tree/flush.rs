@@ -7,10 +7,10 @@
 //! change is applied again, which has no effect the second time.
 
 use super::Placement;
-use super::descend::Path;
+use super::edit::Edit;
 use super::leaf_changes::Changes;
 use super::merge::{Merges, Sparse};
-use super::rewrite::Edit;
+use super::path::Path;
 use super::{TreeIndex, WritePolicy};
 use crate::engine::KEY_BYTES_MAX;
 use crate::error::Fault;

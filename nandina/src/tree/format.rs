@@ -3,23 +3,12 @@
 //! An existing index stays whole until the new root takes its place in one program: no page that it
 //! needs is erased before.
 
-use super::TreeIndex;
 use super::survey::{END, survey};
-use super::{CheckpointsOf, Origin, Placement, WritePolicy};
+use super::{CheckpointsOf, Origin, Placement, Replaced, TreeIndex, WritePolicy};
 use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
 use crate::node::SESSION_START;
-
 use crate::space::{Checkpointing, Kind};
-
-/// What a new index replaces.
-pub enum Replaced {
-    Nothing,
-    /// An index whose last session wrote the page with this sequence number.
-    Continued(u64),
-    /// Content that cannot be opened, and its highest visible sequence number.
-    Damaged(u64),
-}
 
 impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// Makes an empty tree on the chip, in place of an older index.

@@ -13,8 +13,8 @@
 //! once, and keeps no result.
 
 use super::Placement;
-use super::descend::Path;
-use super::rewrite::Edit;
+use super::edit::{Edit, Upper};
+use super::path::Path;
 use super::walk::Walk;
 use super::{Form, HEIGHT_MAX, TreeIndex};
 use crate::error::{Damage, Fault};
@@ -117,24 +117,6 @@ impl Size {
 
 fn sum(nodes: &[u32]) -> u32 {
     nodes.iter().fold(0, |sum, &nodes| sum.saturating_add(nodes))
-}
-
-/// The upper one of two nodes that are merged.
-#[derive(Clone, Copy)]
-pub struct Upper {
-    page: u32,
-    count: u16,
-    /// Lowest level of the nodes in its page.
-    lowest: u8,
-}
-
-impl Upper {
-    /// The parent's pointer to the node, and whether its page becomes obsolete.
-    ///
-    /// The page becomes obsolete if it holds no other node that is needed.
-    pub const fn page(&self, level: u8) -> (u32, bool) {
-        (self.page, self.lowest == level)
-    }
 }
 
 /// Why nodes are to be merged.

@@ -20,10 +20,9 @@
 
 use super::batch::{self, Batch};
 use super::limits::PageLimits;
-use super::settle::TRIES;
 use super::split::Separator;
 use super::survey::{Age, END, Newest, survey};
-use super::torn_pages::TornPages;
+use super::torn_pages::{TRIES, TornPages};
 use super::{CheckpointsOf, HEIGHT_MAX, Placement, TreeIndex, WritePolicy, relink};
 use crate::engine::Options;
 use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};

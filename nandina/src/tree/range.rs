@@ -11,7 +11,7 @@ use core::ops::Bound;
 
 use super::Placement;
 use super::TreeIndex;
-use super::descend::{Path, Toward};
+use super::path::{Path, Toward};
 use crate::engine::{Bounds, Record};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;

@@ -4,49 +4,15 @@
 //! the bottom up. At each level it changes the node in its working buffer, has the store write it,
 //! and passes the new pointer to the parent. The root is written last and commits.
 
-use super::descend::Path;
-use super::leaf_changes::Changes;
-use super::merge::Upper;
+use super::edit::{Edit, Emptying, Upper};
+use super::path::Path;
 use super::split::{Record, Separator};
 use super::{Halves, Level, Origin, Placement, WritePolicy, Written, node_mut_in};
 use super::{TreeIndex, batch};
 use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Damage, Fault};
-use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::flash::{Flash, PageNumber};
 use crate::node::NodeMut;
-
-/// The change of the first node.
-#[derive(Clone, Copy)]
-pub enum Edit<'k> {
-    /// No change; the node is only written anew.
-    Move,
-    Insert {
-        index: usize,
-        key: &'k [u8],
-        value: &'k [u8],
-    },
-    Replace {
-        index: usize,
-        value: &'k [u8],
-    },
-    Remove {
-        index: usize,
-    },
-    /// The full node is split to make room for a later change.
-    Split,
-    /// The node takes in its upper neighbour.
-    Merge(Upper),
-    /// All pending changes of a leaf.
-    Batch(&'k Changes<'k>),
-}
-
-/// A block that is being emptied.
-#[derive(Clone, Copy)]
-pub struct Emptying {
-    pub block: BlockNumber,
-    /// Other children in the block are moved too when the path passes their parent.
-    pub together: bool,
-}
 
 /// What a parent has to record about its changed child.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@
 
 use super::Placement;
 use super::TreeIndex;
-use super::descend::Path;
+use super::path::Path;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 

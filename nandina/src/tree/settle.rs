@@ -20,12 +20,6 @@ use crate::flash::{ErrorKind, Flash, FlashError, PageNumber};
 use crate::gc::PageOwner;
 use crate::node::SESSION_END;
 
-/// Times that a mount begins again, each time without one more torn page.
-pub(crate) const TRIES: u32 = 2;
-
-/// Reads after which a page counts as steady where there is no other proof.
-pub(crate) const LOOKS: u64 = 24;
-
 /// Whether the chip rejected what was written but still works.
 fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
     match fault {

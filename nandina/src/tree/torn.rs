@@ -2,17 +2,12 @@
 //!
 //! This is for systems whose pages commit for themselves. Nothing is written here.
 
+use super::torn_pages::UNSTEADY_MAX;
 use super::{LOOKS, Newest, Placement, TreeIndex};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::LOST_MAX;
 use crate::node::PageFault;
-
-/// Pages of a block that may be torn although its erase was not begun.
-const UNSTEADY_MAX: u32 = 2;
-
-/// Pages of a block that are read to see whether its erase was begun.
-pub(crate) const BEGUN_ERASE_PAGES: u64 = 2 * (UNSTEADY_MAX as u64 + 1) + LOST_MAX as u64 + 1;
 
 /// What all reads of a page returned, or `None` if they differ.
 type Steady<E> = Result<Option<Result<u64, PageFault>>, Fault<E>>;

@@ -5,8 +5,20 @@
 
 use crate::blocks::NO_BLOCK;
 use crate::flash::{BlockNumber, PageNumber};
-use crate::log::GAP;
+use crate::log::{GAP, LOST_MAX};
 use crate::node::{PageHeader, SESSION_END};
+
+/// Times that a mount begins again, each time without one more torn page.
+pub(crate) const TRIES: u32 = 2;
+
+/// Reads after which a page counts as steady where there is no other proof.
+pub(crate) const LOOKS: u64 = 24;
+
+/// Pages of a block that may be torn although its erase was not begun.
+pub(crate) const UNSTEADY_MAX: u32 = 2;
+
+/// Pages of a block that are read to see whether its erase was begun.
+pub(crate) const BEGUN_ERASE_PAGES: u64 = 2 * (UNSTEADY_MAX as u64 + 1) + LOST_MAX as u64 + 1;
 
 /// Pages that can turn out to be torn at one mount.
 pub(crate) const TORN_MAX: usize = 4;

@@ -10,8 +10,8 @@
 //! neighbour is written anew in any case, and the nodes below it keep their bounds.
 
 use super::TreeIndex;
-use super::descend::Path;
-use super::rewrite::Edit;
+use super::edit::Edit;
+use super::path::Path;
 use super::{Placement, node_in};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;

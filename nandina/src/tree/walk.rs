@@ -8,7 +8,7 @@
 
 use super::Placement;
 use super::TreeIndex;
-use super::descend::Path;
+use super::path::Path;
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 

@@ -2,41 +2,18 @@
 //!
 //! Nothing is written here, and unreadable pages are no error: there is another way to mount.
 
-use super::page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix, Tree, table_bytes};
-use super::{ANCHORS, Base, Checkpoints, Opened, Space};
+use super::page::{BAD, HEAD_BYTES, Head, Kind, PREFIX_BYTES, Prefix, table_bytes};
+use super::{ANCHORS, Base, Checkpoint, Checkpoints, Opened, Space};
 use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::node::PageHeader;
-
-/// A checkpoint: its tree, and where newer pages can be.
-pub struct Checkpoint {
-    /// The header of the checkpoint's first page: newer pages have higher numbers.
-    pub header: PageHeader,
-    pub tree: Tree,
-    /// The block that was being written, and the place of its next page.
-    pub active: Option<(BlockNumber, u32)>,
-    list: List,
-    parts: u32,
-}
 
 /// The newest page of an anchor.
 struct Anchor {
     number: u64,
     /// The block of checkpoints to which it leads.
     block: BlockNumber,
-}
-
-impl Checkpoint {
-    /// The number of the checkpoint's last page.
-    pub fn last_sequence(&self) -> u64 {
-        self.header.sequence + u64::from(self.parts)
-    }
-
-    /// The blocks that may have been opened since.
-    pub fn listed(&self) -> &[BlockNumber] {
-        self.list.as_slice()
-    }
 }
 
 impl<F: Flash, K: crate::space::Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
@@ -158,7 +135,7 @@ impl<F: Flash, K: crate::space::Kind<Checkpoints = Checkpoints>> Space<'_, F, K>
                     return Ok(None);
                 };
                 self.checkpoints.number = prefix.number;
-                found = Some((Checkpoint { header, tree, active, list, parts }, prefix));
+                found = Some((Checkpoint::new(header, tree, active, list, parts), prefix));
             }
             let from = part as usize * bytes.len();
             let (pages, blocks) = (self.log.geometry().pages(), self.log.geometry().blocks);

@@ -20,11 +20,11 @@
 
 mod checkpointing;
 mod find;
+mod found;
 mod opened;
 mod page;
 
-pub use checkpointing::Checkpointing;
-pub(crate) use find::Checkpoint;
+pub(crate) use found::Checkpoint;
 pub(crate) use opened::Opened;
 pub(crate) use page::Tree;
 use page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix};

@@ -1,0 +1,41 @@
+//! What a checkpoint on the chip says of the index.
+//!
+//! Nothing is read or written here.
+
+use super::page::{List, Tree};
+use crate::flash::BlockNumber;
+use crate::node::PageHeader;
+
+/// A checkpoint: its tree, and where newer pages can be.
+pub struct Checkpoint {
+    /// The header of the checkpoint's first page: newer pages have higher numbers.
+    pub header: PageHeader,
+    pub tree: Tree,
+    /// The block that was being written, and the place of its next page.
+    pub active: Option<(BlockNumber, u32)>,
+    list: List,
+    parts: u32,
+}
+
+impl Checkpoint {
+    /// A checkpoint of `parts` pages that was found on the chip.
+    pub const fn new(
+        header: PageHeader,
+        tree: Tree,
+        active: Option<(BlockNumber, u32)>,
+        list: List,
+        parts: u32,
+    ) -> Self {
+        Self { header, tree, active, list, parts }
+    }
+
+    /// The number of the checkpoint's last page.
+    pub fn last_sequence(&self) -> u64 {
+        self.header.sequence + u64::from(self.parts)
+    }
+
+    /// The blocks that may have been opened since.
+    pub fn listed(&self) -> &[BlockNumber] {
+        self.list.as_slice()
+    }
+}
