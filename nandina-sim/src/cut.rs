@@ -7,6 +7,7 @@ use rand::{Rng, RngCore};
 use rand_chacha::ChaCha8Rng;
 
 use crate::block::Block;
+use crate::mix::{Extent, mix, mix_bits};
 
 /// Where in an operation power fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,28 +45,6 @@ pub enum Tear {
     Ones,
     /// More wrong bits than the ECC corrects.
     Unreadable,
-}
-
-/// How far a torn program or erase got.
-enum Extent {
-    Nothing,
-    All,
-    Prefix(usize),
-    /// The last bytes: of a program, the spare area and some of the main data.
-    Suffix(usize),
-    Bits,
-}
-
-impl Extent {
-    fn choose(random: &mut ChaCha8Rng, bytes: usize) -> Self {
-        match random.random_range(0..7) {
-            0 => Self::Nothing,
-            1 => Self::All,
-            2 => Self::Prefix(random.random_range(0..=bytes)),
-            3 => Self::Suffix(random.random_range(0..=bytes)),
-            _ => Self::Bits,
-        }
-    }
 }
 
 /// Tears `page`, which was to become `new` (rule 6).
@@ -121,27 +100,6 @@ pub fn tear_overwrite(old: &mut [u8], new: &[u8], tear: Tear, random: &mut ChaCh
         Tear::Mixture => mix(old, new, random),
         Tear::Ones => {}
         Tear::Unreadable => mix_bits(old, new, random),
-    }
-}
-
-/// Mixes `new` into `old`: each bit ends as one or the other.
-pub fn mix(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
-    match Extent::choose(random, old.len()) {
-        Extent::Nothing => {}
-        Extent::All => old.copy_from_slice(new),
-        Extent::Prefix(bytes) => old[..bytes].copy_from_slice(&new[..bytes]),
-        Extent::Suffix(bytes) => {
-            let start = old.len() - bytes;
-            old[start..].copy_from_slice(&new[start..]);
-        }
-        Extent::Bits => mix_bits(old, new, random),
-    }
-}
-
-fn mix_bits(old: &mut [u8], new: &[u8], random: &mut ChaCha8Rng) {
-    for (old, new) in old.iter_mut().zip(new) {
-        let mask = random.next_u32() as u8;
-        *old = *old & !mask | new & mask;
     }
 }
 

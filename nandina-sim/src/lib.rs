@@ -38,6 +38,7 @@ mod cut;
 mod error;
 mod faults;
 mod image;
+mod mix;
 mod nor;
 mod operations;
 mod overwrite;

@@ -1,13 +1,14 @@
 //! What an operation leaves that was cut, reported as failed, or given up half way.
 
 use nandina::flash::{BlockNumber, PageNumber};
+use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::block::Block;
 use crate::cut::{tear_erase, tear_partner, tear_program, tear_rewrite};
 use crate::faults::strikes;
 use crate::operations::store;
-use crate::unstable::Torn;
+use crate::unstable::{Torn, Unstable, fall};
 use crate::{Chip, Tear};
 
 impl Chip {
@@ -108,5 +109,69 @@ impl Chip {
         let unsettles = was || strikes(random, self.faults.unstable_pages);
         self.fault_counters.unstable += u64::from(unsettles);
         unsettles
+    }
+}
+
+impl Block {
+    /// The two states of a page; equal if the page is not unstable.
+    pub fn states(&self, page: PageNumber) -> (Vec<u8>, Vec<u8>) {
+        if let Some(unstable) = self.unstable.get(&page.0) {
+            return (unstable.old.clone(), unstable.new.clone());
+        }
+        let cells = self.page_bytes(page).map_or_else(|| self.ones(), <[u8]>::to_vec);
+        (cells.clone(), cells)
+    }
+
+    /// Makes `page` unstable, which was in `states` and is torn now.
+    pub fn unsettle(
+        &mut self,
+        page: PageNumber,
+        states: (Vec<u8>, Vec<u8>),
+        torn: &Torn<'_>,
+        tear: Tear,
+        random: &mut ChaCha8Rng,
+    ) {
+        let was = self.unstable.remove(&page.0);
+        let (old, mut new) = states;
+        let (mut old, overwritten) = match torn {
+            Torn::Programmed(_) => (old, false),
+            Torn::Overwritten(..) => (old, was.as_ref().is_none_or(|was| was.overwritten)),
+            // The replaced content was one of the two states; which one is unknown.
+            Torn::Rewritten(_) | Torn::Erased => {
+                (if was.is_some() && random.random() { new.clone() } else { old }, false)
+            }
+        };
+        match *torn {
+            Torn::Programmed(bytes) => fall(&mut new, bytes),
+            Torn::Overwritten(at, bytes) => fall(&mut new[at..at + bytes.len()], bytes),
+            Torn::Rewritten(bytes) => {
+                // The chip erases the page first.
+                if tear == Tear::Ones {
+                    old.fill(0xFF);
+                }
+                new.copy_from_slice(bytes);
+            }
+            Torn::Erased => new.fill(0xFF),
+        }
+        let still = matches!(torn, Torn::Programmed(_) | Torn::Overwritten(..));
+        let was_faint = still && was.is_some_and(|was| was.faint);
+        let faint = was_faint || (tear == Tear::Unreadable && !overwritten);
+        if faint && let Some(damage) = self.damage.get_mut(&page.0) {
+            damage.unreadable = false;
+        }
+        // The page counts as written: its cells are what the tear left of it.
+        self.page_bytes_mut(page);
+        self.unstable.insert(page.0, Unstable { old, new, faint, overwritten });
+    }
+
+    /// Clears the bits of a page that are 0 in `bytes`, in either state.
+    ///
+    /// `bytes` begin at byte `at` of the page.
+    #[inline]
+    pub fn fall_unstable(&mut self, page: PageNumber, at: usize, bytes: &[u8]) {
+        if let Some(unstable) = self.unstable.get_mut(&page.0) {
+            fall(&mut unstable.old[at..at + bytes.len()], bytes);
+            fall(&mut unstable.new[at..at + bytes.len()], bytes);
+        }
     }
 }

@@ -8,10 +8,7 @@ use std::ops::Range;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use nandina::flash::PageNumber;
-
-use crate::block::Block;
-use crate::cut::{Tear, mix};
+use crate::mix::mix;
 
 /// A page between two states, until its block is erased or the page is rewritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,70 +89,7 @@ pub enum Torn<'b> {
     Erased,
 }
 
-impl Block {
-    /// The two states of a page; equal if the page is not unstable.
-    pub fn states(&self, page: PageNumber) -> (Vec<u8>, Vec<u8>) {
-        if let Some(unstable) = self.unstable.get(&page.0) {
-            return (unstable.old.clone(), unstable.new.clone());
-        }
-        let cells = self.page_bytes(page).map_or_else(|| self.ones(), <[u8]>::to_vec);
-        (cells.clone(), cells)
-    }
-
-    /// Makes `page` unstable, which was in `states` and is torn now.
-    pub fn unsettle(
-        &mut self,
-        page: PageNumber,
-        states: (Vec<u8>, Vec<u8>),
-        torn: &Torn<'_>,
-        tear: Tear,
-        random: &mut ChaCha8Rng,
-    ) {
-        let was = self.unstable.remove(&page.0);
-        let (old, mut new) = states;
-        let (mut old, overwritten) = match torn {
-            Torn::Programmed(_) => (old, false),
-            Torn::Overwritten(..) => (old, was.as_ref().is_none_or(|was| was.overwritten)),
-            // The replaced content was one of the two states; which one is unknown.
-            Torn::Rewritten(_) | Torn::Erased => {
-                (if was.is_some() && random.random() { new.clone() } else { old }, false)
-            }
-        };
-        match *torn {
-            Torn::Programmed(bytes) => fall(&mut new, bytes),
-            Torn::Overwritten(at, bytes) => fall(&mut new[at..at + bytes.len()], bytes),
-            Torn::Rewritten(bytes) => {
-                // The chip erases the page first.
-                if tear == Tear::Ones {
-                    old.fill(0xFF);
-                }
-                new.copy_from_slice(bytes);
-            }
-            Torn::Erased => new.fill(0xFF),
-        }
-        let still = matches!(torn, Torn::Programmed(_) | Torn::Overwritten(..));
-        let was_faint = still && was.is_some_and(|was| was.faint);
-        let faint = was_faint || (tear == Tear::Unreadable && !overwritten);
-        if faint && let Some(damage) = self.damage.get_mut(&page.0) {
-            damage.unreadable = false;
-        }
-        // The page counts as written: its cells are what the tear left of it.
-        self.page_bytes_mut(page);
-        self.unstable.insert(page.0, Unstable { old, new, faint, overwritten });
-    }
-
-    /// Clears the bits of a page that are 0 in `bytes`, in either state.
-    ///
-    /// `bytes` begin at byte `at` of the page.
-    #[inline]
-    pub fn fall_unstable(&mut self, page: PageNumber, at: usize, bytes: &[u8]) {
-        if let Some(unstable) = self.unstable.get_mut(&page.0) {
-            fall(&mut unstable.old[at..at + bytes.len()], bytes);
-            fall(&mut unstable.new[at..at + bytes.len()], bytes);
-        }
-    }
-}
-
-fn fall(old: &mut [u8], new: &[u8]) {
+/// Clears the bits of `old` that are 0 in `new`.
+pub fn fall(old: &mut [u8], new: &[u8]) {
     old.iter_mut().zip(new).for_each(|(old, new)| *old &= new);
 }

@@ -116,6 +116,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod buffer;
 mod check;
 mod faded;
 mod label;
@@ -131,9 +132,10 @@ mod summary;
 mod transit;
 mod trim;
 
+pub use buffer::Buffer;
 pub use policy::{Bast, Block, Fast, Policy, SequentialRule};
 pub use size::{blocks_needed, logical_pages_max, map_bytes, ram_needed, summary_bytes};
-pub use transit::{Buffer, BufferBlock, Conversions, Transit};
+pub use transit::{BufferBlock, Conversions, Transit};
 
 use nandina::blocks::Blocks;
 use nandina::flash::{BlockNumber, Flash, PageNumber};

@@ -1,4 +1,4 @@
-//! What every mapping does: the trait [`Mapping`], its errors and its accounts.
+//! What every mapping does: the trait [`Mapping`], its accounts.
 //!
 //! No mapping is named here. The trait can be used as `dyn Mapping`. What a mapping finds and
 //! changes is in [`Scheme`]; extents and room are checked here alone.
@@ -6,25 +6,7 @@
 use core::fmt;
 
 use super::extent::{Extent, Piece, Run, Space};
-
-/// Why a mapping refused a call. A refused call has changed nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The extent is empty, or it ends behind the logical space.
-    Outside,
-    /// The physical numbers end behind the physical space.
-    Physical,
-    /// The space is larger than this kind of mapping can hold.
-    Space {
-        /// The most logical units that it holds.
-        logical_max: u32,
-    },
-    /// The memory does not suffice for the change, whatever else it is used for.
-    Full {
-        /// Bytes of memory in all with which this call is accepted.
-        needed: usize,
-    },
-}
+use super::refusal::Refusal;
 
 /// An invariant of a mapping that does not hold, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,21 +182,6 @@ macro_rules! forward {
 forward!(&mut M);
 #[cfg(feature = "std")]
 forward!(std::boxed::Box<M>);
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Outside => f.write_str("the extent is empty or ends behind the space"),
-            Refusal::Physical => f.write_str("the physical units end behind their space"),
-            Refusal::Space { logical_max } => {
-                write!(f, "the mapping holds {logical_max} logical units at most")
-            }
-            Refusal::Full { needed } => write!(f, "the mapping needs {needed} bytes"),
-        }
-    }
-}
-
-impl core::error::Error for Refusal {}
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,7 +3,7 @@
 //! Nothing here allocates, and no arithmetic overflows: an extent that does not fit in its space
 //! is refused before its end is used.
 
-use super::contract::Refusal;
+use super::refusal::Refusal;
 
 /// The two ranges of numbers that a mapping leads between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,14 +14,16 @@ pub mod learned;
 mod memory;
 mod page;
 mod page_2;
+mod refusal;
 #[cfg(feature = "std")]
 pub mod registry;
 pub mod vet;
 
 pub use compact::Compact;
-pub use contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
+pub use contract::{Broken, Bytes, Mapping, Scheme, Work};
 pub use extent::{Extent, Piece, Run, Space};
 pub use page::Page;
 pub use page_2::Page2;
+pub use refusal::Refusal;
 #[cfg(feature = "std")]
 pub use registry::MAPPINGS;

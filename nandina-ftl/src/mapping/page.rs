@@ -3,9 +3,10 @@
 //! Memory is taken once, for the whole space. So no change is refused for want of it, and the
 //! memory never depends on what was written.
 
-use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
+use super::contract::{Broken, Bytes, Mapping, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
 use super::memory::{WORD, set_word, word};
+use super::refusal::Refusal;
 
 /// What the table says of a unit that is not mapped.
 const HOLE: u32 = u32::MAX;

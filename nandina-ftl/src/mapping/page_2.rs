@@ -3,9 +3,10 @@
 //! The paper compares with a flat table only (§6.3). This is its fair opponent: a large space of
 //! which little is written costs little here too. A leaf stays when all its units were removed.
 
-use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
+use super::contract::{Broken, Bytes, Mapping, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
 use super::memory::{WORD, set_word, word};
+use super::refusal::Refusal;
 
 /// Units of a leaf.
 const LEAF: u32 = 1024;

@@ -24,8 +24,9 @@ mod store;
 use core::cell::Cell;
 use core::ops::Range;
 
-use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
+use super::contract::{Broken, Bytes, Mapping, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
+use super::refusal::Refusal;
 use leaf::{Form, ITEMS, Leaf, UNITS};
 use store::{ENTRY, GRANULE, Store, granules};
 

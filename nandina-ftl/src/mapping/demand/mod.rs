@@ -18,9 +18,10 @@ mod pages;
 #[cfg(test)]
 mod tests;
 
-use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
+use super::contract::{Broken, Bytes, Mapping, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
 use super::memory::{WORD, set_word, word};
+use super::refusal::Refusal;
 use cache::Cache;
 #[cfg(feature = "std")]
 pub use pages::HeapPages;

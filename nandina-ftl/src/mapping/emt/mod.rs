@@ -24,8 +24,9 @@ pub use range_map::Rangemap;
 #[cfg(feature = "std")]
 pub use y_fast::YFast;
 
-use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
+use super::contract::{Broken, Bytes, Mapping, Scheme, Work};
 use super::extent::{Extent, Piece, Run, Space};
+use super::refusal::Refusal;
 
 /// An Extent Mapping Tree over the container `O`.
 pub struct Emt<O> {

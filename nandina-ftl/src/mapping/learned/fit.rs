@@ -3,14 +3,7 @@
 //! Slopes are from 0 to 1 and the line begins at the first point, as in piecewise linear regression
 //! with greedy cones. All arithmetic is that of the prediction, so the bound holds exactly.
 
-use super::segment::{FRACTION, Segment, distance};
-
-/// A unit of a group and where it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Point {
-    pub unit: u8,
-    pub physical: u32,
-}
+use super::segment::{FRACTION, Point, Segment, distance};
 
 /// A segment that predicts every point with an error of at most `error`, if there is one.
 ///

@@ -4,8 +4,8 @@
 //! level ends where the next segment begins before the end of the last one. Where units are in
 //! several segments, the first one counts. No group knows another one, or memory.
 
-use super::fit::{Point, line};
-use super::segment::{SEGMENT, Segment, distance};
+use super::fit::line;
+use super::segment::{Point, SEGMENT, Segment, distance};
 
 /// Units of a group.
 pub(super) const UNITS: usize = 256;

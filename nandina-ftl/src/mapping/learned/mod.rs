@@ -27,8 +27,9 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
+use super::contract::{Broken, Bytes, Mapping, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
+use super::refusal::Refusal;
 use group::{Group, Place, SEGMENTS, UNITS};
 use segment::{SEGMENT, distance};
 #[cfg(feature = "std")]

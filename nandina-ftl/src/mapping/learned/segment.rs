@@ -13,7 +13,12 @@
 //! units it has is stored elsewhere. A segment of slope 0 is a row of holes, which LeaFTL does not
 //! have. Nothing here knows of levels.
 
-use super::fit::Point;
+/// A unit of a group and where it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Point {
+    pub unit: u8,
+    pub physical: u32,
+}
 
 /// Bits behind the point of the slope of an approximate segment.
 pub(super) const FRACTION: u32 = 14;

@@ -26,8 +26,9 @@ pub use hash_brown::Brown;
 pub use path::Insertion;
 pub use table::{Node, Table};
 
-use super::contract::{Broken, Bytes, Mapping, Refusal, Scheme, Work};
+use super::contract::{Broken, Bytes, Mapping, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
+use super::refusal::Refusal;
 use path::Levels;
 
 /// The most logical units: prefixes of 31 bits and a leading 1 are keys of 32.
