@@ -40,6 +40,7 @@ pub const NAMES: &[&str] = &[
     "the list of gaps is full",
     "the newest block holds no root",
     "the root of a format is torn",
+    "the root of the newest commit is lost",
     "the newest commit is a mapped node",
     "the newest page is torn",
     "the newest shadow page is torn",

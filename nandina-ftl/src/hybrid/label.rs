@@ -161,6 +161,7 @@ mod tests {
                     erase_count,
                     records,
                     settling,
+                    tag: 0,
                 };
                 assert_eq!(Kind::of(&header), (kind, cause));
             }

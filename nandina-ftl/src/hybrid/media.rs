@@ -136,6 +136,7 @@ impl<'b, F: Flash> Media<'b, F> {
             erase_count: self.blocks.erase_count(block),
             records,
             settling: false,
+            tag: 0,
         };
         let layout = self.layout();
         let bytes = self.frames.bytes_mut(frame);

@@ -80,13 +80,10 @@ impl Blamed {
 
 /// Whether an error may name `page` if `damaged` is damaged.
 ///
-/// Of a logical page that is kept twice, both copies are unreadable. Where a mapped page is lost,
-/// an older copy of its node is found, and the pages that it leads to may hold something else by
-/// now.
+/// Of a logical page that is kept twice, both copies are unreadable.
 fn is_blamed<S: System>(page: PageNumber, damaged: PageNumber) -> Outcome {
     let is_twin = S::DESCRIPTION.in_place && page.0 / 2 == damaged.0 / 2;
-    let is_led_to = S::DESCRIPTION.maps;
-    if page == damaged || is_twin || is_led_to { Ok(()) } else { Err(format!("{page} is blamed")) }
+    if page == damaged || is_twin { Ok(()) } else { Err(format!("{page} is blamed")) }
 }
 
 impl Check for Blamed {
@@ -102,7 +99,7 @@ impl Check for Blamed {
         let height = index.statistics().height;
         // So that no mount copies a page that is damaged.
         index.close();
-        let (mut opens, mut reads, mut harmed) = (0, 0, 0);
+        let (mut opens, mut reads, mut flagged, mut harmed) = (0, 0, 0, 0);
         for damaged in (0..case.profile.geometry.pages()).map(PageNumber) {
             let mut chip = image.clone();
             let mut is_harmed = self.damage::<S>(&mut chip, damaged, height);
@@ -116,7 +113,10 @@ impl Check for Blamed {
             harmed += 1;
             let at = |what: String| format!("{:?} in {damaged}: {what}", self.0);
             match Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
-                Ok(mut index) => reads += Self::ask(&mut index, damaged).map_err(at)?,
+                Ok(mut index) => {
+                    flagged += u32::from(index.statistics().unexplained_pages > 0);
+                    reads += Self::ask(&mut index, damaged).map_err(at)?;
+                }
                 Err(OpenError::Corrupt { page, reason }) => {
                     opens += 1;
                     is_blamed::<S>(page, damaged)
@@ -126,11 +126,13 @@ impl Check for Blamed {
             }
         }
         println!(
-            "{}, {:?}: {harmed} pages, {opens} not opened, {reads} reads failed, height {height}",
+            "{}, {:?}: {harmed} pages, {opens} not opened, {flagged} flagged, {reads} reads failed",
             S::DESCRIPTION.key,
             self.0
         );
-        if harmed == 0 || reads > 100 { Ok(()) } else { Err("too few errors".into()) }
+        // Where a mapped page is lost, an older copy of its node is read: the mount flags that.
+        let reported = if S::DESCRIPTION.maps { reads.max(flagged) } else { reads };
+        if harmed == 0 || reported > 100 { Ok(()) } else { Err("too few errors".into()) }
     }
 }
 

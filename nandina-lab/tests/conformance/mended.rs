@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
 use nandina::store::Description;
-use nandina::{Index, Moves, Options, System, WriteError};
+use nandina::{Index, Moves, Options, ReadError, System, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torture::Bus;
 use nandina_sim::{Chip, ChipError};
@@ -376,4 +376,85 @@ impl Check for LostPage {
 #[test]
 fn a_page_that_reads_as_erased_does_not_hide_what_is_newer_in_its_block() {
     for_every_system(&LostPage);
+}
+
+/// Damages each page of an index in turn.
+struct EachPageLost;
+
+impl EachPageLost {
+    const RECORDS: u32 = 900;
+
+    /// Returns whether a value was wrong, or an error was reported instead, without `page`.
+    fn read<S: System>(
+        index: &mut Index<'_, &mut Chip, S>,
+        newest: &[u32],
+    ) -> Result<(bool, bool), String> {
+        let (mut wrong, mut reported) = (false, index.statistics().unexplained_pages > 0);
+        for (number, &version) in (0..).zip(newest) {
+            match index.get(&key(number)) {
+                Ok(found) => wrong |= found != Some(&value(number, version)[..]),
+                Err(ReadError::Corrupt { .. }) => reported = true,
+                Err(error) => return Err(text(error)),
+            }
+        }
+        Ok((wrong, reported))
+    }
+}
+
+impl Check for EachPageLost {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let case = Case::new(SMALL.with_blocks(40)).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut image = Chip::new(case.profile);
+        let mut index = Index::<_, S>::format(&mut image, &case.options, &mut ram).map_err(text)?;
+        let mut newest = vec![0; Self::RECORDS as usize];
+        for turn in 0..2 * Self::RECORDS {
+            let number = turn * 7 % Self::RECORDS;
+            index.insert(&key(number), &value(number, turn)).map_err(text)?;
+            newest[number as usize] = turn;
+        }
+        index.close();
+        let geometry = case.profile.geometry;
+        let (mut lost, mut silent) = (0, 0);
+        for page in (0..geometry.pages()).map(PageNumber) {
+            if image.page_is_erased(page) {
+                continue;
+            }
+            for ones in [true, false] {
+                let mut chip = image.clone();
+                chip.corrupt_page(page, |main, spare| {
+                    if ones {
+                        main.fill(0xFF);
+                        spare.fill(0xFF);
+                    } else {
+                        main[9] ^= 1;
+                    }
+                });
+                let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) else {
+                    lost += 1;
+                    continue;
+                };
+                let (wrong, reported) = Self::read(&mut index, &newest)?;
+                lost += u32::from(wrong || reported);
+                // A cut may damage the last page of a block.
+                let is_last = (page.0 + 1).is_multiple_of(geometry.pages_per_block)
+                    || image.page_is_erased(PageNumber(page.0 + 1));
+                if wrong && !reported && !is_last {
+                    return Err(format!("without {page} (ones: {ones}) an older state is read"));
+                }
+                silent += u32::from(wrong && !reported);
+            }
+        }
+        // Some pages are garbage, and some are the last of a block.
+        if lost > 50 && silent < 20 { Ok(()) } else { Err(format!("{lost} lost, {silent} silent")) }
+    }
+}
+
+#[test]
+fn a_page_that_is_lost_and_not_the_last_of_its_block_is_reported() {
+    for_every_system(&EachPageLost);
 }

@@ -20,6 +20,7 @@
 
 mod discard;
 mod frames;
+mod label;
 mod read;
 mod victim;
 #[cfg(debug_assertions)]
@@ -28,6 +29,7 @@ mod weak;
 mod wear;
 
 pub use frames::Frames;
+pub use label::Label;
 pub use read::LOST_MAX;
 pub use weak::WEAK_MAX;
 
@@ -40,7 +42,7 @@ use crate::blocks::{Blocks, NO_BLOCK, Victims};
 use crate::checksum::Sum;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber};
-use crate::node::{Medium, PageFault, PageHeader, PageLayout, SESSION_START};
+use crate::node::{Medium, PageFault, PageHeader, PageLayout};
 
 /// Sequence numbers that a mount skips, above the highest that it has seen.
 ///
@@ -60,26 +62,6 @@ pub struct Codec {
     pub check: fn(&PageLayout, &[u8], &mut Sum<'_>) -> Result<(), PageFault>,
     /// Attempts to read one page before it counts as unreadable.
     pub reads_max: u32,
-}
-
-/// The part of a page header that describes the content of the page.
-#[derive(Clone, Copy)]
-pub struct Label {
-    /// The lowest level of its nodes.
-    ///
-    /// 0 for a page of a checkpoint; any other number for owners without levels.
-    pub lowest: u8,
-    /// The height of the tree if the page commits, else 0.
-    pub height: u8,
-    /// Records in the index, or another number of the owner's choice.
-    pub records: u32,
-}
-
-impl Label {
-    /// The label for the first page of a session, which commits nothing.
-    pub const fn of_session(self) -> Self {
-        Self { height: 0, records: SESSION_START, ..self }
-    }
 }
 
 /// Where the bytes of a page to be programmed are.
@@ -136,6 +118,10 @@ pub struct Log<'b, F> {
     newest: BlockNumber,
     /// Whether the mount is settling what may be torn.
     pub settling: bool,
+    /// The owner's tag of the pages that are programmed from now on.
+    ///
+    /// At most [`TAG_MAX`](crate::node::TAG_MAX).
+    pub tag: u8,
     weak: Weak,
     /// Whether blocks were given up that the chip has not yet marked as bad.
     unmarked: bool,
@@ -173,6 +159,7 @@ impl<'b, F: Flash> Log<'b, F> {
             begun: true,
             newest: NO_BLOCK,
             settling: false,
+            tag: 0,
             weak: Weak::NONE,
             unmarked: false,
             operations: Wrapping(0),
@@ -471,18 +458,6 @@ impl<'b, F: Flash> Log<'b, F> {
             self.active = (NO_BLOCK, 0);
             Ok(false)
         }
-    }
-
-    /// Builds the header of a page.
-    pub const fn header_of(
-        &self,
-        Label { lowest, height, records }: Label,
-        sequence: u64,
-        erase_count: u32,
-    ) -> PageHeader {
-        let (medium, identity) = (self.medium, self.identity);
-        let settling = self.settling;
-        PageHeader { medium, identity, sequence, lowest, height, erase_count, records, settling }
     }
 
     /// Seals a page and programs it.

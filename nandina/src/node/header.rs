@@ -27,7 +27,7 @@ pub mod field {
     pub const VALUE_BYTES: Range<usize> = 22..24;
     pub const BLOCKS: Range<usize> = 24..28;
     pub const PAGES_PER_BLOCK: Range<usize> = 28..30;
-    /// Bits: checkpoints, settling, atomic.
+    /// Bits: checkpoints, settling, atomic, and five for the owner's tag.
     pub const FLAGS: Range<usize> = 30..31;
     /// 1 if records are appended to pages, else 0.
     pub const APPENDED: Range<usize> = 31..32;
@@ -69,6 +69,12 @@ const SETTLING: u8 = 2;
 
 /// Flag: a logical page is one page, which is replaced as a whole or not at all.
 const ATOMIC: u8 = 4;
+
+/// Flags before the owner's tag.
+const TAG_SHIFT: u32 = 3;
+
+/// The highest tag of an owner.
+pub const TAG_MAX: u8 = u8::MAX >> TAG_SHIFT;
 
 /// Value of the records field that marks the first page of a session.
 ///
@@ -135,6 +141,8 @@ pub struct PageHeader {
     pub records: u32,
     /// Whether a mount programmed the page before it had settled what may be torn.
     pub settling: bool,
+    /// A number of the owner's choice, 0 to [`TAG_MAX`].
+    pub tag: u8,
 }
 
 impl PageHeader {
@@ -151,7 +159,8 @@ impl PageHeader {
         let medium = &self.medium;
         let flags = if medium.checkpoints { CHECKPOINTS } else { 0 }
             | if self.settling { SETTLING } else { 0 }
-            | if medium.atomic { ATOMIC } else { 0 };
+            | if medium.atomic { ATOMIC } else { 0 }
+            | self.tag << TAG_SHIFT;
         out[field::MAGIC].copy_from_slice(&MAGIC);
         out[field::VERSION.start] = VERSION;
         out[field::SYSTEM.start] = medium.system;
@@ -188,6 +197,7 @@ impl Fields<'_> {
             erase_count: self.erase_count(),
             records: u32_at(self.0, field::RECORDS.start),
             settling: self.0[field::FLAGS.start] & SETTLING != 0,
+            tag: self.0[field::FLAGS.start] >> TAG_SHIFT,
         }
     }
 

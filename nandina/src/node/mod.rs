@@ -12,7 +12,7 @@ mod tags;
 
 pub use crate::checksum::Sum;
 pub use gaps::Gaps;
-pub use header::{HEADER_BYTES, Medium, PageHeader, VERSION};
+pub use header::{HEADER_BYTES, Medium, PageHeader, TAG_MAX, VERSION};
 pub(crate) use header::{SESSION_END, SESSION_START};
 pub use page::{PageFault, PageLayout};
 pub use shape::Shape;

@@ -254,6 +254,7 @@ mod tests {
         height: 3,
         erase_count: 99,
         records: 1_000_000,
+        tag: 21,
         settling: true,
     };
 

@@ -304,6 +304,12 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let (Some((page, root)), Some(commit)) = (found.root, found.commit) else {
             return Err(self.no_root()?);
         };
+        // A page commits to the root that was the newest. (Media made before have no tags.)
+        if root.tag != commit.tag && root.tag.min(commit.tag) > 0 {
+            covered!("the root of the newest commit is lost");
+            return Err(self.no_root()?);
+        }
+        self.space.log.tag = root.tag;
         self.take_root(page, &PageHeader { records: commit.records, ..root })?;
         self.space.restart(identity, commit.sequence, found.sequence);
         Ok(())

@@ -15,7 +15,8 @@
 //! `name` is the node's *logical address*: the page number by which its parent refers to it, or all
 //! ones if that is the node's own page. The root is known in RAM and never mapped. Each page that
 //! is written under its logical address commits an operation, as a root does. A mount recovers the
-//! mappings by reading the logical addresses of all pages.
+//! mappings by reading the logical addresses of all pages. Each page carries the number of the
+//! newest root in its tag, so that a mount does not take an older root for one that was lost.
 
 use crate::engine::Description;
 use core::ops::Range;
@@ -23,6 +24,7 @@ use core::ops::Range;
 use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::Flash;
+use crate::node::TAG_MAX;
 use crate::space::{Maps, Space};
 use crate::tree::{Halves, Level, Origin, Placement, Written, node_in, node_mut_in};
 
@@ -98,6 +100,9 @@ impl Placement for Vm {
         let is_root = level.level == level.height;
         let stays = origin.name.filter(|&name| !is_root && !origin.leave && space.can_map(name));
         Self::set_address(space, frame, stays);
+        if is_root {
+            space.log.tag = 1 + space.log.tag % TAG_MAX;
+        }
         let commits = if is_root || stays.is_some() { level.height } else { 0 };
         let page = space.program(frame, level.level, commits, records)?;
         match (stays, origin.name) {
