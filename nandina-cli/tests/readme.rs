@@ -9,7 +9,7 @@ use std::process::Command;
 const RUN: &str = "cargo run --release -- ";
 
 /// Commands that take minutes; only their options are checked.
-const LONG: [&str; 4] = ["reproduce", "torture", "workload", "compare --trace"];
+const LONG: [&str; 3] = ["reproduce", "torture", "workload"];
 
 #[test]
 fn every_command_of_the_readme_runs_as_written() {
@@ -39,6 +39,14 @@ fn every_command_of_the_readme_runs_as_written() {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && !output.stdout.is_empty(), "{line}: {error}");
     }
+}
+
+#[test]
+fn the_sample_trace_is_the_one_that_the_readme_shows() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let sample = fs::read_to_string(root.join("docs/samples/work.csv")).unwrap();
+    assert!(readme.contains(&format!("```csv\n{sample}```")));
 }
 
 #[test]

@@ -120,6 +120,7 @@ fn checksum(bencher: Bencher<'_, '_>) {
         erase_count: 0,
         records: 1,
         settling: false,
+        tag: 0,
     };
     bencher
         .counter(BytesCount::new(PAGE))

@@ -2,6 +2,8 @@
 
 use nandina::flash::profile::Profile;
 use nandina::flash::{Capabilities, Geometry};
+pub use nandina_lab::effort::Share;
+use nandina_lab::effort::{Effort, effort};
 use nandina_sim::TINY;
 
 /// A chip for cuts: 16 blocks of 8 pages, pages of 512 bytes.
@@ -17,5 +19,10 @@ pub const FAILING: Profile = Profile {
 
 /// Whether all cases are to be checked.
 pub fn is_full() -> bool {
-    std::env::var("NANDINA_EFFORT").is_ok_and(|effort| effort == "full")
+    effort() == Effort::Full
+}
+
+/// The seeds below `all`; some `quick` of them, others each day, unless all are to be checked.
+pub fn seeds(all: u64, quick: u64) -> Vec<u64> {
+    Share::one_in(all / quick).of(0..all)
 }

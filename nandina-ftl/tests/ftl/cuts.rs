@@ -9,7 +9,7 @@ use nandina_sim::{Chip, ChipError, Cut, Faults, TINY, Tear};
 
 use crate::host::{Change, Host, Memory, Outcome, expect_sound};
 use crate::numbers::Numbers;
-use crate::{CHIP, MAPPINGS, is_full};
+use crate::{CHIP, MAPPINGS, Share, is_full, seeds};
 
 /// Changes before the first cut, and those that power is cut in.
 const BEFORE: u32 = 250;
@@ -91,12 +91,12 @@ pub fn recover(
     reopened(&mut |ftl| host.verify(ftl, what));
 }
 
-fn cut_everywhere(profile: Profile, name: &'static str, unstable: u32, step: u64) -> u32 {
-    cut_with(&mut Memory::new(&profile, name), profile, unstable, step)
+fn cut_everywhere(profile: Profile, name: &'static str, unstable: u32, share: Share) -> u32 {
+    cut_with(&mut Memory::new(&profile, name), profile, unstable, share)
 }
 
-/// Cuts power at every `step`th operation of a session, and again in the recovery.
-pub fn cut_with(memory: &mut Memory, profile: Profile, unstable: u32, step: u64) -> u32 {
+/// Cuts power at a share of the operations of a session, and again in the recovery.
+pub fn cut_with(memory: &mut Memory, profile: Profile, unstable: u32, share: Share) -> u32 {
     let name = memory.name;
     let Start { chip, host, numbers } = start(profile, memory, 11, unstable);
     let Numbers(seed) = numbers;
@@ -109,7 +109,7 @@ pub fn cut_with(memory: &mut Memory, profile: Profile, unstable: u32, step: u64)
     let mut opened = chip.clone();
     memory.with(&mut opened, false, |_| Ok(())).unwrap();
     let mount = opened.counters().operations() - chip.counters().operations();
-    let tried = |at: u64| if at < mount { at.is_multiple_of(64) } else { at.is_multiple_of(step) };
+    let tried = |at: u64| if at < mount { at.is_multiple_of(64) } else { share.takes(at) };
     for operation in (0..operations).filter(|&at| tried(at)) {
         let kinds = if is_full() { &Cut::ALL[..] } else { &[Cut::ALL[choice.below(5) as usize]] };
         for &cut in kinds {
@@ -150,8 +150,7 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
     let mut cuts = 0;
     for name in MAPPINGS {
         for unstable in [0, 1, 2] {
-            let step = if is_full() { 1 } else { 17 };
-            cuts += cut_everywhere(CHIP, name, unstable, step);
+            cuts += cut_everywhere(CHIP, name, unstable, Share::one_in(17));
         }
     }
     // The smallest chip, one whose pages share cells, and one without a spare area.
@@ -161,7 +160,7 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
     for profile in [TINY, Profile { capabilities, ..CHIP }, Profile { geometry: no_spare, ..CHIP }]
     {
         for unstable in [0, 1] {
-            cuts += cut_everywhere(profile, "compact", unstable, if is_full() { 1 } else { 11 });
+            cuts += cut_everywhere(profile, "compact", unstable, Share::one_in(11));
         }
     }
     println!("{cuts} first cuts");
@@ -181,7 +180,7 @@ fn look(memory: &mut Memory, chip: &mut Chip, host: &mut Host, times: u32, what:
 fn what_one_mount_decides_about_a_torn_page_every_later_mount_decides() {
     let mut memory = Memory::new(&CHIP, "page");
     let mut second_cuts = 0;
-    for seed in 0..if is_full() { 3000 } else { 60 } {
+    for seed in seeds(3000, 60) {
         let Start { mut chip, mut host, mut numbers } = start(CHIP, &mut memory, 100 + seed, 1);
         // The last program of a change. For every other seed that change begins a block.
         let begins_block = seed % 2 == 0;

@@ -9,7 +9,7 @@ use nandina_sim::{Chip, ChipError, Cut, Faults};
 
 use crate::host::{Change, Device, Host, Memory, Outcome, expect_sound};
 use crate::numbers::Numbers;
-use crate::{CHIP, FAILING, is_full};
+use crate::{CHIP, FAILING, seeds};
 
 /// Blocks that have failed.
 fn lost(chip: &Chip) -> usize {
@@ -67,7 +67,7 @@ fn blocks_that_fail_lose_nothing() {
     let faults =
         Faults { program_failures: 120, erase_failures: 40, unstable_pages: 1, ..Faults::NONE };
     let (mut failures, mut marked) = (0, 0);
-    for seed in 0..if is_full() { 400 } else { 24 } {
+    for seed in seeds(400, 24) {
         for name in ["page", "compact"] {
             let chip = live(name, seed, faults);
             failures += chip.fault_counters().program_failures;
@@ -82,7 +82,8 @@ fn blocks_that_fail_lose_nothing() {
 #[test]
 fn an_operation_that_the_device_gives_up_is_as_a_cut() {
     let faults = Faults { device_errors: 900, unstable_pages: 1, ..Faults::NONE };
-    let errors: u64 = (0..if is_full() { 300 } else { 12 })
+    let errors: u64 = seeds(300, 12)
+        .into_iter()
         .map(|seed| live("compact", seed, faults).fault_counters().device_errors)
         .sum();
     println!("{errors} errors");
@@ -94,7 +95,7 @@ fn a_mount_that_the_device_gives_up_forgets_no_block_that_has_failed() {
     // A program fails and its block holds pages that count; then reads of mounts are given up.
     let faults = Faults { program_failures: 60, ..Faults::NONE };
     let mut found = 0;
-    for seed in 0..if is_full() { 400 } else { 25 } {
+    for seed in seeds(400, 50) {
         let mut chip = Chip::with_seed(FAILING, seed);
         let (mut memory, mut numbers) = (Memory::new(&FAILING, "page"), Numbers(seed));
         let mut host = Host::new(memory.logical_pages);

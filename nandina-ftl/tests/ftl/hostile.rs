@@ -9,7 +9,7 @@ use nandina_sim::{Chip, ChipError};
 
 use crate::host::{Change, Host, Memory};
 use crate::numbers::Numbers;
-use crate::{CHIP, is_full};
+use crate::{CHIP, seeds};
 use nandina_ftl::ftl::FtlError;
 
 /// Numbers of the pages that say something, and numbers beside them.
@@ -74,7 +74,7 @@ fn damaged_chips_give_errors_and_never_a_panic_or_an_endless_loop() {
     };
     memory.with(&mut used, true, work).unwrap();
     let (mut opened, mut refused) = (0, 0);
-    for seed in 0..if is_full() { 20_000 } else { 1000 } {
+    for seed in seeds(20_000, 1000) {
         let (mut chip, mut numbers) = (used.clone(), Numbers(seed));
         for _ in 0..=numbers.below(6) {
             damage(&mut chip, &mut numbers);

@@ -18,7 +18,7 @@ mod requests;
 mod small;
 mod stripe;
 
-use chips::{CHIP, FAILING, is_full};
+use chips::{CHIP, FAILING, Share, is_full, seeds};
 
 /// Mappings that the checks with cuts take.
 const MAPPINGS: [&str; 4] = ["page", "compact", "emt", "vet"];

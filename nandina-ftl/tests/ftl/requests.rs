@@ -9,7 +9,7 @@ use nandina_sim::{Chip, ChipError, Cut, Faults};
 use crate::cuts::cut_with;
 use crate::host::{Change, Device, Host, Memory, expect_sound};
 use crate::numbers::Numbers;
-use crate::{CHIP, FAILING, MAPPINGS, is_full};
+use crate::{CHIP, FAILING, MAPPINGS, Share, seeds};
 
 /// Memory for as many logical pages as leave room for requests of `pages` pages.
 fn memory(profile: &Profile, name: &'static str, pages: u32) -> Memory {
@@ -24,10 +24,10 @@ fn memory(profile: &Profile, name: &'static str, pages: u32) -> Memory {
 #[test]
 fn all_pages_of_a_request_are_old_or_new_after_a_cut_and_a_second_in_the_recovery() {
     let mut cuts = 0;
-    let (step, wide) = if is_full() { (1, 1) } else { (23, 37) };
+    let (share, wide) = (Share::one_in(23), Share::one_in(37));
     for name in MAPPINGS {
         for unstable in [0, 1, 2] {
-            cuts += cut_with(&mut memory(&CHIP, name, 8), CHIP, unstable, step);
+            cuts += cut_with(&mut memory(&CHIP, name, 8), CHIP, unstable, share);
         }
     }
     // Pages that share cells, no spare area, and requests of a few pages in larger blocks.
@@ -52,7 +52,8 @@ fn all_pages_of_a_request_are_old_or_new_after_a_cut_and_a_second_in_the_recover
 fn a_request_that_commits_without_a_mark_is_caught() {
     let mut memory = memory(&CHIP, "page", 8);
     memory.forgets_marks = true;
-    let caught = catch_unwind(AssertUnwindSafe(|| cut_with(&mut memory, CHIP, 0, 5)));
+    let caught =
+        catch_unwind(AssertUnwindSafe(|| cut_with(&mut memory, CHIP, 0, Share::one_in(5))));
     let message = *caught.expect_err("it was not caught").downcast::<String>().unwrap();
     assert!(message.contains("pages of the request are old"), "{message}");
 }
@@ -143,7 +144,7 @@ fn blocks_that_fail_and_devices_that_give_up_leave_requests_whole() {
         Faults { program_failures: 150, device_errors: 700, unstable_pages: 1, ..Faults::NONE };
     let (mut failures, mut errors) = (0, 0);
     let most = FAILING.capabilities.bad_blocks_max(FAILING.geometry.blocks) as usize;
-    for seed in 0..if is_full() { 600 } else { 30 } {
+    for seed in seeds(600, 60) {
         let mut memory = memory(&FAILING, "compact", 8);
         let (mut chip, mut numbers) = (Chip::with_seed(FAILING, seed), Numbers(seed));
         let mut host = Host::new(memory.logical_pages);

@@ -8,7 +8,7 @@ use nandina_sim::{Chip, ChipError, Cut, Faults, Rule};
 
 use crate::host::{Change, Host};
 use crate::numbers::Numbers;
-use crate::{CHIP, FAILING as ONE_FAILING, is_full};
+use crate::{CHIP, FAILING as ONE_FAILING, Share, seeds};
 
 /// A chip a tenth of whose blocks may go bad.
 const FAILING: Profile = Profile {
@@ -196,8 +196,7 @@ fn an_ftl_over_two_chips_loses_nothing_by_a_cut_anywhere_and_a_second_in_the_rec
         for cut_chip in [0, 1] {
             let done = |chips: &[Chip]| chips[cut_chip].counters().operations();
             let operations = done(&whole) - done(&chips);
-            let step = if is_full() { 1 } else { 9 };
-            for at in (0..operations).filter(|at| at % step == u64::from(unstable) % step) {
+            for at in Share::one_in(9).of(0..operations) {
                 let cut = Cut::ALL[choice.below(5) as usize];
                 let what = format!("chip {cut_chip}, {unstable}: {cut:?} at {at}");
                 let (mut chips, mut host) = (chips.clone(), host.clone());
@@ -237,7 +236,7 @@ fn an_ftl_over_two_chips_loses_nothing_by_a_cut_anywhere_and_a_second_in_the_rec
 fn blocks_that_fail_on_either_chip_lose_nothing() {
     let faults = Faults { program_failures: 250, erase_failures: 100, ..Faults::NONE };
     let mut failures = 0;
-    for seed in 0..if is_full() { 200 } else { 8 } {
+    for seed in seeds(200, 8) {
         let mut chips: Vec<Chip> =
             (0..2).map(|chip| Chip::with_seed(FAILING, 2 * seed + chip)).collect();
         let pages = with(&mut chips, true, |ftl| Ok(ftl.logical_pages())).unwrap();

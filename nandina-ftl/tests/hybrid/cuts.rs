@@ -10,7 +10,7 @@ use nandina_sim::{Chip, ChipError, Cut, Faults, TINY, Tear};
 
 use crate::host::{Change, Device, Host, Memory, Outcome, Step, Which, expect_sound};
 use crate::numbers::Numbers;
-use crate::{ALL, CHIP, is_full};
+use crate::{ALL, CHIP, Share, is_full, seeds};
 
 /// Changes before the first cut, and those that power is cut in.
 const BEFORE: u32 = 250;
@@ -183,9 +183,9 @@ fn recover(
     reopened(&mut |ftl| host.verify(ftl, what));
 }
 
-/// Cuts power at every `step`-th operation of a session, in the middle of the first of each event,
+/// Cuts power at a share of the operations of a session, in the middle of the first of each event,
 /// and in each recovery.
-fn cut_everywhere(profile: Profile, which: Which, unstable: u32, step: u64) -> Met {
+fn cut_everywhere(profile: Profile, which: Which, unstable: u32, share: Share) -> Met {
     let mut memory = Memory::new(&profile, which);
     let Start { chip, host, numbers: Numbers(seed) } = start(profile, &mut memory, 11, unstable);
     (memory.merges, memory.conversions) = (Merges::default(), 0);
@@ -214,7 +214,7 @@ fn cut_everywhere(profile: Profile, which: Which, unstable: u32, step: u64) -> M
     // The mount only reads: of its operations a few suffice.
     let tried = |at: u64| {
         let is_mount = at < mount && at.is_multiple_of(64);
-        is_mount || at >= mount && at.is_multiple_of(step) || middles.contains(&at)
+        is_mount || at >= mount && share.takes(at) || middles.contains(&at)
     };
     for operation in (0..all).filter(|&at| tried(at)) {
         let kinds = if is_full() { &Cut::ALL[..] } else { &[Cut::ALL[choice.below(5) as usize]] };
@@ -265,13 +265,9 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
     let mut all = Met::default();
     for which in ALL {
         // Buffered, each session takes several times as many operations.
-        let step = match (is_full(), which.is_buffered()) {
-            (true, _) => 2,
-            (false, true) => 61,
-            (false, false) => 23,
-        };
+        let share = Share::one_in(if which.is_buffered() { 61 } else { 23 });
         for unstable in [0, 1, 2] {
-            let met = cut_everywhere(CHIP, which, unstable, step);
+            let met = cut_everywhere(CHIP, which, unstable, share);
             all.add(&met);
             let met = met.merges;
             assert!(met.full > 0, "{which:?}: {met:?}");
@@ -301,7 +297,7 @@ fn cuts_on_the_smallest_chip_on_shared_cells_and_without_a_spare_area() {
                 Which::Fast(_, rule) => Which::Fast(2, rule),
                 which => which,
             };
-            cuts += cut_everywhere(profile, which, 1, if is_full() { 2 } else { 41 }).cuts;
+            cuts += cut_everywhere(profile, which, 1, Share::one_in(41)).cuts;
         }
     }
     assert!(cuts > 40, "only {cuts} cuts");
@@ -398,7 +394,7 @@ fn look(memory: &mut Memory, chip: &mut Chip, host: &mut Host, times: u32, what:
 #[test]
 fn what_one_mount_decides_about_a_torn_page_every_later_mount_decides() {
     let mut second_cuts = 0;
-    for seed in 0..if is_full() { 2000 } else { 64 } {
+    for seed in seeds(2000, 64) {
         let which = ALL[seed as usize % ALL.len()];
         let mut memory = Memory::new(&CHIP, which);
         let Start { mut chip, mut host, mut numbers } = start(CHIP, &mut memory, 100 + seed, 1);

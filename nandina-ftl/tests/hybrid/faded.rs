@@ -11,7 +11,7 @@ use nandina_sim::{Chip, Cut, Faults};
 
 use crate::host::{Change, Device, Host, Memory, Outcome, Which};
 use crate::numbers::Numbers;
-use crate::{BUFFERED, CHIP, is_full};
+use crate::{BUFFERED, CHIP, Share, is_full};
 
 /// The logical pages of the pages of a chip that are in buffer blocks, by block.
 fn buffered(chip: &mut Chip) -> Vec<(BlockNumber, Vec<(PageNumber, u32)>)> {
@@ -68,8 +68,7 @@ fn fade(which: Which, used: &Chip, host: &Host, faded: &[(PageNumber, u32)], mos
     let mut converted = chip.clone();
     memory.with(&mut converted, false, work).unwrap();
     let all = converted.counters().operations() - chip.counters().operations();
-    let step = if is_full() { 7 } else { 131 };
-    for at in (0..all).rev().step_by(step) {
+    for at in Share::one_in(131).of(0..all) {
         let mut chip = chip.clone();
         chip.cut_at(at, Cut::ALL[at as usize % Cut::ALL.len()]);
         assert!(memory.with(&mut chip, false, work).is_err(), "{what}");

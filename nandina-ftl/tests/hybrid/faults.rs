@@ -13,7 +13,7 @@ use nandina_sim::{Chip, ChipError, Cut, Faults};
 
 use crate::host::{Change, Device, Host, Memory, Outcome, Which, expect_sound};
 use crate::numbers::Numbers;
-use crate::{ALL, CHIP, FAILING, is_full};
+use crate::{ALL, CHIP, FAILING, seeds};
 
 /// Makes changes on a chip with these faults, and expects no loss.
 ///
@@ -68,7 +68,7 @@ fn blocks_that_fail_lose_nothing() {
     let faults =
         Faults { program_failures: 150, erase_failures: 40, unstable_pages: 1, ..Faults::NONE };
     let (mut failures, mut marked) = (0, 0);
-    for seed in 0..if is_full() { 400 } else { 20 } {
+    for seed in seeds(400, 20) {
         for which in ALL {
             let chip = live(which, seed, faults);
             failures += chip.fault_counters().program_failures;
@@ -84,7 +84,7 @@ fn blocks_that_fail_lose_nothing() {
 fn an_operation_that_the_device_gives_up_is_as_a_cut() {
     let faults = Faults { device_errors: 900, unstable_pages: 1, ..Faults::NONE };
     let mut errors = 0;
-    for seed in 0..if is_full() { 300 } else { 6 } {
+    for seed in seeds(300, 6) {
         for which in ALL {
             errors += live(which, seed, faults).fault_counters().device_errors;
         }
@@ -355,7 +355,7 @@ fn damaged_chips_give_errors_and_never_a_panic_or_an_endless_loop() {
         let (mut used, mut numbers) = (Chip::new(CHIP), Numbers(8));
         let work = |ftl: &mut dyn Device| (0..200).try_for_each(|_| host.change(ftl, &mut numbers));
         memory.with(&mut used, true, work).unwrap();
-        for seed in 0..if is_full() { 10_000 } else { 250 } {
+        for seed in seeds(10_000, 250) {
             let (mut chip, mut numbers) = (used.clone(), Numbers(seed));
             for _ in 0..=numbers.below(6) {
                 damage(&mut chip, &mut numbers);

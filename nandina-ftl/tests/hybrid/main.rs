@@ -19,7 +19,7 @@ mod transit;
 #[path = "../tree/mod.rs"]
 mod tree;
 
-use chips::{CHIP, FAILING, is_full};
+use chips::{CHIP, FAILING, Share, is_full, seeds};
 
 use nandina_ftl::hybrid::{Buffer, SequentialRule};
 
