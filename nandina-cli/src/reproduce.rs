@@ -63,6 +63,9 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
     if !matches!(arguments.paper, Paper::Extents) && arguments.traces.is_some() {
         return Err(LabError("--traces is for extents: leave it out".into()));
     }
+    if let Some(folder) = arguments.sensors.as_ref().filter(|folder| !folder.is_dir()) {
+        return Err(LabError(format!("--sensors {}: there is no such folder", folder.display())));
+    }
     if let (Paper::Extents, Some(word)) = (arguments.paper, &arguments.alone) {
         return print(&extents::alone(word)?.to_string());
     }

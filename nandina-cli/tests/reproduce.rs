@@ -11,6 +11,7 @@ fn reproduce_runs_vmtree_beside_the_paper_and_the_published_code() {
     let folder = tempfile::tempdir().unwrap();
     let figures = folder.path().to_str().unwrap();
     let nowhere = folder.path().join("nowhere");
+    std::fs::create_dir(&nowhere).unwrap();
     let sensors = nowhere.to_str().unwrap();
     let object = json(&[
         "reproduce",
@@ -73,6 +74,10 @@ fn series_that_are_not_given_are_said_and_not_looked_for_outside_the_project() {
         String::from_utf8(ignored.stderr).unwrap(),
         "nandina: --sensors is for vmtree: leave it out\n"
     );
+    let absent = nandina(&["reproduce", "vmtree", "--sensors", "nowhere"]);
+    assert_eq!(absent.status.code(), Some(2));
+    let text = String::from_utf8(absent.stderr).unwrap();
+    assert_eq!(text, "nandina: --sensors nowhere: there is no such folder\n");
 }
 
 #[test]
@@ -111,7 +116,7 @@ fn reproduce_runs_extents_with_a_verdict_on_every_claim() {
     assert!(measured("figure16", "page", "1024 GB", "PMT by EMT (paper: up to)") > 100.0);
     assert!(measured("table2", "vet-lis", "wdev", "memory, LIS by BIS") > 1.0);
     assert_eq!(measured("recorded", "trace", "requests.csv", "requests"), 400.0);
-    assert_eq!(experiment("recorded")["refusals"].as_array().unwrap().len(), 2, "no traces");
+    assert_eq!(experiment("recorded")["refusals"].as_array().unwrap().len(), 3, "no traces");
     // Recorded traces are beside nothing of the paper, and a quick run has no verdicts on rows.
     assert!(rows("recorded").iter().all(|row| row["paper"].is_null()));
     assert!(rows("figure15").iter().all(|row| row["verdict"].is_null()));
