@@ -28,8 +28,10 @@ const NO_PAGE: u32 = u32::MAX;
 
 /// The decisions of a mount about pages that may be torn.
 pub(crate) struct TornPages {
-    /// The page programmed last before the mount, as far as visible, and its number.
-    newest: (u32, u64),
+    /// The page programmed last before the mount, as far as visible.
+    newest: u32,
+    /// The number of that page.
+    newest_sequence: u64,
     /// Numbers from here to `to` are outdated: their pages turned out to be torn.
     from: u64,
     /// The highest number at that time. Pages written since then count.
@@ -48,7 +50,8 @@ impl TornPages {
     /// Nothing is known yet.
     pub fn new() -> Self {
         Self {
-            newest: (NO_PAGE, u64::MAX),
+            newest: NO_PAGE,
+            newest_sequence: u64::MAX,
             from: u64::MAX,
             to: u64::MAX,
             pages: [NO_PAGE; TORN_MAX],
@@ -70,29 +73,29 @@ impl TornPages {
     ///
     /// It may be torn.
     pub fn newest(&self) -> Option<(PageNumber, u64)> {
-        (self.newest.0 != NO_PAGE).then_some((PageNumber(self.newest.0), self.newest.1))
+        (self.newest != NO_PAGE).then_some((PageNumber(self.newest), self.newest_sequence))
     }
 
     /// Whether `page` was programmed last before the mount, as far as can be seen.
     pub const fn is_newest(&self, page: PageNumber) -> bool {
-        page.0 == self.newest.0
+        page.0 == self.newest
     }
 
     /// Sets the page that was programmed last.
     pub const fn set_newest(&mut self, page: PageNumber, sequence: u64) {
-        self.newest = (page.0, sequence);
+        (self.newest, self.newest_sequence) = (page.0, sequence);
     }
 
     /// Notes a page that may be the one programmed last.
     pub const fn note_newest(&mut self, page: PageNumber, sequence: u64) {
-        if self.newest.1 == u64::MAX || self.newest.1 < sequence {
+        if self.newest_sequence == u64::MAX || self.newest_sequence < sequence {
             self.set_newest(page, sequence);
         }
     }
 
     /// No page is known to be the newest.
     pub const fn forget_newest(&mut self) {
-        self.newest = (NO_PAGE, u64::MAX);
+        (self.newest, self.newest_sequence) = (NO_PAGE, u64::MAX);
     }
 
     /// Whether this number belongs to an operation that was cut and is torn.
@@ -102,12 +105,12 @@ impl TornPages {
 
     /// Whether the newest page was found to be torn before.
     pub fn outdates_newest(&self) -> bool {
-        self.outdates(self.newest.1)
+        self.outdates(self.newest_sequence)
     }
 
     /// Numbers from that of the newest page to `to` do not count: it is torn.
     pub fn outdate_newest(&mut self, to: u64) {
-        self.from = self.newest.1.min(self.from);
+        self.from = self.newest_sequence.min(self.from);
         self.to = to;
     }
 
