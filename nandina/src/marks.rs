@@ -43,6 +43,7 @@ pub const NAMES: &[&str] = &[
     "the root of the newest commit is lost",
     "the newest commit is a mapped node",
     "the newest page is torn",
+    "the newest page is torn, and the first of its block",
     "the newest shadow page is torn",
     "the pointers of a child hold blocks",
     "the root is looked for behind a checkpoint",

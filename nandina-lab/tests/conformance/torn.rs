@@ -451,3 +451,11 @@ fn a_mount_that_settles_writes_no_checkpoint_before_it_has_cleared_torn_blocks()
         assert_eq!(replay(&case).unwrap(), Replayed::Survived, "{case}");
     }
 }
+
+/// A program failed, and the next one, the first in the block that was opened for it, was cut. Both
+/// pages were torn, but a mount looked only at the end of the newer block.
+#[test]
+fn a_page_that_failed_before_the_first_of_a_block_was_cut_is_torn_as_well() {
+    let case = "swarm/vm/seed 3026116188 unstable changed formats errors";
+    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+}

@@ -189,13 +189,19 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             && !self.is_steady(newest.0)?
         {
             let block = self.block_of(newest.0);
-            if self.torn.excludes_a_block() || !self.erase_was_begun(block)? {
+            if !self.torn.excludes_a_block() && self.erase_was_begun(block)? {
+                self.torn.exclude_block(block);
+            } else {
                 covered!("the newest page is torn");
                 // At the next read, its block may look as if it had never been written.
-                self.torn.exclude(newest);
-                break;
+                let is_first = newest == self.space.log.page_at(block, 0);
+                if !self.torn.exclude(newest) || !is_first {
+                    break;
+                }
+                // Its block may have been opened because a program in the one before failed: that
+                // page is torn as well, and the newest one now.
+                covered!("the newest page is torn, and the first of its block");
             }
-            self.torn.exclude_block(block);
             self.torn.forget_newest();
             let rest = self.read_all(identity, marks)?;
             found = Found { sequence: found.sequence.max(rest.sequence), ..rest };

@@ -140,7 +140,7 @@ impl Opening {
         // Twice, for the index before the last commit as well; and every page to see which may
         // be torn, and those; and some pages of the blocks of these.
         let blank_pages = u64::from(LOST_MAX) + 2;
-        let reads = 2 * reads + 4 * pages + (blank_pages * (LOOKS + 1) + 4) * blocks;
+        let reads = 2 * reads + 5 * pages + (blank_pages * (LOOKS + 1) + 4) * blocks;
         let begun = BEGUN_ERASE_PAGES + u64::from(self.block_pages);
         let reads = reads + BEGUN_ERASES * begun * (LOOKS + 1);
         let found = self.finding(reads);

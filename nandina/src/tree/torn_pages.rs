@@ -128,7 +128,7 @@ impl TornPages {
     ///
     /// Returns `false` if there is no room for one more.
     pub fn exclude(&mut self, page: PageNumber) -> bool {
-        let place = self.pages.iter_mut().find(|place| **place == NO_PAGE);
+        let place = self.pages.iter_mut().find(|place| [NO_PAGE, page.0].contains(*place));
         place.map(|place| *place = page.0).is_some()
     }
 
