@@ -459,3 +459,13 @@ fn a_page_that_failed_before_the_first_of_a_block_was_cut_is_torn_as_well() {
     let case = "swarm/vm/seed 3026116188 unstable changed formats errors";
     assert_eq!(replay(case).unwrap(), Replayed::Survived);
 }
+
+/// A checkpoint was written into its own block, and the page after it, in the block before, was
+/// cut. A mount that did not use the checkpoint took its block for the one that was written last.
+#[test]
+fn a_page_that_was_cut_after_a_checkpoint_is_torn_though_that_is_newer() {
+    for seed in ["5026114316", "5026116570"] {
+        let case = format!("swarm/vm/seed {seed} unstable changed formats errors");
+        assert_eq!(replay(&case).unwrap(), Replayed::Survived, "{case}");
+    }
+}

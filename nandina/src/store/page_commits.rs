@@ -132,7 +132,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 }
                 found.sequence = found.sequence.max(header.sequence);
                 self.torn.note_end(&header);
-                if !header.settling {
+                // A checkpoint has a block of its own: pages follow in the one that is written on.
+                if !header.settling && header.lowest > 0 {
                     let settled = Settled { sequence: header.sequence, first, block };
                     found.settled = found.settled.max(settled);
                 }
