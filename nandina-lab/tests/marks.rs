@@ -154,6 +154,9 @@ fn every_rare_branch_is_reached() {
     }
     // Cuts of a run with a checkpoint after every few changes.
     survive(&["mu"], Mode::Linear, CutRun { checkpoints: Some(1), ..CutRun::SMALL });
+    // Pages that commit are also the first of a block.
+    let unstable = Hardships { unstable: true, ..Hardships::NONE };
+    survive(&["vm"], Mode::Linear, CutRun { hardships: unstable, ..CutRun::SMALL });
     // The erase of the only free block fails, which holds the newest pages. And a program fails,
     // and the one after it is cut.
     for episode in ["vm-ow/seed 142583", "vm/seed 3026116188"] {
