@@ -11,16 +11,16 @@ pub(super) const WORD: usize = 64;
 
 #[inline]
 fn load(memory: &[u8], byte: usize) -> u64 {
-    match memory.get(byte..).and_then(|bytes| bytes.first_chunk::<8>()) {
-        Some(&bytes) => u64::from_le_bytes(bytes),
-        None => 0,
+    match memory.get(byte..byte + 8) {
+        Some(&[a, b, c, d, e, f, g, h]) => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => 0,
     }
 }
 
 #[inline]
 fn store(memory: &mut [u8], byte: usize, value: u64) {
-    if let Some(bytes) = memory.get_mut(byte..).and_then(|bytes| bytes.first_chunk_mut::<8>()) {
-        *bytes = value.to_le_bytes();
+    if let Some(bytes) = memory.get_mut(byte..byte + 8) {
+        bytes.copy_from_slice(&value.to_le_bytes());
     }
 }
 
@@ -41,6 +41,17 @@ pub(super) fn get(memory: &[u8], bit: usize, width: u32) -> u32 {
 #[inline]
 pub(super) fn set(memory: &mut [u8], bit: usize, width: u32, value: u64) {
     write(memory, bit, width as usize, value);
+}
+
+/// Writes the field of `width` bits, at most 64, at `bit`.
+#[inline]
+pub(super) fn put(memory: &mut [u8], bit: usize, width: usize, value: u64) {
+    if width <= CHUNK {
+        write(memory, bit, width, value);
+    } else {
+        write(memory, bit, 32, value & u64::from(u32::MAX));
+        write(memory, bit + 32, width - 32, value >> 32);
+    }
 }
 
 /// The highest number of `width` bits, at most 32.

@@ -6,11 +6,10 @@
 
 use core::ops::Range;
 
-use super::edit::behind;
 use super::leaf::{Form, ITEMS, Leaf, SCALE_MAX, UNITS};
 use super::store::granules;
 use super::{Compact, bits};
-use crate::mapping::extent::{Extent, Joined, Piece, Run};
+use crate::mapping::extent::{Extent, Piece, Run};
 
 /// Runs of two full leaves, or of a few small ones, and those of a change.
 const RUNS: usize = 3 * ITEMS;
@@ -94,7 +93,7 @@ impl Compact<'_> {
         first: usize,
         last: usize,
         new: Piece,
-        mut old: Option<&mut Joined<'_>>,
+        mut old: Option<&mut dyn FnMut(Run)>,
     ) {
         let (first, last) = self.with_neighbour(first, last, new);
         let mut runs = Runs { runs: [Run { logical: 0, length: 0, physical: 0 }; RUNS], count: 0 };
@@ -117,12 +116,12 @@ impl Compact<'_> {
                     continue;
                 }
                 if let Some(old) = &mut old {
-                    item.within(cut).into_iter().for_each(|part| old.push(part));
+                    item.within(cut).and_then(|part| part.run()).into_iter().for_each(&mut **old);
                 }
                 if item.logical < cut.start {
                     runs.push(Piece { length: cut.start - item.logical, ..item });
                 }
-                if let Some(right) = behind(&item, cut) {
+                if let Some(right) = item.within(Extent::between(cut.end(), u32::MAX)) {
                     runs.push(new);
                     is_placed = true;
                     runs.push(right);
@@ -175,6 +174,7 @@ impl Compact<'_> {
 
     /// Writes leaves of `runs` in place of the leaves `first..=last`.
     fn write_leaves(&mut self, first: usize, last: usize, runs: &[Run], new: Piece) {
+        self.forget();
         let part = Extent::between(self.leaf(first).base, self.leaf(last).limit);
         for at in first..=last {
             self.allowance -= self.leaf(at).allowance();
@@ -266,12 +266,15 @@ impl Compact<'_> {
         let mut bits = bits::Writer::new(leaf.items_mut(self.store.memory_mut()));
         let stride = leaf.stride() as u32;
         if leaf.form == Form::Runs {
-            runs.iter().for_each(|&run| bits.push(leaf.word(&run.into()), stride));
+            for run in runs {
+                bits.push(leaf.run_word(run.logical, run.length, run.physical), stride);
+            }
             return bits.finish();
         }
         let mut put = |piece: Piece| {
             if leaf.form == Form::Pieces {
-                return bits.push(leaf.word(&piece), stride);
+                let physical = piece.physical.unwrap_or(leaf.none());
+                return bits.push(leaf.piece_word(piece.logical, physical), stride);
             }
             for unit in 0..piece.length {
                 let physical = piece.physical.map_or(leaf.none(), |physical| physical + unit);
@@ -302,6 +305,7 @@ impl Compact<'_> {
         if span > UNITS || leaves.iter().any(|leaf| leaf.form != Form::Units) {
             return;
         }
+        self.forget();
         let mut units = [0; UNITS as usize];
         let mut count = 0;
         for leaf in leaves {

@@ -14,6 +14,8 @@
 //! less for each. Where holes are items, the highest physical number of that many bits means none.
 //! This file changes no leaf's size and knows no other leaf. The paper has no such mapping.
 
+use core::hint::select_unpredictable;
+
 use super::bits;
 use crate::mapping::{Extent, Piece, Run};
 
@@ -113,12 +115,13 @@ impl Leaf {
         if self.form == Form::Units { self.part().length as usize } else { self.count }
     }
 
-    /// Quarters of bytes that it may take before memory is short, with its part of everything.
+    /// Bits that it may take before memory is short, with its part of everything.
     ///
-    /// A run may take 8 bytes; some pieces are holes.
+    /// With physical numbers of 28 bits a run may take 8 bytes; some pieces are holes.
     #[inline]
     pub fn allowance(&self) -> usize {
-        self.count * if self.form == Form::Runs { 31 } else { 25 }
+        let besides = if self.form == Form::Runs { 34 } else { 22 };
+        self.count * (besides + self.physical_bits) as usize
     }
 
     /// Bits of an item; of a unit where the form is `Units`.
@@ -145,12 +148,6 @@ impl Leaf {
     #[inline]
     pub fn none(&self) -> u32 {
         bits::mask(self.physical_bits)
-    }
-
-    /// The start at `at`, as it is stored.
-    #[inline(always)]
-    fn key(&self, items: &[u8], at: usize) -> u32 {
-        bits::get(items, at * self.stride(), self.start_bits)
     }
 
     /// The item at `at`; a unit where the form is `Units`.
@@ -207,36 +204,29 @@ impl Leaf {
         bits::set(items, bit, self.physical_bits, u64::from(physical));
     }
 
-    /// Whether the item fits in the fields of this leaf.
-    #[inline]
-    pub fn holds(&self, piece: &Piece) -> bool {
-        let is_run = self.form == Form::Runs;
-        let length = if is_run { piece.length } else { 0 };
-        let is_scaled = ((piece.logical - self.base) | length) & bits::mask(self.scale) == 0;
-        is_scaled && (!is_run || (length >> self.scale) - 1 <= bits::mask(self.length_bits))
-    }
-
-    /// The item as a word, which it [`Self::holds`]; not a unit.
+    /// Whether an item of that begin and length fits in the fields of this leaf.
+    ///
+    /// Where the form is `Pieces`, a length of one step of the scale always fits.
     #[inline(always)]
-    pub fn word(&self, piece: &Piece) -> u64 {
-        let mut word = u64::from((piece.logical - self.base) >> self.scale);
-        if self.form == Form::Runs {
-            word |= u64::from((piece.length >> self.scale) - 1) << self.start_bits;
-        }
-        let physical = u64::from(piece.physical.unwrap_or(self.none()));
-        word | physical << (self.start_bits + self.length_bits)
+    pub fn fit(&self, logical: u32, length: u32) -> bool {
+        ((logical - self.base) | length) & bits::mask(self.scale) == 0
+            && (length >> self.scale).wrapping_sub(1) <= bits::mask(self.length_bits)
     }
 
-    /// Writes the item at `at`, which it [`Self::holds`]; not a unit.
-    #[inline]
-    pub fn set_item(&self, items: &mut [u8], at: usize, piece: &Piece) {
-        let (bit, stride, word) = (at * self.stride(), self.stride(), self.word(piece));
-        if stride <= bits::CHUNK {
-            bits::set(items, bit, stride as u32, word);
-        } else {
-            bits::set(items, bit, 32, word & u64::from(u32::MAX));
-            bits::set(items, bit + 32, stride as u32 - 32, word >> 32);
-        }
+    /// The word of a run, which [`Self::fit`]s, where the form is `Runs`.
+    #[inline(always)]
+    pub fn run_word(&self, logical: u32, length: u32, physical: u32) -> u64 {
+        let start = u64::from((logical - self.base) >> self.scale);
+        let length = u64::from((length >> self.scale).wrapping_sub(1));
+        let ends = self.start_bits + self.length_bits;
+        start | length << self.start_bits | u64::from(physical) << ends
+    }
+
+    /// The word of a piece, which [`Self::fit`]s, where the form is `Pieces`.
+    #[inline(always)]
+    pub fn piece_word(&self, logical: u32, physical: u32) -> u64 {
+        let start = u64::from((logical - self.base) >> self.scale);
+        start | u64::from(physical) << self.start_bits
     }
 
     /// How many items begin before `unit`, which the leaf's part has or ends at.
@@ -248,13 +238,15 @@ impl Leaf {
         // Starts are compared as they are stored.
         let Some(last) = (unit - self.base).checked_sub(1) else { return 0 };
         let key = last >> self.scale;
+        let (stride, width) = (self.stride(), self.start_bits);
         let (mut low, mut size) = (0, self.count);
         while size > 1 {
-            let half = size / 2;
-            low = if self.key(items, low + half) <= key { low + half } else { low };
-            size -= half;
+            let middle = low + size / 2;
+            let is_before = bits::get(items, middle * stride, width) <= key;
+            low = select_unpredictable(is_before, middle, low);
+            size -= size / 2;
         }
-        low + usize::from(size > 0 && self.key(items, low) <= key)
+        low + usize::from(size > 0 && bits::get(items, low * stride, width) <= key)
     }
 
     /// How many starts [`Self::before`] reads.

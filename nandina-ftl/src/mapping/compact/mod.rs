@@ -6,7 +6,8 @@
 //! the leaf of a unit. A leaf (`leaf.rs`) has up to 64 items of as few bits as it needs, or a flat
 //! array where that is smaller. A change moves the bits behind it (`edit.rs`); only a leaf that
 //! overflows, or whose fields became too narrow, is encoded again (`encode.rs`). Runs that continue
-//! one another are joined inside of a leaf. Slots and directory are in `store.rs`.
+//! one another are joined inside of a leaf. Look-ups are in `look_up.rs`, slots and directory in
+//! `store.rs`.
 //!
 //! Each item has an allowance of bytes. While all leaves, holes and directory take less than the
 //! sum, memory is not short, and time is worth more: more holes stay, a leaf that grows gets a
@@ -19,10 +20,10 @@ mod bits;
 mod edit;
 mod encode;
 mod leaf;
+mod look_up;
 mod store;
 
 use core::cell::Cell;
-use core::ops::Range;
 
 use super::contract::{Broken, Bytes, Mapping, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
@@ -37,10 +38,10 @@ pub struct Compact<'m> {
     physical_bits: u32,
     /// Bytes that any change needs free.
     reserve: usize,
-    /// Quarters of bytes that all leaves may take before memory is short.
+    /// Bits that all leaves may take before memory is short.
     allowance: usize,
-    /// The leaf that was last looked for, if there is one of that number.
-    last: Cell<usize>,
+    /// The leaf that was last found, if its part is not empty: its number, and its part.
+    last: Cell<(usize, Extent)>,
     nodes: Cell<u64>,
 }
 
@@ -76,7 +77,7 @@ impl<'m> Compact<'m> {
             physical_bits,
             reserve,
             allowance: 0,
-            last: Cell::new(0),
+            last: Cell::new((0, Extent::new(0, 0))),
             nodes: Cell::new(0),
         };
         map.store.replace_entries(0, 0, 1);
@@ -90,117 +91,31 @@ impl<'m> Compact<'m> {
         self.store.leaf(at, self.space.logical, self.physical_bits)
     }
 
-    /// The leaf whose part of the space has `unit`.
-    #[inline]
-    fn leaf_with(&self, unit: u32) -> usize {
+    /// The leaf whose part of the space has `unit`, and its number.
+    #[inline(always)]
+    fn leaf_with(&self, unit: u32) -> (usize, Leaf) {
         // Often it is the one of the change or look-up before.
-        let last = self.last.get();
-        if last < self.store.entries() && self.part(last).contains(&unit) {
+        let (last, part) = self.last.get();
+        if unit.wrapping_sub(part.start) < part.length {
             self.count(1);
-            return last;
+            return (last, self.leaf(last));
         }
         let (at, read) = self.store.find(unit);
         self.count(read);
-        self.last.set(at);
-        at
+        let leaf = self.leaf(at);
+        self.last.set((at, leaf.part()));
+        (at, leaf)
     }
 
-    /// The units of the leaf `at`.
-    #[inline]
-    fn part(&self, at: usize) -> Range<u32> {
-        let next = at + 1;
-        let limit = match next < self.store.entries() {
-            true => self.store.base(next),
-            false => self.space.logical,
-        };
-        self.store.base(at)..limit
+    /// Forgets the leaf that was last found.
+    ///
+    /// Call this before leaves get other numbers or parts.
+    fn forget(&self) {
+        self.last.set((0, Extent::new(0, 0)));
     }
 
     fn count(&self, nodes: u64) {
         self.nodes.set(self.nodes.get() + nodes);
-    }
-
-    /// Passes the pieces of `extent`, cut to it, in order; holes too, where `HOLES`.
-    #[inline]
-    fn visit<const HOLES: bool>(&self, extent: Extent, mut pass: impl FnMut(Piece)) {
-        let memory = self.store.memory();
-        let (mut at, mut unit) = (self.leaf_with(extent.start), extent.start);
-        loop {
-            let leaf = self.leaf(at);
-            let items = leaf.items(memory);
-            let end = leaf.limit.min(extent.end());
-            let mut field = leaf.before(items, unit + 1).saturating_sub(1);
-            let mut passed = leaf.steps();
-            match leaf.form {
-                Form::Units => {
-                    passed = u64::from(end - unit);
-                    let mut units = (unit..end).map(|unit| {
-                        leaf.tile(unit, 1, leaf.unit(items, (unit - leaf.base) as usize))
-                    });
-                    if let Some(mut piece) = units.next() {
-                        for unit in units {
-                            if piece.continues_to(&unit) {
-                                piece.length += 1;
-                            } else {
-                                pass(piece);
-                                piece = unit;
-                            }
-                        }
-                        pass(piece);
-                    }
-                    unit = end;
-                }
-                Form::Pieces => {
-                    let (mut start, mut physical) = leaf.begin(items, field);
-                    while unit < end {
-                        field += 1;
-                        passed += 1;
-                        let next = match field < leaf.count {
-                            true => leaf.begin(items, field),
-                            false => (leaf.limit, 0),
-                        };
-                        let piece = leaf.tile(start, next.0.saturating_sub(start), physical);
-                        if let Some(part) = piece.within(Extent::between(unit, end)) {
-                            pass(part);
-                        }
-                        unit = next.0.max(unit + 1);
-                        (start, physical) = next;
-                    }
-                }
-                Form::Runs | Form::Free => {
-                    while field < leaf.count {
-                        let run = leaf.run(items, field);
-                        field += 1;
-                        if run.logical >= end {
-                            break;
-                        }
-                        if run.end() <= unit {
-                            continue;
-                        }
-                        passed += 1;
-                        if HOLES && run.logical > unit {
-                            pass(Piece::hole(Extent::between(unit, run.logical)));
-                        }
-                        let logical = run.logical.max(unit);
-                        unit = run.end().min(end);
-                        let physical = Some(run.physical + (logical - run.logical));
-                        pass(Piece { logical, length: unit - logical, physical });
-                        if unit >= end {
-                            break;
-                        }
-                    }
-                }
-            }
-            self.count(passed);
-            if HOLES && unit < end {
-                pass(Piece::hole(Extent::between(unit, end)));
-            }
-            unit = end;
-            at += 1;
-            if end >= extent.end() || at >= self.store.entries() {
-                break;
-            }
-        }
     }
 }
 
@@ -214,7 +129,7 @@ impl Scheme for Compact<'_> {
     }
 
     fn replace(&mut self, extent: Extent, physical: Option<u32>, superseded: &mut dyn FnMut(Run)) {
-        Joined::runs(superseded, |old| self.change(extent, physical, old));
+        self.change(extent, physical, superseded);
     }
 }
 

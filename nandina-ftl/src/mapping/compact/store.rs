@@ -58,6 +58,8 @@ pub(super) struct Store<'m> {
     made_holes: usize,
     /// The first hole of each size.
     heads: [u32; GRANULES_MAX + 1],
+    /// A bit for each size of which there is a hole.
+    sizes: u128,
     entries: usize,
     peak: usize,
     moved: u64,
@@ -79,6 +81,7 @@ impl<'m> Store<'m> {
             holes: 0,
             made_holes: 0,
             heads: [NONE; GRANULES_MAX + 1],
+            sizes: 0,
             entries: 0,
             peak: 0,
             moved: 0,
@@ -156,18 +159,11 @@ impl<'m> Store<'m> {
         let end = self.memory.len() / WORD * WORD;
         let entries = self.memory.get(end - self.entries * ENTRY..end).unwrap_or(&[]);
         let (entries, _) = entries.as_chunks::<ENTRY>();
-        let is_behind = |at: usize| match entries.get(at) {
-            Some(&[a, b, c, d, ..]) => u32::from_le_bytes([a, b, c, d]) > unit,
-            None => false,
-        };
-        let (mut low, mut size) = (0, entries.len());
-        while size > 1 {
-            let half = size / 2;
-            low = if is_behind(low + half - 1) { low + half } else { low };
-            size -= half;
-        }
+        // Bases fall, so those behind the unit come first.
+        let behind =
+            entries.partition_point(|&[a, b, c, d, ..]| u32::from_le_bytes([a, b, c, d]) > unit);
         let steps = usize::BITS - entries.len().leading_zeros();
-        (entries.len().saturating_sub(low + 1), u64::from(steps))
+        (entries.len().saturating_sub(behind + 1), u64::from(steps))
     }
 
     /// Replaces the entries `from..to`, whose slots are free, by `count` entries.
@@ -198,15 +194,16 @@ impl<'m> Store<'m> {
     #[inline(always)]
     pub fn leaf(&self, at: usize, logical: u32, physical_bits: u32) -> Leaf {
         // The entry behind it is stored before it.
-        let place = (self.memory.len() / WORD * WORD).saturating_sub((at + 2) * ENTRY);
-        let entries =
-            self.memory.get(place..).and_then(|bytes| bytes.first_chunk::<{ 2 * ENTRY }>());
-        let &[a, b, c, d, _, _, _, _, e, f, g, h, i, j, k, l] = entries.unwrap_or(&[0; 16]);
-        let next = u32::from_le_bytes([a, b, c, d]);
-        let limit = if at + 1 < self.entries { next } else { logical };
-        let (base, slot) = (u32::from_le_bytes([e, f, g, h]), u32::from_le_bytes([i, j, k, l]));
-        let meta = word(self.memory, slot as usize * WORDS + 1);
-        Leaf::decode(slot as usize * GRANULE, base, limit, meta, physical_bits)
+        let place = (self.memory.len() / WORD * WORD).wrapping_sub((at + 2) * ENTRY);
+        let entries = self.memory.get(place..place.wrapping_add(2 * ENTRY));
+        let number = |at: usize| match entries.and_then(|bytes| bytes.get(at..at + 4)) {
+            Some(&[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]),
+            _ => 0,
+        };
+        let limit = if at + 1 < self.entries { number(0) } else { logical };
+        let (base, slot) = (number(ENTRY), number(ENTRY + WORD) as usize);
+        let meta = word(self.memory, slot * WORDS + 1);
+        Leaf::decode(slot * GRANULE, base, limit, meta, physical_bits)
     }
 
     /// Writes the header of leaf `at` again.
@@ -231,6 +228,7 @@ impl<'m> Store<'m> {
             set_word(self.memory, head as usize * WORDS + 2, slot as u32);
         }
         self.heads[granules] = slot as u32;
+        self.sizes |= 1 << granules;
         self.holes += granules;
     }
 
@@ -239,6 +237,9 @@ impl<'m> Store<'m> {
         let previous = word(self.memory, slot * WORDS + 2);
         if previous == NONE {
             self.heads[granules] = next;
+            if next == NONE {
+                self.sizes &= !(1 << granules);
+            }
         } else {
             set_word(self.memory, previous as usize * WORDS, next);
         }
@@ -278,8 +279,9 @@ impl<'m> Store<'m> {
     }
 
     fn take(&mut self, granules: usize) -> usize {
-        let fitting = (granules..=GRANULES_MAX).find(|&size| self.heads[size] != NONE);
-        if let Some(size) = fitting {
+        let fitting = self.sizes >> granules;
+        if fitting != 0 {
+            let size = granules + fitting.trailing_zeros() as usize;
             let slot = self.heads[size] as usize;
             self.unlink_hole(slot, size);
             if size > granules {
