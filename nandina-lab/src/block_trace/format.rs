@@ -1,8 +1,27 @@
 //! What a format is, the list of them, and which of them a file may have.
+//!
+//! No file is read here.
 
 use super::formats;
-use super::read::Choices;
 use super::request::Kind;
+
+/// What a user chooses about a trace.
+#[derive(Clone, Debug)]
+pub struct Choices {
+    /// The format's key; `None` to find it by the first lines.
+    pub format: Option<String>,
+    /// Of blkparse, the action whose lines are the requests.
+    pub action: char,
+    /// The only volume whose requests are used; `None` for all.
+    pub volume: Option<String>,
+}
+
+impl Default for Choices {
+    /// The format is found, every volume is used, and requests are those sent to the drive.
+    fn default() -> Self {
+        Self { format: None, action: 'D', volume: None }
+    }
+}
 
 /// A request as a line states it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -14,7 +14,7 @@ mod read;
 mod request;
 
 pub use account::{Account, Aside, Refused, Volume};
-pub use format::{FORMATS, Format};
+pub use format::{Choices, FORMATS, Format};
 pub use layout::Layout;
-pub use read::{BlockTrace, Choices};
+pub use read::BlockTrace;
 pub use request::{Kind, Request, SECTOR};

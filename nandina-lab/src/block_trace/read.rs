@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::account::{Account, Volume};
 use super::field::BYTES_MAX;
-use super::format::{self, Format, Line, Parser, Stated};
+use super::format::{self, Choices, Format, Line, Parser, Stated};
 use super::request::{Kind, Request};
 use crate::LabError;
 use crate::input::packed::{self, ReadProgress};
@@ -19,24 +19,6 @@ use crate::trace::line::{Lines, Mistake};
 const DETECTED_BY: usize = 100;
 /// Volumes of a trace, at most.
 const VOLUMES_MAX: usize = 1000;
-
-/// What a user chooses about a trace.
-#[derive(Clone, Debug)]
-pub struct Choices {
-    /// The format's key; `None` to find it by the first lines.
-    pub format: Option<String>,
-    /// Of blkparse, the action whose lines are the requests.
-    pub action: char,
-    /// The only volume whose requests are used; `None` for all.
-    pub volume: Option<String>,
-}
-
-impl Default for Choices {
-    /// The format is found, every volume is used, and requests are those sent to the drive.
-    fn default() -> Self {
-        Self { format: None, action: 'D', volume: None }
-    }
-}
 
 /// A trace in a file, which may be compressed with gzip or zstd.
 pub struct BlockTrace {

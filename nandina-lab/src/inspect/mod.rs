@@ -4,6 +4,7 @@
 //! can be decoded.
 
 mod pages;
+mod reader;
 mod walk;
 
 pub use walk::{LevelFacts, Loss, TreeFacts};

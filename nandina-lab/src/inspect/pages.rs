@@ -6,7 +6,7 @@ use nandina::flash::{Flash, FlashError, PageNumber, Reading};
 use nandina::node::{Gaps, HEADER_BYTES, PageFault, PageHeader, PageLayout};
 use nandina_sim::Chip;
 
-use super::walk::reader_of;
+use super::reader::reader_of;
 use crate::LabError;
 use crate::opened::copy_to_look_at;
 

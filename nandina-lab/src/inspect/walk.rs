@@ -5,16 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::systems::{key_of, visit};
-use nandina::System;
-use nandina::engine::{KEY_BYTES_MAX, Nodes};
+use nandina::engine::KEY_BYTES_MAX;
 use nandina::flash::PageNumber;
 use nandina::node::{Node, PageFault, PageHeader, SAME_PAGE, Shape};
-use nandina::store::{Description, Visitor};
 use nandina::tree::HEIGHT_MAX;
 use serde::Serialize;
 
 use super::pages::Pages;
+use super::reader::{Reader, reader_of};
 use crate::LabError;
 
 /// The nodes of one level of a tree.
@@ -69,28 +67,6 @@ pub struct Walk {
     pub facts: TreeFacts,
     /// Pages that hold a node that could be read.
     pub valid: BTreeSet<u32>,
-}
-
-/// What reading the nodes of a system requires.
-#[derive(Clone, Copy)]
-pub(super) struct Reader {
-    nodes: Nodes,
-    pub system: Description,
-}
-
-struct ReaderOf;
-
-impl Visitor for ReaderOf {
-    type Output = Option<Reader>;
-
-    fn visit<S: System + 'static>(self) -> Option<Reader> {
-        S::NODES.map(|nodes| Reader { nodes, system: S::DESCRIPTION })
-    }
-}
-
-/// The reader for nodes of the system with this number.
-pub(super) fn reader_of(code: u8) -> Option<Reader> {
-    key_of(code).and_then(|system| visit(system, ReaderOf)).flatten()
 }
 
 /// A node to visit.

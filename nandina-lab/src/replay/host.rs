@@ -8,12 +8,54 @@ use nandina_ftl::ftl::Ftl;
 use nandina_ftl::mapping::Mapping;
 use nandina_ftl::{LogicalPages, Statistics, Stripe};
 use nandina_sim::{Counters, SparseChip};
+use serde::Serialize;
 
 use super::clock;
 use super::latency::{Latencies, Latency};
-use super::on_chip::DeviceWork;
 use crate::block_trace::Kind;
 use crate::layer::Pages;
+
+/// What happened on the chip, whatever the mapping.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct DeviceWork {
+    /// Logical pages that requests wrote.
+    pub host_writes: u64,
+    /// Logical pages that requests read.
+    pub host_reads: u64,
+    /// Logical pages that trims removed.
+    pub host_trims: u64,
+    /// Of the pages written, those of which a request named a part: they are read first.
+    pub partial_writes: u64,
+    /// Pages programmed for each page written; `None` if none was.
+    pub write_amplification: Option<f64>,
+    /// Pages that garbage collection and wear levelling moved.
+    pub moved: u64,
+    /// Pages that the FTL wrote about itself.
+    pub own: u64,
+    /// Merges of a hybrid FTL that copied nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch_merges: Option<u64>,
+    /// Merges that copied the rest of a block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_merges: Option<u64>,
+    /// Merges that copied a whole block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_merges: Option<u64>,
+    /// Chip operations: page reads.
+    pub reads: u64,
+    /// Chip operations: page programs.
+    pub programs: u64,
+    /// Chip operations: block erases.
+    pub erases: u64,
+    /// Erases of the most erased block.
+    pub wear_most: u32,
+    /// Erases of a block, on average.
+    pub wear_mean: f64,
+    /// Modelled latency of reads.
+    pub read_latency: Latency,
+    /// Modelled latency of writes.
+    pub write_latency: Latency,
+}
 
 /// A request in logical pages.
 #[derive(Clone, Copy)]

@@ -18,12 +18,12 @@ mod unit;
 
 pub use actions::Action;
 pub(crate) use actions::Actions;
+pub use host::DeviceWork;
 pub use latency::Latency;
 pub use nandina_ftl::mapping::MAPPINGS;
 pub use nandina_ftl::mapping::registry::Entry;
 pub use on_chip::{
-    DeviceReport, DeviceSetup, DeviceWork, MappingRow, mappings_on_chip, readings_on_chip,
-    replay_on_chip,
+    DeviceReport, DeviceSetup, MappingRow, mappings_on_chip, readings_on_chip, replay_on_chip,
 };
 pub use run::{LeftOut, MappingCost, Report, Setup, readings, replay};
 pub use stats::{AddressRow, Content, READINGS, Side, SizeRow, Stats};

@@ -24,8 +24,7 @@ use nandina_sim::SparseChip;
 use serde::Serialize;
 
 use super::footprint::Footprint;
-use super::host::{Done, Host, OnChips, PageRequest};
-use super::latency::Latency;
+use super::host::{DeviceWork, Done, Host, OnChips, PageRequest};
 use super::run::{LeftOut, chosen, memory};
 use super::tally::{Tally, content};
 use crate::LabError;
@@ -63,48 +62,6 @@ pub struct DeviceSetup {
     pub sorts_moves: bool,
     /// How often the trace is replayed, at least once.
     pub passes: u32,
-}
-
-/// What happened on the chip, whatever the mapping.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
-pub struct DeviceWork {
-    /// Logical pages that requests wrote.
-    pub host_writes: u64,
-    /// Logical pages that requests read.
-    pub host_reads: u64,
-    /// Logical pages that trims removed.
-    pub host_trims: u64,
-    /// Of the pages written, those of which a request named a part: they are read first.
-    pub partial_writes: u64,
-    /// Pages programmed for each page written; `None` if none was.
-    pub write_amplification: Option<f64>,
-    /// Pages that garbage collection and wear levelling moved.
-    pub moved: u64,
-    /// Pages that the FTL wrote about itself.
-    pub own: u64,
-    /// Merges of a hybrid FTL that copied nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub switch_merges: Option<u64>,
-    /// Merges that copied the rest of a block.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub partial_merges: Option<u64>,
-    /// Merges that copied a whole block.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub full_merges: Option<u64>,
-    /// Chip operations: page reads.
-    pub reads: u64,
-    /// Chip operations: page programs.
-    pub programs: u64,
-    /// Chip operations: block erases.
-    pub erases: u64,
-    /// Erases of the most erased block.
-    pub wear_most: u32,
-    /// Erases of a block, on average.
-    pub wear_mean: f64,
-    /// Modelled latency of reads.
-    pub read_latency: Latency,
-    /// Modelled latency of writes.
-    pub write_latency: Latency,
 }
 
 /// What a mapping costs in an FTL.
