@@ -53,6 +53,7 @@ mod index;
 pub mod key;
 pub mod log;
 pub mod node;
+mod rosette;
 pub mod space;
 pub mod store;
 pub mod tree;

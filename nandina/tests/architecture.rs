@@ -41,10 +41,17 @@ const MODULES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "rosette",
+        &[
+            "bytes", "flash", "node", "error", "blocks", "log", "gc", "space", "engine", "tree",
+            "rosette",
+        ],
+    ),
+    (
         "store",
         &[
             "checksum", "bytes", "flash", "node", "error", "blocks", "cache", "log", "gc", "space",
-            "engine", "tree", "store",
+            "engine", "tree", "rosette", "store",
         ],
     ),
     ("index", &["flash", "error", "gc", "engine", "index"]),

@@ -39,6 +39,11 @@ pub struct Description {
     pub in_place: bool,
     /// Records are appended to pages that are already programmed.
     pub appends: bool,
+    /// A directory in RAM says which leaf owns which keys, and the newest leaf of a range counts.
+    ///
+    /// [`Options::leaves`](crate::Options::leaves) is its size. There is no read cache and no write
+    /// buffer beside it.
+    pub directory: bool,
 }
 
 impl Description {
@@ -59,8 +64,12 @@ impl Description {
         maps: false,
         in_place: false,
         appends: false,
+        directory: false,
     };
 }
+
+/// The first key of a leaf's range, and the first key behind it, if there is one.
+pub type LeafRange<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Where the nodes of a tree are in its pages: what inspectors and tests need.
 #[derive(Clone, Copy)]
@@ -71,6 +80,11 @@ pub struct Nodes {
     pub extent: fn(usize, u8, u8) -> Range<usize>,
     /// The logical address in the node area of a page, if it has one.
     pub address_in: fn(&[u8]) -> Option<u32>,
+    /// The range of keys that a leaf owns, in the node area of its page, if it carries one.
+    ///
+    /// The second argument is the number of bytes of a key. The result is the first key of the
+    /// range, and the first one behind it; `None` there if the range has no upper end.
+    pub range_in: fn(&[u8], usize) -> Option<LeafRange<'_>>,
     /// A node may hold stale records beyond its own.
     pub trims: bool,
     /// A page can hold several nodes of a path.

@@ -10,7 +10,7 @@ mod outcome;
 mod plan;
 mod report;
 
-pub use description::{Description, Nodes};
+pub use description::{Description, LeafRange, Nodes};
 pub use options::{Folds, Options};
 pub use outcome::{Inserted, Removed};
 pub use plan::{Cost, Plan};

@@ -67,7 +67,8 @@ pub struct Options {
     pub validity: Validity,
     /// How worn blocks are spared; `None` for the system's default.
     ///
-    /// By default, systems that write paths count erases, and the others use blocks in turn.
+    /// By default, systems that write paths and `rosette` count erases, and the others use blocks
+    /// in turn.
     pub wear: Option<Wear>,
     /// Pages of the read cache, 0 to 65535. Default: none.
     ///
@@ -133,6 +134,13 @@ pub struct Options {
     /// more, and a sixteenth of the table stays empty. With more mappings, fewer parents have to be
     /// written. An index must be opened with as many bytes as before, or more.
     pub mapping_bytes: usize,
+    /// Most leaves, at least 2; `None` for as many as the chip allows. Default: `None`.
+    ///
+    /// For systems that keep a directory of their leaves in RAM (`rosette`). Each takes a key and
+    /// the number of a page: 2 bytes, 3 on a chip of 65536 pages and more, 4 from 2^24 on. With
+    /// fewer, inserts that need one more leaf are refused. An index must be opened with as many as
+    /// it has, or more.
+    pub leaves: Option<u32>,
     /// When a parent is written only to flush its children's mappings.
     ///
     /// For systems that have a table of mappings. Default: [`Folds::Share`]; others need the
@@ -169,6 +177,7 @@ impl Options {
             write_buffer_ticks: None,
             checkpoints: None,
             mapping_bytes: 1024,
+            leaves: None,
             folds: Folds::Share,
             keep_pages: None,
             verify: false,
@@ -256,6 +265,13 @@ impl Options {
     #[must_use]
     pub const fn mapping_bytes(mut self, bytes: usize) -> Self {
         self.mapping_bytes = bytes;
+        self
+    }
+
+    /// Sets [`leaves`](Self#structfield.leaves).
+    #[must_use]
+    pub const fn leaves(mut self, leaves: u32) -> Self {
+        self.leaves = Some(leaves);
         self
     }
 

@@ -219,6 +219,9 @@ impl<E> From<Fault<E>> for OpenError<E> {
             Fault::Corrupt { reason: Damage::TableTooSmall, .. } => {
                 Self::BadOption { reason: BadOption::TableTooSmall }
             }
+            Fault::Corrupt { reason: Damage::DirectoryTooSmall, .. } => {
+                Self::BadOption { reason: BadOption::DirectoryTooSmall }
+            }
             Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
             Fault::NoRoom { limit_pages } => Self::ChipTooSmall { limit_pages },
             // A mount adds no level.

@@ -66,6 +66,14 @@ pub enum Damage {
     OtherSystem,
     /// No room was left for recovery.
     NoRoomToRecover,
+    /// No page that can be read owns these keys.
+    NoOwner,
+    /// There are more leaves than the directory has room for.
+    ///
+    /// Open the index with as many as before.
+    DirectoryTooSmall,
+    /// There are more leaves than the chip allows.
+    TooManyLeaves,
 }
 
 impl fmt::Display for Damage {
@@ -100,6 +108,9 @@ impl fmt::Display for Damage {
             Self::OtherVersion => "it has another format version",
             Self::OtherSystem => "it belongs to another system",
             Self::NoRoomToRecover => "no room was left for recovery",
+            Self::NoOwner => "no page that can be read owns the keys that it may have owned",
+            Self::DirectoryTooSmall => "it is one leaf more than there may be: open the index with as many leaves as before",
+            Self::TooManyLeaves => "it is one leaf more than the chip allows",
         })
     }
 }
@@ -170,6 +181,14 @@ pub enum BadOption {
     PageBytes,
     /// A chip must have at least one block.
     Blocks,
+    /// `leaves` must be `None` or at least 2.
+    Leaves,
+    /// This index has more leaves than `leaves` allows.
+    ///
+    /// Open it with as many as before.
+    DirectoryTooSmall,
+    /// A system with a directory of leaves has no `read_cache` and no `write_buffer`.
+    NotBesideDirectory,
 }
 
 impl fmt::Display for BadOption {
@@ -207,6 +226,9 @@ impl fmt::Display for BadOption {
             Self::CheckpointTooLarge => "no checkpoints on this chip: it is too large for one to fit in a block, or its blocks or pages are too small",
             Self::PageBytes => "a page must have at least 40 bytes, its spare area included",
             Self::Blocks => "a chip must have at least one block",
+            Self::Leaves => "leaves must be None or at least 2",
+            Self::DirectoryTooSmall => "this index has more leaves than leaves allows: open it with as many as before",
+            Self::NotBesideDirectory => "a system with a directory of leaves has no read_cache and no write_buffer",
         })
     }
 }

@@ -21,6 +21,7 @@ impl<S: Placement> System for S {
     const NODES: Option<Nodes> = Some(Nodes {
         extent: S::extent,
         address_in: S::address_in,
+        range_in: |_, _| None,
         trims: S::TRIMS,
         shares_pages: S::SHARES_PAGES,
         path_pages: S::path_pages,

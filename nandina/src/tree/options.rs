@@ -166,7 +166,7 @@ pub(crate) fn path_options(options: &Options) -> Option<BadOption> {
 }
 
 /// Why a chip of this geometry can hold no index, whatever its settings.
-pub(super) fn unusable(geometry: &Geometry) -> Option<BadOption> {
+pub(crate) fn unusable(geometry: &Geometry) -> Option<BadOption> {
     if !(2..=PAGES_MAX).contains(&geometry.pages_per_block) {
         return Some(BadOption::PagesPerBlock);
     }
@@ -183,7 +183,7 @@ pub(super) fn unusable(geometry: &Geometry) -> Option<BadOption> {
 /// The geometry, with numbers of pages and blocks reduced to their ranges.
 ///
 /// A number beyond its range becomes the largest that is allowed.
-pub(super) fn bounded(geometry: &Geometry) -> Geometry {
+pub(crate) fn bounded(geometry: &Geometry) -> Geometry {
     let pages_per_block = geometry.pages_per_block.min(PAGES_MAX);
     let blocks = geometry.blocks.min((STAGED - 1) / pages_per_block.max(1));
     Geometry { pages_per_block, blocks, ..*geometry }

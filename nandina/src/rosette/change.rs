@@ -1,0 +1,189 @@
+//! Upserts and removals of single records: one read and one program each.
+//!
+//! A full leaf is split: the half with the new record is written, and the old page still owns the
+//! other half. Keys that rise, or fall, leave full leaves behind. `merge.rs` has the opposite.
+
+use super::engine::{KEY_MAX, Leaves, copied};
+use super::leaf::Form;
+use super::plan;
+use crate::engine::{Inserted, Removed};
+use crate::error::Fault;
+use crate::flash::Flash;
+
+/// What has to be done to upsert a record.
+enum Look {
+    /// The record is there with this value.
+    Same,
+    /// The record at this place gets another value.
+    Replace(usize),
+    /// The record is inserted at this place.
+    Insert(usize),
+    /// The leaf is split, and the record inserted at this place.
+    Split(usize),
+}
+
+impl<F: Flash> Leaves<'_, F> {
+    /// Inserts a record or replaces the value of `key`.
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<Inserted, Fault<F::Error>> {
+        let (mut first, mut searched) = (true, false);
+        loop {
+            self.make_room(core::mem::take(&mut first))?;
+            let rank = self.directory.find(key);
+            let (frame, look) = self.look(rank, key, value)?;
+            match look {
+                Look::Same => return Ok(Inserted::Replaced),
+                Look::Replace(at) => {
+                    self.change_leaf(frame, |form, page| {
+                        page[form.value(at)].copy_from_slice(value);
+                    });
+                    self.rewrite_leaf(frame, rank, self.records)?;
+                    return Ok(Inserted::Replaced);
+                }
+                Look::Insert(at) => {
+                    self.change_leaf(frame, |form, page| {
+                        if let Some(mut node) = form.node_mut(page) {
+                            node.insert(at, key, value);
+                        }
+                    });
+                    self.rewrite_leaf(frame, rank, self.records + 1)?;
+                    return Ok(Inserted::New);
+                }
+                // Neighbours that are thin together are merged before there is one leaf more.
+                Look::Split(_) if !searched && self.is_thin() => {
+                    searched = true;
+                    self.merge_thin()?;
+                }
+                Look::Split(at) => {
+                    self.admit_leaf()?;
+                    self.split(frame, rank, at, (key, value))?;
+                    return Ok(Inserted::New);
+                }
+            }
+        }
+    }
+
+    /// Trims the leaf at `rank` and decides how the record gets into it.
+    fn look(
+        &mut self,
+        rank: usize,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(usize, Look), Fault<F::Error>> {
+        let frame = self.load_trimmed(rank, 0)?;
+        let (page, form) = (self.page_at(rank)?, self.form());
+        let node = self.node(frame, page)?;
+        let look = match node.search(key) {
+            Ok(at) if node.payload(at) == value => Look::Same,
+            Ok(at) => Look::Replace(at),
+            Err(at) if node.count() < form.capacity() => Look::Insert(at),
+            Err(at) => Look::Split(at),
+        };
+        Ok((frame, look))
+    }
+
+    /// Loads the leaf at `rank` and trims it. Returns its page buffer.
+    pub(super) fn load_trimmed(
+        &mut self,
+        rank: usize,
+        frame: usize,
+    ) -> Result<usize, Fault<F::Error>> {
+        let (frame, owned) = self.load_leaf(rank, frame)?;
+        let page = self.page_at(rank)?;
+        if owned != (0..self.node(frame, page)?.count()) {
+            self.change_leaf(frame, |form, page| form.keep(page, owned));
+        }
+        Ok(frame)
+    }
+
+    /// Changes the bytes of the leaf in `frame`, which is no page of the chip from then on.
+    fn change_leaf(&mut self, frame: usize, change: impl FnOnce(&Form, &mut [u8])) {
+        let form = self.form();
+        self.log.frames.forget(frame);
+        change(&form, self.log.frames.bytes_mut(frame));
+    }
+
+    /// Whether there are enough leaves that two neighbours hold no more than fits in one.
+    ///
+    /// So it is, too, if there may be no more leaves; but then perhaps none can be merged.
+    fn is_thin(&self) -> bool {
+        let leaves = self.directory.len() as u32;
+        leaves >= self.limit_pages()
+            || leaves > plan::dense(self.records.saturating_add(1), self.form().capacity())
+    }
+
+    /// Checks that there can be one more leaf. Called before anything is written.
+    fn admit_leaf(&self) -> Result<(), Fault<F::Error>> {
+        let limit_pages = self.limit_pages();
+        if (self.directory.len() as u32) < limit_pages {
+            return Ok(());
+        }
+        Err(self.log.no_room(limit_pages))
+    }
+
+    /// Splits the full leaf in `frame`, and inserts a record at place `at`.
+    fn split(
+        &mut self,
+        frame: usize,
+        rank: usize,
+        at: usize,
+        (key, value): (&[u8], &[u8]),
+    ) -> Result<(), Fault<F::Error>> {
+        let page = self.page_at(rank)?;
+        let node = self.node(frame, page)?;
+        let count = node.count();
+        // Records of the lower half. Of keys that rise or fall, the new one is alone in its half.
+        let left = match at {
+            0 => 1,
+            at if at == count => count,
+            _ => count.div_ceil(2),
+        };
+        let mut separator = [0; KEY_MAX];
+        let separator = &mut separator[..key.len()];
+        separator.copy_from_slice(match left {
+            left if left < at => node.key(left),
+            left if left == at => key,
+            left => node.key(left - 1),
+        });
+        let goes_left = at < left;
+        self.change_leaf(frame, |form, page| {
+            let (kept, at) = if goes_left { (0..left - 1, at) } else { (left..count, at - left) };
+            form.keep(page, kept);
+            if let Some(mut node) = form.node_mut(page) {
+                node.insert(at, key, value);
+            }
+        });
+        let (mut low, mut high) = ([0; KEY_MAX], [0; KEY_MAX]);
+        let (low, high) = copied(self.range(rank), &mut low, &mut high);
+        let fences = if goes_left { (low, Some(&*separator)) } else { (&*separator, high) };
+        self.write_leaf(frame, self.records + 1, fences, |directory, page| {
+            let before = directory.page(rank);
+            let upper = if goes_left { before } else { Some(page) };
+            directory.insert(rank + 1, separator, upper);
+            if goes_left {
+                directory.set_page(rank, Some(page));
+            }
+            [None, None]
+        })
+    }
+
+    /// Removes the record of `key`.
+    pub(super) fn take(&mut self, key: &[u8]) -> Result<Removed, Fault<F::Error>> {
+        self.make_room(true)?;
+        let rank = self.directory.find(key);
+        let frame = self.load_trimmed(rank, 0)?;
+        let page = self.page_at(rank)?;
+        let Ok(at) = self.node(frame, page)?.search(key) else { return Ok(Removed::Absent) };
+        let form = self.form();
+        self.change_leaf(frame, |form, page| {
+            if let Some(mut node) = form.node_mut(page) {
+                node.remove(at);
+            }
+        });
+        let count = form.node(self.log.frames.bytes(frame)).map_or(0, |node| node.count());
+        let records = self.records.saturating_sub(1);
+        if !self.join(frame, rank, count, records)? {
+            self.rewrite_leaf(frame, rank, records)?;
+        }
+        Ok(Removed::Found)
+    }
+}

@@ -1,0 +1,116 @@
+//! Formatting a chip, which may hold an index or anything else.
+//!
+//! An existing index stays whole until the first leaf takes its place in one program: that leaf owns
+//! all keys, has a new identity, and is the first page of its block. No page that the existing index
+//! needs is erased before.
+
+use super::engine::Leaves;
+use super::plan;
+use super::suspects::Suspects;
+use crate::error::{Fault, OpenError};
+use crate::flash::{BlockNumber, Flash};
+use crate::log::GAP;
+use crate::node::PageFault;
+
+impl<F: Flash> Leaves<'_, F> {
+    /// Makes an empty index on the chip, in place of an older one.
+    pub(super) fn format(&mut self) -> Result<(), OpenError<F::Error>> {
+        let limit_pages = self.limit_pages();
+        if limit_pages < plan::LIMIT_MIN {
+            return Err(OpenError::ChipTooSmall { limit_pages });
+        }
+        let sequence = match self.find() {
+            Ok(()) => {
+                self.begin_last_session()?;
+                // The next number: a mount that does not see the leaf gives a higher one.
+                self.log.sequence()
+            }
+            Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
+            Err(OpenError::Blank) => 0,
+            Err(_) => self.survey_to_replace()?,
+        };
+        self.log.restart((sequence as u32).wrapping_add(1), sequence);
+        self.log.begin_at_once();
+        if self.begins_in_first() {
+            self.log.make_ready(BlockNumber(0))?;
+        }
+        self.in_doubt = true;
+        self.directory.clear();
+        (self.session, self.suspects, self.apart) = (None, Suspects::NONE, false);
+        let form = self.form();
+        self.log.frames.forget(0);
+        form.begin(self.log.frames.bytes_mut(0));
+        self.rewrite_leaf(0, 0, 0)?;
+        // Of the older index nothing is needed any more.
+        self.log.blocks.forget_valid();
+        if let Some(page) = self.directory.page(0) {
+            self.log.blocks.set_valid(page, true);
+            self.newest = (page, self.log.sequence());
+        }
+        (self.damaged, self.newest_leaf, self.unexplained_pages) = (None, None, 0);
+        self.settled = true;
+        Ok(())
+    }
+
+    /// Marks the index that is to be replaced as open, so that it does not end well.
+    ///
+    /// Then, if the new leaf is torn, so that one mount sees it and another does not, each of them
+    /// settles what it sees. If no more than one block is free, nothing is marked: the leaf is
+    /// written into that block, and a mount reads it often.
+    fn begin_last_session(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.log.room() > self.log.block_pages() {
+            self.begin_session()?;
+        }
+        Ok(())
+    }
+
+    /// Whether the index begins in the first block, to erase a root that was replaced in place.
+    fn begins_in_first(&self) -> bool {
+        self.log.capabilities().rewrite
+    }
+
+    /// Surveys a chip whose index, if it has one, cannot be opened.
+    ///
+    /// Returns the number behind which new pages are numbered: above everything that may be torn,
+    /// and below what a mount of the present content would write. Only blocks that such an index
+    /// does not need stay free, if there are any.
+    fn survey_to_replace(&mut self) -> Result<u64, Fault<F::Error>> {
+        let survey = self.survey(u64::MAX)?;
+        let mut highest = survey.unread_sequence();
+        if let Some(newest) = survey.newest {
+            let mut walk = super::order::Walk::START;
+            if let Some(block) = self.order.next(&mut walk) {
+                self.log.keep_newest(block);
+                for place in 0..self.log.written(block, self.log.block_pages(), 1)? {
+                    if let Ok(header) = self.log.read_raw(self.log.page_at(block, place), 0)? {
+                        highest = highest.max(header.sequence);
+                    }
+                }
+            }
+            self.hold_blocks_of(newest.identity)?;
+        }
+        Ok(if survey.is_blank() { 0 } else { highest + GAP / 2 })
+    }
+
+    /// Holds the blocks with pages of the index `identity`, unless that is all blocks.
+    fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
+        let mut others = false;
+        for block in self.log.blocks.all() {
+            let page = self.log.page_at(block, 0);
+            let is_other = match self.log.read_raw(page, 0)? {
+                Ok(header) => header.identity != identity,
+                Err(fault) => fault == PageFault::Erased,
+            };
+            others |= is_other && !self.log.blocks.is_bad(block);
+            if !is_other && !(block == BlockNumber(0) && self.begins_in_first()) {
+                self.log.blocks.set_valid(page, true);
+            }
+        }
+        if others {
+            self.log.blocks.hold_valid();
+        } else {
+            self.log.blocks.forget_valid();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! A leaf as bytes: sorted records, and the fences of the range of keys that it owns.
+//!
+//! ```text
+//! | count: u16 | key value | key value | ... | unused | lower fence | upper fence | flags |
+//! ```
+//!
+//! The lower fence belongs to the range, the upper one does not. Bit 0 of the flags says that there
+//! is no upper fence. The records are those of any sorted node (`node/sorted.rs`). No page is read
+//! here, and nothing here knows which leaf is the newest.
+
+use core::ops::Range;
+
+use crate::bytes::bisect;
+use crate::engine::LeafRange;
+use crate::node::{Medium, Node, NodeMut, PageLayout, Shape};
+
+/// Bytes of the flags.
+const FLAG_BYTES: usize = 1;
+
+/// Flag: the range has no upper end.
+const OPEN: u8 = 1;
+
+/// Bytes of the count of records.
+const COUNT_BYTES: usize = 2;
+
+/// The sizes of a leaf, from which all positions in it follow.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    shape: Shape,
+    area_bytes: usize,
+}
+
+/// A lower bound of keys, which belongs to the range, and an upper one that does not.
+pub(super) type Fences<'f> = LeafRange<'f>;
+
+impl Form {
+    /// The leaves of such a medium.
+    pub fn new(layout: &PageLayout, medium: &Medium) -> Self {
+        Self::of(layout.area_bytes(), medium.key_bytes.into(), medium.value_bytes.into())
+    }
+
+    /// The leaves in areas of `area_bytes`.
+    pub const fn of(area_bytes: usize, key_bytes: usize, value_bytes: usize) -> Self {
+        Self { shape: Shape::sorted(key_bytes, value_bytes), area_bytes }
+    }
+
+    /// Bytes of the fences and the flags.
+    const fn tail_bytes(&self) -> usize {
+        2 * self.shape.key_bytes() + FLAG_BYTES
+    }
+
+    /// Bytes for the count and the records.
+    pub const fn node_bytes(&self) -> usize {
+        self.area_bytes.saturating_sub(self.tail_bytes())
+    }
+
+    /// Records that fit in a leaf.
+    pub const fn capacity(&self) -> usize {
+        self.shape.capacity(self.node_bytes())
+    }
+
+    /// Bytes of a record.
+    pub const fn record_bytes(&self) -> usize {
+        self.shape.record_bytes()
+    }
+
+    /// The records of a leaf, or `None` if their count is impossible.
+    pub fn node<'a>(&self, page: &'a [u8]) -> Option<Node<'a>> {
+        Node::parse(&page[..self.node_bytes()], self.shape)
+    }
+
+    /// The same, for changing.
+    pub fn node_mut<'a>(&self, page: &'a mut [u8]) -> Option<NodeMut<'a>> {
+        NodeMut::parse(&mut page[..self.node_bytes()], self.shape)
+    }
+
+    /// Makes `page` a leaf without records; it has no fences yet.
+    pub fn begin(&self, page: &mut [u8]) {
+        page[..self.area_bytes].fill(0);
+        NodeMut::empty(&mut page[..self.node_bytes()], self.shape);
+    }
+
+    /// The fences of a leaf, or `None` if its range is empty.
+    pub fn fences<'a>(&self, page: &'a [u8]) -> Option<Fences<'a>> {
+        let tail = page.get(self.node_bytes()..self.area_bytes)?;
+        if tail.len() < self.tail_bytes() {
+            return None;
+        }
+        let (low, rest) = tail.split_at(self.shape.key_bytes());
+        let (high, flags) = rest.split_at(self.shape.key_bytes());
+        match flags[0] {
+            OPEN => Some((low, None)),
+            0 if low < high => Some((low, Some(high))),
+            _ => None,
+        }
+    }
+
+    /// Sets the fences of a leaf.
+    pub fn set_fences(&self, page: &mut [u8], (low, high): Fences<'_>) {
+        let key_bytes = self.shape.key_bytes();
+        let tail = &mut page[self.node_bytes()..self.area_bytes];
+        tail[..key_bytes].copy_from_slice(low);
+        match high {
+            Some(high) => tail[key_bytes..2 * key_bytes].copy_from_slice(high),
+            None => tail[key_bytes..2 * key_bytes].fill(0),
+        }
+        tail[2 * key_bytes] = if high.is_none() { OPEN } else { 0 };
+    }
+
+    /// The places of the records between these fences.
+    pub fn owned(node: &Node<'_>, (low, high): Fences<'_>) -> Range<usize> {
+        let place = |key| bisect(node.count(), |at| node.key(at), key).unwrap_or_else(|at| at);
+        let start = place(low);
+        start..high.map_or(node.count(), place).max(start)
+    }
+
+    /// Trims a leaf: removes the records outside of `kept`.
+    ///
+    /// `kept` ends at the number of records or before.
+    pub fn keep(&self, page: &mut [u8], kept: Range<usize>) {
+        if kept.start > 0 {
+            page.copy_within(self.shape.at(kept.start)..self.shape.at(kept.end), COUNT_BYTES);
+        }
+        page[..COUNT_BYTES].copy_from_slice(&(kept.len() as u16).to_le_bytes());
+    }
+
+    /// The place of the value at `index` in the page.
+    pub const fn value(&self, index: usize) -> Range<usize> {
+        let start = self.shape.at(index) + self.shape.key_bytes();
+        start..start + self.shape.payload_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM: Form = Form::of(64, 2, 1);
+
+    fn keys(node: &Node<'_>) -> [Option<u8>; 5] {
+        core::array::from_fn(|at| (at < node.count()).then(|| node.key(at)[1]))
+    }
+
+    #[test]
+    fn a_leaf_keeps_its_fences_and_what_lies_between_them() {
+        let mut page = [0xA5; 64];
+        FORM.begin(&mut page);
+        FORM.set_fences(&mut page, (&[0, 2], Some(&[0, 9])));
+        for (at, key) in [1u8, 3, 5, 7, 9].into_iter().enumerate() {
+            FORM.node_mut(&mut page).unwrap().insert(at, &[0, key], &[key]);
+        }
+        let fences: Fences<'_> = (&[0, 2], Some(&[0, 9]));
+        assert_eq!(FORM.fences(&page), Some(fences));
+        let owned = Form::owned(&FORM.node(&page).unwrap(), fences);
+        assert_eq!(owned, 1..4);
+        FORM.keep(&mut page, owned);
+        assert_eq!(keys(&FORM.node(&page).unwrap()), [Some(3), Some(5), Some(7), None, None]);
+        assert_eq!(&page[FORM.value(1)], [5]);
+        assert_eq!(FORM.fences(&page), Some(fences));
+    }
+
+    #[test]
+    fn a_range_without_a_key_is_no_leaf() {
+        let mut page = [0; 64];
+        FORM.begin(&mut page);
+        FORM.set_fences(&mut page, (&[0, 0], None));
+        assert!(FORM.fences(&page).is_some_and(|(_, high)| high.is_none()));
+        for (low, high) in [(3, 3), (4, 3)] {
+            FORM.set_fences(&mut page, (&[0, low], Some(&[0, high])));
+            assert_eq!(FORM.fences(&page), None);
+        }
+        page[63] = 7;
+        assert_eq!(FORM.fences(&page), None);
+    }
+}

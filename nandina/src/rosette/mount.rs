@@ -1,0 +1,440 @@
+//! A mount: finds which leaf owns which keys, from the pages alone. Nothing is written here.
+//!
+//! Sequence numbers rise with every program, and blocks are written one at a time. So the first
+//! pages of all blocks show in which order the blocks were written, and a mount reads the pages
+//! from the newest to the oldest: each owns what no newer one does. As soon as every key has an
+//! owner the rest is garbage.
+//!
+//! Only the newest pages on the chip can be torn and count: a program that failed is repeated
+//! elsewhere at once, and a block is erased only when newer pages own all that its pages did. So a
+//! mount looks at the newest page many times. If that does not read the same each time, it was torn
+//! and never acknowledged: it does not count, and the one before it is looked at. What does not
+//! count, or cannot be seen, is excluded from then on (`settle.rs`) before a change is acknowledged.
+//!
+//! A cut damages only the last page of a block. Other damage may hide what was newer: the mount
+//! counts it ([`Statistics::unexplained_pages`](crate::Statistics::unexplained_pages)). Keys that no
+//! page owns are an error when they are used.
+
+use super::directory::Painted;
+use super::engine::{Leaves, damage_of};
+use super::order::Walk;
+use super::suspects::Suspects;
+use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::gc;
+use crate::log::{GAP, LOST_MAX};
+use crate::node::{Medium, PageFault, PageHeader, SESSION_END, SESSION_START};
+use crate::tree::LOOKS;
+
+/// Sequence numbers without a verified checksum are trusted only below this.
+const UNCHECKED_END: u64 = 1 << 46;
+
+/// What the first pages of all blocks record.
+#[derive(Default)]
+pub(super) struct Survey {
+    /// The first page of the newest block.
+    pub newest: Option<PageHeader>,
+    any_written: bool,
+    other_version: Option<u8>,
+    /// The number of another system that appends records, and its highest sequence number.
+    other_system: Option<(u8, u64)>,
+}
+
+impl Survey {
+    /// The first page of the newest block, or why there is no index of this system.
+    fn expect<E>(&self, system: u8) -> Result<PageHeader, OpenError<E>> {
+        if let Some(newest) = self.newest {
+            return Ok(newest);
+        }
+        Err(match (self.other_version, self.other_system) {
+            (Some(found), _) => OpenError::Version { found },
+            (None, Some((found, _))) => OpenError::Mismatch {
+                setting: SYSTEM_NUMBER,
+                found: found.into(),
+                expected: system.into(),
+            },
+            (None, None) if self.any_written => OpenError::NotNandina,
+            (None, None) => OpenError::Blank,
+        })
+    }
+
+    /// Whether no written page is visible.
+    pub const fn is_blank(&self) -> bool {
+        !self.any_written && self.other_version.is_none()
+    }
+
+    /// The highest sequence number of the pages that could not be verified.
+    pub fn unread_sequence(&self) -> u64 {
+        self.other_system.map_or(0, |(_, sequence)| sequence)
+    }
+}
+
+impl<F: Flash> Leaves<'_, F> {
+    /// Finds the index on the chip, if it has one with these settings, and settles.
+    pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
+        self.in_doubt = true;
+        self.find_as_seen()?;
+        Ok(self.settle_or_read()?)
+    }
+
+    /// Mounts again, after an operation that failed half way.
+    pub(super) fn mount(&mut self) -> Result<(), Fault<F::Error>> {
+        self.in_doubt = true;
+        self.mount_as_seen()?;
+        self.settle_or_read()
+    }
+
+    /// Finds the index, which was found before, without settling.
+    pub(super) fn mount_as_seen(&mut self) -> Result<(), Fault<F::Error>> {
+        self.find_as_seen().map_err(|error| match error {
+            OpenError::Device(error) => Fault::Device(error),
+            OpenError::Corrupt { page, reason } => Fault::Corrupt { page, reason },
+            _ => Fault::Corrupt { page: self.newest.0, reason: Damage::NoPage },
+        })
+    }
+
+    /// Finds the index on the chip, without settling what may be torn.
+    fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
+        let mut limit = u64::MAX;
+        let mut highest = 0;
+        let (newest, page) = loop {
+            let survey = self.survey(limit)?;
+            let first = survey.expect(self.log.medium.system)?;
+            self.check_medium(&first.medium)?;
+            if let Some(found) = self.find_newest(&first, &mut limit, &mut highest)? {
+                break found;
+            }
+            // Every page of that format is torn, and so is the format.
+            limit = limit.min(first.sequence);
+        };
+        self.newest = (page, newest.sequence);
+        let leaf = self.paint(newest.identity, newest.sequence)?;
+        self.take_newest(leaf)?;
+        self.count_unexplained();
+        // More pages than that cannot have been programmed without success since the newest.
+        let gap = GAP + u64::from(self.log.geometry().blocks);
+        self.log.restart(newest.identity, highest + gap);
+        self.log.keep_newest(self.block_of(page));
+        self.collector.forget_reserve();
+        gc::note_reserve(self);
+        // Nothing follows the end of a session in its block but a session.
+        let is_end = newest.height == 0 && newest.records == SESSION_END;
+        self.settled = is_end && limit == u64::MAX && self.suspects.is_empty();
+        if self.settled {
+            self.log.blocks.release();
+        }
+        self.in_doubt = false;
+        Ok(())
+    }
+
+    fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
+        let expected = &self.log.medium;
+        let settings = [
+            (SYSTEM_NUMBER, u32::from(found.system), u32::from(expected.system)),
+            ("key size", found.key_bytes.into(), expected.key_bytes.into()),
+            ("value size", found.value_bytes.into(), expected.value_bytes.into()),
+            ("block count", found.blocks, expected.blocks),
+            ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
+            ("checkpoints", found.checkpoints.into(), expected.checkpoints.into()),
+        ];
+        match settings.into_iter().find(|(_, found, expected)| found != expected) {
+            Some((setting, found, expected)) => {
+                Err(OpenError::Mismatch { setting, found, expected })
+            }
+            None if found != expected => Err(OpenError::Mismatch {
+                setting: SYSTEM_NUMBER,
+                found: found.system.into(),
+                expected: expected.system.into(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the first readable page of each block: the order of the blocks, and their wear.
+    ///
+    /// Blocks that begin with the number `limit` or a higher one are not the newest.
+    pub(super) fn survey(&mut self, limit: u64) -> Result<Survey, Fault<F::Error>> {
+        let mut survey = Survey::default();
+        self.log.blocks.clear();
+        self.order.clear();
+        self.log.find_bad_blocks()?;
+        for block in self.log.blocks.all() {
+            // A block that the chip has marked held nothing that counts.
+            if !self.log.is_marked(block)? {
+                self.survey_block(block, limit, &mut survey)?;
+            }
+        }
+        self.log.blocks.guess_erase_counts();
+        Ok(survey)
+    }
+
+    fn survey_block(
+        &mut self,
+        block: BlockNumber,
+        limit: u64,
+        survey: &mut Survey,
+    ) -> Result<(), Fault<F::Error>> {
+        // A damaged first page must not hide those behind it.
+        for place in 0..self.log.block_pages() {
+            match self.log.read_raw(self.log.page_at(block, place), 0)? {
+                Ok(header) => {
+                    survey.any_written = true;
+                    self.order.note(block, header.sequence);
+                    self.log.blocks.set_erase_count(block, header.erase_count);
+                    self.log.blocks.set_opened_at(block, header.sequence);
+                    if header.sequence < limit
+                        && survey.newest.is_none_or(|newest| newest.sequence < header.sequence)
+                    {
+                        survey.newest = Some(header);
+                        self.log.blocks.set_last(block, header.erase_count);
+                    }
+                    return Ok(());
+                }
+                // Nor may one that was lost and reads as erased.
+                Err(PageFault::Erased) if place < LOST_MAX => {}
+                Err(PageFault::Erased) => return Ok(()),
+                Err(PageFault::Damaged | PageFault::Unreadable) => survey.any_written = true,
+                Err(PageFault::Version(found)) => {
+                    survey.other_version = Some(found);
+                    return Ok(());
+                }
+                Err(PageFault::Appended { system, sequence }) => {
+                    survey.any_written = true;
+                    // The number is not verified: damage must not use up the remaining numbers.
+                    let sequence = if sequence < UNCHECKED_END { sequence } else { 0 };
+                    let highest = survey.unread_sequence().max(sequence);
+                    survey.other_system = Some((system, highest));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest page of the format of `first` that reads the same each time.
+    ///
+    /// Lowers `limit` to the number of each page that does not; raises `highest` to all numbers.
+    fn find_newest(
+        &mut self,
+        first: &PageHeader,
+        limit: &mut u64,
+        highest: &mut u64,
+    ) -> Result<Option<(PageHeader, PageNumber)>, Fault<F::Error>> {
+        let mut walk = Walk::START;
+        while let Some(block) = self.order.next(&mut walk) {
+            for place in (0..self.log.written(block, self.log.block_pages(), 1)?).rev() {
+                let page = self.log.page_at(block, place);
+                let Ok(header) = self.log.read_raw(page, 0)? else { continue };
+                *highest = header.sequence.max(*highest);
+                if header.sequence >= *limit {
+                    continue;
+                }
+                if header.identity != first.identity || header.medium != self.log.medium {
+                    // A format begins a block.
+                    break;
+                }
+                if self.is_steady(page, header.sequence)? {
+                    return Ok(Some((header, page)));
+                }
+                covered!("the newest leaf is torn");
+                *limit = header.sequence;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether `page` reads with this number each time.
+    fn is_steady(&mut self, page: PageNumber, sequence: u64) -> Result<bool, Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            if !self.log.read_raw(page, 0)?.is_ok_and(|header| header.sequence == sequence) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Gives each leaf of this format, from the newest to the oldest, what no newer one owns.
+    ///
+    /// Pages with a higher number than `highest` do not count, nor those that the newest session
+    /// page excludes. The newest leaf is left out, and returned.
+    fn paint(
+        &mut self,
+        identity: u32,
+        highest: u64,
+    ) -> Result<Option<(PageNumber, PageHeader)>, OpenError<F::Error>> {
+        self.directory.clear();
+        (self.suspects, self.session, self.damaged) = (Suspects::NONE, None, None);
+        self.apart = false;
+        let mut found = Found { identity, highest, leaf: None, session: false };
+        let mut walk = Walk::START;
+        while let Some(block) = self.order.next(&mut walk) {
+            self.paint_block(block, &mut found)?;
+            if self.directory.is_whole() {
+                break;
+            }
+        }
+        Ok(found.leaf)
+    }
+
+    /// Gives the newest leaf what it says, over the state before it.
+    ///
+    /// It may be torn, though it reads the same each time. So as long as the state before it is
+    /// whole, the blocks that this state needs are held until the leaf was written again.
+    fn take_newest(
+        &mut self,
+        leaf: Option<(PageNumber, PageHeader)>,
+    ) -> Result<(), OpenError<F::Error>> {
+        let Some((page, header)) = leaf else {
+            let page = self.damaged.unwrap_or(self.newest.0);
+            return Err(OpenError::Corrupt { page, reason: Damage::NoPage });
+        };
+        if self.directory.is_whole() {
+            self.count_valid();
+            self.log.blocks.hold_valid();
+        }
+        let frame = self.load_any(page)?;
+        let fences = self.form().fences(self.log.frames.bytes(frame));
+        let Some(fences) = fences else {
+            return Err(OpenError::Corrupt { page, reason: Damage::NoNode });
+        };
+        if !self.directory.cover(fences, page) {
+            return Err(self.too_many_leaves(page));
+        }
+        self.count_valid();
+        let most = u64::from(self.log.geometry().pages()) * self.form().capacity() as u64;
+        if u64::from(header.records) > most {
+            return Err(OpenError::Corrupt { page, reason: Damage::TooManyRecords });
+        }
+        (self.records, self.newest_leaf) = (header.records, Some(page));
+        Ok(())
+    }
+
+    /// Reads a page that counts into the first page buffer.
+    fn load_any(&mut self, page: PageNumber) -> Result<usize, Fault<F::Error>> {
+        match self.log.read_page(page, 0)? {
+            Ok(()) => Ok(0),
+            Err(fault) => Err(Fault::Corrupt { page, reason: damage_of(fault) }),
+        }
+    }
+
+    /// The error for one leaf more than there is room for.
+    fn too_many_leaves(&self, page: PageNumber) -> OpenError<F::Error> {
+        let reason =
+            if self.is_limited() { Damage::DirectoryTooSmall } else { Damage::TooManyLeaves };
+        OpenError::from(Fault::<F::Error>::Corrupt { page, reason })
+    }
+
+    fn paint_block(
+        &mut self,
+        block: BlockNumber,
+        found: &mut Found,
+    ) -> Result<(), OpenError<F::Error>> {
+        let written = self.log.written(block, self.log.block_pages(), 1)?;
+        for place in (0..written).rev() {
+            let page = self.log.page_at(block, place);
+            let header = match self.log.read_raw(page, 0)? {
+                Ok(header) => header,
+                Err(_) => {
+                    self.note_damage(page, place + 1 < written);
+                    continue;
+                }
+            };
+            if header.identity != found.identity || header.medium != self.log.medium {
+                // A format begins a block.
+                break;
+            }
+            let sequence = header.sequence;
+            if sequence > found.highest || self.suspects.exclude(block, sequence) {
+                continue;
+            }
+            match (header.height, header.records) {
+                (0, SESSION_START) if !found.session => {
+                    found.session = true;
+                    self.take_session(page);
+                }
+                (0, _) => {}
+                (1, _) if found.leaf.is_none() => found.leaf = Some((page, header)),
+                (1, _) => self.paint_leaf(page)?,
+                _ => self.note_damage(page, true),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the suspects of the session page that was just read.
+    fn take_session(&mut self, page: PageNumber) {
+        let area_bytes = self.log.layout().area_bytes();
+        let area = &self.log.frames.bytes(0)[..area_bytes];
+        match Suspects::read(area, self.log.geometry().blocks) {
+            Some(suspects) => self.suspects = suspects,
+            None => self.note_damage(page, true),
+        }
+        self.session = (!self.suspects.is_empty()).then_some(page);
+    }
+
+    /// Gives the leaf that was just read what no newer one owns.
+    fn paint_leaf(&mut self, page: PageNumber) -> Result<(), OpenError<F::Error>> {
+        let form = self.form();
+        let Some(fences) = form.fences(self.log.frames.bytes(0)) else {
+            self.note_damage(page, true);
+            return Ok(());
+        };
+        match self.directory.paint(fences, page) {
+            Painted::Nothing | Painted::Whole => Ok(()),
+            Painted::Apart => {
+                covered!("a leaf owns two ranges because one between them is lost");
+                self.apart = true;
+                self.note_damage(page, true);
+                Ok(())
+            }
+            Painted::Full => Err(self.too_many_leaves(page)),
+        }
+    }
+
+    /// Notes a damaged page, in its block if no cut explains it.
+    ///
+    /// Nothing else uses the stuck mark yet.
+    fn note_damage(&mut self, page: PageNumber, is_unexplained: bool) {
+        self.damaged.get_or_insert(page);
+        if is_unexplained {
+            let block = self.block_of(page);
+            self.log.blocks.set_stuck(block);
+        }
+    }
+
+    /// Marks the owners as valid.
+    fn count_valid(&mut self) {
+        for rank in 0..self.directory.len() {
+            let Some(page) = self.directory.page(rank) else { continue };
+            let is_first =
+                !self.apart || (0..rank).all(|earlier| self.directory.page(earlier) != Some(page));
+            if is_first {
+                self.log.blocks.set_valid(page, true);
+            }
+        }
+        if let Some(session) = self.session {
+            self.log.blocks.set_valid(session, true);
+        }
+    }
+
+    /// Counts the blocks with damage that no cut explains.
+    ///
+    /// A block without valid pages is not counted: its erase may have been cut.
+    fn count_unexplained(&mut self) {
+        self.unexplained_pages = u32::from(!self.directory.is_whole());
+        for block in self.log.blocks.all() {
+            let is_damaged = self.log.blocks.take_stuck(block);
+            self.unexplained_pages += u32::from(is_damaged && self.log.blocks.valid_in(block) > 0);
+        }
+    }
+}
+
+/// What a mount looks for, and what the pages have shown so far, from the newest on.
+struct Found {
+    identity: u32,
+    /// The highest sequence number that counts.
+    highest: u64,
+    /// The newest leaf.
+    leaf: Option<(PageNumber, PageHeader)>,
+    /// Whether a session page was met.
+    session: bool,
+}

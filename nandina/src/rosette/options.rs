@@ -1,0 +1,150 @@
+//! Which settings such an index can have, and the RAM that they take.
+//!
+//! Nothing is read or written here.
+
+use super::directory::Directory;
+use super::leaf::Form;
+use super::order::Order;
+use super::suspects::area_bytes_min;
+use super::{Rosette, plan};
+use crate::blocks::{Blocks, Validity, Victims, Wear};
+use crate::engine::{Folds, KEY_BYTES_MAX, Options, System};
+use crate::error::{BadOption, OpenError};
+use crate::flash::{Capabilities, Geometry};
+use crate::log::{Frames, layout_of};
+use crate::node::Medium;
+use crate::space::{Dimensions, Moves};
+use crate::tree::{bounded, path_options, unusable};
+
+/// Entries of the directory that only a mount needs, for the state before the newest change.
+pub(super) const MOUNTED: u32 = 3;
+
+/// How the RAM of an index is divided.
+pub(super) struct Sizes {
+    pub frames: usize,
+    pub frame_bytes: usize,
+    pub frames_bytes: usize,
+    pub directory_bytes: usize,
+    pub order_bytes: usize,
+    pub blocks_bytes: usize,
+}
+
+/// Page buffers.
+fn buffers(options: &Options) -> usize {
+    options.page_buffers.unwrap_or(Rosette::DESCRIPTION.buffers_default)
+}
+
+/// How worn blocks are spared.
+pub(super) fn wear_of(options: &Options) -> Wear {
+    options.wear.unwrap_or(Wear::Counted)
+}
+
+/// The sizes for such a chip and these options, which are in their ranges.
+pub(super) fn sizes(geometry: &Geometry, options: &Options) -> Sizes {
+    let frame_bytes = layout_of(geometry).frame_bytes();
+    let frames = buffers(options);
+    let most = plan::leaves_max(geometry);
+    let leaves = options.leaves.map_or(most, |leaves| leaves.min(most)).max(1);
+    Sizes {
+        frames,
+        frame_bytes,
+        frames_bytes: Frames::ram_needed(frame_bytes, frames, options.verify),
+        directory_bytes: Directory::ram_needed(
+            options.key_bytes,
+            geometry.pages(),
+            leaves + MOUNTED,
+        ),
+        order_bytes: Order::ram_needed(geometry.blocks),
+        blocks_bytes: Blocks::ram_needed(
+            geometry,
+            options.validity,
+            options.victims,
+            wear_of(options),
+        ),
+    }
+}
+
+/// Bytes of the buffer that such an index needs.
+pub(super) fn ram_needed(geometry: &Geometry, options: &Options) -> usize {
+    let options = Options {
+        key_bytes: options.key_bytes.min(KEY_BYTES_MAX),
+        page_buffers: Some(buffers(options).min(Frames::COUNT_MAX)),
+        ..*options
+    };
+    let sizes = sizes(&bounded(geometry), &options);
+    sizes.frames_bytes + sizes.directory_bytes + sizes.order_bytes + sizes.blocks_bytes
+}
+
+/// The medium that the pages of such an index record.
+pub(super) const fn medium(geometry: &Geometry, options: &Options) -> Medium {
+    Medium {
+        system: Rosette::DESCRIPTION.code,
+        key_bytes: options.key_bytes as u16,
+        value_bytes: options.value_bytes as u16,
+        blocks: geometry.blocks,
+        pages_per_block: geometry.pages_per_block as u16,
+        checkpoints: false,
+        appended: false,
+        atomic: false,
+    }
+}
+
+/// Checks that there can be such an index on the chip, in so much RAM.
+pub(super) fn check<E>(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    options: &Options,
+    ram_bytes: usize,
+) -> Result<(), OpenError<E>> {
+    if let Some(reason) = refused(geometry, options) {
+        return Err(OpenError::BadOption { reason });
+    }
+    let block_pages = Dimensions::new(geometry, capabilities).block_pages;
+    let area_bytes = layout_of(geometry).area_bytes();
+    let form = Form::of(area_bytes, options.key_bytes, options.value_bytes);
+    if form.capacity() < 2 || area_bytes < area_bytes_min(block_pages) {
+        return Err(OpenError::RecordTooLarge {
+            record_bytes: form.record_bytes(),
+            leaf_bytes: form.node_bytes(),
+        });
+    }
+    let needed = ram_needed(geometry, options);
+    if ram_bytes < needed {
+        return Err(OpenError::RamTooSmall { needed, given: ram_bytes });
+    }
+    Ok(())
+}
+
+/// The option that does not suit, if there is one.
+fn refused(geometry: &Geometry, options: &Options) -> Option<BadOption> {
+    if !(1..=KEY_BYTES_MAX).contains(&options.key_bytes) {
+        return Some(BadOption::KeyBytes);
+    }
+    if options.value_bytes > u16::MAX.into() {
+        return Some(BadOption::ValueBytes);
+    }
+    if !(Rosette::DESCRIPTION.buffers_min..=Frames::COUNT_MAX).contains(&buffers(options)) {
+        return Some(BadOption::PageBuffers);
+    }
+    if let Some(reason) = unusable(geometry) {
+        return Some(reason);
+    }
+    if options.checkpoints.is_some() {
+        return Some(BadOption::NoCheckpoints);
+    }
+    if let Some(reason) = path_options(options) {
+        return Some(reason);
+    }
+    let paper_modes = matches!(options.victims, Victims::Tracked(_))
+        || options.moves != Moves::Together
+        || options.folds != Folds::Share
+        || options.keep_pages.is_some()
+        || options.validity == Validity::Searched;
+    if !cfg!(feature = "paper-modes") && paper_modes {
+        return Some(BadOption::PaperModesNotBuilt);
+    }
+    if options.read_cache > 0 || options.write_buffer > 0 {
+        return Some(BadOption::NotBesideDirectory);
+    }
+    options.leaves.is_some_and(|leaves| leaves < plan::LIMIT_MIN).then_some(BadOption::Leaves)
+}

@@ -1,0 +1,98 @@
+//! The order in which blocks were opened, as a mount finds it, so that it begins with the newest.
+//!
+//! It is known from the sequence numbers of their first pages, of which 31 bits are kept. That is
+//! enough: wear levelling empties a block long before 2^31 pages were programmed after it. Nothing
+//! is read here.
+//!
+//! RAM: four bytes for each block.
+
+use crate::bytes::u32_at;
+use crate::flash::BlockNumber;
+
+/// Bytes for each block.
+const BYTES: usize = 4;
+
+/// Set in the mark of a block whose number is known.
+const KNOWN: u32 = 1 << 31;
+
+/// The blocks of a chip, from the newest to the oldest.
+pub(super) struct Order<'b> {
+    marks: &'b mut [u8],
+    newest: u64,
+}
+
+/// How far a walk through the blocks has come.
+#[derive(Clone, Copy)]
+pub(super) struct Walk {
+    /// The age of the last block, and the block.
+    last: Option<(u32, u32)>,
+}
+
+impl Walk {
+    /// Before the newest block.
+    pub const START: Self = Self { last: None };
+}
+
+impl<'b> Order<'b> {
+    /// Bytes of RAM for a chip of `blocks` blocks.
+    pub const fn ram_needed(blocks: u32) -> usize {
+        BYTES * blocks as usize
+    }
+
+    /// Of `ram.len() / 4` blocks, none of which is known.
+    pub fn new(ram: &'b mut [u8]) -> Self {
+        let mut order = Self { marks: ram, newest: 0 };
+        order.clear();
+        order
+    }
+
+    /// Forgets all blocks.
+    pub fn clear(&mut self) {
+        self.newest = 0;
+        self.marks.fill(0);
+    }
+
+    /// Notes that the pages of `block` begin with this number.
+    pub fn note(&mut self, block: BlockNumber, sequence: u64) {
+        let mark = sequence as u32 | KNOWN;
+        self.marks[block.0 as usize * BYTES..][..BYTES].copy_from_slice(&mark.to_le_bytes());
+        self.newest = self.newest.max(sequence);
+    }
+
+    /// The next block of a walk, older than the last one.
+    ///
+    /// Cost: a look at the marks of all blocks.
+    pub fn next(&self, walk: &mut Walk) -> Option<BlockNumber> {
+        let age = |block: u32| {
+            let mark = u32_at(self.marks, block as usize * BYTES);
+            let age = (self.newest as u32).wrapping_sub(mark) & !KNOWN;
+            (mark & KNOWN != 0).then_some((age, block))
+        };
+        let blocks = (self.marks.len() / BYTES) as u32;
+        let next = (0..blocks)
+            .filter_map(age)
+            .filter(|&found| walk.last.is_none_or(|last| found > last))
+            .min()?;
+        walk.last = Some(next);
+        Some(BlockNumber(next.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_come_from_the_newest_to_the_oldest() {
+        let mut ram = [7; 5 * BYTES];
+        let mut order = Order::new(&mut ram);
+        let start = (1 << 32) - 2;
+        for (block, sequence) in [(0, start), (1, start + 40), (3, start + 1), (4, start + 1)] {
+            order.note(BlockNumber(block), sequence);
+        }
+        let mut walk = Walk::START;
+        for expected in [Some(1), Some(3), Some(4), Some(0), None, None] {
+            assert_eq!(order.next(&mut walk), expected.map(BlockNumber));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The index as the owner of the pages that garbage collection moves.
+//!
+//! A moved leaf is trimmed and written again, with fences around what it still owns. Nothing else
+//! on the chip refers to it.
+
+use super::engine::Leaves;
+use super::plan;
+use crate::error::Fault;
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::gc::{Collector, PageOwner};
+use crate::log::Log;
+use crate::space::room_to_fail;
+
+impl<F: Flash> Leaves<'_, F> {
+    /// Pages kept free for blocks that may still go bad.
+    fn room_to_fail(&self) -> u32 {
+        let log = &self.log;
+        room_to_fail(log.blocks.bad_blocks(), log.reserve_blocks(), log.block_pages())
+    }
+
+    /// Loads `page` and returns the rank of a range that it owns, if it owns any.
+    ///
+    /// Cost: one read at most.
+    fn rank_of(&mut self, page: PageNumber) -> Result<Option<usize>, Fault<F::Error>> {
+        let frame = self.load(page, 0)?;
+        let fences = self.form().fences(self.log.frames.bytes(frame));
+        Ok(fences.and_then(|fences| self.directory.rank_of(page, fences)))
+    }
+
+    /// Writes `page` elsewhere, if it is still needed.
+    pub(super) fn move_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
+        self.begin_session()?;
+        if self.session == Some(page) {
+            return self.write_session();
+        }
+        let Some(rank) = self.rank_of(page)? else {
+            self.log.note_unreachable(page);
+            return Ok(());
+        };
+        let frame = self.load_trimmed(rank, 0)?;
+        self.moved_pages = self.moved_pages.saturating_add(1);
+        self.rewrite_leaf(frame, rank, self.records)
+    }
+}
+
+impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
+    fn log(&self) -> &Log<'b, F> {
+        &self.log
+    }
+
+    fn log_mut(&mut self) -> &mut Log<'b, F> {
+        &mut self.log
+    }
+
+    fn collector(&self) -> &Collector {
+        &self.collector
+    }
+
+    fn collector_mut(&mut self) -> &mut Collector {
+        &mut self.collector
+    }
+
+    fn relocate(
+        &mut self,
+        page: PageNumber,
+        _: Option<BlockNumber>,
+    ) -> Result<(), Fault<F::Error>> {
+        self.move_page(page)
+    }
+
+    fn kept(&self) -> u32 {
+        self.budget().room_pages() + self.room_to_fail()
+    }
+
+    fn reserve_pages(&self) -> u32 {
+        self.budget().reserve_pages() + self.room_to_fail()
+    }
+
+    fn pages_to_empty(&self, valid: u32, _: bool) -> u32 {
+        valid
+    }
+
+    fn move_cost(&self, _: u32) -> u32 {
+        let reads_by_erase = self.log.blocks.wear().reads_by_erase();
+        plan::move_cost(self.log.verifies(), reads_by_erase)
+    }
+
+    fn limit_pages(&self) -> u32 {
+        Leaves::limit_pages(self)
+    }
+
+    fn begin_changes(&mut self) -> Result<bool, Fault<F::Error>> {
+        self.begin_session()
+    }
+
+    fn is_needed(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+        if self.session == Some(page) {
+            return Ok(true);
+        }
+        match self.rank_of(page) {
+            // It is garbage, or its loss is reported when its keys are read.
+            Err(Fault::Corrupt { .. }) => Ok(false),
+            rank => Ok(rank?.is_some()),
+        }
+    }
+
+    fn in_doubt(&self) -> bool {
+        self.in_doubt
+    }
+}

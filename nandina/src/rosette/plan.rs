@@ -1,0 +1,126 @@
+//! How many leaves there may be, and the most that any call can cost.
+//!
+//! Each two neighbouring leaves hold more records than fit in one, or an insert merges some before
+//! it adds a leaf. So the number of leaves follows from the number of records. Nothing is read or
+//! written here.
+
+use core::convert::Infallible;
+
+use super::leaf::Form;
+use super::suspects::suspects_max;
+use super::{READS_MAX, options};
+use crate::engine::{Cost, Options, Plan};
+use crate::error::OpenError;
+use crate::flash::{Capabilities, Geometry};
+use crate::log::{LOST_MAX, layout_of};
+use crate::space::{Budget, Dimensions, Extent, Moves, room_to_fail};
+use crate::tree::{Bounds, LOOKS};
+
+/// Blocks beside the reserve: a session that is cut leaves one half written.
+const SESSION_BLOCKS: u32 = 1;
+
+/// The fewest leaves for which there must be room: more than one can be split.
+pub(super) const LIMIT_MIN: u32 = 2;
+
+/// Chip operations to move a page.
+///
+/// It is read, an attempt at a time, and programmed into a block that may have to be erased; before
+/// it a session may begin; and a bad block is marked.
+pub(super) const fn move_cost(verify: bool, reads_by_erase: u32) -> u32 {
+    READS_MAX + 2 * (1 + verify as u32) + 3 * (1 + reads_by_erase)
+}
+
+/// The limits on a chip of which `blocks` blocks can be counted on.
+pub(super) fn budget(block_pages: u32, blocks: u32) -> (Extent, Budget) {
+    let extent = Extent { block_pages, blocks: blocks.saturating_sub(SESSION_BLOCKS) };
+    // A page moves by itself, and takes no path along.
+    (extent, Budget::new(&extent, Moves::Alone, 1, (1, 1), 0))
+}
+
+/// The most leaves on a chip of this geometry, whatever its blocks and pages are like.
+pub(super) fn leaves_max(geometry: &Geometry) -> u32 {
+    budget(geometry.pages_per_block, geometry.blocks).1.limit_pages
+}
+
+/// The number of leaves above which two neighbours can be merged.
+///
+/// `records` is the number of records in them.
+pub(super) const fn dense(records: u32, capacity: usize) -> u32 {
+    2 * (records / (capacity as u32 + 1)) + 1
+}
+
+/// The most leaves of an index that never holds more than `records` records.
+const fn leaves_for(records: u32, capacity: usize) -> u32 {
+    // No leaf is ever split before there are more records than fit in one.
+    if records as usize <= capacity { 1 } else { dense(records, capacity) + 1 }
+}
+
+/// Plans an index for at most `records` records.
+pub(super) fn planned(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    options: &Options,
+    records: u32,
+) -> Result<Plan, OpenError<Infallible>> {
+    options::check(geometry, capabilities, options, usize::MAX)?;
+    let block_pages = Dimensions::new(geometry, capabilities).block_pages;
+    let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
+    let (extent, budget) = budget(block_pages, geometry.blocks - reserve);
+    let limit_pages = budget.limit_pages.min(options.leaves.unwrap_or(u32::MAX));
+    if limit_pages < LIMIT_MIN {
+        return Err(OpenError::ChipTooSmall { limit_pages });
+    }
+    let form = Form::of(layout_of(geometry).area_bytes(), options.key_bytes, options.value_bytes);
+    let valid_pages = leaves_for(records.saturating_add(1), form.capacity());
+    let fits = valid_pages <= limit_pages;
+    // Records that do not fit may be inserted all the same, up to the limit.
+    let leaves = u64::from(valid_pages.min(limit_pages));
+    let bounds = Bounds {
+        extent,
+        budget,
+        path: 1,
+        height: 1,
+        parts: 0,
+        options,
+        wear: options::wear_of(options),
+        trims: true,
+        merges: 1,
+        searched: u64::from(READS_MAX) * (2 * leaves + 4),
+    };
+    let change = bounds.change_in_log(budget.room_pages() - budget.reserve_pages(), false);
+    let short_pages = budget.room_pages() + room_to_fail(0, reserve, block_pages);
+    let after_cuts = bounds.change_in_log(short_pages, true);
+    let reads_by_erase = options::wear_of(options).reads_by_erase();
+    Ok(Plan {
+        ram_bytes: options::ram_needed(geometry, options),
+        height: if valid_pages > 1 { 2 } else { 1 },
+        valid_pages,
+        limit_pages,
+        fits,
+        open: open_cost(geometry, block_pages, options.verify),
+        get: Cost { reads: 1, programs: 0, erases: 0 },
+        change,
+        change_after_cuts: after_cuts,
+        gc_step_least: move_cost(options.verify, reads_by_erase),
+    })
+}
+
+/// The most that opening costs.
+///
+/// The first pages of all blocks and their ends are read, and at most every page, for each torn
+/// page once more; then the valid pages of the blocks that may hold a torn page are moved.
+fn open_cost(geometry: &Geometry, block_pages: u32, verify: bool) -> Cost {
+    let (blocks, pages) = (u64::from(geometry.blocks), u64::from(block_pages));
+    let ends = u64::from(block_pages.ilog2() + 2 * LOST_MAX + 4);
+    let suspects = suspects_max(block_pages) as u64;
+    let looked_at = blocks * (2 * ends + pages) + LOOKS * (blocks + ends);
+    // Of the suspects each has at most half the pages of the one before it.
+    let moved = 2 * pages + suspects;
+    let programs = moved + 2;
+    let verifies = if verify { programs } else { 0 };
+    Cost {
+        reads: 4 * looked_at + u64::from(READS_MAX) * moved + verifies + 4 * blocks,
+        programs,
+        erases: programs.div_ceil(pages) + suspects + blocks,
+    }
+}

@@ -1,0 +1,203 @@
+//! Settling: a mount after a cut leaves no page that may be torn.
+//!
+//! The mount has found the newest page that is steady. What was programmed after it was torn; it
+//! may not even be visible now. It can lie behind that page in its block, which is a *suspect*
+//! then, or first in another block, which holds no page that counts.
+//!
+//! 1. Blocks of the second sort are erased: those whose first page does not read as blank each
+//!    time, and is not an older page.
+//! 2. A session page is programmed. It lists the suspects, each with the sequence numbers that a
+//!    page torn there can have: behind those of the newest page, up to that of the session page.
+//!    From now on no mount counts these.
+//! 3. The newest leaf is written again. Until then no block is opened that was needed without it.
+//! 4. The valid pages of the suspects are moved, the suspect with the fewest of them first, and the
+//!    suspects are erased. A cut in between adds a suspect, which has at most half as many.
+//! 5. A session page is programmed that lists no suspects.
+//!
+//! So a mount decides once, and each later mount as it did. Of a suspect with a page that cannot be
+//! read the rest is moved; it stays in the list.
+
+use super::engine::Leaves;
+use super::suspects::{Suspect, Suspects};
+use crate::error::{Damage, Fault};
+use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError};
+use crate::gc::{self, PageOwner};
+use crate::log::Label;
+use crate::node::{PageFault, SESSION_END};
+use crate::tree::LOOKS;
+
+/// Times that a mount begins again because its newest leaf cannot be read any more.
+const TRIES: u32 = 2;
+
+/// Whether the chip rejected what was written but still works.
+fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
+    match fault {
+        Fault::Device(error) => error.kind() != ErrorKind::Other,
+        Fault::Corrupt { reason, .. } => *reason == Damage::NotAsWritten,
+        Fault::NoRoom { .. } | Fault::WornOut { .. } => true,
+        Fault::TooHigh { .. } => false,
+    }
+}
+
+impl<F: Flash> Leaves<'_, F> {
+    /// Settles what a mount has found; if it cannot be written, the index can still be read.
+    ///
+    /// The newest page was read often enough to be known as steady.
+    pub(super) fn settle_or_read(&mut self) -> Result<(), Fault<F::Error>> {
+        let mut tries = TRIES;
+        loop {
+            match self.settle() {
+                // A leaf that was steady can be read no more.
+                Err(Fault::Corrupt { reason, .. })
+                    if tries > 0 && reason != Damage::NotAsWritten =>
+                {
+                    tries -= 1;
+                    self.mount_as_seen()?;
+                }
+                Err(fault) if cannot_write(&fault) => {
+                    covered!("leaves are read unsettled");
+                    return self.mount_as_seen();
+                }
+                settled => return settled,
+            }
+        }
+    }
+
+    /// Settles, unless that is done.
+    pub(super) fn settle(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.settled {
+            return Ok(());
+        }
+        // If it fails half way, only another mount knows what is torn now.
+        let settled = self.settle_all();
+        self.in_doubt = settled.is_err();
+        self.settled = settled.is_ok();
+        settled
+    }
+
+    fn settle_all(&mut self) -> Result<(), Fault<F::Error>> {
+        let (newest, number) = self.newest;
+        let block = self.block_of(newest);
+        self.clear_torn_blocks(number)?;
+        let mut suspects = self.suspects;
+        for suspect in self.suspects.all() {
+            let suspect = BlockNumber(suspect.block);
+            if suspect != block {
+                self.log.clear_block(suspect)?;
+            }
+        }
+        let blocks = &self.log.blocks;
+        suspects.keep(|suspect| {
+            suspect.block == block.0 || blocks.valid_in(BlockNumber(suspect.block)) > 0
+        });
+        if newest != self.log.page_at(block, self.log.block_pages() - 1) {
+            // The session page has a higher number than any page torn now can have.
+            let span = self.log.sequence().saturating_sub(number);
+            let span = u32::try_from(span).unwrap_or(u32::MAX);
+            let suspect = Suspect { block: block.0, from: number, span };
+            if !suspects.add(suspect, self.log.layout().area_bytes()) {
+                return Err(self.log.no_room(self.limit_pages()));
+            }
+        }
+        self.suspects = suspects;
+        if self.log.room() < 2 {
+            // The newest page reads the same each time: what it superseded is needed no more.
+            self.log.blocks.release();
+        }
+        self.write_session()?;
+        if let Some(leaf) = self.newest_leaf {
+            self.move_page(leaf)?;
+            self.newest_leaf = None;
+        }
+        if !suspects.is_empty() {
+            self.empty_suspects()?;
+        }
+        // What cannot be erased is left out by every mount before it counts again.
+        self.log.mark_bad_blocks()
+    }
+
+    /// Moves the valid pages of all suspects, and erases them.
+    fn empty_suspects(&mut self) -> Result<(), Fault<F::Error>> {
+        let mut left = self.suspects;
+        let mut damaged = Suspects::NONE;
+        while let Some(suspect) = self.easiest(&left) {
+            if !self.empty_suspect(BlockNumber(suspect.block))? {
+                damaged.add(suspect, usize::MAX);
+            }
+            left.keep(|other| other.block != suspect.block);
+        }
+        self.log.mark_bad_blocks()?;
+        self.suspects = damaged;
+        self.write_session()
+    }
+
+    /// The suspect with the fewest valid pages.
+    fn easiest(&self, suspects: &Suspects) -> Option<Suspect> {
+        let suspects = suspects.all().iter().copied();
+        suspects.min_by_key(|suspect| self.log.blocks.valid_in(BlockNumber(suspect.block)))
+    }
+
+    /// Moves all valid pages of a block, and erases it.
+    ///
+    /// Returns `false` if one of them cannot be read.
+    fn empty_suspect(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        if self.log.active_block() == Some(block) {
+            // It held nothing, and was erased for the session page.
+            return Ok(true);
+        }
+        let (mut from, mut is_whole) = (0, true);
+        while let Some((page, place)) = gc::next_valid(self, block, from)? {
+            from = place + 1;
+            match self.relocate(page, None) {
+                Err(Fault::Corrupt { .. }) if !self.in_doubt => is_whole = false,
+                moved => moved?,
+            }
+        }
+        self.log.clear_block(block)?;
+        Ok(is_whole)
+    }
+
+    /// Erases the blocks without valid pages whose first page may be torn.
+    ///
+    /// Every page that is not torn has at most the number `newest`. Cost: a read for each such
+    /// block that was written, [`LOOKS`] for each that was not.
+    fn clear_torn_blocks(&mut self, newest: u64) -> Result<(), Fault<F::Error>> {
+        for block in self.log.blocks.all() {
+            if self.log.blocks.is_empty(block)
+                && !self.log.is_newest(block)
+                && self.may_begin_torn(block, newest)?
+            {
+                self.log.clear_block(block)?;
+            }
+        }
+        self.log.mark_bad_blocks()
+    }
+
+    fn may_begin_torn(&mut self, block: BlockNumber, newest: u64) -> Result<bool, Fault<F::Error>> {
+        let page = self.log.page_at(block, 0);
+        for _ in 0..LOOKS {
+            match self.log.read_raw(page, 0)? {
+                Err(PageFault::Erased) => {}
+                Ok(header) => return Ok(header.sequence > newest),
+                Err(_) => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Marks the end of the session on the chip: everything before it is whole.
+    ///
+    /// So the next mount has nothing to settle. Does nothing if there is no room for that page, or
+    /// if nothing was programmed.
+    pub(super) fn end_session(&mut self) -> Result<(), Fault<F::Error>> {
+        let can_end = self.settled && !self.in_doubt && self.log.has_begun();
+        if can_end && self.log.room() > self.kept() {
+            self.in_doubt = true;
+            self.log.frames.forget(0);
+            self.log.frames.bytes_mut(0).fill(0);
+            let page = self.log.write(0, Label { lowest: 1, height: 0, records: SESSION_END })?;
+            self.log.blocks.set_valid(page, false);
+        }
+        Ok(())
+    }
+}
