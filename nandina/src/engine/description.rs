@@ -39,8 +39,9 @@ pub struct Description {
     pub in_place: bool,
     /// Records are appended to pages that are already programmed.
     pub appends: bool,
-    /// A directory in RAM says which leaf owns which keys, and the newest leaf of a range counts.
+    /// A directory in RAM says which leaf owns which keys.
     ///
+    /// Of the leaves of a range the newest counts.
     /// [`Options::leaves`](crate::Options::leaves) is its size. There is no read cache and no write
     /// buffer beside it.
     pub directory: bool,
@@ -80,10 +81,11 @@ pub struct Nodes {
     pub extent: fn(usize, u8, u8) -> Range<usize>,
     /// The logical address in the node area of a page, if it has one.
     pub address_in: fn(&[u8]) -> Option<u32>,
-    /// The range of keys that a leaf owns, in the node area of its page, if it carries one.
+    /// The range of keys that a leaf owns, if its page carries one.
     ///
-    /// The second argument is the number of bytes of a key. The result is the first key of the
-    /// range, and the first one behind it; `None` there if the range has no upper end.
+    /// The first argument is the node area of the page, the second is the number of bytes of a
+    /// key. The result is the first key of the range, and the first one behind it; `None` there if
+    /// the range has no upper end.
     pub range_in: fn(&[u8], usize) -> Option<LeafRange<'_>>,
     /// A node may hold stale records beyond its own.
     pub trims: bool,

@@ -3,9 +3,9 @@
 //! A full leaf is split: the half with the new record is written, and the old page still owns the
 //! other half. Keys that rise, or fall, leave full leaves behind. `merge.rs` has the opposite.
 
-use super::engine::{KEY_MAX, Leaves, copied};
 use super::leaf::Form;
-use super::plan;
+use super::leaves::{KEY_MAX, Leaves, copied};
+use super::limits;
 use crate::engine::{Inserted, Removed};
 use crate::error::Fault;
 use crate::flash::Flash;
@@ -95,20 +95,22 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(frame)
     }
 
-    /// Changes the bytes of the leaf in `frame`, which is no page of the chip from then on.
+    /// Changes the bytes of the leaf in `frame`.
+    ///
+    /// From then on they are no page of the chip.
     fn change_leaf(&mut self, frame: usize, change: impl FnOnce(&Form, &mut [u8])) {
         let form = self.form();
         self.log.frames.forget(frame);
         change(&form, self.log.frames.bytes_mut(frame));
     }
 
-    /// Whether there are enough leaves that two neighbours hold no more than fits in one.
+    /// Whether so little is in the leaves that two neighbours fit in one.
     ///
     /// So it is, too, if there may be no more leaves; but then perhaps none can be merged.
     fn is_thin(&self) -> bool {
         let leaves = self.directory.len() as u32;
         leaves >= self.limit_pages()
-            || leaves > plan::dense(self.records.saturating_add(1), self.form().capacity())
+            || leaves > limits::dense(self.records.saturating_add(1), self.form().capacity())
     }
 
     /// Checks that there can be one more leaf. Called before anything is written.

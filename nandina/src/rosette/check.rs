@@ -1,6 +1,6 @@
 //! Checks every invariant of an index on the chip. Nothing is written or repaired.
 
-use super::engine::Leaves;
+use super::leaves::Leaves;
 use crate::engine::Violation;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};

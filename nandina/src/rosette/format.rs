@@ -1,11 +1,11 @@
 //! Formatting a chip, which may hold an index or anything else.
 //!
-//! An existing index stays whole until the first leaf takes its place in one program: that leaf owns
-//! all keys, has a new identity, and is the first page of its block. No page that the existing index
-//! needs is erased before.
+//! An existing index stays whole until the first leaf takes its place in one program: that leaf
+//! owns all keys, has a new identity, and is the first page of its block. No page that the existing
+//! index needs is erased before.
 
-use super::engine::Leaves;
-use super::plan;
+use super::leaves::Leaves;
+use super::limits;
 use super::suspects::Suspects;
 use crate::error::{Fault, OpenError};
 use crate::flash::{BlockNumber, Flash};
@@ -16,7 +16,7 @@ impl<F: Flash> Leaves<'_, F> {
     /// Makes an empty index on the chip, in place of an older one.
     pub(super) fn format(&mut self) -> Result<(), OpenError<F::Error>> {
         let limit_pages = self.limit_pages();
-        if limit_pages < plan::LIMIT_MIN {
+        if limit_pages < limits::LIMIT_MIN {
             return Err(OpenError::ChipTooSmall { limit_pages });
         }
         let sequence = match self.find() {
@@ -64,7 +64,9 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(())
     }
 
-    /// Whether the index begins in the first block, to erase a root that was replaced in place.
+    /// Whether the index begins in the first block.
+    ///
+    /// That erases a root that was replaced in place.
     fn begins_in_first(&self) -> bool {
         self.log.capabilities().rewrite
     }

@@ -1,4 +1,4 @@
-//! A leaf as bytes: sorted records, and the fences of the range of keys that it owns.
+//! A leaf as bytes: sorted records, and the fences of its range of keys.
 //!
 //! ```text
 //! | count: u16 | key value | key value | ... | unused | lower fence | upper fence | flags |
@@ -30,7 +30,7 @@ pub(super) struct Form {
     area_bytes: usize,
 }
 
-/// A lower bound of keys, which belongs to the range, and an upper one that does not.
+/// A lower bound, which belongs to the range, and an upper one that does not.
 pub(super) type Fences<'f> = LeafRange<'f>;
 
 impl Form {

@@ -5,7 +5,7 @@
 //! are more leaves than such records need. So keys that come at one end and go at the other fill no
 //! chip with leaves that are almost empty.
 
-use super::engine::{KEY_MAX, Leaves, copied};
+use super::leaves::{KEY_MAX, Leaves, copied};
 use crate::error::{Damage, Fault};
 use crate::flash::Flash;
 
@@ -19,8 +19,9 @@ const JOINED_PARTS: usize = 6;
 const PARTS: usize = 8;
 
 impl<F: Flash> Leaves<'_, F> {
-    /// After a removal: writes the leaf in `frame` together with a neighbour, if that is worth it.
+    /// After a removal: writes the leaf in `frame` together with a neighbour.
     ///
+    /// It does so only if that is worth it.
     /// The leaf is trimmed and has `count` records left. A neighbour is read only when the leaf
     /// loses one of its last parts. Returns whether the leaf was written. Cost: at most two reads
     /// more than a removal.
@@ -59,8 +60,9 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(false)
     }
 
-    /// Merges the first two neighbours, from where the last search ended, that fit in one leaf.
+    /// Merges the first two neighbours that fit in one leaf.
     ///
+    /// It begins where the last search ended.
     /// Returns whether there were any. Cost: at most one read for each leaf, and one more; and a
     /// program.
     pub(super) fn merge_thin(&mut self) -> Result<bool, Fault<F::Error>> {
@@ -82,7 +84,9 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(false)
     }
 
-    /// Records of the leaf at `rank` and of the next one; `None` if one of them cannot be read.
+    /// Records of the leaf at `rank` and of the next one.
+    ///
+    /// `None` if one of them cannot be read.
     fn count_pair(
         &mut self,
         rank: usize,

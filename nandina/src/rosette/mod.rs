@@ -1,8 +1,8 @@
 //! `rosette`: an index of leaves only, without inner nodes on the chip.
 //!
-//! One rule carries it. Every leaf records which range of keys it owns, between two fences, and when
-//! it was written, by the sequence number of its page: **the newest whole leaf whose range holds a
-//! key owns that key.** From the rule follow, without any further protocol:
+//! One rule carries it. Every leaf records which range of keys it owns, between two fences, and
+//! when it was written, by the sequence number of its page: **the newest whole leaf whose range
+//! holds a key owns that key.** From the rule follow, without any further protocol:
 //!
 //! - a change programs one page, and that page commits it;
 //! - a split writes one page, the half with the change: the older page still owns the other;
@@ -25,6 +25,8 @@ mod directory;
 mod engine;
 mod format;
 mod leaf;
+mod leaves;
+mod limits;
 mod merge;
 mod mount;
 mod options;
@@ -35,7 +37,7 @@ mod scan;
 mod settle;
 mod suspects;
 
-pub use engine::Leaves;
+pub use leaves::Leaves;
 
 use core::convert::Infallible;
 

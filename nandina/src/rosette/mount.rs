@@ -1,4 +1,6 @@
-//! A mount: finds which leaf owns which keys, from the pages alone. Nothing is written here.
+//! A mount: finds which leaf owns which keys, from the pages alone.
+//!
+//! Nothing is written here.
 //!
 //! Sequence numbers rise with every program, and blocks are written one at a time. So the first
 //! pages of all blocks show in which order the blocks were written, and a mount reads the pages
@@ -9,14 +11,14 @@
 //! elsewhere at once, and a block is erased only when newer pages own all that its pages did. So a
 //! mount looks at the newest page many times. If that does not read the same each time, it was torn
 //! and never acknowledged: it does not count, and the one before it is looked at. What does not
-//! count, or cannot be seen, is excluded from then on (`settle.rs`) before a change is acknowledged.
+//! count, or cannot be seen, is excluded from then on (`settle.rs`) before a change returns.
 //!
 //! A cut damages only the last page of a block. Other damage may hide what was newer: the mount
-//! counts it ([`Statistics::unexplained_pages`](crate::Statistics::unexplained_pages)). Keys that no
-//! page owns are an error when they are used.
+//! counts it ([`Statistics::unexplained_pages`](crate::Statistics::unexplained_pages)). Keys that
+//! no page owns are an error when they are used.
 
 use super::directory::Painted;
-use super::engine::{Leaves, damage_of};
+use super::leaves::{Leaves, damage_of};
 use super::order::Walk;
 use super::suspects::Suspects;
 use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
@@ -36,7 +38,7 @@ pub(super) struct Survey {
     pub newest: Option<PageHeader>,
     any_written: bool,
     other_version: Option<u8>,
-    /// The number of another system that appends records, and its highest sequence number.
+    /// Another system that appends records, and its highest sequence number.
     other_system: Option<(u8, u64)>,
 }
 
@@ -150,7 +152,9 @@ impl<F: Flash> Leaves<'_, F> {
         }
     }
 
-    /// Reads the first readable page of each block: the order of the blocks, and their wear.
+    /// Reads the first readable page of each block.
+    ///
+    /// They show the order of the blocks, and their wear.
     ///
     /// Blocks that begin with the number `limit` or a higher one are not the newest.
     pub(super) fn survey(&mut self, limit: u64) -> Result<Survey, Fault<F::Error>> {
@@ -252,7 +256,7 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(true)
     }
 
-    /// Gives each leaf of this format, from the newest to the oldest, what no newer one owns.
+    /// Gives each leaf of this format what no newer one owns.
     ///
     /// Pages with a higher number than `highest` do not count, nor those that the newest session
     /// page excludes. The newest leaf is left out, and returned.
@@ -428,7 +432,7 @@ impl<F: Flash> Leaves<'_, F> {
     }
 }
 
-/// What a mount looks for, and what the pages have shown so far, from the newest on.
+/// What a mount looks for, and what the pages have shown so far.
 struct Found {
     identity: u32,
     /// The highest sequence number that counts.

@@ -6,7 +6,7 @@ use super::directory::Directory;
 use super::leaf::Form;
 use super::order::Order;
 use super::suspects::area_bytes_min;
-use super::{Rosette, plan};
+use super::{Rosette, limits};
 use crate::blocks::{Blocks, Validity, Victims, Wear};
 use crate::engine::{Folds, KEY_BYTES_MAX, Options, System};
 use crate::error::{BadOption, OpenError};
@@ -16,7 +16,9 @@ use crate::node::Medium;
 use crate::space::{Dimensions, Moves};
 use crate::tree::{bounded, path_options, unusable};
 
-/// Entries of the directory that only a mount needs, for the state before the newest change.
+/// Entries of the directory that only a mount needs.
+///
+/// They are for the state before the newest change.
 pub(super) const MOUNTED: u32 = 3;
 
 /// How the RAM of an index is divided.
@@ -43,7 +45,7 @@ pub(super) fn wear_of(options: &Options) -> Wear {
 pub(super) fn sizes(geometry: &Geometry, options: &Options) -> Sizes {
     let frame_bytes = layout_of(geometry).frame_bytes();
     let frames = buffers(options);
-    let most = plan::leaves_max(geometry);
+    let most = limits::leaves_max(geometry);
     let leaves = options.leaves.map_or(most, |leaves| leaves.min(most)).max(1);
     Sizes {
         frames,
@@ -146,5 +148,5 @@ fn refused(geometry: &Geometry, options: &Options) -> Option<BadOption> {
     if options.read_cache > 0 || options.write_buffer > 0 {
         return Some(BadOption::NotBesideDirectory);
     }
-    options.leaves.is_some_and(|leaves| leaves < plan::LIMIT_MIN).then_some(BadOption::Leaves)
+    options.leaves.is_some_and(|leaves| leaves < limits::LIMIT_MIN).then_some(BadOption::Leaves)
 }

@@ -1,6 +1,7 @@
-//! The order in which blocks were opened, as a mount finds it, so that it begins with the newest.
+//! The order in which blocks were opened, as a mount finds it.
 //!
-//! It is known from the sequence numbers of their first pages, of which 31 bits are kept. That is
+//! A mount begins with the newest. It is known from the sequence numbers of their first pages, of
+//! which 31 bits are kept. That is
 //! enough: wear levelling empties a block long before 2^31 pages were programmed after it. Nothing
 //! is read here.
 //!

@@ -3,8 +3,8 @@
 //! A moved leaf is trimmed and written again, with fences around what it still owns. Nothing else
 //! on the chip refers to it.
 
-use super::engine::Leaves;
-use super::plan;
+use super::leaves::Leaves;
+use super::limits;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{Collector, PageOwner};
@@ -82,7 +82,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
 
     fn move_cost(&self, _: u32) -> u32 {
         let reads_by_erase = self.log.blocks.wear().reads_by_erase();
-        plan::move_cost(self.log.verifies(), reads_by_erase)
+        limits::move_cost(self.log.verifies(), reads_by_erase)
     }
 
     fn limit_pages(&self) -> u32 {

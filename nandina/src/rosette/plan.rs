@@ -1,53 +1,19 @@
-//! How many leaves there may be, and the most that any call can cost.
+//! The most that any call can cost, and whether records fit.
 //!
-//! Each two neighbouring leaves hold more records than fit in one, or an insert merges some before
-//! it adds a leaf. So the number of leaves follows from the number of records. Nothing is read or
-//! written here.
+//! Nothing is read or written here.
 
 use core::convert::Infallible;
 
 use super::leaf::Form;
+use super::limits::{LIMIT_MIN, budget, dense, move_cost};
 use super::suspects::suspects_max;
 use super::{READS_MAX, options};
 use crate::engine::{Cost, Options, Plan};
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
 use crate::log::{LOST_MAX, layout_of};
-use crate::space::{Budget, Dimensions, Extent, Moves, room_to_fail};
+use crate::space::{Dimensions, room_to_fail};
 use crate::tree::{Bounds, LOOKS};
-
-/// Blocks beside the reserve: a session that is cut leaves one half written.
-const SESSION_BLOCKS: u32 = 1;
-
-/// The fewest leaves for which there must be room: more than one can be split.
-pub(super) const LIMIT_MIN: u32 = 2;
-
-/// Chip operations to move a page.
-///
-/// It is read, an attempt at a time, and programmed into a block that may have to be erased; before
-/// it a session may begin; and a bad block is marked.
-pub(super) const fn move_cost(verify: bool, reads_by_erase: u32) -> u32 {
-    READS_MAX + 2 * (1 + verify as u32) + 3 * (1 + reads_by_erase)
-}
-
-/// The limits on a chip of which `blocks` blocks can be counted on.
-pub(super) fn budget(block_pages: u32, blocks: u32) -> (Extent, Budget) {
-    let extent = Extent { block_pages, blocks: blocks.saturating_sub(SESSION_BLOCKS) };
-    // A page moves by itself, and takes no path along.
-    (extent, Budget::new(&extent, Moves::Alone, 1, (1, 1), 0))
-}
-
-/// The most leaves on a chip of this geometry, whatever its blocks and pages are like.
-pub(super) fn leaves_max(geometry: &Geometry) -> u32 {
-    budget(geometry.pages_per_block, geometry.blocks).1.limit_pages
-}
-
-/// The number of leaves above which two neighbours can be merged.
-///
-/// `records` is the number of records in them.
-pub(super) const fn dense(records: u32, capacity: usize) -> u32 {
-    2 * (records / (capacity as u32 + 1)) + 1
-}
 
 /// The most leaves of an index that never holds more than `records` records.
 const fn leaves_for(records: u32, capacity: usize) -> u32 {

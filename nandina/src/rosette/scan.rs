@@ -5,7 +5,7 @@
 
 use core::ops::Bound;
 
-use super::engine::Leaves;
+use super::leaves::Leaves;
 use crate::engine::{Bounds, Record};
 use crate::error::Fault;
 use crate::flash::Flash;

@@ -17,7 +17,7 @@
 //! So a mount decides once, and each later mount as it did. Of a suspect with a page that cannot be
 //! read the rest is moved; it stays in the list.
 
-use super::engine::Leaves;
+use super::leaves::Leaves;
 use super::suspects::{Suspect, Suspects};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError};
@@ -40,8 +40,9 @@ fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
 }
 
 impl<F: Flash> Leaves<'_, F> {
-    /// Settles what a mount has found; if it cannot be written, the index can still be read.
+    /// Settles what a mount has found.
     ///
+    /// If nothing can be written, the index can still be read.
     /// The newest page was read often enough to be known as steady.
     pub(super) fn settle_or_read(&mut self) -> Result<(), Fault<F::Error>> {
         let mut tries = TRIES;

@@ -1,4 +1,4 @@
-//! A session page as bytes: which blocks may hold a torn page, and which numbers it can have.
+//! A session page as bytes: which blocks may hold a torn page.
 //!
 //! ```text
 //! | count: u16 | block: u32  from: u64  span: u32 | ... | 0 ... |

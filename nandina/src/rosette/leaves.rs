@@ -1,0 +1,294 @@
+//! The leaves: what is known of them, and how one is read and written.
+//!
+//! A leaf is in a page buffer as it lies in its page; while it is changed the buffer counts as
+//! changed. RAM follows a page as soon as that is programmed.
+
+use super::suspects::Suspects;
+use super::{CODEC, Directory, Form, Order, SESSION, leaf_label, limits, options};
+use crate::blocks::Blocks;
+use crate::engine::Options;
+use crate::error::{Damage, Fault};
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::gc::{self, Collector};
+use crate::log::{Frames, Log};
+use crate::node::{Node, PageFault};
+use crate::space::{Dimensions, Extent};
+
+/// The leaves on a chip, and the directory of them.
+pub struct Leaves<'b, F> {
+    pub(super) log: Log<'b, F>,
+    pub(super) collector: Collector,
+    pub(super) directory: Directory<'b>,
+    /// The blocks as a mount meets them.
+    pub(super) order: Order<'b>,
+    pub(super) records: u32,
+    /// Blocks that may hold a torn page, as the newest session page says.
+    pub(super) suspects: Suspects,
+    /// The session page, as long as it lists suspects.
+    pub(super) session: Option<PageNumber>,
+    /// The newest page that the mount counts, and its sequence number.
+    pub(super) newest: (PageNumber, u64),
+    /// The newest leaf that the mount counts, until it was written again.
+    pub(super) newest_leaf: Option<PageNumber>,
+    /// A damaged page that the mount met: the newest one.
+    pub(super) damaged: Option<PageNumber>,
+    /// Where the search for two leaves to merge continues.
+    pub(super) sparse: u32,
+    /// Some page owns several ranges, because a page between them is lost.
+    pub(super) apart: bool,
+    /// Whether no torn page is left that could be read.
+    pub(super) settled: bool,
+    /// Whether an operation failed half way: RAM may differ from the chip.
+    pub(super) in_doubt: bool,
+    pub(super) moved_pages: u32,
+    pub(super) unexplained_pages: u32,
+    limited: bool,
+}
+
+impl<'b, F: Flash> Leaves<'b, F> {
+    /// An index that is neither formatted nor opened yet; its options were checked.
+    pub(super) fn unmounted(flash: F, options: &Options, ram: &'b mut [u8]) -> Self {
+        let geometry = flash.geometry();
+        let block_pages = Dimensions::of(&flash).block_pages;
+        let sizes = options::sizes(&geometry, options);
+        let (frames, ram) = ram.split_at_mut(sizes.frames_bytes);
+        let (directory, ram) = ram.split_at_mut(sizes.directory_bytes);
+        let (order, ram) = ram.split_at_mut(sizes.order_bytes);
+        let (validity, victims, wear) =
+            (options.validity, options.victims, options::wear_of(options));
+        let blocks = Blocks::new(ram, &geometry, validity, victims, wear, block_pages);
+        let frames = Frames::new(frames, sizes.frame_bytes, sizes.frames);
+        let medium = options::medium(&geometry, options);
+        Self {
+            log: Log::new(flash, CODEC, medium, frames, blocks, (options.verify, victims)),
+            collector: Collector::default(),
+            directory: Directory::new(directory, options.key_bytes, geometry.pages()),
+            order: Order::new(order),
+            records: 0,
+            suspects: Suspects::NONE,
+            session: None,
+            newest: (PageNumber(0), 0),
+            newest_leaf: None,
+            damaged: None,
+            sparse: 0,
+            apart: false,
+            settled: false,
+            in_doubt: true,
+            moved_pages: 0,
+            unexplained_pages: 0,
+            limited: options.leaves.is_some(),
+        }
+    }
+
+    pub(super) fn form(&self) -> Form {
+        Form::new(&self.log.layout(), &self.log.medium)
+    }
+
+    /// The part of the chip that the index can count on.
+    fn extent_and_budget(&self) -> (Extent, crate::space::Budget) {
+        let lost = self.log.reserve_blocks().max(self.log.blocks.bad_blocks());
+        limits::budget(self.log.block_pages(), self.log.blocks.count().saturating_sub(lost))
+    }
+
+    /// How many pages must be free, and how many may be valid.
+    pub(super) fn budget(&self) -> crate::space::Budget {
+        self.extent_and_budget().1
+    }
+
+    /// The most leaves: those that the chip and the directory have room for.
+    pub(super) fn limit_pages(&self) -> u32 {
+        self.budget().limit_pages.min(self.directory.capacity() as u32 - options::MOUNTED)
+    }
+
+    /// Whether the caller allows fewer leaves than the chip.
+    pub(super) const fn is_limited(&self) -> bool {
+        self.limited
+    }
+
+    pub(super) fn block_of(&self, page: PageNumber) -> BlockNumber {
+        self.log.geometry().block_of(page)
+    }
+
+    /// Mounts again after an operation that failed half way.
+    pub(super) fn mount_if_in_doubt(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.in_doubt { self.mount() } else { Ok(()) }
+    }
+
+    /// The page that owns the range at `rank`, or the fault that none does.
+    pub(super) fn page_at(&self, rank: usize) -> Result<PageNumber, Fault<F::Error>> {
+        self.directory.page(rank).ok_or_else(|| {
+            let page = self.damaged.unwrap_or(self.newest.0);
+            Fault::Corrupt { page, reason: Damage::NoOwner }
+        })
+    }
+
+    /// Loads a page of the index into a page buffer.
+    ///
+    /// Returns the buffer that holds it already, or `frame`.
+    ///
+    /// Cost: one read at most, more if it fails.
+    pub(super) fn load(
+        &mut self,
+        page: PageNumber,
+        frame: usize,
+    ) -> Result<usize, Fault<F::Error>> {
+        if let Some(held) = self.log.frames.holding(page) {
+            return Ok(held);
+        }
+        let reason = match self.log.read_page(page, frame)? {
+            Err(fault) => damage_of(fault),
+            Ok(()) => {
+                let header = self.log.header(frame);
+                let is_ours =
+                    header.medium == self.log.medium && header.identity == self.log.identity();
+                if is_ours && header.height == 1 {
+                    self.log.frames.hold(frame, page);
+                    return Ok(frame);
+                }
+                Damage::OtherIndex
+            }
+        };
+        Err(Fault::Corrupt { page, reason })
+    }
+
+    /// The records of the leaf in `frame`, stale ones included.
+    pub(super) fn node(&self, frame: usize, page: PageNumber) -> Result<Node<'_>, Fault<F::Error>> {
+        let node = self.form().node(self.log.frames.bytes(frame));
+        node.ok_or(Fault::Corrupt { page, reason: Damage::NodeTooFull })
+    }
+
+    /// The fences of the range at `rank`.
+    pub(super) fn range(&self, rank: usize) -> (&[u8], Option<&[u8]>) {
+        (self.directory.separator(rank), self.directory.end(rank))
+    }
+
+    /// Loads the leaf at `rank`.
+    ///
+    /// Returns its page buffer and the places of its own records.
+    pub(super) fn load_leaf(
+        &mut self,
+        rank: usize,
+        frame: usize,
+    ) -> Result<(usize, core::ops::Range<usize>), Fault<F::Error>> {
+        let page = self.page_at(rank)?;
+        let frame = self.load(page, frame)?;
+        Ok((frame, Form::owned(&self.node(frame, page)?, self.range(rank))))
+    }
+
+    /// Programs the leaf in `frame`, with these fences.
+    ///
+    /// From then on it is the newest there. `note` changes the directory, and returns the pages
+    /// that own nothing any more.
+    pub(super) fn write_leaf(
+        &mut self,
+        frame: usize,
+        records: u32,
+        fences: (&[u8], Option<&[u8]>),
+        note: impl FnOnce(&mut Directory<'b>, PageNumber) -> [Option<PageNumber>; 2],
+    ) -> Result<(), Fault<F::Error>> {
+        self.in_doubt = true;
+        let form = self.form();
+        form.set_fences(self.log.frames.bytes_mut(frame), fences);
+        let page = self.log.write(frame, leaf_label(records))?;
+        self.log.frames.hold(frame, page);
+        self.records = records;
+        for before in note(&mut self.directory, page).into_iter().flatten() {
+            // Where pages are lost, a page may own another range as well.
+            if !(self.apart && self.directory.has(before)) {
+                self.log.supersede(before);
+            }
+            self.log.frames.forget_page(before.0);
+        }
+        self.log.blocks.release();
+        self.in_doubt = false;
+        Ok(())
+    }
+
+    /// Programs the leaf in `frame` as the owner of the range at `rank`.
+    pub(super) fn rewrite_leaf(
+        &mut self,
+        frame: usize,
+        rank: usize,
+        records: u32,
+    ) -> Result<(), Fault<F::Error>> {
+        let (mut low, mut high) = ([0; KEY_MAX], [0; KEY_MAX]);
+        let fences = copied(self.range(rank), &mut low, &mut high);
+        self.write_leaf(frame, records, fences, |directory, page| {
+            let before = directory.page(rank);
+            directory.set_page(rank, Some(page));
+            [before, None]
+        })
+    }
+
+    /// Programs a session page with the current suspects.
+    ///
+    /// It owns no key. It is a valid page as long as it lists suspects.
+    pub(super) fn write_session(&mut self) -> Result<(), Fault<F::Error>> {
+        let area_bytes = self.log.layout().area_bytes();
+        self.log.frames.forget(0);
+        self.suspects.write(&mut self.log.frames.bytes_mut(0)[..area_bytes]);
+        self.in_doubt = true;
+        let page = self.log.write(0, SESSION)?;
+        if let Some(before) = self.session.take() {
+            self.log.supersede(before);
+        }
+        if self.suspects.is_empty() {
+            self.log.blocks.set_valid(page, false);
+        } else {
+            self.session = Some(page);
+        }
+        // Blocks that a mount holds become free only with the next leaf.
+        self.in_doubt = false;
+        Ok(())
+    }
+
+    /// Begins to write since the mount, if that was not done.
+    ///
+    /// The first page commits nothing.
+    /// Returns whether it did.
+    pub(super) fn begin_session(&mut self) -> Result<bool, Fault<F::Error>> {
+        let begins = !self.log.has_begun();
+        if begins {
+            self.write_session()?;
+        }
+        Ok(begins)
+    }
+
+    /// Settles, begins the session, and collects garbage until a change fits.
+    pub(super) fn make_room(&mut self, first: bool) -> Result<(), Fault<F::Error>> {
+        self.mount_if_in_doubt()?;
+        self.settle()?;
+        self.begin_session()?;
+        gc::make_room(self, first)
+    }
+}
+
+/// Bytes of the longest key.
+pub(super) const KEY_MAX: usize = crate::engine::KEY_BYTES_MAX;
+
+/// Copies fences, so that the directory can change.
+pub(super) fn copied<'c>(
+    (low, high): (&[u8], Option<&[u8]>),
+    low_copy: &'c mut [u8; KEY_MAX],
+    high_copy: &'c mut [u8; KEY_MAX],
+) -> (&'c [u8], Option<&'c [u8]>) {
+    let low_copy = &mut low_copy[..low.len()];
+    low_copy.copy_from_slice(low);
+    let high = high.map(|high| {
+        let high_copy = &mut high_copy[..high.len()];
+        high_copy.copy_from_slice(high);
+        &*high_copy
+    });
+    (low_copy, high)
+}
+
+/// What is wrong with a page that cannot be read.
+pub(super) const fn damage_of(fault: PageFault) -> Damage {
+    match fault {
+        PageFault::Erased => Damage::Erased,
+        PageFault::Damaged => Damage::Checksum,
+        PageFault::Unreadable => Damage::Uncorrectable,
+        PageFault::Version(_) => Damage::OtherVersion,
+        PageFault::Appended { .. } => Damage::OtherSystem,
+    }
+}

@@ -1,0 +1,42 @@
+//! How many leaves there may be.
+//!
+//! Each two neighbouring leaves hold more records than fit in one, or an insert merges some before
+//! it adds a leaf. So the number of leaves follows from the number of records. Nothing is read or
+//! written here.
+
+use super::READS_MAX;
+use crate::flash::Geometry;
+use crate::space::{Budget, Extent, Moves};
+
+/// Blocks beside the reserve: a session that is cut leaves one half written.
+const SESSION_BLOCKS: u32 = 1;
+
+/// The fewest leaves for which there must be room: more than one can be split.
+pub(super) const LIMIT_MIN: u32 = 2;
+
+/// Chip operations to move a page.
+///
+/// It is read, an attempt at a time, and programmed into a block that may have to be erased; before
+/// it a session may begin; and a bad block is marked.
+pub(super) const fn move_cost(verify: bool, reads_by_erase: u32) -> u32 {
+    READS_MAX + 2 * (1 + verify as u32) + 3 * (1 + reads_by_erase)
+}
+
+/// The limits on a chip of which `blocks` blocks can be counted on.
+pub(super) fn budget(block_pages: u32, blocks: u32) -> (Extent, Budget) {
+    let extent = Extent { block_pages, blocks: blocks.saturating_sub(SESSION_BLOCKS) };
+    // A page moves by itself, and takes no path along.
+    (extent, Budget::new(&extent, Moves::Alone, 1, (1, 1), 0))
+}
+
+/// The most leaves on a chip of this geometry, whatever it can do.
+pub(super) fn leaves_max(geometry: &Geometry) -> u32 {
+    budget(geometry.pages_per_block, geometry.blocks).1.limit_pages
+}
+
+/// The number of leaves above which two neighbours can be merged.
+///
+/// `records` is the number of records in them.
+pub(super) const fn dense(records: u32, capacity: usize) -> u32 {
+    2 * (records / (capacity as u32 + 1)) + 1
+}
