@@ -12,14 +12,14 @@ pub use leaf_pairs::LeafPairs;
 
 use nandina::System;
 use nandina::flash::Profile;
-use nandina::store::{BTree, Mu, Vm, VmOw, Wandering, Wpcb};
+use nandina::store::{BTree, Mu, Rosette, Vm, VmOw, Wandering, Wpcb};
 
 use crate::layer::{Layer, TransitBuffer};
 
 #[cfg(not(feature = "example-store"))]
-nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb];
+nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette];
 #[cfg(feature = "example-store")]
-nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, LeafPairs];
+nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, LeafPairs];
 
 /// Buffer blocks of the WPCB-tree, where the chip has eight times as many blocks or more.
 ///

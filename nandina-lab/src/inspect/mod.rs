@@ -3,6 +3,7 @@
 //! It works on a copy and never writes. Where the newest tree is broken it continues with whatever
 //! can be decoded.
 
+mod leaves;
 mod pages;
 mod reader;
 mod walk;

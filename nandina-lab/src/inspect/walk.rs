@@ -103,6 +103,7 @@ pub fn walk(pages: &mut Pages, page: PageNumber) -> Result<Walk, LabError> {
         Walker { pages, root, reader, facts, valid: BTreeSet::new(), names: BTreeMap::new() };
     match impossible {
         Some(reason) => walker.lose(page.0, root.height, reason),
+        None if reader.is_some_and(|reader| reader.system.directory) => walker.run_leaves()?,
         None => walker.run(page.0)?,
     }
     let Walker { mut facts, valid, .. } = walker;
@@ -112,18 +113,19 @@ pub fn walk(pages: &mut Pages, page: PageNumber) -> Result<Walk, LabError> {
     Ok(Walk { facts, valid })
 }
 
-struct Walker<'p> {
-    pages: &'p mut Pages,
-    root: PageHeader,
-    reader: Option<Reader>,
-    facts: TreeFacts,
-    valid: BTreeSet<u32>,
+pub(super) struct Walker<'p> {
+    pub pages: &'p mut Pages,
+    /// The page from which the walk starts: a root, or the newest leaf.
+    pub root: PageHeader,
+    pub reader: Option<Reader>,
+    pub facts: TreeFacts,
+    pub valid: BTreeSet<u32>,
     /// The page of each moved node, by its logical address.
     names: BTreeMap<u32, u32>,
 }
 
 impl Walker<'_> {
-    fn lose(&mut self, page: u32, level: u8, reason: &'static str) {
+    pub fn lose(&mut self, page: u32, level: u8, reason: &'static str) {
         self.facts.losses.push(Loss { page, level, reason });
     }
 
@@ -239,7 +241,7 @@ impl Walker<'_> {
         self.names.get(&pointer).copied().unwrap_or(pointer)
     }
 
-    fn shape(&self, level: u8) -> Shape {
+    pub fn shape(&self, level: u8) -> Shape {
         let key_bytes = usize::from(self.root.medium.key_bytes);
         match level {
             1 => Shape::sorted(key_bytes, self.root.medium.value_bytes.into()),

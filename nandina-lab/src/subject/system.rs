@@ -34,7 +34,8 @@ struct Indexes<S>(PhantomData<fn() -> S>);
 impl<S: System> Indexes<S> {
     /// Returns the settings of an index.
     ///
-    /// With a bound on RAM it uses as many page buffers as fit. An error is the reason why the
+    /// With a bound on RAM it uses as many page buffers as fit, or as many leaves if the system
+    /// keeps a directory of them. An error is the reason why the
     /// system cannot run on the chip.
     fn options(setup: &Setup) -> Result<Options, String> {
         if let Some(missing) = S::DESCRIPTION.needs.missing(&setup.profile.capabilities) {
@@ -46,6 +47,20 @@ impl<S: System> Indexes<S> {
         let with_buffers = |buffers| Options { page_buffers: Some(buffers), ..setup.options };
         let needed = |buffers| ram_needed::<S>(&setup.profile.geometry, &with_buffers(buffers));
         let least = S::DESCRIPTION.buffers_min;
+        if S::DESCRIPTION.directory && setup.options.leaves.is_none() && needed(least) > ram_bytes {
+            let with_leaves = |leaves| Options { leaves: Some(leaves), ..with_buffers(least) };
+            let fits = |leaves| {
+                ram_needed::<S>(&setup.profile.geometry, &with_leaves(leaves)) <= ram_bytes
+            };
+            let (mut few, mut many) = (1, setup.profile.geometry.pages());
+            while many - few > 1 {
+                let middle = few + (many - few) / 2;
+                if fits(middle) { few = middle } else { many = middle }
+            }
+            if few > 1 {
+                return Ok(with_leaves(few));
+            }
+        }
         let buffers = (least..=16).rev().find(|&buffers| needed(buffers) <= ram_bytes);
         buffers.map(with_buffers).ok_or_else(|| {
             format!(

@@ -39,6 +39,9 @@ pub struct CutRun {
 /// is collected as early as in a run without checkpoints.
 const CHECKPOINT_BLOCKS: u32 = 3;
 
+/// Blocks of the chip for leaves alone: so few that some must be collected.
+const LEAVES_BLOCKS: u32 = 7;
+
 impl CutRun {
     /// The smallest run that contains all of this on the chip for exhaustive tests.
     pub const SMALL: Self = Self {
@@ -58,13 +61,15 @@ impl CutRun {
         hardships: Hardships::NONE,
     };
 
-    pub(super) fn changes(&self) -> Vec<Change> {
+    pub(super) fn changes<S: System>(&self) -> Vec<Change> {
         let spread = |turn: u32| turn * 37 % self.records.max(1);
         let puts = (0..self.records).map(|turn| Change::Put(spread(turn), 1));
         // With a write buffer, and on a chip with a block more, garbage is collected later.
         let Hardships { buffered, changed, .. } = self.hardships;
-        let rounds = if buffered || changed { 2 * self.records } else { self.records.div_ceil(3) };
-        let step = if buffered || changed { 1 } else { 3 };
+        // Leaves alone leave little to collect.
+        let later = buffered || changed || S::DESCRIPTION.directory;
+        let rounds = if later { 2 * self.records } else { self.records.div_ceil(3) };
+        let step = if later { 1 } else { 3 };
         let again =
             (0..rounds).map(|turn| Change::Put(spread(turn * step), 2 + turn / self.records));
         let removals = (0..self.records).map(Change::Remove);
@@ -120,7 +125,10 @@ impl CutRun {
 
     /// The chip for the run.
     pub fn chip<S: System>(&self, seed: u64) -> Chip {
-        let geometry = self.geometry();
+        let mut geometry = self.geometry();
+        if S::DESCRIPTION.directory {
+            geometry.blocks = LEAVES_BLOCKS + u32::from(self.hardships.changed);
+        }
         let mut chip = Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed);
         chip.set_faults(self.faults());
         chip

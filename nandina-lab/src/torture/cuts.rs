@@ -87,7 +87,7 @@ impl<D: Ground> Runner<D> {
         // The first opening follows an end, the one after a cut does not.
         Index::<_, S>::format(begun.bus(), &options, &mut ram).map_err(text)?.close();
         drop(begun);
-        let (model, changes, done) = (Model::new(), run.changes(), Done::default());
+        let (model, changes, done) = (Model::new(), run.changes::<S>(), Done::default());
         Ok(Self { device, run, ram, room, model, changes, done })
     }
 
@@ -392,6 +392,8 @@ pub(super) fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64
     // A system that replaces in place collects no block, and searched blocks are not collected when
     // idle.
     let searched = run.options::<S>().validity == Validity::Searched;
+    // Leaves alone are so few that idle steps may leave nothing to collect.
+    let collected = collected || S::DESCRIPTION.directory;
     let collects = (collected && (idle_moves > 0 || searched)) || S::DESCRIPTION.in_place;
     if !collects || height < 2 || !runner.model.is_empty() {
         return Err(format!(

@@ -42,6 +42,9 @@ pub fn fitted<S: System>(options: Options) -> Options {
         page_buffers: options.page_buffers.map(|buffers| buffers.max(system.buffers_min)),
         write_cache: if paths { options.write_cache } else { 0 },
         checkpoints,
+        // A directory leaves no RAM for these.
+        read_cache: if system.directory { 0 } else { options.read_cache },
+        write_buffer: if system.directory { 0 } else { options.write_buffer },
         validity: if searched { options.validity } else { Validity::Marked },
         // Checkpoints are for blocks whose erases are counted.
         wear: options.wear.filter(|_| checkpoints.is_none()),

@@ -6,6 +6,7 @@
 
 use core::ops::Bound;
 
+use nandina::store::Description;
 use nandina::{Index, Inserted, Moves, OpenError, Options, System, WriteError, ram_needed};
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};
@@ -172,6 +173,10 @@ fn an_index_with_a_write_buffer_is_what_it_is_without() {
 struct FullChip;
 
 impl Check for FullChip {
+    fn concerns(&self, system: &Description) -> bool {
+        has_write_buffer(system)
+    }
+
     fn run<S: System + 'static>(&self) -> Outcome {
         let cases = [(TINY, SIZES[1]), (SMALL, SIZES[2]), (SMALL, SIZES[4])];
         for (profile, sizes) in Share::one_in(3).of(cases) {
@@ -247,6 +252,10 @@ fn a_full_chip_loses_nothing_that_waited_and_refuses_at_once() {
 struct Bounds;
 
 impl Check for Bounds {
+    fn concerns(&self, system: &Description) -> bool {
+        has_write_buffer(system)
+    }
+
     fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = case::<S>(SMALL, (1, 0, 0, Some(5)));
         case.options.write_buffer_ticks = Some(3);
@@ -303,6 +312,10 @@ fn changes_wait_no_longer_than_they_may() {
 struct Settings;
 
 impl Check for Settings {
+    fn concerns(&self, system: &Description) -> bool {
+        has_write_buffer(system)
+    }
+
     fn run<S: System + 'static>(&self) -> Outcome {
         let plain = Case::new(SMALL).suited::<S>();
         let with = |write_buffer| Options { write_buffer, ..plain.options };

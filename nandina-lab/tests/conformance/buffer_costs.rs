@@ -4,6 +4,7 @@
 //! VMTree paper says.
 
 use nandina::flash::profile::SD;
+use nandina::store::Description;
 use nandina::{Options, System};
 use nandina_lab::run::{Setup, SystemRun, run};
 use nandina_lab::work::Work;
@@ -50,6 +51,10 @@ fn written(counters: Counters) -> u64 {
 struct Clustered;
 
 impl Check for Clustered {
+    fn concerns(&self, system: &Description) -> bool {
+        has_write_buffer(system)
+    }
+
     fn run<S: System + 'static>(&self) -> Outcome {
         let records = 4_000;
         let (without, _) = refill::<S>(0, records)?;

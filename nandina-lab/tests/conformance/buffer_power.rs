@@ -205,6 +205,10 @@ impl FailsOnce<'_> {
 struct FailingFlush;
 
 impl Check for FailingFlush {
+    fn concerns(&self, system: &Description) -> bool {
+        has_write_buffer(system)
+    }
+
     fn run<S: System + 'static>(&self) -> Outcome {
         let case = case((2, 0, 0)).suited::<S>();
         let mut failures = 0;
@@ -279,7 +283,7 @@ struct RefusedWithItsFlush;
 
 impl Check for RefusedWithItsFlush {
     fn concerns(&self, system: &Description) -> bool {
-        !system.in_place
+        !system.in_place && has_write_buffer(system)
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

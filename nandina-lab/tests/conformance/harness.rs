@@ -28,6 +28,11 @@ pub const fn is_log(system: &Description) -> bool {
     !system.in_place
 }
 
+/// Whether an index can have a write buffer.
+pub const fn has_write_buffer(system: &Description) -> bool {
+    !system.directory
+}
+
 /// Runs `check` for every system of the registry.
 pub fn for_every_system(check: &impl Check) {
     struct Run<'c, C>(&'c C);

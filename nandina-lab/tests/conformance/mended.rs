@@ -184,7 +184,7 @@ struct OtherMovesBuffered;
 
 impl Check for OtherMovesBuffered {
     fn concerns(&self, system: &Description) -> bool {
-        is_log(system)
+        is_log(system) && has_write_buffer(system)
     }
 
     /// The limit is another one whenever the index begins to move pages as it was asked to.

@@ -194,10 +194,13 @@ impl CutMerges {
             }
             index.insert(&key, &value).map_err(text)?;
             let taken = index.flash().counters() - before;
+            let others = index.statistics().valid_pages != found.valid_pages;
             drop(index);
-            // More than a path was written: nodes were split, and perhaps merged before.
+            // More than a path was written: nodes were split, and perhaps merged before. A leaf
+            // alone is split by one program.
             let written = taken.programs + taken.rewrites + taken.overwrites;
-            if written > u64::from((nodes_of::<S>().path_pages)(found.height)) && cut_up < 16 {
+            let divides = written > u64::from((nodes_of::<S>().path_pages)(found.height));
+            if (divides || (S::DESCRIPTION.directory && others)) && cut_up < 16 {
                 cut_up += 1;
                 for operation in 0..taken.operations() {
                     let cut = Cut::ALL[(operation as usize + cut_up) % Cut::ALL.len()];

@@ -171,7 +171,13 @@ impl Check for Ram {
             let options = Options { page_buffers: Some(3), wear, ..Options::new(4, 4) };
             let beside = S::DESCRIPTION.writes_paths && wear == Some(Wear::Circular);
             let buffers = 3 * (4096 + 40 + 4) + if beside { 4096 + 40 } else { 0 };
-            let promised = 3 * 4 + buffers + 16_384 / 8 + blocks + table;
+            // Or a key and a number of two bytes for each leaf and three more, four bytes for each
+            // block, and no key beside.
+            let (options, beside) = match S::DESCRIPTION.directory {
+                true => (options.leaves(1_000), 1_003 * (4 + 2) + 128 * 4),
+                false => (options, 3 * 4 + table),
+            };
+            let promised = beside + buffers + 16_384 / 8 + blocks;
             expect(ram_needed::<S>(&geometry, &options), promised)?;
         }
         Ok(())

@@ -118,8 +118,9 @@ impl Check for CutUpdates {
 ///
 /// Returns how often it was left with both.
 fn cut_updates<S: System>(write_buffer: usize, from: u8, to: u8) -> Result<u32, String> {
-    let mut case = Case::new(SMALL).suited::<S>();
+    let mut case = Case::new(SMALL);
     case.options = Options { write_buffer, ..Options::new(VALUE + RECORD, 0) };
+    let case = case.suited::<S>();
     let (mut ram, mut halves) = (case.ram::<S>(), 0);
     let id = 7u32.to_be_bytes();
     let mut filled = Chip::with_seed(case.profile, seed());

@@ -205,6 +205,16 @@ fn ram_and_height_are_as_planned() {
 /// The costliest insert of a long run, with an idle step after each insert or without.
 struct IdleStepsSpare;
 
+/// A chip on which pages have to be moved.
+fn idle_case<S: System>() -> Case {
+    let mut case = Case::new(LONG);
+    // Leaves alone are so few pages that blocks become free by themselves.
+    if S::DESCRIPTION.directory {
+        case.profile.geometry.blocks = 12;
+    }
+    case
+}
+
 impl IdleStepsSpare {
     fn costliest<S: System>(case: &Case, idle: bool) -> Result<Counters, String> {
         with_index::<S, _>(case, |index| {
@@ -233,7 +243,7 @@ impl Check for IdleStepsSpare {
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
-        let case = Case::new(LONG);
+        let case = idle_case::<S>();
         let without = Self::costliest::<S>(&case, false)?;
         let with = Self::costliest::<S>(&case, true)?;
         println!("{}: without idle steps {without:?}, with {with:?}", S::DESCRIPTION.key);
@@ -259,7 +269,7 @@ impl Check for IdleSteps {
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
-        let case = Case::new(LONG);
+        let case = idle_case::<S>();
         with_index::<S, _>(&case, |index| {
             let mut random = ChaCha8Rng::seed_from_u64(seed());
             let mut model = Model::new();
@@ -365,6 +375,10 @@ fn flush_below<S: System>(index: &mut Index<'_, &mut Chip, S>, lower: u32) -> Op
 }
 
 impl Check for CutFlushes {
+    fn concerns(&self, system: &Description) -> bool {
+        has_write_buffer(system)
+    }
+
     fn run<S: System + 'static>(&self) -> Outcome {
         let mut case = Case::new(SMALL);
         case.options.write_buffer = 4;

@@ -87,8 +87,8 @@ pub struct Life {
 
 impl Life {
     /// Starts `run`. The cuts decide the options of the openings after the first one.
-    pub fn new(run: CutRun, options: Options, cuts: &[CutPoint]) -> Self {
-        let mut acts: Vec<Act> = run.changes().into_iter().map(Act::Change).collect();
+    pub fn new<S: System>(run: CutRun, options: Options, cuts: &[CutPoint]) -> Self {
+        let mut acts: Vec<Act> = run.changes::<S>().into_iter().map(Act::Change).collect();
         if run.hardships.formats {
             // One format over the fullest index, and one over what has grown since.
             let puts = run.records as usize;

@@ -47,7 +47,7 @@ impl<D: Ground> Runner<D> {
         let mut begun = device.begin(&mut room, true).map_err(text)?;
         drop(Index::<_, S>::format(begun.bus(), &options, &mut ram).map_err(text)?);
         drop(begun);
-        let life = Life::new(run, options, cuts);
+        let life = Life::new::<S>(run, options, cuts);
         Ok(Self { device, ram, room, life })
     }
 

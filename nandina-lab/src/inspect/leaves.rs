@@ -1,0 +1,121 @@
+//! Leaves without a tree: which of them owns which keys, by what the pages say.
+//!
+//! The newest leaf whose range holds a key owns it. No directory is read, for it is in RAM only, and
+//! pages that a mount would exclude after a cut are taken as they are.
+
+use nandina::node::Node;
+
+use super::walk::{LevelFacts, Walker};
+use crate::LabError;
+
+/// A range of keys without an owner: its first key, and the first key behind it.
+type Gap = (Vec<u8>, Option<Vec<u8>>);
+
+impl Walker<'_> {
+    /// Gives each leaf, from the newest on, the keys that no newer one owns.
+    pub fn run_leaves(&mut self) -> Result<(), LabError> {
+        let Some(reader) = self.reader else { return Ok(()) };
+        let (root, area_bytes) = (self.root, self.pages.layout.area_bytes());
+        let key_bytes = usize::from(root.medium.key_bytes);
+        let shape = self.shape(1);
+        let mut leaves: Vec<_> = self
+            .pages
+            .readable()
+            .filter(|(_, header)| {
+                (header.identity, header.medium, header.height) == (root.identity, root.medium, 1)
+                    && header.sequence <= root.sequence
+            })
+            .map(|(page, header)| (header.sequence, page))
+            .collect();
+        leaves.sort_unstable_by(|a, b| b.cmp(a));
+        let mut level = LevelFacts { level: 1, fill_least_percent: 100.0, ..LevelFacts::default() };
+        let mut gaps: Vec<Gap> = vec![(vec![0; key_bytes], None)];
+        for (_, page) in leaves {
+            if gaps.is_empty() {
+                break;
+            }
+            let area = self.pages.bytes(page)?[..area_bytes].to_vec();
+            let Some((low, high)) = (reader.nodes.range_in)(&area, key_bytes) else { continue };
+            let (owned, left) = divide(&gaps, low, high);
+            if owned.is_empty() {
+                continue;
+            }
+            gaps = left;
+            let Some(node) = Node::parse(&area, shape) else {
+                self.lose(page.0, 1, "a node has more records than fit");
+                continue;
+            };
+            let place = |key: &[u8]| node.search(key).unwrap_or_else(|at| at);
+            let records: usize = owned
+                .iter()
+                .map(|(low, high)| {
+                    let end = high.as_ref().map_or(node.count(), |high| place(high));
+                    end.saturating_sub(place(low))
+                })
+                .sum();
+            let fill = records as f64 * 100.0 / shape.capacity(area_bytes).max(1) as f64;
+            level.nodes += 1;
+            level.records += records as u64;
+            level.fill_mean_percent += fill;
+            level.fill_least_percent = level.fill_least_percent.min(fill);
+            self.valid.insert(page.0);
+        }
+        if !gaps.is_empty() {
+            self.lose(self.facts.root_page, 1, "no leaf that can be read owns some keys");
+        }
+        match level.nodes {
+            0 => level.fill_least_percent = 0.0,
+            nodes => level.fill_mean_percent /= f64::from(nodes),
+        }
+        self.facts.height = if level.nodes > 1 { 2 } else { 1 };
+        self.facts.levels = vec![level];
+        Ok(())
+    }
+}
+
+/// The parts of `gaps` inside of a range, and those outside of it.
+fn divide(gaps: &[Gap], low: &[u8], high: Option<&[u8]>) -> (Vec<Gap>, Vec<Gap>) {
+    let (mut inside, mut outside) = (Vec::new(), Vec::new());
+    for (start, end) in gaps {
+        let is_apart = end.as_ref().is_some_and(|end| &end[..] <= low)
+            || high.is_some_and(|high| high <= &start[..]);
+        if is_apart {
+            outside.push((start.clone(), end.clone()));
+            continue;
+        }
+        if &start[..] < low {
+            outside.push((start.clone(), Some(low.to_vec())));
+        }
+        let cut = match (high, end) {
+            (Some(high), Some(end)) if high < &end[..] => Some(high),
+            (Some(high), None) => Some(high),
+            _ => None,
+        };
+        let first = if &start[..] < low { low.to_vec() } else { start.clone() };
+        inside.push((first, cut.map(<[u8]>::to_vec).or_else(|| end.clone())));
+        if let Some(cut) = cut {
+            outside.push((cut.to_vec(), end.clone()));
+        }
+    }
+    (inside, outside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_takes_its_part_of_what_has_no_owner() {
+        let gap = |low: u8, high: Option<u8>| (vec![low], high.map(|high| vec![high]));
+        let all = [gap(0, None)];
+        let (inside, outside) = divide(&all, &[3], Some(&[7]));
+        assert_eq!(
+            (inside, outside.clone()),
+            (vec![gap(3, Some(7))], vec![gap(0, Some(3)), gap(7, None)])
+        );
+        let (inside, outside) = divide(&outside, &[2], None);
+        assert_eq!(inside, [gap(2, Some(3)), gap(7, None)]);
+        assert_eq!(outside, [gap(0, Some(2))]);
+        assert_eq!(divide(&outside, &[2], Some(&[9])), (vec![], vec![gap(0, Some(2))]));
+    }
+}
