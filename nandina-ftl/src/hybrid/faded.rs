@@ -71,7 +71,11 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         Ok(None)
     }
 
-    fn sequence_if(&mut self, page: Option<PageNumber>) -> Result<Option<u64>, Fault<F::Error>> {
+    /// The same for a page that may not be there.
+    pub(super) fn sequence_if(
+        &mut self,
+        page: Option<PageNumber>,
+    ) -> Result<Option<u64>, Fault<F::Error>> {
         page.map_or(Ok(None), |page| self.sequence_of(page))
     }
 

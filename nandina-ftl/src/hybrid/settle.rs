@@ -10,7 +10,9 @@
 //!    lists it, with the sequence numbers that the torn page can have. No mount counts these from
 //!    then on.
 //! 3. The pages of the suspects are merged, and the suspects erased. If that is cut, there are
-//!    unfinished copies and no new suspect, so the list stays short.
+//!    unfinished copies and no new suspect. A buffer block comes last: its conversion may be cut in
+//!    a write, which leaves another suspect, but that one is merged before the next conversion. A
+//!    block is listed once, however often a cut leaves it: so the list stays short.
 //! 4. A list without suspects is programmed.
 
 use nandina::flash::{BlockNumber, Flash, PageNumber};
@@ -68,8 +70,12 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if !self.suspects.all().is_empty() {
             self.write_own()?;
             let suspects = self.suspects;
-            for suspect in suspects.all() {
-                self.empty(BlockNumber(suspect.block))?;
+            for is_converted in [false, true] {
+                for block in suspects.all().iter().map(|suspect| BlockNumber(suspect.block)) {
+                    if self.summary.entry_of(block).is_some() == is_converted {
+                        self.empty(block)?;
+                    }
+                }
             }
             self.suspects = Suspects::default();
             self.write_own()?;
@@ -103,21 +109,29 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         Ok(true)
     }
 
-    /// Adds a block to the suspects if one of these places is not blank.
+    /// Adds a block to the suspects if one of these places behind its last page is not blank.
+    ///
+    /// If it was listed before, the torn page has a number that is excluded, because nothing was
+    /// programmed in the block since; unless it was erased since and opened again.
     fn probe(
         &mut self,
         block: BlockNumber,
         places: core::ops::Range<u32>,
         (from, to): (u64, u64),
     ) -> Result<(), FtlError<F::Error>> {
+        let last = places.start.checked_sub(1).map(|place| self.media.page_at(block, place));
         for place in places {
             if self.is_blank(self.media.page_at(block, place))? {
                 continue;
             }
-            let suspect = Suspect { block: block.0, from, to };
-            if self.suspects.all().iter().any(|known| known.block == block.0 && known.to == to) {
-                return Ok(());
+            let mut listed = self.suspects.all().iter();
+            if let Some(to) = listed.find(|known| known.block == block.0).map(|known| known.to) {
+                if self.sequence_if(last)? <= Some(to) {
+                    return Ok(());
+                }
+                self.suspects.keep(|kept| kept != block);
             }
+            let suspect = Suspect { block: block.0, from, to };
             if self.suspects.all().len() >= SUSPECTS || !self.suspects.add(suspect) {
                 return Err(FtlError::NoRoom);
             }

@@ -10,7 +10,7 @@ use nandina_sim::{Chip, ChipError, Cut, Faults, TINY, Tear};
 
 use crate::host::{Change, Device, Host, Memory, Outcome, Step, Which, expect_sound};
 use crate::numbers::Numbers;
-use crate::{ALL, CHIP, Share, is_full, seeds};
+use crate::{ALL, BARE, BUFFERED, CHIP, Share, is_full, seeds};
 
 /// Changes before the first cut, and those that power is cut in.
 const BEFORE: u32 = 250;
@@ -305,7 +305,17 @@ fn cuts_on_the_smallest_chip_on_shared_cells_and_without_a_spare_area() {
 
 #[test]
 fn cuts_in_a_row_never_use_up_the_spare_blocks() {
-    for which in ALL {
+    cut_in_a_row(&BARE);
+}
+
+#[test]
+fn cuts_in_a_row_behind_a_buffer_never_use_up_the_spare_blocks() {
+    cut_in_a_row(&BUFFERED);
+}
+
+/// Cuts power again and again, mostly in what settles the cut before.
+fn cut_in_a_row(all: &[Which]) {
+    for &which in all {
         for unstable in [0, 1, 2] {
             let mut memory = Memory::new(&CHIP, which);
             let Start { mut chip, mut host, mut numbers } = start(CHIP, &mut memory, 5, unstable);

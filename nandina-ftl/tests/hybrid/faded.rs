@@ -5,6 +5,7 @@
 
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::log::layout_of;
+use nandina::node::PageHeader;
 use nandina_ftl::ftl::FtlError;
 use nandina_ftl::hybrid::{Buffer, SequentialRule};
 use nandina_sim::{Chip, Cut, Faults};
@@ -13,17 +14,27 @@ use crate::host::{Change, Device, Host, Memory, Outcome, Which};
 use crate::numbers::Numbers;
 use crate::{BUFFERED, CHIP, Share, is_full};
 
-/// The logical pages of the pages of a chip that are in buffer blocks, by block.
-fn buffered(chip: &mut Chip) -> Vec<(BlockNumber, Vec<(PageNumber, u32)>)> {
+/// The pages of a chip that can be read, and their headers.
+fn headers(chip: &mut Chip) -> Vec<(PageNumber, PageHeader)> {
     let layout = layout_of(&CHIP.geometry);
-    let mut found: Vec<(BlockNumber, Vec<_>)> = Vec::new();
-    for page in (0..CHIP.geometry.pages()).map(PageNumber) {
+    let mut read = |page| {
         let mut frame = vec![0; layout.frame_bytes()];
         let (main, spare) = frame.split_at_mut(layout.page_bytes());
         chip.read(page, main, spare).unwrap();
-        let Some(header) = layout.open(&frame).ok().filter(|header| header.height & 8 != 0) else {
-            continue;
-        };
+        Some((page, layout.open(&frame).ok()?))
+    };
+    (0..CHIP.geometry.pages()).map(PageNumber).filter_map(&mut read).collect()
+}
+
+/// Whether a page was appended to a buffer block.
+const fn is_buffered(header: &PageHeader) -> bool {
+    header.height & 8 != 0
+}
+
+/// The logical pages of the pages of a chip that are in buffer blocks, by block.
+fn buffered(chip: &mut Chip) -> Vec<(BlockNumber, Vec<(PageNumber, u32)>)> {
+    let mut found: Vec<(BlockNumber, Vec<_>)> = Vec::new();
+    for (page, header) in headers(chip).into_iter().filter(|(_, header)| is_buffered(header)) {
         let block = CHIP.geometry.block_of(page);
         if found.last().is_none_or(|(last, _)| *last != block) {
             found.push((block, Vec::new()));
@@ -125,10 +136,11 @@ fn a_faded_page_of_a_buffer_block_is_an_error_and_never_an_older_version() {
             let (mut chip, host) = used(which, seed);
             for (_, pages) in buffered(&mut chip) {
                 let live = live_pages(which, &chip, &pages);
-                for place in 0..pages.len().saturating_sub(1) {
-                    // A page that was superseded in its block is no loss.
-                    let is_live = live.contains(&pages[place].1)
-                        && !pages[place + 1..].iter().any(|it| it.1 == pages[place].1);
+                // A block without pages that count is free.
+                let places = if live.is_empty() { 0 } else { pages.len() - 1 };
+                for place in 0..places {
+                    // A page that was superseded, in its block or below, is no loss.
+                    let is_live = live.contains(&pages[place].0);
                     let found = fade(which, &chip, &host, &pages[place..=place], 1);
                     assert_eq!(found == 1, is_live, "{which:?}, seed {seed}, place {place}");
                     (single, lost) = (single + 1, lost + found);
@@ -140,19 +152,22 @@ fn a_faded_page_of_a_buffer_block_is_an_error_and_never_an_older_version() {
     assert!(single > 30 && lost > 15, "{single}, {lost}");
 }
 
-/// Those of the logical pages whose copy in the buffer counts.
-fn live_pages(which: Which, chip: &Chip, pages: &[(PageNumber, u32)]) -> Vec<u32> {
-    let mut memory = Memory::new(&CHIP, which);
-    let mut live = Vec::new();
-    for (_, logical) in pages {
-        // What was trimmed does not count any more.
-        let mut chip = chip.clone();
-        let read = |ftl: &mut dyn Device| ftl.read(*logical, &mut [0; 512]);
-        if memory.with(&mut chip, false, read).unwrap() {
-            live.push(*logical);
-        }
-    }
-    live
+/// Those of the pages of a buffer block that count.
+///
+/// They have the highest number of all copies, and were not trimmed.
+fn live_pages(which: Which, chip: &Chip, pages: &[(PageNumber, u32)]) -> Vec<PageNumber> {
+    let (mut chip, mut memory) = (chip.clone(), Memory::new(&CHIP, which));
+    // A copy of what the buffer supersedes is labelled as old: it never counts.
+    let counts = |header: &PageHeader| is_buffered(header) || header.lowest != 4;
+    let all = headers(&mut chip);
+    let mut is_live = |&&(page, logical): &&(PageNumber, u32)| {
+        let copies = all.iter().filter(|(_, it)| it.records == logical && counts(it));
+        let newest = copies.max_by_key(|(_, header)| header.sequence);
+        let read = |ftl: &mut dyn Device| ftl.read(logical, &mut [0; 512]);
+        newest.is_some_and(|(newest, _)| *newest == page)
+            && memory.with(&mut chip, false, read).unwrap()
+    };
+    pages.iter().filter(&mut is_live).map(|&(page, _)| page).collect()
 }
 
 #[test]
@@ -173,7 +188,7 @@ fn faded_pages_in_a_row_cost_their_group_at_most_and_are_never_older() {
                 // With all that is behind them trimmed or converted, nothing says that they count.
                 for count in 2..=3usize {
                     for place in 0..pages.len().saturating_sub(count) {
-                        let is_seen = pages[place + count..].iter().any(|it| live.contains(&it.1));
+                        let is_seen = pages[place + count..].iter().any(|it| live.contains(&it.0));
                         if is_seen {
                             lost += fade(which, &chip, &host, &pages[place..place + count], group);
                             tried += 1;
@@ -182,7 +197,7 @@ fn faded_pages_in_a_row_cost_their_group_at_most_and_are_never_older() {
                 }
                 // Two at the end: only the last of them can be torn.
                 if let [before @ .., _, _] = &pages[..]
-                    && before.iter().any(|it| live.contains(&it.1))
+                    && before.iter().any(|it| live.contains(&it.0))
                 {
                     fade(which, &chip, &host, &pages[before.len()..], group);
                     tried += 1;
