@@ -39,12 +39,14 @@ pub struct Chip {
 /// An operation that will not be completed.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
-    /// Its ordinal.
+    /// Its ordinal among all operations, or among the changes.
     pub operation: u64,
     /// Where in it the operation stops.
     pub cut: Cut,
     /// `true` if the device gives the operation up and power stays on.
     pub keeps_power: bool,
+    /// Whether only programs, erases and rewrites are counted.
+    pub is_change: bool,
 }
 
 /// Streams of random numbers that never coincide with those of operations.
@@ -161,7 +163,16 @@ impl Chip {
     /// Reads, programs, erases, rewrites and marks all count.
     pub const fn cut_at(&mut self, operation: u64, cut: Cut) {
         let operation = self.counters.operations() + operation;
-        self.stop = Some(Stop { operation, cut, keeps_power: false });
+        self.stop = Some(Stop { operation, cut, keeps_power: false, is_change: false });
+    }
+
+    /// Cuts power at the program, erase or rewrite after `changes` others.
+    ///
+    /// Most operations of a caller may be reads, which a cut cannot tear: this aims at what it can.
+    /// Replaces a cut that is armed.
+    pub const fn cut_at_change(&mut self, changes: u64, cut: Cut) {
+        let operation = self.counters.changes() + changes;
+        self.stop = Some(Stop { operation, cut, keeps_power: false, is_change: true });
     }
 
     /// Lets the device give up the chip operation that comes after `operation` others.
@@ -170,7 +181,7 @@ impl Chip {
     /// [`Faults::device_errors`] makes it do at random. Replaces a cut that is armed.
     pub const fn give_up_at(&mut self, operation: u64, cut: Cut) {
         let operation = self.counters.operations() + operation;
-        self.stop = Some(Stop { operation, cut, keeps_power: true });
+        self.stop = Some(Stop { operation, cut, keeps_power: true, is_change: false });
     }
 
     /// Limits the chip to `allowed` further operations.

@@ -30,7 +30,12 @@ pub struct Counters {
 impl Counters {
     /// The number of all operations. Overwrites are among the programs.
     pub const fn operations(&self) -> u64 {
-        self.reads + self.programs + self.erases + self.rewrites
+        self.reads + self.changes()
+    }
+
+    /// The number of operations that change the chip.
+    pub const fn changes(&self) -> u64 {
+        self.programs + self.erases + self.rewrites
     }
 }
 

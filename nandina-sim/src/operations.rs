@@ -7,6 +7,7 @@ use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Rea
 use rand::Rng;
 
 use crate::block::Block;
+use crate::chip::Stop;
 use crate::faults::{strikes, worst_codeword};
 use crate::unstable::Sensed;
 use crate::{Chip, ChipError, Cut, Tear};
@@ -50,8 +51,13 @@ impl Chip {
     }
 
     /// The outcome of the next operation if it is to be cut or given up.
-    fn take_stop(&mut self) -> Option<Fate> {
-        let stop = self.stop.filter(|stop| stop.operation == self.counters.operations())?;
+    fn take_stop(&mut self, is_change: bool) -> Option<Fate> {
+        let (all, changes) = (self.counters.operations(), self.counters.changes());
+        let is_due = |stop: &Stop| match stop.is_change {
+            true => is_change && stop.operation == changes,
+            false => stop.operation == all,
+        };
+        let stop = self.stop.filter(is_due)?;
         if stop.keeps_power {
             self.stop = None;
             self.fault_counters.device_errors += 1;
@@ -82,7 +88,7 @@ impl Chip {
 
     #[cold]
     fn uncertain_fate(&mut self, block: usize, failures: u32, silent: u32) -> Fate {
-        if let Some(fate) = self.take_stop() {
+        if let Some(fate) = self.take_stop(true) {
             return fate;
         }
         if self.blocks[block].failing {
@@ -251,7 +257,7 @@ impl Flash for Chip {
     ) -> Result<Reading, ChipError> {
         self.demand_power()?;
         self.check_page(page, main.len(), spare.len())?;
-        let stop = self.take_stop();
+        let stop = self.take_stop(false);
         let gives_up = stop.is_none() && self.gives_up();
         if self.faults.disturbing_reads > 0 {
             self.disturb(page);
@@ -384,7 +390,7 @@ impl Flash for Chip {
     fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
         self.demand_power()?;
         self.check_block(block)?;
-        let fate = match self.take_stop() {
+        let fate = match self.take_stop(true) {
             Some(fate) => fate,
             None if self.gives_up() => Fate::GaveUp(Cut::Inside(Tear::Mixture)),
             None => Fate::Done,

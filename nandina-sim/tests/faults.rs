@@ -197,6 +197,21 @@ fn rule_13_a_cut_in_an_upper_page_damages_its_lower_page_and_no_other() {
 }
 
 #[test]
+fn a_cut_at_a_change_lets_reads_pass() {
+    let mut chip = Chip::new(DATAFLASH);
+    chip.cut_at_change(2, Cut::Inside(Tear::Unreadable));
+    program(&mut chip, 0, 1).unwrap();
+    (0..5).for_each(|_| drop(read(&mut chip, 0).unwrap()));
+    chip.rewrite(PageNumber(0), &[2; 512], &[]).unwrap();
+    read(&mut chip, 0).unwrap();
+    assert_eq!(chip.erase(BlockNumber(1)), Err(ChipError::PowerLost));
+    assert_eq!((chip.fault_counters().cuts, chip.fault_counters().torn), (1, 1));
+    chip.restore_power();
+    // Power that is restored disarms the cut.
+    chip.erase(BlockNumber(1)).unwrap();
+}
+
+#[test]
 fn rule_14_pages_are_rewritten_where_the_chip_can() {
     let mut chip = Chip::new(DATAFLASH);
     program(&mut chip, 0, 0x0F).unwrap();
