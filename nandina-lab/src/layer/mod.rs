@@ -27,6 +27,11 @@ const PREFIX: &str = "ftl:";
 /// What separates a system from the FTL below it, in names.
 pub(crate) const OVER: &str = " over ";
 
+// What separates an FTL from its transit buffer in names, and what follows the number.
+const WITH: &str = " with ";
+const BLOCKS: &str = " buffer blocks";
+const AS_PRINTED: &str = " as printed";
+
 /// The name of a system above a layer: `btree`, or `btree over ftl:fast`.
 pub fn name_of(system: &str, layer: Option<Layer>) -> String {
     over(system, layer.map(|layer| layer.name()).as_deref())
@@ -67,6 +72,18 @@ pub struct TransitBuffer {
     pub blocks: u32,
     /// Whether it works as the paper has it, without the improvements of [`Buffer::improved`].
     pub as_printed: bool,
+}
+
+impl TransitBuffer {
+    /// The buffer of a name such as `2 buffer blocks as printed`.
+    fn named(name: &str) -> Option<Self> {
+        let (name, as_printed) = match name.strip_suffix(AS_PRINTED) {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        let blocks = name.strip_suffix(BLOCKS)?.parse().ok().filter(|&blocks| blocks > 0)?;
+        Some(Self { blocks, as_printed })
+    }
 }
 
 /// Which FTL.
@@ -112,7 +129,17 @@ impl Layer {
     pub const LOG_BLOCKS: u32 = 16;
 
     /// The layer of this name, with the default settings.
+    ///
+    /// The name of a transit buffer may follow, as [`name`](Self::name) has it:
+    /// `ftl:fast with 2 buffer blocks as printed`.
     pub fn named(name: &str) -> Result<Self, LabError> {
+        if let Some((below, buffer)) = name.split_once(WITH) {
+            let transit = TransitBuffer::named(buffer).ok_or_else(|| {
+                let form = format!("ftl:fast{WITH}2{BLOCKS}");
+                LabError(format!("there is no buffer '{buffer}': write it as in '{form}'"))
+            })?;
+            return Self::named(below)?.with_transit(transit);
+        }
         let kind = name.strip_prefix(PREFIX).and_then(|kind| match kind {
             "block" => Some(Kind::Block),
             "bast" => Some(Kind::Bast),
@@ -146,8 +173,8 @@ impl Layer {
         match self.transit {
             None => format!("{PREFIX}{kind}"),
             Some(TransitBuffer { blocks, as_printed }) => {
-                let how = if as_printed { " as printed" } else { "" };
-                format!("{PREFIX}{kind} with {blocks} buffer blocks{how}")
+                let how = if as_printed { AS_PRINTED } else { "" };
+                format!("{PREFIX}{kind}{WITH}{blocks}{BLOCKS}{how}")
             }
         }
     }

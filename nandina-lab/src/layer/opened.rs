@@ -134,6 +134,16 @@ impl<C: Flash<Error = ChipError>> Pages<'_, C> {
         each!(self, ftl => ftl.flash())
     }
 
+    /// Writes a checkpoint of the mapping.
+    ///
+    /// Returns `false` if none was written, as by hybrid FTLs.
+    pub fn checkpoint(&mut self) -> Result<bool, ChipError> {
+        match self {
+            Self::Mapped(ftl) => ftl.checkpoint().map_err(error),
+            Self::Block(_) | Self::Bast(_) | Self::Fast(_) => Ok(false),
+        }
+    }
+
     /// Merges since it was formatted or opened, by kind; `None` where there are none.
     pub const fn merges(&self) -> Option<Merges> {
         match self {

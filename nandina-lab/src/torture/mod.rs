@@ -7,7 +7,8 @@
 //! - `exhaustive`: after each such cut, the recovery and the changes after it are cut a second
 //!   time, at each of their operations, in every way; then the run continues.
 //! - `swarm`: random settings, random faults of random frequency, cuts at random times, in long
-//!   episodes; then the faults stop and the index must make progress.
+//!   episodes; then the faults stop and the index must make progress. The system `pages` is no
+//!   index: it is the logical pages of an FTL themselves, compared with a vector of contents.
 //!
 //! [`Hardships`] make a run or a swarm harder: unstable pages, other options at each opening, a
 //! format over the index, a write buffer, errors of the device.
@@ -22,6 +23,7 @@ mod device;
 mod hardships;
 mod harsh;
 pub mod oracle;
+mod pages;
 mod session;
 mod settings;
 mod shares;
@@ -196,8 +198,23 @@ pub fn torture_shares(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Report, LabError> {
     let (key, layer) = parts_of(system)?;
+    if key == PAGES {
+        let layer = pages_of(torture.mode, layer)?;
+        return Ok(pages::swarm(&torture, layer, shares, progress));
+    }
     visit(key, Whole { torture, layer, shares, progress })
         .unwrap_or_else(|| Err(LabError::no_system(key)))
+}
+
+/// The name of the logical pages of an FTL, where others have an index.
+pub const PAGES: &str = "pages";
+
+/// The FTL whose pages are tortured. There are swarms of them only.
+fn pages_of(mode: Mode, layer: Option<Layer>) -> Result<Layer, LabError> {
+    if mode != Mode::Swarm {
+        return Err(LabError(format!("{PAGES} is for a swarm: choose --mode swarm")));
+    }
+    layer.ok_or_else(|| LabError(format!("{PAGES} are those of an FTL: choose one by --over")))
 }
 
 struct Whole<'p> {
@@ -261,6 +278,11 @@ pub enum Outcome {
 pub fn replay(name: &str) -> Result<Outcome, LabError> {
     let case: CaseId = name.parse()?;
     let (key, layer) = parts_of(&case.system)?;
+    if key == PAGES {
+        let layer = pages_of(case.mode, layer)?;
+        let lived = pages::episode(case.seed, layer, case.hardships, &mut Episode::default());
+        return Ok(lived.map_or_else(Outcome::Violated, |()| Outcome::Survived));
+    }
     visit(key, One { case: &case, layer }).unwrap_or_else(|| Err(LabError::no_system(key)))
 }
 

@@ -60,7 +60,7 @@ pub(super) struct Settings {
 }
 
 /// A frequency: never, or one in 8 up to one in 20,000, small and large alike.
-fn frequency(random: &mut ChaCha8Rng) -> u32 {
+pub(super) fn frequency(random: &mut ChaCha8Rng) -> u32 {
     if random.random_range(0..3) > 0 {
         return 0;
     }

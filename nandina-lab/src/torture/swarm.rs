@@ -26,19 +26,19 @@ use crate::layer::{Bus, Layer, Room, name_of};
 use super::{CaseId, Hardships, Mode, Report, Shares, VIOLATIONS_MAX, in_parallel};
 
 /// Changes and lookups of one episode, about.
-const EPISODE_OPERATIONS: u32 = 2_000;
+pub(super) const EPISODE_OPERATIONS: u32 = 2_000;
 
 /// Chip operations after which an episode ends early, with all checks of its end.
 ///
 /// Most episodes need fewer than a tenth. Where the device gives up every few hundred operations,
 /// and a mount needs thousands, all that an episode does is to mount: one such episode of `vm` took
 /// 7,661,947. The operations that it does not do are done by further episodes.
-const CHIP_OPERATIONS: u64 = 500_000;
+pub(super) const CHIP_OPERATIONS: u64 = 500_000;
 
 /// More chip operations than the calls between two cuts can need.
 ///
 /// The bound detects a call that never ends.
-const OPERATIONS_MAX: u64 = 10_000_000;
+pub(super) const OPERATIONS_MAX: u64 = 10_000_000;
 
 /// The events of an episode.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,7 +70,22 @@ pub fn swarm<S: System>(
     shares: Shares,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Report {
-    let mut report = Report::new(name_of(S::DESCRIPTION.key, layer), Mode::Swarm, seed);
+    let report = Report::new(name_of(S::DESCRIPTION.key, layer), Mode::Swarm, seed);
+    let episode = |seed, done: &mut Episode| episode_over::<S>(seed, layer, hardships, done);
+    swarm_of(report, (hardships, operations), shares, progress, &episode)
+}
+
+/// An episode: what it did, and what is wrong, if anything is.
+pub(super) type Live<'e> = dyn Fn(u64, &mut Episode) -> Result<(), String> + Sync + 'e;
+
+/// Runs episodes until as many operations were done, and adds them to `report`.
+pub(super) fn swarm_of(
+    mut report: Report,
+    (hardships, operations): (Hardships, u64),
+    shares: Shares,
+    progress: &(dyn Fn(u64) + Sync),
+    episode: &Live<'_>,
+) -> Report {
     let mut begun = 0;
     let silent = |_| ();
     // How many episodes follow depends on sums alone, never on the order in which threads end.
@@ -78,7 +93,7 @@ pub fn swarm<S: System>(
         let episodes = (operations - report.operations).div_ceil(EPISODE_OPERATIONS.into());
         let told: &(dyn Fn(u64) + Sync) = if begun == 0 { progress } else { &silent };
         let numbers = begun..begun + episodes;
-        report = live::<S>(seed, layer, numbers, hardships, shares, report, told);
+        report = live(numbers, hardships, shares, report, told, episode);
         begun += episodes;
         if shares != Shares::WHOLE {
             break;
@@ -88,16 +103,15 @@ pub fn swarm<S: System>(
 }
 
 /// Runs the episodes of these numbers, and adds them to `report`.
-fn live<S: System>(
-    seed: u64,
-    layer: Option<Layer>,
+fn live(
     numbers: Range<u64>,
     hardships: Hardships,
     shares: Shares,
     report: Report,
     progress: &(dyn Fn(u64) + Sync),
+    episode: &Live<'_>,
 ) -> Report {
-    let system = report.system.clone();
+    let (system, seed) = (report.system.clone(), report.seed);
     in_parallel(numbers.end - numbers.start, report, progress, |part, report| {
         let part = numbers.start + part;
         if !shares.takes(part) {
@@ -105,7 +119,7 @@ fn live<S: System>(
         }
         let seed = seed.wrapping_add(part);
         let mut done = Episode::default();
-        let outcome = episode_over::<S>(seed, layer, hardships, &mut done);
+        let outcome = episode(seed, &mut done);
         report.runs += 1;
         report.add(done.faults, done.operations, done.chip_operations);
         report.refreshed += done.refreshed;
