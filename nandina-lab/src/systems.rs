@@ -16,9 +16,11 @@ use nandina::store::{BTree, Mu, Rosette, Vm, VmOw, Wandering, Wpcb};
 
 use crate::layer::{Layer, TransitBuffer};
 
-#[cfg(not(feature = "example-store"))]
+#[cfg(not(any(feature = "example-store", feature = "tnc")))]
 nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette];
-#[cfg(feature = "example-store")]
+#[cfg(feature = "tnc")]
+nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, nandina::tnc::Tnc];
+#[cfg(all(feature = "example-store", not(feature = "tnc")))]
 nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, LeafPairs];
 
 /// Buffer blocks of the WPCB-tree, where the chip has eight times as many blocks or more.

@@ -54,6 +54,13 @@ const MODULES: &[(&str, &[&str])] = &[
             "engine", "tree", "rosette", "store",
         ],
     ),
+    (
+        "tnc",
+        &[
+            "bytes", "flash", "node", "error", "blocks", "log", "gc", "space", "engine", "tree",
+            "tnc",
+        ],
+    ),
     ("index", &["flash", "error", "gc", "engine", "index"]),
 ];
 

@@ -473,6 +473,12 @@ impl<'b> Blocks<'b> {
             && (1..self.safe_pages).contains(&self.valid_in(block))
     }
 
+    /// Whether pages of the block can be moved: it is neither bad nor stuck.
+    #[cfg(feature = "tnc")]
+    pub(crate) fn can_move(&self, block: BlockNumber) -> bool {
+        !self.is_stuck(block) && !self.is_bad(block)
+    }
+
     /// A bad block that still holds valid pages, if there is one.
     pub fn failing(&self) -> Option<BlockNumber> {
         if self.endangered_pages == 0 {

@@ -157,6 +157,23 @@ pub struct Options {
     /// So a chip that reports a program or an erase as done, although it was not, is detected while
     /// the data is still in RAM. Costs one read for each program, and one page buffer.
     pub verify: bool,
+    /// Children of an inner node at most, 4 or more; `None` for as many as fit.
+    ///
+    /// For systems that pack several nodes into a page (`tnc`). A page has as many nodes of this
+    /// size as fit, at most 15; with `None`, nodes with room for 32 children or 4 records. Default:
+    /// `None`.
+    pub fanout: Option<u16>,
+    /// Bytes of RAM for nodes; `None` for 32 nodes.
+    ///
+    /// For systems that change nodes in RAM (`tnc`): 11 nodes or more, each of 16 bytes more than
+    /// on flash, at most 65520 of them. An index whose journal is not empty must be opened with as
+    /// many bytes as before, or more. Default: `None`.
+    pub arena_bytes: Option<usize>,
+    /// Pages of the journal after which the changed nodes are written, at least 1.
+    ///
+    /// For systems that have a journal (`tnc`). A mount reads as many. `None` for 128. Default:
+    /// `None`.
+    pub journal_pages: Option<u32>,
 }
 
 impl Options {
@@ -181,6 +198,9 @@ impl Options {
             folds: Folds::Share,
             keep_pages: None,
             verify: false,
+            fanout: None,
+            arena_bytes: None,
+            journal_pages: None,
         }
     }
 
@@ -293,6 +313,27 @@ impl Options {
     #[must_use]
     pub const fn verify(mut self) -> Self {
         self.verify = true;
+        self
+    }
+
+    /// Sets [`fanout`](Self#structfield.fanout).
+    #[must_use]
+    pub const fn fanout(mut self, children: u16) -> Self {
+        self.fanout = Some(children);
+        self
+    }
+
+    /// Sets [`arena_bytes`](Self#structfield.arena_bytes).
+    #[must_use]
+    pub const fn arena_bytes(mut self, bytes: usize) -> Self {
+        self.arena_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets [`journal_pages`](Self#structfield.journal_pages).
+    #[must_use]
+    pub const fn journal_pages(mut self, pages: u32) -> Self {
+        self.journal_pages = Some(pages);
         self
     }
 }

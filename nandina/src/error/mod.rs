@@ -222,6 +222,9 @@ impl<E> From<Fault<E>> for OpenError<E> {
             Fault::Corrupt { reason: Damage::DirectoryTooSmall, .. } => {
                 Self::BadOption { reason: BadOption::DirectoryTooSmall }
             }
+            Fault::Corrupt { reason: Damage::ArenaTooSmall, .. } => {
+                Self::BadOption { reason: BadOption::ArenaTooSmall }
+            }
             Fault::Corrupt { page, reason } => Self::Corrupt { page, reason },
             Fault::NoRoom { limit_pages } => Self::ChipTooSmall { limit_pages },
             // A mount adds no level.

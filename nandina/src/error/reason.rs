@@ -64,6 +64,8 @@ pub enum Damage {
     OtherVersion,
     /// It belongs to another system.
     OtherSystem,
+    /// RAM has too few nodes for the journal.
+    ArenaTooSmall,
     /// No room was left for recovery.
     NoRoomToRecover,
     /// No page that can be read owns these keys.
@@ -107,6 +109,7 @@ impl fmt::Display for Damage {
             Self::Uncorrectable => "it has more wrong bits than the ECC corrects",
             Self::OtherVersion => "it has another format version",
             Self::OtherSystem => "it belongs to another system",
+            Self::ArenaTooSmall => "RAM has no room for the nodes that its journal changes: open it with as many arena_bytes as before",
             Self::NoRoomToRecover => "no room was left for recovery",
             Self::NoOwner => "no page that can be read owns the keys that it may have owned",
             Self::DirectoryTooSmall => "it is one leaf more than there may be: open the index with as many leaves as before",
@@ -189,6 +192,14 @@ pub enum BadOption {
     DirectoryTooSmall,
     /// A system with a directory of leaves has no `read_cache` and no `write_buffer`.
     NotBesideDirectory,
+    /// The fanout is too small.
+    Fanout,
+    /// RAM has room for too few nodes.
+    ArenaBytes,
+    /// RAM has room for fewer nodes than the journal changes.
+    ArenaTooSmall,
+    /// There is no page for the journal.
+    JournalPages,
 }
 
 impl fmt::Display for BadOption {
@@ -225,6 +236,12 @@ impl fmt::Display for BadOption {
             Self::Checkpoints => "checkpoints must be None or 1 to 12",
             Self::CheckpointTooLarge => "no checkpoints on this chip: it is too large for one to fit in a block, or its blocks or pages are too small",
             Self::PageBytes => "a page must have at least 40 bytes, its spare area included",
+            Self::Fanout => "fanout must be at least 4",
+            Self::ArenaBytes => "arena_bytes must have room for 11 nodes",
+            Self::ArenaTooSmall => {
+                "arena_bytes have no room for the journal of this index: open it with as many as before"
+            }
+            Self::JournalPages => "journal_pages must be None or at least 1",
             Self::Blocks => "a chip must have at least one block",
             Self::Leaves => "leaves must be None or at least 2",
             Self::DirectoryTooSmall => "this index has more leaves than leaves allows: open it with as many as before",

@@ -165,6 +165,11 @@ pub trait PageOwner<'b, F: Flash> {
         Ok(self.log().blocks.valid_in(block))
     }
 
+    /// Whether a victim is chosen by its moves once cuts have touched the reserve. Default: yes.
+    fn counts_moves(&self) -> bool {
+        true
+    }
+
     /// Whether the state in RAM may differ from that on the chip.
     ///
     /// This is so after an operation failed half way. Default: never.
@@ -276,7 +281,7 @@ fn next_victim<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     counts_moves: bool,
 ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
-    if counts_moves && owner.collector().reserve_touched {
+    if counts_moves && owner.counts_moves() && owner.collector().reserve_touched {
         return easiest_victim(owner);
     }
     let block_pages = owner.log().block_pages();

@@ -1,0 +1,310 @@
+//! Nodes in RAM: the part of the tree that was read or changed, in bytes of the caller's.
+//!
+//! It is a subtree that contains the root (TNC paper, section 6.1). Each node has a slot: a head
+//! that knows its parent, whether it is dirty, and where it is on flash, and then its bytes. Where
+//! a child is in RAM, the pointer of its parent is the number of its slot, marked by a bit. This
+//! file reads and writes no page.
+//!
+//! ```text
+//! | place: u32 | stamp: u32 | parent: u16 | children in RAM: u16 | level: u8 | state: u8 | node |
+//! ```
+
+use super::form::{Form, SLOT_HEAD};
+use crate::bytes::{u16_at, u32_at};
+use crate::node::{Node, NodeMut};
+
+/// Means "no slot": no arena has this many.
+pub const NO_SLOT: u16 = u16::MAX;
+
+/// The place of a node that was never written.
+pub const NOWHERE: u32 = u32::MAX;
+
+/// Marks a pointer to a node in RAM.
+const IN_RAM: u32 = 1 << 31;
+
+const PARENT: usize = 8;
+const CHILDREN: usize = 10;
+const LEVEL: usize = 12;
+const STATE: usize = 13;
+
+const FREE: u8 = 0;
+const CLEAN: u8 = 1;
+const DIRTY: u8 = 2;
+
+/// The nodes in RAM.
+pub struct Arena<'b> {
+    bytes: &'b mut [u8],
+    form: Form,
+    slots: u16,
+    used: u16,
+    dirty: u16,
+    clock: u32,
+}
+
+/// The slot to which `pointer` leads, if it is one.
+pub const fn slot_in(pointer: u32) -> Option<u16> {
+    if pointer & IN_RAM != 0 && pointer != NOWHERE { Some(pointer as u16) } else { None }
+}
+
+/// The pointer to a node in RAM.
+pub const fn pointer_to(slot: u16) -> u32 {
+    IN_RAM | slot as u32
+}
+
+impl<'b> Arena<'b> {
+    /// An empty arena.
+    pub fn new(bytes: &'b mut [u8], form: Form) -> Self {
+        let slots = form.slots(bytes.len()) as u16;
+        let mut arena = Self { bytes, form, slots, used: 0, dirty: 0, clock: 0 };
+        arena.clear();
+        arena
+    }
+
+    /// Forgets all nodes.
+    pub fn clear(&mut self) {
+        for slot in 0..self.slots {
+            self.set_byte(slot, STATE, FREE);
+        }
+        (self.used, self.dirty, self.clock) = (0, 0, 0);
+    }
+
+    /// The number of slots.
+    pub const fn slots(&self) -> usize {
+        self.slots as usize
+    }
+
+    /// The number of free slots.
+    pub const fn free_slots(&self) -> usize {
+        (self.slots - self.used) as usize
+    }
+
+    /// The number of dirty nodes.
+    pub const fn dirty(&self) -> usize {
+        self.dirty as usize
+    }
+
+    const fn at(&self, slot: u16) -> usize {
+        slot as usize * self.form.slot_bytes()
+    }
+
+    fn byte(&self, slot: u16, field: usize) -> u8 {
+        self.bytes[self.at(slot) + field]
+    }
+
+    fn set_byte(&mut self, slot: u16, field: usize, to: u8) {
+        let at = self.at(slot) + field;
+        self.bytes[at] = to;
+    }
+
+    fn word(&self, slot: u16, field: usize) -> u16 {
+        u16_at(self.bytes, self.at(slot) + field)
+    }
+
+    fn set_word(&mut self, slot: u16, field: usize, to: u16) {
+        let at = self.at(slot) + field;
+        self.bytes[at..at + 2].copy_from_slice(&to.to_le_bytes());
+    }
+
+    /// Takes a free slot for an empty, clean node of `level`.
+    pub fn take(&mut self, level: u8, parent: u16, place: u32) -> Option<u16> {
+        let slot = (0..self.slots).find(|&slot| self.byte(slot, STATE) == FREE)?;
+        self.used += 1;
+        self.set_place(slot, place);
+        self.set_word(slot, PARENT, parent);
+        self.set_word(slot, CHILDREN, 0);
+        self.set_byte(slot, LEVEL, level);
+        self.set_byte(slot, STATE, CLEAN);
+        self.touch(slot);
+        let (shape, at) = (self.form.shape(level), self.at(slot) + SLOT_HEAD);
+        NodeMut::empty(&mut self.bytes[at..at + self.form.node_bytes], shape);
+        Some(slot)
+    }
+
+    /// Frees the slot.
+    pub fn free(&mut self, slot: u16) {
+        self.dirty -= u16::from(self.is_dirty(slot));
+        self.used -= 1;
+        self.set_byte(slot, STATE, FREE);
+    }
+
+    /// Notes that the node was used just now.
+    pub fn touch(&mut self, slot: u16) {
+        self.clock = self.clock.wrapping_add(1);
+        let at = self.at(slot) + 4;
+        let clock = self.clock;
+        self.bytes[at..at + 4].copy_from_slice(&clock.to_le_bytes());
+    }
+
+    fn age(&self, slot: u16) -> u32 {
+        self.clock.wrapping_sub(u32_at(self.bytes, self.at(slot) + 4))
+    }
+
+    /// Where the node is on flash, or [`NOWHERE`].
+    pub fn place(&self, slot: u16) -> u32 {
+        u32_at(self.bytes, self.at(slot))
+    }
+
+    pub fn set_place(&mut self, slot: u16, place: u32) {
+        let at = self.at(slot);
+        self.bytes[at..at + 4].copy_from_slice(&place.to_le_bytes());
+    }
+
+    /// The slot of the parent, or [`NO_SLOT`].
+    pub fn parent(&self, slot: u16) -> u16 {
+        self.word(slot, PARENT)
+    }
+
+    pub fn level(&self, slot: u16) -> u8 {
+        self.byte(slot, LEVEL)
+    }
+
+    pub fn is_dirty(&self, slot: u16) -> bool {
+        self.byte(slot, STATE) == DIRTY
+    }
+
+    /// Whether RAM holds a child of the node.
+    fn has_children(&self, slot: u16) -> bool {
+        self.word(slot, CHILDREN) > 0
+    }
+
+    /// The node, for reading.
+    pub fn node(&self, slot: u16) -> Node<'_> {
+        // Every node was checked when it was read.
+        self.parsed(slot).unwrap_or(Node::EMPTY)
+    }
+
+    /// The node, or `None` if its bytes are none.
+    pub fn parsed(&self, slot: u16) -> Option<Node<'_>> {
+        let level = self.level(slot);
+        let node = Node::parse(self.node_bytes(slot), self.form.shape(level))?;
+        (node.count() <= self.form.capacity(level)).then_some(node)
+    }
+
+    /// The bytes of the node.
+    pub fn node_bytes(&self, slot: u16) -> &[u8] {
+        &self.bytes[self.at(slot) + SLOT_HEAD..][..self.form.node_bytes]
+    }
+
+    /// The bytes of the node, to be read from a page.
+    pub fn node_bytes_mut(&mut self, slot: u16) -> &mut [u8] {
+        let at = self.at(slot) + SLOT_HEAD;
+        &mut self.bytes[at..at + self.form.node_bytes]
+    }
+
+    /// Changes a node.
+    pub fn edit<R>(&mut self, slot: u16, change: impl FnOnce(&mut NodeMut<'_>) -> R) -> Option<R> {
+        let shape = self.form.shape(self.level(slot));
+        NodeMut::parse(self.node_bytes_mut(slot), shape).map(|mut node| change(&mut node))
+    }
+
+    /// Changes two nodes of one level.
+    pub fn edit_both<R>(
+        &mut self,
+        lower: u16,
+        upper: u16,
+        change: impl FnOnce(&mut NodeMut<'_>, &mut NodeMut<'_>) -> R,
+    ) -> Option<R> {
+        let shape = self.form.shape(self.level(lower));
+        let (size, bytes) = (self.form.slot_bytes(), self.form.node_bytes);
+        let (first, last) = (lower.min(upper), lower.max(upper));
+        let (low, high) = self.bytes.split_at_mut(usize::from(last) * size);
+        let first = &mut low[usize::from(first) * size + SLOT_HEAD..][..bytes];
+        let last = &mut high[SLOT_HEAD..][..bytes];
+        let (one, two) = if lower < upper { (first, last) } else { (last, first) };
+        let (mut one, mut two) = (NodeMut::parse(one, shape)?, NodeMut::parse(two, shape)?);
+        Some(change(&mut one, &mut two))
+    }
+
+    /// Makes `child` one of `parent`, which points to it at `index`.
+    pub fn adopt(&mut self, parent: u16, index: usize, child: u16) {
+        self.set_word(child, PARENT, parent);
+        self.set_word(parent, CHILDREN, self.word(parent, CHILDREN) + 1);
+        self.edit(parent, |node| node.set_payload(index, &pointer_to(child).to_le_bytes()));
+    }
+
+    /// Notes that `parent` lost a child in RAM.
+    pub fn orphan(&mut self, parent: u16) {
+        let children = self.word(parent, CHILDREN).saturating_sub(1);
+        self.set_word(parent, CHILDREN, children);
+    }
+
+    /// Makes the node the root.
+    pub fn uproot(&mut self, slot: u16) {
+        self.set_word(slot, PARENT, NO_SLOT);
+    }
+
+    /// Makes `slot` the parent of all children in RAM to which it points.
+    ///
+    /// Some of them came from another node.
+    pub fn adopt_moved(&mut self, slot: u16) {
+        for index in 0..self.node(slot).count() {
+            let child = slot_in(self.node(slot).pointer(index));
+            if let Some(child) = child.filter(|&child| self.parent(child) != slot) {
+                self.orphan(self.parent(child));
+                self.adopt(slot, index, child);
+            }
+        }
+    }
+
+    /// Makes the node an empty leaf.
+    pub fn empty_leaf(&mut self, slot: u16) {
+        self.set_byte(slot, LEVEL, 1);
+        self.set_word(slot, CHILDREN, 0);
+        let shape = self.form.shape(1);
+        NodeMut::empty(self.node_bytes_mut(slot), shape);
+    }
+
+    /// The index at which its parent points to the node.
+    pub fn index_of(&self, slot: u16) -> Option<usize> {
+        let parent = self.parent(slot);
+        if parent == NO_SLOT { None } else { self.node(parent).slot_of(pointer_to(slot)) }
+    }
+
+    /// Marks the node and its whole path as dirty.
+    ///
+    /// As the paper prints it, a commit looks for "a dirty node that has no dirty child". If a
+    /// clean node stood between two dirty ones, the upper one would be written twice. So the whole
+    /// path is dirty from the start.
+    pub fn mark_dirty(&mut self, slot: u16) {
+        let mut next = slot;
+        while next != NO_SLOT && !self.is_dirty(next) {
+            self.set_byte(next, STATE, DIRTY);
+            self.dirty += 1;
+            next = self.parent(next);
+        }
+    }
+
+    /// Notes that the node was written to `place`.
+    pub fn mark_clean(&mut self, slot: u16, place: u32) {
+        self.dirty -= u16::from(self.is_dirty(slot));
+        self.set_byte(slot, STATE, CLEAN);
+        self.set_place(slot, place);
+    }
+
+    /// The dirty node of `level` in the first slot from `from` on.
+    pub fn next_dirty(&self, level: u8, from: u16) -> Option<u16> {
+        (from..self.slots).find(|&slot| self.is_dirty(slot) && self.level(slot) == level)
+    }
+
+    /// Removes the least recently used clean node without children in RAM.
+    ///
+    /// The pointer of its parent leads to its place on flash again. Neither the root nor `pinned`
+    /// leaves. Returns `false` if no node can leave.
+    pub fn evict(&mut self, pinned: u16) -> bool {
+        let can_leave = |slot: &u16| {
+            *slot != pinned
+                && self.byte(*slot, STATE) == CLEAN
+                && !self.has_children(*slot)
+                && self.parent(*slot) != NO_SLOT
+        };
+        let oldest = (0..self.slots).filter(can_leave).max_by_key(|&slot| self.age(slot));
+        let Some(slot) = oldest else { return false };
+        let (parent, place) = (self.parent(slot), self.place(slot));
+        if let Some(index) = self.index_of(slot) {
+            self.edit(parent, |node| node.set_payload(index, &place.to_le_bytes()));
+        }
+        self.orphan(parent);
+        self.free(slot);
+        true
+    }
+}

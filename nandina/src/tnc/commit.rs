@@ -1,0 +1,104 @@
+//! Commits: every dirty node is written once, and the root last.
+//!
+//! Nodes go to a page one after another, those of lower levels first, until it is full (TNC paper,
+//! section 6.2, *Commit*). The page with the root is the commit: with it all changes so far are in
+//! the tree, and the journal before it is garbage. A child in the page of its parent is pointed to by
+//! its place alone, because that page has no number yet.
+
+use super::TncIndex;
+use super::arena::{NO_SLOT, NOWHERE, slot_in};
+use super::form::NODES_MAX;
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::log::Label;
+
+/// The nodes of the page that is being built.
+struct Building {
+    slots: [u16; NODES_MAX],
+    count: usize,
+    lowest: u8,
+}
+
+impl<F: Flash> TncIndex<'_, F> {
+    /// Writes all dirty nodes, at least the root.
+    ///
+    /// Cost: as many programs as full pages hold the dirty nodes; an erase for each block.
+    pub(super) fn commit(&mut self) -> Result<(), Fault<F::Error>> {
+        self.in_doubt = true;
+        self.arena.mark_dirty(self.root);
+        self.space.begin_operation(true);
+        let mut building = Building { slots: [NO_SLOT; NODES_MAX], count: 0, lowest: 0 };
+        let mut last = self.space.log.sequence() as u32;
+        for level in 1..=self.height {
+            let mut from = 0;
+            while let Some(slot) = self.arena.next_dirty(level, from) {
+                from = slot + 1;
+                self.put_node(&mut building, slot);
+                if slot == self.root || building.count == self.form.per_page {
+                    last = self.write_nodes(&mut building, slot == self.root)?;
+                }
+            }
+        }
+        self.space.commit(last)?;
+        self.journal_pages = 0;
+        self.group.clear();
+        self.in_doubt = false;
+        Ok(())
+    }
+
+    /// Puts a node into the page that is being built.
+    fn put_node(&mut self, building: &mut Building, slot: u16) {
+        let (form, frame, at) = (self.form, self.building(), building.count);
+        self.retire(self.arena.place(slot));
+        self.arena.set_place(slot, form.pointer(form.pages, at));
+        let area = self.space.area_mut(frame);
+        if at == 0 {
+            area.fill(0xFF);
+            building.lowest = self.arena.level(slot);
+        }
+        area[at] = self.arena.level(slot);
+        let node = self.arena.node(slot);
+        let (out, used) = (&mut area[form.node_at(at)..][..form.node_bytes], node.used());
+        out[..used.len()].copy_from_slice(used);
+        if self.arena.level(slot) > 1 {
+            let shape = form.shape(2);
+            for index in 0..node.count() {
+                if let Some(child) = slot_in(node.pointer(index)) {
+                    let to = shape.at(index) + shape.key_bytes();
+                    let place = self.arena.place(child).to_le_bytes();
+                    out[to..to + place.len()].copy_from_slice(&place);
+                }
+            }
+        }
+        building.slots[at] = slot;
+        building.count += 1;
+    }
+
+    /// Programs the page that is being built, and notes where its nodes are.
+    fn write_nodes(
+        &mut self,
+        building: &mut Building,
+        has_root: bool,
+    ) -> Result<u32, Fault<F::Error>> {
+        let count = core::mem::take(&mut building.count);
+        let height = if has_root { self.height } else { 0 };
+        let label = Label { lowest: building.lowest, height, records: self.records };
+        let page = self.program(self.building(), count as u8, label)?;
+        for (at, &slot) in building.slots[..count].iter().enumerate() {
+            self.arena.mark_clean(slot, self.form.pointer(page.0, at));
+            self.live.add(page.0, self.form.per_page);
+        }
+        Ok(page.0)
+    }
+
+    /// Notes that the node at `place` is not needed any more once the next commit stands.
+    pub(super) fn retire(&mut self, place: u32) {
+        if place == NOWHERE {
+            return;
+        }
+        let (page, _) = self.form.place_of(place);
+        if self.live.count(page).is_none() || self.live.remove(page) {
+            self.space.retire(PageNumber(page));
+        }
+    }
+}

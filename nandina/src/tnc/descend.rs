@@ -1,0 +1,113 @@
+//! From the root down: nodes that are not in RAM are read into it.
+
+use super::TncIndex;
+use super::arena::{NO_SLOT, slot_in};
+use crate::error::{Damage, Fault};
+use crate::flash::{Flash, PageNumber};
+
+impl<F: Flash> TncIndex<'_, F> {
+    /// The leaf to which `key` belongs, with its path in RAM.
+    ///
+    /// Cost: a read for each node of the path that is not in RAM.
+    pub(super) fn descend(&mut self, key: &[u8]) -> Result<u16, Fault<F::Error>> {
+        self.descend_to(key, 1)
+    }
+
+    /// The node of `level` on the way to `key`.
+    pub(super) fn descend_to(&mut self, key: &[u8], level: u8) -> Result<u16, Fault<F::Error>> {
+        let mut slot = self.root;
+        self.arena.touch(slot);
+        while self.arena.level(slot) > level {
+            let index = self.arena.node(slot).child_slot(key);
+            slot = self.child(slot, index)?;
+        }
+        Ok(slot)
+    }
+
+    /// The child at `index` of the node in `parent`, in RAM.
+    pub(super) fn child(&mut self, parent: u16, index: usize) -> Result<u16, Fault<F::Error>> {
+        let pointer = self.arena.node(parent).pointer(index);
+        if let Some(slot) = slot_in(pointer) {
+            self.arena.touch(slot);
+            return Ok(slot);
+        }
+        let level = self.arena.level(parent) - 1;
+        let slot = self.read_node(pointer, level, parent)?;
+        self.arena.adopt(parent, index, slot);
+        Ok(slot)
+    }
+
+    /// A free slot. A clean node leaves for it, but neither the root nor `pinned`.
+    ///
+    /// There is always one: so many nodes are never dirty.
+    pub(super) fn free_slot(
+        &mut self,
+        level: u8,
+        parent: u16,
+        (place, pinned): (u32, u16),
+    ) -> Result<u16, Fault<F::Error>> {
+        while self.arena.free_slots() == 0 {
+            if !self.arena.evict(pinned) {
+                return Err(Fault::TooHigh { height: self.height });
+            }
+        }
+        self.arena.take(level, parent, place).ok_or(Fault::TooHigh { height: self.height })
+    }
+
+    /// Reads the node to which `pointer` leads into a slot.
+    pub(super) fn read_node(
+        &mut self,
+        pointer: u32,
+        level: u8,
+        parent: u16,
+    ) -> Result<u16, Fault<F::Error>> {
+        let (page, place) = self.form.place_of(pointer);
+        let slot = self.free_slot(level, parent, (pointer, parent))?;
+        match self.read_into(slot, page, place) {
+            Ok(()) => Ok(slot),
+            Err(fault) => {
+                self.arena.free(slot);
+                Err(fault)
+            }
+        }
+    }
+
+    fn read_into(&mut self, slot: u16, page: u32, place: usize) -> Result<(), Fault<F::Error>> {
+        let corrupt = |reason| Err(Fault::Corrupt { page: PageNumber(page), reason });
+        let frame = self.space.load(page, 0)?;
+        let nodes = usize::from(self.space.log.header(frame).tag);
+        if place >= nodes.min(self.form.per_page) {
+            return corrupt(Damage::LacksNode);
+        }
+        let (form, level) = (self.form, self.arena.level(slot));
+        let bytes = self.space.log.frames.bytes(frame);
+        if bytes[place] != level {
+            return corrupt(Damage::LacksNode);
+        }
+        let at = form.node_at(place);
+        self.arena.node_bytes_mut(slot).copy_from_slice(&bytes[at..at + form.node_bytes]);
+        let Some(node) = self.arena.parsed(slot) else { return corrupt(Damage::NodeTooFull) };
+        let count = node.count();
+        let is_root = self.arena.parent(slot) == NO_SLOT;
+        if count == 0 && !(is_root && level == 1) {
+            return corrupt(Damage::NodeEmpty);
+        }
+        if !(1..count).all(|at| node.key(at - 1) < node.key(at)) {
+            return corrupt(Damage::KeysOutOfOrder);
+        }
+        if level > 1 {
+            // A child that was written in the same page has no number of its own there.
+            for index in 0..count {
+                let (child, at) = form.place_of(self.arena.node(slot).pointer(index));
+                if child > form.pages || (child == form.pages && at >= place) {
+                    return corrupt(Damage::BeyondChip);
+                }
+                if child == form.pages {
+                    let pointer = form.pointer(page, at).to_le_bytes();
+                    self.arena.edit(slot, |node| node.set_payload(index, &pointer));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! The operations of the tree as an engine of an index.
+
+use super::apply::Value;
+use super::arena::{Arena, NO_SLOT};
+use super::form::{self, Form};
+use super::journal::Group;
+use super::live::Live;
+use super::plan::{check_options, medium_of, parts_of};
+use super::room::Limits;
+use super::scan::TncScan;
+use super::{Tnc, TncIndex};
+use crate::engine::{
+    Bounds, Engine, EngineFault, Inserted, Options, Record, Removed, Statistics, System, Violation,
+};
+use crate::error::OpenError;
+use crate::flash::Flash;
+use crate::gc::{self, Collector, Idle, PageOwner};
+use crate::space::{Dimensions, Space};
+
+impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
+    type Scan<'k> = TncScan<'k>;
+
+    fn check_options(flash: &F, options: &Options, ram: &[u8]) -> Result<(), OpenError<F::Error>> {
+        if let Some(missing) = Tnc::DESCRIPTION.needs.missing(&flash.capabilities()) {
+            return Err(OpenError::Unsuited(missing));
+        }
+        check_options(&flash.geometry(), options, ram.len())
+    }
+
+    fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Self {
+        let geometry = flash.geometry();
+        let form = Form::new(&geometry, options);
+        let medium = medium_of(&Dimensions::of(&flash), options);
+        let parts = parts_of(&form, options);
+        let (arena, ram) = ram.split_at_mut(parts.arena);
+        let (live, ram) = ram.split_at_mut(parts.live);
+        let (group, ram) = ram.split_at_mut(parts.group);
+        Self {
+            space: Space::new(flash, medium, &parts.buffers, 0, |_, _, _, _, _, _| {}, ram),
+            form,
+            arena: Arena::new(arena, form),
+            live: Live::new(live),
+            group: Group::new(group, &form, options),
+            root: NO_SLOT,
+            height: 1,
+            records: 0,
+            leaves: 0,
+            inner_nodes: 0,
+            journal_pages: 0,
+            journal_max: form::journal_max(options),
+            moves: options.moves,
+            limits: Limits::default(),
+            ended: false,
+            settled: false,
+            in_doubt: true,
+            collector: Collector::default(),
+            moved_pages: 0,
+            unexplained_pages: 0,
+        }
+    }
+
+    fn format(&mut self) -> Result<(), OpenError<F::Error>> {
+        self.format()
+    }
+
+    fn open(&mut self) -> Result<(), OpenError<F::Error>> {
+        self.find()
+    }
+
+    fn close(mut self) -> F {
+        // After a failure the next mount has more to do, and no data is lost.
+        let _ = self.mark_end();
+        self.space.log.into_flash()
+    }
+
+    fn flash(&self) -> &F {
+        self.space.log.flash()
+    }
+
+    fn record_sizes(&self) -> (usize, usize) {
+        (self.form.key_bytes, self.form.value_bytes)
+    }
+
+    fn records(&self) -> u32 {
+        self.records
+    }
+
+    fn statistics(&self) -> Statistics {
+        let log = &self.space.log;
+        let counted = log.blocks.least_and_mean();
+        Statistics {
+            height: self.height,
+            records: self.records,
+            waiting_changes: self.group.len() as u32,
+            inner_nodes: self.inner_nodes,
+            valid_pages: log.blocks.valid_pages(),
+            limit_pages: self.limit_pages(),
+            free_pages: self.space.room(),
+            collected_blocks: self.collector.collected_blocks().into(),
+            moved_pages: self.moved_pages.into(),
+            erases_least: counted.map(|(least, _)| least),
+            erases_mean: counted.map(|(_, mean)| mean),
+            erases_most: log.blocks.most_erased(),
+            bad_blocks: log.blocks.bad_blocks(),
+            refreshed_pages: self.collector.refreshed_pages().into(),
+            unexplained_pages: self.unexplained_pages,
+            ..Statistics::default()
+        }
+    }
+
+    fn refresh_due(&self) -> bool {
+        self.space.log.has_weak()
+    }
+
+    fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, EngineFault<F>> {
+        self.ready()?;
+        let leaf = self.descend(key)?;
+        let node = self.arena.node(leaf);
+        Ok(node.search(key).ok().map(|index| node.payload(index)))
+    }
+
+    fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<Inserted, EngineFault<F>> {
+        self.make_room()?;
+        let leaf = self.descend(key)?;
+        let node = self.arena.node(leaf);
+        let is_new = match node.search(key) {
+            Ok(index) if node.payload(index) == value => return Ok(Inserted::Replaced),
+            Ok(_) => false,
+            Err(_) => {
+                self.allow_split(leaf)?;
+                true
+            }
+        };
+        self.note_change(key, Some(value), self.records + u32::from(is_new))?;
+        self.in_doubt = true;
+        self.apply_put(key, Value::Given(value))?;
+        self.in_doubt = false;
+        self.end_change()?;
+        Ok(if is_new { Inserted::New } else { Inserted::Replaced })
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<Removed, EngineFault<F>> {
+        self.make_room()?;
+        let leaf = self.descend(key)?;
+        if self.arena.node(leaf).search(key).is_err() {
+            return Ok(Removed::Absent);
+        }
+        self.note_change(key, None, self.records - 1)?;
+        self.in_doubt = true;
+        self.apply_remove(key)?;
+        self.in_doubt = false;
+        self.end_change()?;
+        Ok(Removed::Found)
+    }
+
+    fn scan<'k>(
+        &mut self,
+        bounds: Bounds<'k>,
+        downwards: bool,
+    ) -> Result<TncScan<'k>, EngineFault<F>> {
+        self.ready()?;
+        Ok(TncScan::new(bounds, downwards))
+    }
+
+    fn next(&mut self, scan: &mut TncScan<'_>) -> Result<Option<Record<'_>>, EngineFault<F>> {
+        self.next_record(scan)
+    }
+
+    fn flush(&mut self) -> Result<(), EngineFault<F>> {
+        self.ready()?;
+        self.write_group()
+    }
+
+    fn tick(&mut self) -> Result<(), EngineFault<F>> {
+        if self.group.tick() { self.flush() } else { Ok(()) }
+    }
+
+    fn checkpoint(&mut self) -> Result<bool, EngineFault<F>> {
+        self.flush()?;
+        Ok(false)
+    }
+
+    fn gc_step_least(&self) -> u32 {
+        gc::least(self)
+    }
+
+    fn gc_step(&mut self, budget: u32) -> Result<Idle, EngineFault<F>> {
+        self.ready()?;
+        let log = &self.space.log;
+        let is_short = self.space.room() < gc::floor(self) + log.block_pages();
+        if is_short && self.has_journal() && budget >= self.move_cost(0) {
+            let before = log.operations();
+            self.commit()?;
+            let operations = self.space.log.operations().wrapping_sub(before);
+            let idle = gc::step(self, budget.saturating_sub(operations))?;
+            return Ok(Idle { operations: idle.operations + operations, ..idle });
+        }
+        gc::step(self, budget)
+    }
+
+    fn check(&mut self, report: &mut dyn FnMut(Violation)) -> Result<(), EngineFault<F>> {
+        self.check_all(report)
+    }
+}

@@ -1,0 +1,248 @@
+//! The sizes of nodes, pages and RAM, computed from the settings.
+//!
+//! Nothing is read or written here.
+
+use crate::engine::Options;
+use crate::flash::Geometry;
+use crate::log::layout_of;
+use crate::node::Shape;
+
+/// The most levels of a tree.
+pub const HEIGHT_MAX: u8 = 12;
+
+/// Children of an inner node, if the options do not say.
+///
+/// TNC paper, Table 2: with this fanout the fewest bytes are written.
+const FANOUT: usize = 32;
+
+/// Records that a leaf has room for at least, where the page is large enough.
+const LEAF_RECORDS: usize = 4;
+
+/// The most nodes in a page. A page header has room for their number.
+pub const NODES_MAX: usize = 15;
+
+/// Bytes of the count with which a journal page begins.
+pub const COUNT_BYTES: usize = 2;
+
+/// Nodes that RAM has room for, if the options do not say.
+const SLOTS: usize = 32;
+
+/// The fewest nodes that RAM must have room for.
+pub const SLOTS_MIN: usize = 11;
+
+/// The most nodes in RAM: slots have numbers of 16 bits.
+pub const SLOTS_MAX: usize = 0xFFF0;
+
+/// Bytes in front of each node in RAM.
+pub const SLOT_HEAD: usize = 16;
+
+/// Pages of the journal, if the options do not say.
+const JOURNAL_PAGES: u32 = 128;
+
+/// The sizes of everything that is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Form {
+    area_bytes: usize,
+    pub key_bytes: usize,
+    pub value_bytes: usize,
+    /// Nodes in a page.
+    pub per_page: usize,
+    /// Bytes of a node.
+    pub node_bytes: usize,
+    /// Children of an inner node at most.
+    fanout: usize,
+    /// Pages of the chip.
+    pub pages: u32,
+}
+
+impl Form {
+    /// The sizes for an index with these settings on a chip.
+    pub fn new(geometry: &Geometry, options: &Options) -> Self {
+        let area_bytes = layout_of(geometry).area_bytes();
+        let (key_bytes, value_bytes) = (options.key_bytes, options.value_bytes);
+        let fanout = options.fanout.map_or(usize::MAX, usize::from);
+        let inner = Shape::inner(key_bytes).at(options.fanout.map_or(FANOUT, usize::from));
+        let leaf = Shape::sorted(key_bytes, value_bytes).at(LEAF_RECORDS);
+        // Each node has a byte for its level beside it.
+        let per_page = (area_bytes / (inner.max(leaf) + 1)).clamp(1, NODES_MAX);
+        let node_bytes = (area_bytes / per_page).saturating_sub(1);
+        let pages = geometry.pages();
+        Self { area_bytes, key_bytes, value_bytes, per_page, node_bytes, fanout, pages }
+    }
+
+    /// The shape of the nodes of `level`.
+    pub const fn shape(&self, level: u8) -> Shape {
+        if level == 1 {
+            Shape::sorted(self.key_bytes, self.value_bytes)
+        } else {
+            Shape::inner(self.key_bytes)
+        }
+    }
+
+    /// Records that a node of `level` may hold.
+    pub fn capacity(&self, level: u8) -> usize {
+        let fits = self.shape(level).capacity(self.node_bytes);
+        if level == 1 { fits } else { fits.min(self.fanout) }
+    }
+
+    /// The offset of the node at `place` in a page, behind the levels of all.
+    pub const fn node_at(&self, place: usize) -> usize {
+        self.per_page + place * self.node_bytes
+    }
+
+    /// Bytes of a change in the journal: its kind, its key and its value.
+    pub const fn entry_bytes(&self) -> usize {
+        1 + self.key_bytes + self.value_bytes
+    }
+
+    /// Changes that fit in a page of the journal.
+    pub const fn entries(&self) -> usize {
+        self.area_bytes.saturating_sub(COUNT_BYTES) / self.entry_bytes()
+    }
+
+    /// Bytes of a node in RAM.
+    pub const fn slot_bytes(&self) -> usize {
+        SLOT_HEAD + self.node_bytes
+    }
+
+    /// The pointer to the node at `place` in `page`.
+    pub const fn pointer(&self, page: u32, place: usize) -> u32 {
+        page * self.per_page as u32 + place as u32
+    }
+
+    /// The page of a pointer, and the place in it.
+    ///
+    /// The number of pages, as a page, stands for the page in which the pointer is.
+    pub const fn place_of(&self, pointer: u32) -> (u32, usize) {
+        let per_page = self.per_page as u32;
+        (pointer / per_page, (pointer % per_page) as usize)
+    }
+
+    /// Whether every pointer has its own number.
+    pub const fn can_point(&self) -> bool {
+        (self.pages as u64 + 1) * (self.per_page as u64) < 1 << 31
+    }
+
+    /// Whether a leaf can hold two records, and an inner node two children.
+    pub fn can_split(&self) -> bool {
+        self.capacity(1) >= 2 && self.capacity(2) >= 2 && self.entries() >= 1
+    }
+
+    /// Bytes of RAM for nodes.
+    pub fn arena_bytes(&self, options: &Options) -> usize {
+        options.arena_bytes.unwrap_or(SLOTS * self.slot_bytes())
+    }
+
+    /// Nodes that RAM has room for.
+    pub const fn slots(&self, arena_bytes: usize) -> usize {
+        let slots = arena_bytes / self.slot_bytes();
+        if slots > SLOTS_MAX { SLOTS_MAX } else { slots }
+    }
+
+    /// Bytes of RAM for the numbers of needed nodes in each page.
+    pub const fn live_bytes(&self) -> usize {
+        if self.per_page > 1 { (self.pages as usize).div_ceil(2) } else { 0 }
+    }
+
+    /// Bytes of RAM for the changes that wait for their page of the journal.
+    pub const fn group_bytes(&self, options: &Options) -> usize {
+        if options.write_buffer > 0 { self.entries() * self.entry_bytes() } else { 0 }
+    }
+}
+
+/// Changes that share a page of the journal at most.
+pub fn group_max(form: &Form, options: &Options) -> usize {
+    if options.write_buffer == 0 {
+        return 1;
+    }
+    let changes = options.write_buffer_changes.map_or(usize::MAX, |changes| changes as usize);
+    form.entries().min(changes)
+}
+
+/// Pages of the journal from one commit to the next at most.
+pub const fn journal_max(options: &Options) -> u32 {
+    match options.journal_pages {
+        Some(pages) => pages,
+        None => JOURNAL_PAGES,
+    }
+}
+
+/// The highest tree whose longest change finds room in `slots` nodes.
+///
+/// A change holds its path, splits every node of it, and adds a root. Beside them there is room for
+/// another path, so that reading needs no commit.
+pub fn height_max(slots: usize) -> u8 {
+    (slots.saturating_sub(2) / 3).min(HEIGHT_MAX.into()) as u8
+}
+
+/// Nodes that a change of a tree of `height` makes dirty at most.
+pub const fn change_nodes(height: u8) -> usize {
+    2 * height as usize + 1
+}
+
+/// Dirty nodes at most, in a tree of `height`.
+///
+/// Where RAM has room for more, a commit still writes about a block, and no more than a sixteenth of
+/// the chip, so that little room must be kept for it there.
+pub fn dirty_max(form: &Form, slots: usize, height: u8, block_pages: u32) -> usize {
+    let pages = block_pages.min(form.pages / 16) as usize;
+    let least = change_nodes(height);
+    (pages * form.per_page).max(least).min(slots.saturating_sub(usize::from(height) + 1))
+}
+
+/// Pages that a commit writes at most: its nodes, and the first page of a session.
+pub const fn commit_pages(form: &Form, dirty: usize) -> u32 {
+    dirty.div_ceil(form.per_page) as u32 + 1
+}
+
+/// The largest tree that a number of records can form.
+///
+/// Neighbours below one parent that fit in one node are merged at once. So of the children of a
+/// parent each two hold more records than a node does, and one may be left over.
+pub struct Size {
+    pub height: u8,
+    pub leaves: u32,
+    pub inner_nodes: u32,
+    /// No bound was found: nodes are too small.
+    pub too_high: bool,
+}
+
+impl Size {
+    /// Rounds after which the numbers of nodes have converged, or never will.
+    const ROUNDS: usize = 48;
+
+    /// That of a tree of `records`.
+    pub fn of(form: &Form, records: u32) -> Self {
+        let capacity = |level: u8| form.capacity(level).min(u16::MAX.into()) as u32;
+        if records <= capacity(1) {
+            return Self { height: 1, leaves: 1, inner_nodes: 0, too_high: false };
+        }
+        let most = |below: u32, level: u8, above: u32| {
+            let pairs = below / (capacity(level) + 1);
+            pairs.saturating_mul(2).saturating_add(above)
+        };
+        for height in 2..=HEIGHT_MAX {
+            let mut nodes = [1u32; HEIGHT_MAX as usize + 2];
+            let mut settled = false;
+            for _ in 0..Self::ROUNDS {
+                let before = nodes;
+                nodes[1] = most(records, 1, nodes[2]);
+                for level in 2..height {
+                    let at = usize::from(level);
+                    nodes[at] = most(nodes[at - 1], level, nodes[at + 1]);
+                }
+                settled = nodes == before;
+                if settled || nodes[1] > u32::MAX / 8 {
+                    break;
+                }
+            }
+            let top = nodes[usize::from(height) - 1];
+            if settled && top <= capacity(height) {
+                let inner = nodes[2..=usize::from(height)].iter().sum();
+                return Self { height, leaves: nodes[1], inner_nodes: inner, too_high: false };
+            }
+        }
+        let leaves = records.div_ceil(capacity(1).max(1));
+        Self { height: HEIGHT_MAX, leaves, inner_nodes: 1, too_high: true }
+    }
+}

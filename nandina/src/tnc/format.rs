@@ -1,0 +1,146 @@
+//! Formatting: an empty tree takes the place of whatever the chip holds.
+//!
+//! It commits as any change does: the index that it replaces is mounted first, and its pages stay
+//! until the new root is programmed, first in a block that the older index does not need. The root
+//! takes the next number, so that no torn page of the older index is newer.
+
+use super::TncIndex;
+use super::arena::{NO_SLOT, NOWHERE};
+use super::journal::JOURNAL;
+use crate::error::{Fault, OpenError};
+use crate::flash::{Flash, PageNumber};
+use crate::log::{GAP, Label};
+use crate::node::{PageFault, SESSION_END, SESSION_START};
+use crate::space::Kind;
+use crate::tree::{END, survey};
+
+use super::Tnc;
+
+impl<F: Flash> TncIndex<'_, F> {
+    /// Makes an empty tree on the chip, in place of an older index.
+    pub(super) fn format(&mut self) -> Result<(), OpenError<F::Error>> {
+        let limit_pages = self.means().limits(2, 1).nodes;
+        if limit_pages < 3 {
+            return Err(OpenError::ChipTooSmall { limit_pages });
+        }
+        // The sequence number behind which the new root comes, and whether a page that commits
+        // nothing has to come before it.
+        let (before, begins) = match self.find() {
+            Ok(()) => {
+                self.begin_last_session()?;
+                (self.space.log.sequence().saturating_sub(<Tnc as Kind>::GAP), false)
+            }
+            Err(OpenError::Device(error)) => return Err(OpenError::Device(error)),
+            Err(OpenError::Blank) => (0, false),
+            Err(_) => match self.survey_to_replace()? {
+                // Above everything that was torn before, and below what a mount of the present
+                // content writes, if its settings are different.
+                Some(sequence) => (sequence.saturating_sub(GAP / 2), true),
+                None => (0, false),
+            },
+        };
+        let identity = if before == 0 { 1 } else { self.space.log.sequence().max(before) as u32 };
+        self.space.restart(identity.wrapping_add(1), before, before);
+        if !begins {
+            self.space.log.begin_at_once();
+        }
+        self.in_doubt = true;
+        self.begin_empty()?;
+        if self.space.room() < 2 {
+            self.space.log.blocks.release();
+        }
+        self.commit()?;
+        // What the older index had is garbage now.
+        let root = PageNumber(self.form.place_of(self.arena.place(self.root)).0);
+        self.space.log.blocks.forget_valid();
+        self.space.log.blocks.set_valid(root, true);
+        self.live.clear();
+        self.live.add(root.0, self.form.per_page);
+        self.unexplained_pages = 0;
+        (self.settled, self.ended) = (true, false);
+        self.set_limits();
+        Ok(())
+    }
+
+    /// Makes the tree in RAM an empty leaf.
+    fn begin_empty(&mut self) -> Result<(), Fault<F::Error>> {
+        self.arena.clear();
+        self.group.clear();
+        (self.height, self.records, self.leaves, self.inner_nodes) = (1, 0, 1, 0);
+        self.root = self.free_slot(1, NO_SLOT, (NOWHERE, NO_SLOT))?;
+        Ok(())
+    }
+
+    /// Marks the index that is to be replaced as open, so that it does not end well.
+    ///
+    /// Then, if the new root is torn, so that one mount sees it and another does not, each of them
+    /// settles what it sees.
+    fn begin_last_session(&mut self) -> Result<(), Fault<F::Error>> {
+        if !self.space.log.has_begun() && self.space.room() > self.space.log.block_pages() {
+            self.mark(SESSION_START)?;
+        }
+        Ok(())
+    }
+
+    /// Programs a page that no node leads to and that records the number `records`.
+    fn mark(&mut self, records: u32) -> Result<(), Fault<F::Error>> {
+        let frame = self.building();
+        self.space.area_mut(frame).fill(0xFF);
+        let page = self.program(frame, JOURNAL, Label { lowest: 1, height: 0, records })?;
+        self.space.log.blocks.set_valid(page, false);
+        Ok(())
+    }
+
+    /// Marks the end of the session on the chip: everything before it is whole.
+    ///
+    /// Does nothing if there is no room for that page, or if nothing was programmed.
+    pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
+        let can_end = self.settled && !self.in_doubt && self.space.log.has_begun();
+        let kept = self.limits.reserve_pages + self.space.room_to_fail();
+        if can_end && self.space.room() > kept + self.commit_pages() {
+            self.mark(SESSION_END)?;
+        }
+        Ok(())
+    }
+
+    /// Surveys a chip whose index, if it has one, cannot be opened.
+    ///
+    /// Returns the highest sequence number, unless nothing was ever written. Only blocks that such
+    /// an index does not need stay free, if there are any.
+    fn survey_to_replace(&mut self) -> Result<Option<u64>, OpenError<F::Error>> {
+        let survey = survey(&mut self.space, END, None)?;
+        let mut highest = survey.unread_sequence();
+        if let Some(newest) = survey.newest {
+            self.space.log.keep_newest(newest.block);
+            highest = highest.max(newest.sequence);
+            for place in 0..self.written(newest.block)? {
+                let page = self.space.log.page_at(newest.block, place);
+                if let Ok(header) = self.space.log.read_raw(page, 0)? {
+                    highest = highest.max(header.sequence);
+                }
+            }
+            self.hold_blocks_of(newest.identity)?;
+        }
+        Ok((!survey.is_blank()).then_some(highest))
+    }
+
+    /// Holds the blocks with pages of the index `identity`, unless that is all blocks.
+    fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
+        let mut others = false;
+        for block in self.space.log.blocks.all() {
+            let first = self.space.log.page_at(block, 0);
+            let is_other = match self.space.log.read_raw(first, 0)? {
+                Ok(header) => header.identity != identity,
+                Err(fault) => fault == PageFault::Erased,
+            };
+            others |= is_other && !self.space.log.blocks.is_bad(block);
+            self.space.log.blocks.set_valid(first, !is_other);
+        }
+        if others {
+            self.space.log.blocks.hold_valid();
+        } else {
+            self.space.log.blocks.forget_valid();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! The journal: the changes since the last commit, in pages of their own.
+//!
+//! Without a write buffer each change has its page. With one, changes wait in RAM until a page is
+//! full, or as many wait as the options allow, or they have waited long enough, or they are
+//! flushed. They are made in the nodes at once, so reads see them. This file finds no page again
+//! (`replay.rs` beside this does).
+//!
+//! ```text
+//! | count: u16 | kind: u8, key, value | kind, key, value | ... |
+//! ```
+
+use super::TncIndex;
+use super::form::{self, COUNT_BYTES, Form};
+use crate::engine::Options;
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::log::Label;
+
+/// The change inserts or replaces a record.
+pub const PUT: u8 = 1;
+
+/// The change removes a record. Its value has no meaning.
+pub const REMOVE: u8 = 0;
+
+/// The tag of a page of the journal. That of a page of nodes is how many it holds.
+pub const JOURNAL: u8 = 0;
+
+/// Changes that wait for their page.
+pub struct Group<'b> {
+    bytes: &'b mut [u8],
+    entry_bytes: usize,
+    key_bytes: usize,
+    count: usize,
+    /// The most changes of a page.
+    most: usize,
+    ticks_max: u32,
+    ticks: u32,
+}
+
+impl<'b> Group<'b> {
+    pub fn new(bytes: &'b mut [u8], form: &Form, options: &Options) -> Self {
+        Self {
+            bytes,
+            entry_bytes: form.entry_bytes(),
+            key_bytes: form.key_bytes,
+            count: 0,
+            most: form::group_max(form, options),
+            ticks_max: options.write_buffer_ticks.unwrap_or(0),
+            ticks: 0,
+        }
+    }
+
+    /// The number of changes that wait.
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether changes wait at all.
+    pub const fn is_used(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
+    const fn is_full(&self) -> bool {
+        self.count >= self.most
+    }
+
+    /// Forgets the changes: they are durable.
+    pub const fn clear(&mut self) {
+        (self.count, self.ticks) = (0, 0);
+    }
+
+    /// Counts a tick. Returns whether the oldest change has waited long enough.
+    pub const fn tick(&mut self) -> bool {
+        if self.count == 0 || self.ticks_max == 0 {
+            return false;
+        }
+        self.ticks += 1;
+        self.ticks >= self.ticks_max
+    }
+
+    fn add(&mut self, key: &[u8], value: Option<&[u8]>) {
+        let at = self.count * self.entry_bytes;
+        write_entry(&mut self.bytes[at..at + self.entry_bytes], key, value);
+        self.count += 1;
+    }
+
+    /// Key and value of a change that waits; no value for a removal.
+    pub fn entry(&self, at: usize) -> (&[u8], Option<&[u8]>) {
+        let entry = &self.bytes[at * self.entry_bytes..][..self.entry_bytes];
+        let (key, value) = entry[1..].split_at(self.key_bytes);
+        (key, (entry[0] == PUT).then_some(value))
+    }
+
+    fn all(&self) -> &[u8] {
+        &self.bytes[..self.count * self.entry_bytes]
+    }
+}
+
+fn write_entry(out: &mut [u8], key: &[u8], value: Option<&[u8]>) {
+    out[0] = if value.is_some() { PUT } else { REMOVE };
+    let (to_key, to_value) = out[1..].split_at_mut(key.len());
+    to_key.copy_from_slice(key);
+    match value {
+        Some(value) => to_value.copy_from_slice(value),
+        None => to_value.fill(0),
+    }
+}
+
+impl<F: Flash> TncIndex<'_, F> {
+    /// Writes a change to the journal, or lets it wait there.
+    ///
+    /// `records` is the number of records after the change.
+    pub(super) fn note_change(
+        &mut self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        records: u32,
+    ) -> Result<(), Fault<F::Error>> {
+        if self.group.is_used() {
+            self.group.add(key, value);
+            return Ok(());
+        }
+        let (frame, entry_bytes) = (self.building(), self.form.entry_bytes());
+        let area = self.space.area_mut(frame);
+        area.fill(0xFF);
+        area[..COUNT_BYTES].copy_from_slice(&1u16.to_le_bytes());
+        write_entry(&mut area[COUNT_BYTES..][..entry_bytes], key, value);
+        self.program_journal(frame, records)
+    }
+
+    /// Writes the changes that wait if they fill their page.
+    pub(super) fn end_change(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.group.is_used() && self.group.is_full() { self.write_group() } else { Ok(()) }
+    }
+
+    /// Writes the changes that wait.
+    pub(super) fn write_group(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.group.len() == 0 {
+            return Ok(());
+        }
+        let frame = self.building();
+        let count = (self.group.len() as u16).to_le_bytes();
+        let area = self.space.area_mut(frame);
+        area.fill(0xFF);
+        area[..COUNT_BYTES].copy_from_slice(&count);
+        let entries = self.group.all();
+        area[COUNT_BYTES..][..entries.len()].copy_from_slice(entries);
+        self.program_journal(frame, self.records)?;
+        self.group.clear();
+        Ok(())
+    }
+
+    /// Programs the page of the journal in `frame`.
+    ///
+    /// Its block is not free before the next commit.
+    fn program_journal(&mut self, frame: usize, records: u32) -> Result<(), Fault<F::Error>> {
+        let page = self.program(frame, JOURNAL, Label { lowest: 1, height: 0, records })?;
+        self.space.log.blocks.hold(self.space.log.geometry().block_of(page));
+        self.space.log.supersede(page);
+        self.journal_pages += 1;
+        Ok(())
+    }
+
+    /// The page buffer in which pages are built.
+    pub(super) const fn building(&self) -> usize {
+        self.space.log.frames.count() - 1
+    }
+
+    /// Programs the page in `frame`. If this fails, only another mount knows what is true.
+    pub(super) fn program(
+        &mut self,
+        frame: usize,
+        tag: u8,
+        Label { lowest, height, records }: Label,
+    ) -> Result<PageNumber, Fault<F::Error>> {
+        let in_doubt = core::mem::replace(&mut self.in_doubt, true);
+        self.space.log.tag = tag;
+        let page = self.space.program(frame, lowest, height, records)?;
+        self.in_doubt = in_doubt;
+        Ok(page)
+    }
+}

@@ -1,0 +1,284 @@
+//! Opening: the last commit, the pages of its tree, and the journal behind it.
+//!
+//! Sequence numbers rise with every program, and one block is written at a time. The newest page with
+//! a root is the last commit. All inner nodes of its tree are read, which yields the valid pages; then
+//! the changes of the journal are made again (`replay.rs` beside this). All of that only reads.
+//!
+//! A torn page may read otherwise each time, and it is the last of its block. So of each block the
+//! last page counts only if [`LOOKS`] reads find it alike. Then a commit with a higher number
+//! outdates all that may be torn, before anything is returned. Nothing of this is done behind a page
+//! that ended a session.
+//!
+//! Cost: for each block that was opened since the last commit, and twice more, a read of the first
+//! page of each block; the logarithm of a block's pages to the base 2; the pages of the journal; all
+//! inner nodes; 24 reads for each of these blocks. Then a commit, unless the session ended well.
+
+use super::apply::{Key, Value};
+use super::arena::NO_SLOT;
+use super::form::height_max;
+use super::{TncIndex, journal};
+use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
+use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
+use crate::gc::{self, PageOwner};
+use crate::node::{Medium, PageHeader, SESSION_END};
+use crate::tree::{END, LOOKS, Newest, survey};
+
+/// What a mount begins with.
+#[derive(Clone, Copy)]
+pub struct LastCommit {
+    pub page: PageNumber,
+    pub header: PageHeader,
+    /// The block of that page, and the sequence number of the block's first page.
+    pub block: Newest,
+    /// The highest sequence number on the chip.
+    pub highest: u64,
+}
+
+/// Whether a page with this header ended a session.
+const fn ends_session(header: &PageHeader) -> bool {
+    header.height == 0 && header.records == SESSION_END
+}
+
+/// Whether a page with this header belongs to the journal.
+pub const fn is_journal(header: &PageHeader) -> bool {
+    header.tag == journal::JOURNAL
+        && header.height == 0
+        && !header.begins_session()
+        && !ends_session(header)
+}
+
+/// Whether the chip rejected what was written but still works.
+fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
+    match fault {
+        Fault::Device(error) => error.kind() != ErrorKind::Other,
+        Fault::Corrupt { reason, .. } => *reason == Damage::NotAsWritten,
+        _ => false,
+    }
+}
+
+impl<F: Flash> TncIndex<'_, F> {
+    /// Finds the index on the chip, if it has one with these settings.
+    pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
+        self.in_doubt = true;
+        let survey = survey(&mut self.space, END, None)?;
+        let medium = survey.medium(self.space.log.medium.system)?;
+        self.check_medium(&medium)?;
+        self.mount_from(survey.newest)?;
+        Ok(self.settle_torn()?)
+    }
+
+    fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
+        let expected = &self.space.log.medium;
+        let settings = [
+            (SYSTEM_NUMBER, u32::from(found.system), u32::from(expected.system)),
+            ("key size", found.key_bytes.into(), expected.key_bytes.into()),
+            ("value size", found.value_bytes.into(), expected.value_bytes.into()),
+            ("block count", found.blocks, expected.blocks),
+            ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
+        ];
+        match settings.into_iter().find(|(_, found, expected)| found != expected) {
+            Some((setting, found, expected)) => {
+                Err(OpenError::Mismatch { setting, found, expected })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Mounts the medium again after an operation that failed half way.
+    pub(super) fn ready(&mut self) -> Result<(), Fault<F::Error>> {
+        if !self.in_doubt {
+            return Ok(());
+        }
+        let newest = survey(&mut self.space, END, None)?.newest;
+        self.mount_from(newest)?;
+        self.settle_torn()?;
+        self.apply_group()
+    }
+
+    /// Makes the changes again that waited for their page of the journal.
+    fn apply_group(&mut self) -> Result<(), Fault<F::Error>> {
+        for at in 0..self.group.len() {
+            let (key, value) = self.group.entry(at);
+            let key = Key::of(key);
+            let key = key.bytes(self.form.key_bytes);
+            if value.is_some() {
+                self.apply_put(key, Value::Waiting(at))?;
+            } else {
+                self.apply_remove(key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Mounts without writing anything. `newest` is the newest block of the index.
+    fn mount_from(&mut self, newest: Option<Newest>) -> Result<(), Fault<F::Error>> {
+        self.in_doubt = true;
+        self.unexplained_pages = 0;
+        let Some(newest) = newest else {
+            return Err(Fault::Corrupt { page: PageNumber(0), reason: Damage::NoPage });
+        };
+        let commit = self.last_commit(newest)?;
+        let header = commit.header;
+        self.space.restart(header.identity, header.sequence, commit.highest);
+        self.space.log.keep_newest(newest.block);
+        self.arena.clear();
+        self.live.clear();
+        self.journal_pages = 0;
+        if header.height > height_max(self.arena.slots()) {
+            return Err(Fault::Corrupt { page: commit.page, reason: Damage::ArenaTooSmall });
+        }
+        (self.height, self.records) = (header.height, header.records);
+        let place = usize::from(header.tag).saturating_sub(1);
+        let root = self.form.pointer(commit.page.0, place);
+        self.root = self.read_node(root, self.height, NO_SLOT)?;
+        self.find_valid_pages(root)?;
+        let most = u64::from(self.leaves) * self.form.capacity(1) as u64;
+        if u64::from(self.records) > most {
+            let page = commit.page;
+            return Err(Fault::Corrupt { page, reason: Damage::TooManyRecords });
+        }
+        self.replay(&commit)?;
+        self.set_limits();
+        self.collector.forget_reserve();
+        gc::note_reserve(self);
+        self.in_doubt = false;
+        Ok(())
+    }
+
+    /// The newest page with a root that counts.
+    fn last_commit(&mut self, newest: Newest) -> Result<LastCommit, Fault<F::Error>> {
+        let (mut highest, mut ended) = (newest.sequence, 0);
+        let mut block = Some(newest);
+        while let Some(candidate) = block {
+            let written = self.written(candidate.block)?;
+            let mut behind = true;
+            for place in (0..written).rev() {
+                let page = self.space.log.page_at(candidate.block, place);
+                let Ok(header) = self.space.log.read_raw(page, 0)? else { continue };
+                let is_last = core::mem::take(&mut behind);
+                if header.medium != self.space.log.medium {
+                    continue;
+                }
+                highest = highest.max(header.sequence);
+                if ends_session(&header) {
+                    ended = header.sequence.max(ended);
+                }
+                self.ended = ended == highest;
+                let commits = header.height > 0 && header.lowest > 0 && header.tag > 0;
+                if commits && (!is_last || self.ended || self.is_steady(page, &header)?) {
+                    return Ok(LastCommit { page, header, block: candidate, highest });
+                }
+            }
+            block = survey(&mut self.space, candidate.age(), None)?.newest;
+        }
+        let page = self.space.log.page_at(newest.block, 0);
+        Err(Fault::Corrupt { page, reason: Damage::NoRoot })
+    }
+
+    /// How many pages of `block` were programmed.
+    pub(super) fn written(&mut self, block: BlockNumber) -> Result<u32, Fault<F::Error>> {
+        self.space.log.written(block, self.space.log.block_pages(), 1)
+    }
+
+    /// Whether `page` reads with this header each time.
+    pub(super) fn is_steady(
+        &mut self,
+        page: PageNumber,
+        header: &PageHeader,
+    ) -> Result<bool, Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            if self.space.log.read_raw(page, 0)? != Ok(*header) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Marks the pages of all nodes as valid, and counts the nodes.
+    ///
+    /// Cost: one read for each inner node.
+    fn find_valid_pages(&mut self, root: u32) -> Result<(), Fault<F::Error>> {
+        (self.leaves, self.inner_nodes) = (0, 0);
+        self.claim(root, self.height)?;
+        if self.height == 1 {
+            return Ok(());
+        }
+        let (mut slot, mut next) = (self.root, [0usize; super::form::HEIGHT_MAX as usize + 1]);
+        loop {
+            let level = self.arena.level(slot);
+            let at = &mut next[usize::from(level)];
+            let index = core::mem::replace(at, *at + 1);
+            if index >= self.arena.node(slot).count() {
+                next[usize::from(level)] = 0;
+                if slot == self.root {
+                    return Ok(());
+                }
+                slot = self.arena.parent(slot);
+                continue;
+            }
+            let pointer = self.arena.node(slot).pointer(index);
+            self.claim(pointer, level - 1)?;
+            if level > 2 {
+                slot = self.child(slot, index)?;
+            }
+        }
+    }
+
+    /// Notes that a node of `level` is at `place`.
+    fn claim(&mut self, place: u32, level: u8) -> Result<(), Fault<F::Error>> {
+        let (page, at) = self.form.place_of(place);
+        let number = PageNumber(page);
+        let fault = |reason| Err(Fault::Corrupt { page: number, reason });
+        if page >= self.form.pages || at >= self.form.per_page {
+            return fault(Damage::BeyondChip);
+        }
+        let can_have = match self.live.count(page) {
+            Some(_) => self.live.add(page, self.form.per_page),
+            None => self.space.log.blocks.can_have(number),
+        };
+        if !can_have {
+            return fault(Damage::ReferredTwice);
+        }
+        self.space.log.blocks.set_valid(number, true);
+        if level == 1 {
+            self.leaves += 1;
+        } else {
+            self.inner_nodes += 1;
+        }
+        Ok(())
+    }
+
+    /// Writes a commit, so that nothing that may be torn counts any more.
+    ///
+    /// If there is no room for that, the index can still be read.
+    fn settle_torn(&mut self) -> Result<(), Fault<F::Error>> {
+        self.settled = self.ended;
+        if self.settled {
+            return Ok(());
+        }
+        match self.settle() {
+            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => Ok(()),
+            Err(fault)
+                if cannot_write(&fault)
+                    || matches!(fault, Fault::NoRoom { .. } | Fault::WornOut { .. }) =>
+            {
+                let newest = survey(&mut self.space, END, None)?.newest;
+                self.mount_from(newest)
+            }
+            settled => settled,
+        }
+    }
+
+    /// Commits before the first change, if the mount could not.
+    pub(super) fn settle(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.settled {
+            return Ok(());
+        }
+        if self.space.room() < self.commit_pages() {
+            return Err(self.space.log.no_room(self.limit_pages()));
+        }
+        self.commit()?;
+        self.settled = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,246 @@
+//! The tree as the owner of its log's pages: which are needed, and how one moves.
+//!
+//! The nodes of a page are searched for from the root, by their own first keys. Those that are found
+//! where the page has them become dirty, with their paths, and a commit writes them elsewhere. No
+//! page of the journal is moved: a commit makes it garbage.
+
+use super::TncIndex;
+use super::apply::Key;
+use super::arena::{NO_SLOT, slot_in};
+use super::form::commit_pages;
+use crate::error::Fault;
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::gc::{Collector, PageOwner};
+use crate::log::Log;
+use crate::node::Node;
+use crate::space::{MOVED_ALONG_MAX, Moves};
+
+impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
+    fn log(&self) -> &Log<'b, F> {
+        &self.space.log
+    }
+
+    fn log_mut(&mut self) -> &mut Log<'b, F> {
+        &mut self.space.log
+    }
+
+    fn collector(&self) -> &Collector {
+        &self.collector
+    }
+
+    fn collector_mut(&mut self) -> &mut Collector {
+        &mut self.collector
+    }
+
+    fn relocate(
+        &mut self,
+        page: PageNumber,
+        beside: Option<BlockNumber>,
+    ) -> Result<(), Fault<F::Error>> {
+        self.move_page(page, beside)
+    }
+
+    fn kept(&self) -> u32 {
+        self.limits.room_pages + self.space.room_to_fail()
+    }
+
+    fn reserve_pages(&self) -> u32 {
+        self.limits.reserve_pages + self.space.room_to_fail()
+    }
+
+    fn pages_to_empty(&self, valid: u32, together: bool) -> u32 {
+        let nodes = valid * self.form.per_page as u32;
+        self.means().pages_to_empty(nodes, self.height, self.inner_nodes, together)
+    }
+
+    fn move_cost(&self, beside: u32) -> u32 {
+        let log = &self.space.log;
+        // What is dirty is committed before; then the page, its path and those that ride with it.
+        let nodes = u32::from(self.height) * self.form.per_page as u32 + beside;
+        let programs = commit_pages(&self.form, self.dirty_max()) + nodes + 1;
+        let erases = programs / log.block_pages() + 2;
+        let checked = 1 + u32::from(log.verifies());
+        1 + 2 * nodes + programs * checked + erases * (1 + log.blocks.wear().reads_by_erase())
+    }
+
+    fn limit_pages(&self) -> u32 {
+        self.means().limit_pages(&self.limits)
+    }
+
+    fn move_pages(&self) -> u32 {
+        self.height.into()
+    }
+
+    fn pages_beside(&self) -> u32 {
+        if self.moves.built() == Moves::Together { MOVED_ALONG_MAX } else { 0 }
+    }
+
+    fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.has_journal() { self.commit() } else { Ok(()) }
+    }
+
+    fn begin_changes(&mut self) -> Result<bool, Fault<F::Error>> {
+        let begins = !self.settled;
+        self.settle()?;
+        Ok(begins)
+    }
+
+    fn knows_pages(&self) -> bool {
+        true
+    }
+
+    fn in_doubt(&self) -> bool {
+        self.in_doubt
+    }
+
+    fn counts_moves(&self) -> bool {
+        self.form.per_page == 1
+    }
+
+    /// Where a page holds several nodes, the block with the fewest of them.
+    fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
+        if self.form.per_page == 1 {
+            return self.space.victim(gains);
+        }
+        let (blocks, active) = (&self.space.log.blocks, self.space.log.active_block());
+        let can_be = |&block: &BlockNumber| Some(block) != active && blocks.can_move(block);
+        let nodes = blocks.all().filter(can_be).map(|block| (self.nodes_in(block), block.0));
+        nodes.filter(|&(nodes, _)| nodes > 0).min().map(|(_, block)| BlockNumber(block))
+    }
+}
+
+impl<F: Flash> TncIndex<'_, F> {
+    /// Needed nodes in the pages of `block`.
+    fn nodes_in(&self, block: BlockNumber) -> u32 {
+        let pages = self.space.log.geometry().pages_per_block;
+        let from = block.0 * pages;
+        (from..from + pages).filter_map(|page| self.live.count(page)).map(u32::from).sum()
+    }
+
+    /// Writes the needed nodes of `page` elsewhere, durably.
+    ///
+    /// With `beside`, nodes of the next pages of that block move along, and those to which their
+    /// paths point.
+    fn move_page(
+        &mut self,
+        page: PageNumber,
+        beside: Option<BlockNumber>,
+    ) -> Result<(), Fault<F::Error>> {
+        self.write_out()?;
+        if !self.space.log.blocks.is_valid(page) {
+            return Ok(());
+        }
+        if !self.make_page_dirty(page, beside)? {
+            // No data is lost with a page to which no node leads.
+            self.space.log.note_unreachable(page);
+            return Ok(());
+        }
+        self.moved_pages = self.moved_pages.saturating_add(1);
+        if let Some(block) = beside {
+            let last = (block.0 + 1) * self.space.log.geometry().pages_per_block;
+            for page in (page.0 + 1..last).map(PageNumber) {
+                let nodes = self.form.per_page * usize::from(self.height);
+                if self.arena.dirty() + nodes > self.dirty_max()
+                    || self.space.log.room() <= self.commit_pages() + u32::from(self.height) + 1
+                {
+                    break;
+                }
+                // What cannot be read is reported when the page itself is moved.
+                match self.space.log.blocks.is_valid(page) {
+                    true => match self.make_page_dirty(page, beside) {
+                        Ok(_) | Err(Fault::Corrupt { .. }) => {}
+                        Err(fault) => return Err(fault),
+                    },
+                    false => {}
+                }
+            }
+        }
+        self.commit()
+    }
+
+    /// Makes the needed nodes of `page` dirty, with their paths. Returns whether it has any.
+    fn make_page_dirty(
+        &mut self,
+        page: PageNumber,
+        beside: Option<BlockNumber>,
+    ) -> Result<bool, Fault<F::Error>> {
+        let mut at = 0;
+        let mut is_needed = false;
+        while let Some((key, level)) = self.first_key(page, at)? {
+            if self.arena.dirty() + usize::from(self.height) > self.dirty_max() {
+                self.commit()?;
+            }
+            let slot = match key {
+                Some(key) => self.descend_to(key.bytes(self.form.key_bytes), level)?,
+                // Only a root is empty.
+                None => self.root,
+            };
+            if self.arena.place(slot) == self.form.pointer(page.0, at) {
+                is_needed = true;
+                self.arena.mark_dirty(slot);
+                if let Some(block) = beside {
+                    self.move_along(slot, block)?;
+                }
+            }
+            at += 1;
+        }
+        Ok(is_needed)
+    }
+
+    /// The first key and the level of the node at `at` in `page`; `None` if it has fewer nodes.
+    ///
+    /// There is no key if the node is empty.
+    fn first_key(
+        &mut self,
+        page: PageNumber,
+        at: usize,
+    ) -> Result<Option<(Option<Key>, u8)>, Fault<F::Error>> {
+        let frame = self.space.load(page.0, 0)?;
+        let nodes = usize::from(self.space.log.header(frame).tag);
+        if at >= nodes.min(self.form.per_page) {
+            return Ok(None);
+        }
+        let bytes = self.space.log.frames.bytes(frame);
+        let level = bytes[at].clamp(1, self.height);
+        let node = &bytes[self.form.node_at(at)..][..self.form.node_bytes];
+        let node = Node::parse(node, self.form.shape(level));
+        let key = node.filter(|node| node.count() > 0).map(|node| Key::of(node.key(0)));
+        Ok(Some((key, level)))
+    }
+
+    /// Makes nodes in `block` dirty to which the path of `slot` points.
+    fn move_along(&mut self, slot: u16, block: BlockNumber) -> Result<(), Fault<F::Error>> {
+        let mut left = MOVED_ALONG_MAX;
+        let mut parent = self.arena.parent(slot);
+        while parent != NO_SLOT {
+            for index in 0..self.arena.node(parent).count() {
+                let pointer = self.arena.node(parent).pointer(index);
+                let (place, is_dirty) = match slot_in(pointer) {
+                    Some(child) => (self.arena.place(child), self.arena.is_dirty(child)),
+                    None => (pointer, false),
+                };
+                let page = PageNumber(self.form.place_of(place).0);
+                let rides = !is_dirty
+                    && page.0 < self.form.pages
+                    && self.space.log.geometry().block_of(page) == block
+                    && left > 0
+                    && self.arena.dirty() < self.dirty_max()
+                    && self.space.log.room() > self.commit_pages() + 1;
+                if !rides {
+                    continue;
+                }
+                match self.child(parent, index) {
+                    // It stays where it is; the error is reported when its own page is moved.
+                    Err(Fault::Corrupt { .. }) => {}
+                    child => {
+                        self.arena.mark_dirty(child?);
+                        self.moved_pages = self.moved_pages.saturating_add(1);
+                        left -= 1;
+                    }
+                }
+            }
+            parent = self.arena.parent(parent);
+        }
+        Ok(())
+    }
+}

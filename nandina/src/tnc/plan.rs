@@ -1,0 +1,239 @@
+//! The system: its options, its RAM, and the most that any call can cost.
+
+use super::form::{self, Form, SLOTS_MIN, Size, commit_pages, height_max};
+use super::room::Means;
+use super::{Tnc, TncIndex};
+use crate::blocks::{Validity, Victims, Wear};
+use crate::engine::{Cost, Description, KEY_BYTES_MAX, Options, Plan, System};
+use crate::error::{BadOption, OpenError};
+use crate::flash::{Capabilities, Flash, Geometry};
+use crate::log::{Frames, layout_of};
+use crate::node::{Medium, Shape};
+use crate::space::{self, Buffers, Dimensions, Extent, room_to_fail};
+use crate::tree::{LOOKS, unusable};
+
+/// How the bytes of the caller are divided.
+pub struct Parts {
+    pub arena: usize,
+    pub live: usize,
+    pub group: usize,
+    pub buffers: Buffers,
+}
+
+/// The parts of RAM that the options request.
+pub fn parts_of(form: &Form, options: &Options) -> Parts {
+    Parts {
+        arena: form.slots(form.arena_bytes(options)) * form.slot_bytes(),
+        live: form.live_bytes(),
+        group: form.group_bytes(options),
+        buffers: Buffers {
+            frames: page_buffers(options),
+            verify: options.verify,
+            beside: options.verify,
+            reads: options.read_cache,
+            writes: 0,
+            validity: Validity::Marked,
+            victims: options.victims,
+            wear: options.wear.unwrap_or(Wear::Counted),
+            keeps_pages: true,
+            mapping_bytes: 0,
+        },
+    }
+}
+
+fn page_buffers(options: &Options) -> usize {
+    options.page_buffers.unwrap_or(Tnc::DESCRIPTION.buffers_default)
+}
+
+/// What the pages of such an index record.
+pub const fn medium_of(chip: &Dimensions, options: &Options) -> Medium {
+    Medium {
+        system: Tnc::DESCRIPTION.code,
+        key_bytes: options.key_bytes as u16,
+        value_bytes: options.value_bytes as u16,
+        blocks: chip.geometry.blocks,
+        pages_per_block: chip.geometry.pages_per_block as u16,
+        checkpoints: false,
+        appended: false,
+        atomic: false,
+    }
+}
+
+/// Checks the settings of an index.
+pub fn check_options<E>(
+    geometry: &Geometry,
+    options: &Options,
+    ram_bytes: usize,
+) -> Result<(), OpenError<E>> {
+    let bad = |reason| Err(OpenError::BadOption { reason });
+    if !(1..=KEY_BYTES_MAX).contains(&options.key_bytes) {
+        return bad(BadOption::KeyBytes);
+    }
+    if options.value_bytes > u16::MAX.into() {
+        return bad(BadOption::ValueBytes);
+    }
+    let least = Tnc::DESCRIPTION.buffers_min;
+    if !(least..=Frames::COUNT_MAX).contains(&page_buffers(options)) {
+        return bad(BadOption::PageBuffers);
+    }
+    if let Some(reason) = unusable(geometry) {
+        return bad(reason);
+    }
+    if options.checkpoints.is_some() {
+        return bad(BadOption::NoCheckpoints);
+    }
+    if options.write_cache > 0 {
+        return bad(BadOption::NoPaths);
+    }
+    if matches!(options.victims, Victims::Tracked(_)) {
+        return bad(BadOption::TrackedWithoutPaths);
+    }
+    if options.validity == Validity::Searched {
+        return bad(BadOption::NotSearched);
+    }
+    if options.read_cache > 0 && !cfg!(feature = "read-cache") {
+        return bad(BadOption::ReadCacheNotBuilt);
+    }
+    if options.read_cache > u16::MAX.into() {
+        return bad(BadOption::CachePages);
+    }
+    if options.write_buffer > u16::MAX.into() {
+        return bad(BadOption::WriteBufferPages);
+    }
+    if options.write_buffer_changes == Some(0) || options.write_buffer_ticks == Some(0) {
+        return bad(BadOption::WriteBufferBounds);
+    }
+    if options.journal_pages == Some(0) {
+        return bad(BadOption::JournalPages);
+    }
+    if options.fanout.is_some_and(|fanout| fanout < 4) {
+        return bad(BadOption::Fanout);
+    }
+    let form = Form::new(geometry, options);
+    if !form.can_point() {
+        return bad(BadOption::Pages);
+    }
+    let shape = Shape::sorted(options.key_bytes, options.value_bytes);
+    if !form.can_split() {
+        return Err(OpenError::RecordTooLarge {
+            record_bytes: shape.record_bytes(),
+            leaf_bytes: form.node_bytes,
+        });
+    }
+    if form.slots(form.arena_bytes(options)) < SLOTS_MIN {
+        return bad(BadOption::ArenaBytes);
+    }
+    let needed = Tnc::ram_needed(geometry, options);
+    if ram_bytes < needed {
+        return Err(OpenError::RamTooSmall { needed, given: ram_bytes });
+    }
+    Ok(())
+}
+
+impl System for Tnc {
+    const DESCRIPTION: Description = Description {
+        key: "tnc",
+        name: "TNC",
+        summary: "a change is a record in the journal; changed nodes are written together",
+        source: "TNC paper (Havasi, SOFSEM 2011), sections 6 and 7",
+        code: 7,
+        buffers_min: 2,
+        buffers_default: 2,
+        ..Description::EMPTY
+    };
+
+    type Engine<'b, F: Flash> = TncIndex<'b, F>;
+
+    fn ram_needed(geometry: &Geometry, options: &Options) -> usize {
+        let options = Options {
+            key_bytes: options.key_bytes.min(KEY_BYTES_MAX),
+            value_bytes: options.value_bytes.min(u16::MAX.into()),
+            page_buffers: Some(page_buffers(options).min(Frames::COUNT_MAX)),
+            read_cache: options.read_cache.min(u16::MAX.into()),
+            ..*options
+        };
+        let geometry = &crate::tree::bounded(geometry);
+        let form = Form::new(geometry, &options);
+        let parts = parts_of(&form, &options);
+        parts.arena
+            + parts.live
+            + parts.group
+            + space::ram_needed(geometry, &layout_of(geometry), &parts.buffers)
+    }
+
+    fn plan(
+        geometry: &Geometry,
+        capabilities: &Capabilities,
+        options: &Options,
+        records: u32,
+    ) -> Result<Plan, OpenError<core::convert::Infallible>> {
+        check_options(geometry, options, usize::MAX)?;
+        let form = Form::new(geometry, options);
+        let slots = form.slots(form.arena_bytes(options));
+        let size = Size::of(&form, records.saturating_add(1));
+        let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
+        let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
+        let extent = Extent { block_pages, blocks: geometry.blocks - reserve };
+        let means = Means { form, extent, slots, moves: options.moves };
+        let least = means.limits(2, 1).nodes;
+        if least < 3 {
+            return Err(OpenError::ChipTooSmall { limit_pages: least });
+        }
+        let too_high = size.too_high || size.height > height_max(slots);
+        let nodes = size.leaves.saturating_add(size.inner_nodes);
+        let limits = means.limits(size.height, size.inner_nodes);
+        let fits = !too_high && nodes <= limits.nodes;
+        let (valid_pages, limit_pages) =
+            (nodes.div_ceil(form.per_page as u32), means.limit_pages(&limits));
+        let height = u64::from(size.height);
+        let limits = means.limits(size.height, if fits { size.inner_nodes } else { 1 });
+        let dirty = means.dirty_max(size.height);
+        let commit = u64::from(commit_pages(&form, dirty));
+        let (blocks, block) = (u64::from(geometry.blocks), u64::from(block_pages));
+        let checked = 1 + u64::from(options.verify);
+        let erase = |programs: u64| programs / block + 2;
+        // Nodes of the path, and two neighbours of each.
+        let path = Cost { reads: 3 * height, programs: 2, erases: 2 };
+        let whole = Cost { reads: 0, programs: commit, erases: erase(commit) };
+        // A victim is emptied: its pages, their paths, and a commit for each of them at most.
+        let emptied = block * height * form.per_page as u64;
+        let collected = Cost {
+            reads: emptied * (2 + height),
+            programs: emptied + block,
+            erases: erase(emptied + block),
+        };
+        let rounds = |pages: u32| u64::from(pages.div_ceil(extent.gain())) + 2;
+        let spare = Cost { reads: 8 * height, programs: 4 * (height + 1), erases: 4 };
+        let change = path
+            .and(2, whole)
+            .and(3, spare)
+            .and(rounds(limits.room_pages - limits.reserve_pages), collected);
+        let short = limits.room_pages + room_to_fail(0, reserve, block_pages);
+        let after_cuts = path.and(2, whole).and(3, spare).and(rounds(short), collected);
+        let nodes = if fits { size.inner_nodes } else { geometry.pages() };
+        let journal = u64::from(form::journal_max(options));
+        let journal_blocks = journal / block + 4;
+        let reads = 5 * blocks * (journal_blocks + 2)
+            + journal_blocks * (2 * LOOKS + 2 * block)
+            + 2 * u64::from(nodes)
+            + journal * (1 + 3 * height);
+        let open = Cost { reads, programs: 0, erases: 0 }.and(1, whole);
+        Ok(Plan {
+            ram_bytes: Self::ram_needed(geometry, options),
+            height: size.height,
+            valid_pages,
+            limit_pages,
+            fits,
+            open: checked_cost(open, checked),
+            get: Cost { reads: height, programs: 0, erases: 0 },
+            change: checked_cost(change, checked),
+            change_after_cuts: checked_cost(after_cuts, checked),
+            gc_step_least: 0,
+        })
+    }
+}
+
+/// The cost where each program is read back.
+const fn checked_cost(cost: Cost, checked: u64) -> Cost {
+    Cost { reads: cost.reads + (checked - 1) * cost.programs, ..cost }
+}

@@ -1,0 +1,129 @@
+//! Replay: the changes of the journal behind the last commit, made again in RAM.
+//!
+//! Blocks are taken in the order in which they were opened, and the pages of each in theirs. The
+//! changes meet the same tree as when they were made, so as much RAM as then suffices. Nothing is
+//! written.
+
+use super::TncIndex;
+use super::apply::{Key, Value};
+use super::form::{COUNT_BYTES, change_nodes, height_max};
+use super::journal::PUT;
+use super::mount::{LastCommit, is_journal};
+use crate::bytes::u16_at;
+use crate::error::{Damage, Fault};
+use crate::flash::{BlockNumber, Flash, PageNumber};
+
+impl<F: Flash> TncIndex<'_, F> {
+    /// Makes all changes of the journal behind `commit`, and keeps its blocks from being erased.
+    pub(super) fn replay(&mut self, commit: &LastCommit) -> Result<(), Fault<F::Error>> {
+        let (mut block, mut first) = (commit.block.block, commit.block.sequence);
+        loop {
+            self.replay_block(block, first, commit)?;
+            match self.next_block(first, commit)? {
+                Some(next) => (block, first) = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The block that was opened next after the one whose first page has this number.
+    ///
+    /// Cost: one read for each block, or a few.
+    fn next_block(
+        &mut self,
+        first: u64,
+        commit: &LastCommit,
+    ) -> Result<Option<(BlockNumber, u64)>, Fault<F::Error>> {
+        let mut next: Option<(BlockNumber, u64)> = None;
+        for block in self.space.log.blocks.all() {
+            let Some(header) = self.space.log.first_header(block)? else { continue };
+            let comes = header.identity == commit.header.identity
+                && header.medium == self.space.log.medium
+                && header.sequence > first
+                && header.sequence <= commit.highest;
+            if comes && next.is_none_or(|(_, sequence)| header.sequence < sequence) {
+                next = Some((block, header.sequence));
+            }
+        }
+        Ok(next)
+    }
+
+    /// Makes the changes of the journal in `block`.
+    fn replay_block(
+        &mut self,
+        block: BlockNumber,
+        first: u64,
+        commit: &LastCommit,
+    ) -> Result<(), Fault<F::Error>> {
+        let frame = self.building();
+        let written = self.written(block)?;
+        let mut end = written;
+        // A page that cannot be read counts as lost only if a later one of its block can.
+        while end > 0 {
+            let page = self.space.log.page_at(block, end - 1);
+            if self.space.log.read_raw(page, frame)?.is_ok() {
+                break;
+            }
+            end -= 1;
+        }
+        let mut is_held = false;
+        // The highest number so far: of the first readable page, if it is behind the commit.
+        let mut since = if first > commit.header.sequence { first } else { 0 };
+        for place in 0..end {
+            let page = self.space.log.page_at(block, place);
+            let header = match self.space.log.read_raw(page, frame)? {
+                Ok(header) => header,
+                Err(_) => {
+                    // Only behind the commit it can have been a page of the journal.
+                    let is_torn = place + 1 == end;
+                    self.unexplained_pages +=
+                        u32::from(!is_torn && since >= commit.header.sequence);
+                    continue;
+                }
+            };
+            since = header.sequence;
+            let counts = is_journal(&header)
+                && header.identity == commit.header.identity
+                && header.medium == self.space.log.medium
+                && header.sequence > commit.header.sequence;
+            let is_last = place + 1 == end;
+            if !counts || (is_last && !self.ended && !self.is_steady(page, &header)?) {
+                continue;
+            }
+            if !is_held {
+                self.space.log.blocks.hold(block);
+                is_held = true;
+            }
+            self.journal_pages += 1;
+            self.replay_page(page, frame)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the changes of the page of the journal in `frame`.
+    fn replay_page(&mut self, page: PageNumber, frame: usize) -> Result<(), Fault<F::Error>> {
+        let (form, key_bytes) = (self.form, self.form.key_bytes);
+        let count = usize::from(u16_at(self.space.log.frames.bytes(frame), 0));
+        if count > form.entries() {
+            return Err(Fault::Corrupt { page, reason: Damage::NodeTooFull });
+        }
+        for at in 0..count {
+            let start = COUNT_BYTES + at * form.entry_bytes();
+            let entry = &self.space.log.frames.bytes(frame)[start..][..form.entry_bytes()];
+            let (kind, key) = (entry[0], Key::of(&entry[1..=key_bytes]));
+            // Where RAM has as many nodes as when the change was made, they suffice.
+            let room = self.arena.slots().saturating_sub(usize::from(self.height) + 1);
+            let is_low = self.height <= height_max(self.arena.slots());
+            if !is_low || self.arena.dirty() + change_nodes(self.height) > room {
+                return Err(Fault::Corrupt { page, reason: Damage::ArenaTooSmall });
+            }
+            if kind == PUT {
+                let value = Value::InFrame(frame, start + 1 + key_bytes);
+                self.apply_put(key.bytes(key_bytes), value)?;
+            } else {
+                self.apply_remove(key.bytes(key_bytes))?;
+            }
+        }
+        Ok(())
+    }
+}

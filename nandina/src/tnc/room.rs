@@ -1,0 +1,165 @@
+//! Room on flash and in RAM: what must be free before a change, and how many nodes there may be.
+//!
+//! A change takes a page of the journal, and later a part of a commit. The largest commit always
+//! finds room, so that nothing needs to be written into gaps.
+
+use super::TncIndex;
+use super::arena::NO_SLOT;
+use super::form::{Form, change_nodes, commit_pages, dirty_max, height_max};
+use crate::error::Fault;
+use crate::flash::Flash;
+use crate::gc::{self, PageOwner};
+use crate::space::{Extent, MOVED_ALONG_MAX, Moves};
+
+/// Pages of a change beside those of a commit: that of the journal, and the first of a session.
+const CHANGE_PAGES: u32 = 2;
+
+/// How many nodes there may be, and how many pages have to be free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// The most nodes.
+    pub nodes: u32,
+    /// Pages that are free before a change begins, the reserve included.
+    pub room_pages: u32,
+    /// Of these, what only collection after a cut, or after a block failed, may use.
+    pub reserve_pages: u32,
+}
+
+/// What limits follow from, beside the tree itself.
+#[derive(Clone, Copy)]
+pub struct Means {
+    pub form: Form,
+    pub extent: Extent,
+    /// Nodes that RAM has room for.
+    pub slots: usize,
+    pub moves: Moves,
+}
+
+impl Means {
+    /// Dirty nodes at most, in a tree of `height`.
+    pub fn dirty_max(&self, height: u8) -> usize {
+        dirty_max(&self.form, self.slots, height, self.extent.block_pages)
+    }
+
+    /// The most nodes written to empty a block with `nodes` of them, and the commits for that.
+    fn written(&self, nodes: u32, height: u8, inner_nodes: u32, together: bool) -> (u32, u32) {
+        let paths = match together {
+            true => nodes.min(inner_nodes + nodes / MOVED_ALONG_MAX),
+            false => nodes,
+        };
+        let written = nodes + paths * (u32::from(height) - 1);
+        let each = self.dirty_max(height).saturating_sub(height.into()).max(1);
+        (written, written.div_ceil(each as u32).min(nodes))
+    }
+
+    /// The most pages written to empty a block with `nodes` nodes.
+    ///
+    /// Where a page holds several, the last page of each commit may not be full.
+    pub fn pages_to_empty(&self, nodes: u32, height: u8, inner_nodes: u32, together: bool) -> u32 {
+        let (written, commits) = self.written(nodes, height, inner_nodes, together);
+        let per_page = self.form.per_page as u32;
+        written.div_ceil(per_page) + if per_page > 1 { commits } else { 0 }
+    }
+
+    /// The limits for a tree of `height` with so many inner nodes.
+    ///
+    /// As in `space/budget.rs`, which has the proof: of all numbers of nodes of a victim the one is
+    /// taken that allows the most nodes. A move is a commit here. Some block has no more nodes than
+    /// the mean, however they are spread over its pages.
+    pub fn limits(&self, height: u8, inner_nodes: u32) -> Limits {
+        let block = self.extent.block_pages;
+        let together = self.moves.built() == Moves::Together;
+        let operation = commit_pages(&self.form, self.dirty_max(height)) + CHANGE_PAGES;
+        let mut best = Limits { nodes: 0, room_pages: operation + block, reserve_pages: block };
+        for valid in 1..block {
+            let nodes = valid * self.form.per_page as u32;
+            let pages = self.pages_to_empty(nodes, height, inner_nodes, together);
+            if pages + self.extent.gain() > block {
+                break;
+            }
+            let (_, commits) = self.written(nodes, height, inner_nodes, together);
+            let reserve_pages = gc::reserve_blocks(commits.max(valid)) * block;
+            let room_pages = operation + reserve_pages;
+            let longest = room_pages + u32::from(height) - 1;
+            let closed = self.extent.blocks.saturating_sub(longest / block + 1);
+            let most = (u64::from(closed) * u64::from(nodes + 1)).saturating_sub(1);
+            let most = most.min(u32::MAX.into()) as u32;
+            if most > best.nodes {
+                best = Limits { nodes: most, room_pages, reserve_pages };
+            }
+        }
+        best
+    }
+
+    /// The limit in pages, if each is full.
+    pub fn limit_pages(&self, limits: &Limits) -> u32 {
+        limits.nodes / self.form.per_page as u32
+    }
+}
+
+impl<F: Flash> TncIndex<'_, F> {
+    pub(super) fn means(&self) -> Means {
+        let (form, extent, slots) = (self.form, self.space.extent(), self.arena.slots());
+        Means { form, extent, slots, moves: self.moves }
+    }
+
+    /// Dirty nodes at most.
+    pub(super) fn dirty_max(&self) -> usize {
+        self.means().dirty_max(self.height)
+    }
+
+    /// Pages of the commit of as many dirty nodes as there are.
+    pub(super) fn commit_pages(&self) -> u32 {
+        commit_pages(&self.form, self.arena.dirty().max(1))
+    }
+
+    pub(super) fn set_limits(&mut self) {
+        self.limits = self.means().limits(self.height, self.inner_nodes);
+    }
+
+    /// Prepares a change: room on flash, and for dirty nodes in RAM.
+    ///
+    /// Cost: a commit if the journal or RAM is full, and what garbage collection takes.
+    pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
+        self.ready()?;
+        self.settle()?;
+        let is_full = self.arena.dirty() + change_nodes(self.height) > self.dirty_max()
+            || self.journal_pages >= self.journal_max;
+        let is_short = self.space.room() < self.kept() && self.has_journal();
+        if is_full || is_short {
+            self.commit()?;
+        }
+        self.set_limits();
+        gc::make_room(self, true)
+    }
+
+    /// Whether a commit would free pages of the journal, or has nodes to write.
+    pub(super) fn has_journal(&self) -> bool {
+        self.journal_pages > 0 || self.arena.dirty() > 0
+    }
+
+    /// Refuses a new record of `leaf` if the nodes that it splits find no room.
+    pub(super) fn allow_split(&self, leaf: u16) -> Result<(), Fault<F::Error>> {
+        let (mut slot, mut splits) = (leaf, 0u8);
+        while slot != NO_SLOT
+            && self.arena.node(slot).count() >= self.form.capacity(self.arena.level(slot))
+        {
+            splits += 1;
+            slot = self.arena.parent(slot);
+        }
+        if splits == 0 {
+            return Ok(());
+        }
+        let grows = slot == NO_SLOT;
+        let height = self.height + u8::from(grows);
+        if height > height_max(self.arena.slots()) {
+            return Err(Fault::TooHigh { height: self.height });
+        }
+        let inner_nodes = self.inner_nodes + u32::from(splits) - 1 + u32::from(grows);
+        let limits = self.means().limits(height, inner_nodes);
+        if self.leaves + 1 + inner_nodes > limits.nodes {
+            return Err(self.space.log.no_room(self.means().limit_pages(&limits)));
+        }
+        Ok(())
+    }
+}

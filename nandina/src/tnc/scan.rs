@@ -1,0 +1,133 @@
+//! Scans: the records between two bounds, in the order of keys or against it.
+//!
+//! A scan remembers the last key, and finds the next one from the root: the path is in RAM already.
+//! Keys that do not rise (or fall) end it with an error.
+
+use core::ops::Bound;
+
+use super::TncIndex;
+use super::apply::Key;
+use crate::engine::{Bounds, Record};
+use crate::error::{Damage, Fault};
+use crate::flash::{Flash, PageNumber};
+
+/// How far a scan over a range of keys has come.
+#[derive(Clone, Copy)]
+pub struct TncScan<'k> {
+    low: Bound<&'k [u8]>,
+    high: Bound<&'k [u8]>,
+    downwards: bool,
+    last: Option<Key>,
+    done: bool,
+}
+
+impl<'k> TncScan<'k> {
+    pub const fn new((low, high): Bounds<'k>, downwards: bool) -> Self {
+        Self { low, high, downwards, last: None, done: false }
+    }
+
+    /// Whether `key` is behind the end of the range.
+    fn is_beyond(&self, key: &[u8]) -> bool {
+        match (self.downwards, self.low, self.high) {
+            (false, _, Bound::Included(high)) => key > high,
+            (false, _, Bound::Excluded(high)) => key >= high,
+            (true, Bound::Included(low), _) => key < low,
+            (true, Bound::Excluded(low), _) => key <= low,
+            _ => false,
+        }
+    }
+}
+
+impl<F: Flash> TncIndex<'_, F> {
+    /// The next record of `scan`.
+    pub(super) fn next_record(
+        &mut self,
+        scan: &mut TncScan<'_>,
+    ) -> Result<Option<Record<'_>>, Fault<F::Error>> {
+        if scan.done {
+            return Ok(None);
+        }
+        // After an end or an error the scan yields no more records.
+        scan.done = true;
+        let found = self.next_place(scan)?;
+        let Some((leaf, index)) = found else { return Ok(None) };
+        let (node, key_bytes) = (self.arena.node(leaf), self.form.key_bytes);
+        let key = node.key(index);
+        let before = scan.last.map(|last| last.bytes(key_bytes).cmp(key));
+        if before.is_some_and(|before| if scan.downwards { before.is_le() } else { before.is_ge() })
+        {
+            let page = PageNumber(self.form.place_of(self.arena.place(leaf)).0);
+            return Err(Fault::Corrupt { page, reason: Damage::KeysOutOfOrder });
+        }
+        if scan.is_beyond(key) {
+            return Ok(None);
+        }
+        scan.last = Some(Key::of(key));
+        scan.done = false;
+        Ok(Some((key, node.payload(index))))
+    }
+
+    /// The leaf of the next record, and its index there.
+    fn next_place(&mut self, scan: &TncScan<'_>) -> Result<Option<(u16, usize)>, Fault<F::Error>> {
+        let last = scan.last;
+        let key_bytes = self.form.key_bytes;
+        let from = match &last {
+            Some(last) => Bound::Excluded(last.bytes(key_bytes)),
+            None if scan.downwards => scan.high,
+            None => scan.low,
+        };
+        let mut slot = self.root;
+        self.arena.touch(slot);
+        while self.arena.level(slot) > 1 {
+            let node = self.arena.node(slot);
+            let index = match from {
+                Bound::Included(key) | Bound::Excluded(key) => node.child_slot(key),
+                Bound::Unbounded if scan.downwards => node.count().saturating_sub(1),
+                Bound::Unbounded => 0,
+            };
+            slot = self.child(slot, index)?;
+        }
+        let node = self.arena.node(slot);
+        // The index of the first record that is not before the bound, upwards or downwards.
+        let index = match (from, scan.downwards) {
+            (Bound::Unbounded, false) => Some(0),
+            (Bound::Unbounded, true) => node.count().checked_sub(1),
+            (Bound::Included(key), false) => Some(node.search(key).unwrap_or_else(|at| at)),
+            (Bound::Excluded(key), false) => {
+                Some(node.search(key).map_or_else(|at| at, |at| at + 1))
+            }
+            (Bound::Included(key), true) => {
+                node.search(key).map_or_else(|at| at.checked_sub(1), Some)
+            }
+            (Bound::Excluded(key), true) => node.search(key).unwrap_or_else(|at| at).checked_sub(1),
+        };
+        match index {
+            Some(index) if index < node.count() => Ok(Some((slot, index))),
+            _ => self.beside(slot, scan.downwards),
+        }
+    }
+
+    /// The first record of the leaf behind `leaf`, or the last of the one before it.
+    fn beside(
+        &mut self,
+        leaf: u16,
+        downwards: bool,
+    ) -> Result<Option<(u16, usize)>, Fault<F::Error>> {
+        let mut slot = leaf;
+        while let Some(index) = self.arena.index_of(slot) {
+            slot = self.arena.parent(slot);
+            let next = if downwards { index.checked_sub(1) } else { Some(index + 1) };
+            let Some(next) = next.filter(|&next| next < self.arena.node(slot).count()) else {
+                continue;
+            };
+            slot = self.child(slot, next)?;
+            while self.arena.level(slot) > 1 {
+                let last = self.arena.node(slot).count().saturating_sub(1);
+                slot = self.child(slot, if downwards { last } else { 0 })?;
+            }
+            let last = self.arena.node(slot).count().saturating_sub(1);
+            return Ok(Some((slot, if downwards { last } else { 0 })));
+        }
+        Ok(None)
+    }
+}
