@@ -136,7 +136,11 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         self.apply_put(key, Value::Given(value))?;
         self.in_doubt = false;
         self.end_change()?;
-        Ok(if is_new { Inserted::New } else { Inserted::Replaced })
+        Ok(match is_new {
+            _ if self.group.is_used() => Inserted::Buffered,
+            true => Inserted::New,
+            false => Inserted::Replaced,
+        })
     }
 
     fn remove(&mut self, key: &[u8]) -> Result<Removed, EngineFault<F>> {
@@ -150,7 +154,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         self.apply_remove(key)?;
         self.in_doubt = false;
         self.end_change()?;
-        Ok(Removed::Found)
+        Ok(if self.group.is_used() { Removed::Buffered } else { Removed::Found })
     }
 
     fn scan<'k>(

@@ -232,14 +232,17 @@ impl<F: Flash> TncIndex<'_, F> {
         if page >= self.form.pages || at >= self.form.per_page {
             return fault(Damage::BeyondChip);
         }
-        let can_have = match self.live.count(page) {
+        let before = self.live.count(page);
+        let can_have = match before {
             Some(_) => self.live.add(page, self.form.per_page),
             None => self.space.log.blocks.can_have(number),
         };
         if !can_have {
             return fault(Damage::ReferredTwice);
         }
-        self.space.log.blocks.set_valid(number, true);
+        if before.unwrap_or(0) == 0 {
+            self.space.log.blocks.set_valid(number, true);
+        }
         if level == 1 {
             self.leaves += 1;
         } else {

@@ -7,7 +7,6 @@
 use super::TncIndex;
 use super::apply::Key;
 use super::arena::{NO_SLOT, slot_in};
-use super::form::commit_pages;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{Collector, PageOwner};
@@ -55,12 +54,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
 
     fn move_cost(&self, beside: u32) -> u32 {
         let log = &self.space.log;
-        // What is dirty is committed before; then the page, its path and those that ride with it.
-        let nodes = u32::from(self.height) * self.form.per_page as u32 + beside;
-        let programs = commit_pages(&self.form, self.dirty_max()) + nodes + 1;
-        let erases = programs / log.block_pages() + 2;
-        let checked = 1 + u32::from(log.verifies());
-        1 + 2 * nodes + programs * checked + erases * (1 + log.blocks.wear().reads_by_erase())
+        self.means().move_cost(self.height, beside, log.verifies(), log.blocks.wear())
     }
 
     fn limit_pages(&self) -> u32 {
@@ -85,8 +79,12 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
         Ok(begins)
     }
 
-    fn knows_pages(&self) -> bool {
-        true
+    fn is_needed(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+        // Garbage may be anything, even an erased or a torn page.
+        match self.find_needed(page) {
+            Err(Fault::Corrupt { .. }) => Ok(false),
+            found => found,
+        }
     }
 
     fn in_doubt(&self) -> bool {
@@ -164,27 +162,41 @@ impl<F: Flash> TncIndex<'_, F> {
         page: PageNumber,
         beside: Option<BlockNumber>,
     ) -> Result<bool, Fault<F::Error>> {
-        let mut at = 0;
         let mut is_needed = false;
-        while let Some((key, level)) = self.first_key(page, at)? {
+        for at in 0..self.form.per_page {
             if self.arena.dirty() + usize::from(self.height) > self.dirty_max() {
                 self.commit()?;
             }
-            let slot = match key {
-                Some(key) => self.descend_to(key.bytes(self.form.key_bytes), level)?,
-                // Only a root is empty.
-                None => self.root,
-            };
-            if self.arena.place(slot) == self.form.pointer(page.0, at) {
+            if let Some(slot) = self.needed_node(page, at)? {
                 is_needed = true;
                 self.arena.mark_dirty(slot);
                 if let Some(block) = beside {
                     self.move_along(slot, block)?;
                 }
             }
-            at += 1;
         }
         Ok(is_needed)
+    }
+
+    /// Whether a node in `page` is one of the tree.
+    fn find_needed(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+        for at in 0..self.form.per_page {
+            if self.needed_node(page, at)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The slot of the node at `at` in `page`, if it is one of the tree.
+    fn needed_node(&mut self, page: PageNumber, at: usize) -> Result<Option<u16>, Fault<F::Error>> {
+        let Some((key, level)) = self.first_key(page, at)? else { return Ok(None) };
+        let slot = match key {
+            Some(key) => self.descend_to(key.bytes(self.form.key_bytes), level)?,
+            // Only a root is empty.
+            None => self.root,
+        };
+        Ok((self.arena.place(slot) == self.form.pointer(page.0, at)).then_some(slot))
     }
 
     /// The first key and the level of the node at `at` in `page`; `None` if it has fewer nodes.

@@ -9,7 +9,7 @@ use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Flash, Geometry};
 use crate::log::{Frames, layout_of};
 use crate::node::{Medium, Shape};
-use crate::space::{self, Buffers, Dimensions, Extent, room_to_fail};
+use crate::space::{self, Buffers, Dimensions, Extent, MOVED_ALONG_MAX, room_to_fail};
 use crate::tree::{LOOKS, unusable};
 
 /// How the bytes of the caller are divided.
@@ -32,7 +32,7 @@ pub fn parts_of(form: &Form, options: &Options) -> Parts {
             beside: options.verify,
             reads: options.read_cache,
             writes: 0,
-            validity: Validity::Marked,
+            validity: options.validity,
             victims: options.victims,
             wear: options.wear.unwrap_or(Wear::Counted),
             keeps_pages: true,
@@ -88,8 +88,8 @@ pub fn check_options<E>(
     if matches!(options.victims, Victims::Tracked(_)) {
         return bad(BadOption::TrackedWithoutPaths);
     }
-    if options.validity == Validity::Searched {
-        return bad(BadOption::NotSearched);
+    if options.validity == Validity::Searched && !options.validity.searches() {
+        return bad(BadOption::PaperModesNotBuilt);
     }
     if options.read_cache > 0 && !cfg!(feature = "read-cache") {
         return bad(BadOption::ReadCacheNotBuilt);
@@ -228,7 +228,12 @@ impl System for Tnc {
             get: Cost { reads: height, programs: 0, erases: 0 },
             change: checked_cost(change, checked),
             change_after_cuts: checked_cost(after_cuts, checked),
-            gc_step_least: 0,
+            gc_step_least: means.move_cost(
+                size.height,
+                MOVED_ALONG_MAX,
+                options.verify,
+                options.wear.unwrap_or(Wear::Counted),
+            ),
         })
     }
 }

@@ -6,6 +6,7 @@
 use super::TncIndex;
 use super::arena::NO_SLOT;
 use super::form::{Form, change_nodes, commit_pages, dirty_max, height_max};
+use crate::blocks::Wear;
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::gc::{self, PageOwner};
@@ -89,6 +90,17 @@ impl Means {
             }
         }
         best
+    }
+
+    /// Chip operations of one move with so many nodes moving along.
+    ///
+    /// What is dirty is committed before; then the nodes of a page, their paths, and the others.
+    pub fn move_cost(&self, height: u8, beside: u32, verify: bool, wear: Wear) -> u32 {
+        let nodes = u32::from(height) * self.form.per_page as u32 + beside;
+        let programs = commit_pages(&self.form, self.dirty_max(height)) + nodes + 1;
+        let erases = programs / self.extent.block_pages + 2;
+        let reads = 2 + 3 * nodes;
+        reads + programs * (1 + u32::from(verify)) + erases * (1 + wear.reads_by_erase())
     }
 
     /// The limit in pages, if each is full.
