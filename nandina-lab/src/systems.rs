@@ -13,15 +13,19 @@ pub use leaf_pairs::LeafPairs;
 use nandina::System;
 use nandina::flash::Profile;
 use nandina::store::{BTree, Mu, Rosette, Vm, VmOw, Wandering, Wpcb};
+#[cfg(feature = "tnc")]
+use nandina::tnc::Tnc;
 
 use crate::layer::{Layer, TransitBuffer};
 
 #[cfg(not(any(feature = "example-store", feature = "tnc")))]
 nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette];
-#[cfg(feature = "tnc")]
-nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, nandina::tnc::Tnc];
+#[cfg(all(feature = "tnc", not(feature = "example-store")))]
+nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, Tnc];
 #[cfg(all(feature = "example-store", not(feature = "tnc")))]
 nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, LeafPairs];
+#[cfg(all(feature = "example-store", feature = "tnc"))]
+nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, Tnc, LeafPairs];
 
 /// Buffer blocks of the WPCB-tree, where the chip has eight times as many blocks or more.
 ///

@@ -165,7 +165,9 @@ pub trait PageOwner<'b, F: Flash> {
         Ok(self.log().blocks.valid_in(block))
     }
 
-    /// Whether a victim is chosen by its moves once cuts have touched the reserve. Default: yes.
+    /// Whether a victim is chosen by its moves once cuts have touched the reserve.
+    ///
+    /// Default: true.
     fn counts_moves(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! What a change does to nodes in RAM: records, splits, merges, and a higher or lower root.
+//! What a change does to nodes in RAM: records, splits, merges, and the root.
 //!
 //! Nothing is written, and little is read: the path is in RAM already. A mount makes changes of the
 //! journal again by the same code, so that it has the same tree.
@@ -73,7 +73,7 @@ impl<F: Flash> TncIndex<'_, F> {
             Err(index) => (index, self.arena.node(leaf).count() >= self.form.capacity(1)),
         };
         lower_first_keys(&mut self.arena, leaf, key);
-        self.records += 1;
+        self.records = self.records.saturating_add(1);
         if !is_full {
             self.arena.edit(leaf, |node| node.insert(index, key, value));
             return Ok(true);
@@ -138,7 +138,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let Ok(index) = self.arena.node(leaf).search(key) else { return Ok(false) };
         self.arena.mark_dirty(leaf);
         self.arena.edit(leaf, |node| node.remove(index));
-        self.records -= 1;
+        self.records = self.records.saturating_sub(1);
         let mut slot = leaf;
         while slot != self.root {
             let parent = self.arena.parent(slot);

@@ -1,12 +1,13 @@
-//! Nodes in RAM: the part of the tree that was read or changed, in bytes of the caller's.
+//! Nodes in RAM: the part of the tree that was read or changed.
 //!
-//! It is a subtree that contains the root (TNC paper, section 6.1). Each node has a slot: a head
-//! that knows its parent, whether it is dirty, and where it is on flash, and then its bytes. Where
-//! a child is in RAM, the pointer of its parent is the number of its slot, marked by a bit. This
-//! file reads and writes no page.
+//! They lie in bytes of the caller's. Together they are a subtree that contains the root (TNC
+//! paper, section 6.1). Each node has a slot: a head that knows its parent, whether it is dirty,
+//! and where it is on flash, and then its bytes. Where a child is in RAM, the pointer of its parent
+//! is the number of its slot, marked by a bit. This file reads and writes no page.
 //!
 //! ```text
-//! | place: u32 | stamp: u32 | parent: u16 | children in RAM: u16 | level: u8 | state: u8 | node |
+//! | place: u32 | stamp: u32 | parent: u16 | children in RAM: u16 | level: u8 | state: u8 |
+//! | node |
 //! ```
 
 use super::form::{Form, SLOT_HEAD};

@@ -2,8 +2,8 @@
 //!
 //! Nodes go to a page one after another, those of lower levels first, until it is full (TNC paper,
 //! section 6.2, *Commit*). The page with the root is the commit: with it all changes so far are in
-//! the tree, and the journal before it is garbage. A child in the page of its parent is pointed to by
-//! its place alone, because that page has no number yet.
+//! the tree, and the journal before it is garbage. A pointer to a child in the same page has only
+//! its place, because that page has no number yet.
 
 use super::TncIndex;
 use super::arena::{NO_SLOT, NOWHERE, slot_in};
@@ -91,7 +91,7 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(page.0)
     }
 
-    /// Notes that the node at `place` is not needed any more once the next commit stands.
+    /// Notes that the node at `place` is not needed once the next commit stands.
     pub(super) fn retire(&mut self, place: u32) {
         if place == NOWHERE {
             return;

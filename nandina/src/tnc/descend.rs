@@ -39,7 +39,7 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// A free slot. A clean node leaves for it, but neither the root nor `pinned`.
     ///
-    /// There is always one: so many nodes are never dirty.
+    /// There is always one: as many nodes are never dirty.
     pub(super) fn free_slot(
         &mut self,
         level: u8,

@@ -31,7 +31,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         let geometry = flash.geometry();
         let form = Form::new(&geometry, options);
         let medium = medium_of(&Dimensions::of(&flash), options);
-        let parts = parts_of(&form, options);
+        let parts = parts_of(&form, geometry.page_bytes, options);
         let (arena, ram) = ram.split_at_mut(parts.arena);
         let (live, ram) = ram.split_at_mut(parts.live);
         let (group, ram) = ram.split_at_mut(parts.group);
@@ -131,7 +131,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
                 true
             }
         };
-        self.note_change(key, Some(value), self.records + u32::from(is_new))?;
+        self.note_change(key, Some(value), self.records.saturating_add(u32::from(is_new)))?;
         self.in_doubt = true;
         self.apply_put(key, Value::Given(value))?;
         self.in_doubt = false;
@@ -149,7 +149,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         if self.arena.node(leaf).search(key).is_err() {
             return Ok(Removed::Absent);
         }
-        self.note_change(key, None, self.records - 1)?;
+        self.note_change(key, None, self.records.saturating_sub(1))?;
         self.in_doubt = true;
         self.apply_remove(key)?;
         self.in_doubt = false;

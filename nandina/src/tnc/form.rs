@@ -145,18 +145,15 @@ impl Form {
     }
 
     /// Bytes of RAM for the changes that wait for their page of the journal.
-    pub const fn group_bytes(&self, options: &Options) -> usize {
-        if options.write_buffer > 0 { self.entries() * self.entry_bytes() } else { 0 }
+    pub const fn group_bytes(&self, page_bytes: u32, options: &Options) -> usize {
+        options.write_buffer * page_bytes as usize
     }
 }
 
-/// Changes that share a page of the journal at most.
-pub fn group_max(form: &Form, options: &Options) -> usize {
-    if options.write_buffer == 0 {
-        return 1;
-    }
+/// Changes that wait for their pages of the journal at most, in `bytes` of RAM.
+pub fn group_max(form: &Form, bytes: usize, options: &Options) -> usize {
     let changes = options.write_buffer_changes.map_or(usize::MAX, |changes| changes as usize);
-    form.entries().min(changes)
+    (bytes / form.entry_bytes()).min(changes)
 }
 
 /// Pages of the journal from one commit to the next at most.
@@ -182,8 +179,8 @@ pub const fn change_nodes(height: u8) -> usize {
 
 /// Dirty nodes at most, in a tree of `height`.
 ///
-/// Where RAM has room for more, a commit still writes about a block, and no more than a sixteenth of
-/// the chip, so that little room must be kept for it there.
+/// Where RAM has room for more, a commit still writes about a block, and no more than a sixteenth
+/// of the chip, so that little room must be kept for it there.
 pub fn dirty_max(form: &Form, slots: usize, height: u8, block_pages: u32) -> usize {
     let pages = block_pages.min(form.pages / 16) as usize;
     let least = change_nodes(height);

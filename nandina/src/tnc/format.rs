@@ -44,6 +44,7 @@ impl<F: Flash> TncIndex<'_, F> {
         if !begins {
             self.space.log.begin_at_once();
         }
+        self.space.begin_where_roots_are_replaced()?;
         self.in_doubt = true;
         self.begin_empty()?;
         if self.space.room() < 2 {
@@ -134,7 +135,8 @@ impl<F: Flash> TncIndex<'_, F> {
                 Err(fault) => fault == PageFault::Erased,
             };
             others |= is_other && !self.space.log.blocks.is_bad(block);
-            self.space.log.blocks.set_valid(first, !is_other);
+            let is_held = !is_other && !self.space.begins_in(block);
+            self.space.log.blocks.set_valid(first, is_held);
         }
         if others {
             self.space.log.blocks.hold_valid();

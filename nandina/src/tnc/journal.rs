@@ -31,7 +31,7 @@ pub struct Group<'b> {
     entry_bytes: usize,
     key_bytes: usize,
     count: usize,
-    /// The most changes of a page.
+    /// The most changes that wait.
     most: usize,
     ticks_max: u32,
     ticks: u32,
@@ -39,12 +39,13 @@ pub struct Group<'b> {
 
 impl<'b> Group<'b> {
     pub fn new(bytes: &'b mut [u8], form: &Form, options: &Options) -> Self {
+        let most = form::group_max(form, bytes.len(), options);
         Self {
             bytes,
             entry_bytes: form.entry_bytes(),
             key_bytes: form.key_bytes,
             count: 0,
-            most: form::group_max(form, options),
+            most,
             ticks_max: options.write_buffer_ticks.unwrap_or(0),
             ticks: 0,
         }
@@ -53,6 +54,11 @@ impl<'b> Group<'b> {
     /// The number of changes that wait.
     pub const fn len(&self) -> usize {
         self.count
+    }
+
+    /// The most changes that wait.
+    pub const fn most(&self) -> usize {
+        self.most
     }
 
     /// Whether changes wait at all.
@@ -91,8 +97,8 @@ impl<'b> Group<'b> {
         (key, (entry[0] == PUT).then_some(value))
     }
 
-    fn all(&self) -> &[u8] {
-        &self.bytes[..self.count * self.entry_bytes]
+    fn some(&self, from: usize, count: usize) -> &[u8] {
+        &self.bytes[from * self.entry_bytes..][..count * self.entry_bytes]
     }
 }
 
@@ -128,24 +134,25 @@ impl<F: Flash> TncIndex<'_, F> {
         self.program_journal(frame, records)
     }
 
-    /// Writes the changes that wait if they fill their page.
+    /// Writes the changes that wait if no more may.
     pub(super) fn end_change(&mut self) -> Result<(), Fault<F::Error>> {
         if self.group.is_used() && self.group.is_full() { self.write_group() } else { Ok(()) }
     }
 
-    /// Writes the changes that wait.
+    /// Writes the changes that wait, as many to a page as fit.
     pub(super) fn write_group(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.group.len() == 0 {
-            return Ok(());
-        }
         let frame = self.building();
-        let count = (self.group.len() as u16).to_le_bytes();
-        let area = self.space.area_mut(frame);
-        area.fill(0xFF);
-        area[..COUNT_BYTES].copy_from_slice(&count);
-        let entries = self.group.all();
-        area[COUNT_BYTES..][..entries.len()].copy_from_slice(entries);
-        self.program_journal(frame, self.records)?;
+        let mut from = 0;
+        while from < self.group.len() {
+            let count = self.form.entries().min(self.group.len() - from);
+            let area = self.space.area_mut(frame);
+            area.fill(0xFF);
+            area[..COUNT_BYTES].copy_from_slice(&(count as u16).to_le_bytes());
+            let entries = self.group.some(from, count);
+            area[COUNT_BYTES..][..entries.len()].copy_from_slice(entries);
+            self.program_journal(frame, self.records)?;
+            from += count;
+        }
         self.group.clear();
         Ok(())
     }
@@ -166,7 +173,9 @@ impl<F: Flash> TncIndex<'_, F> {
         self.space.log.frames.count() - 1
     }
 
-    /// Programs the page in `frame`. If this fails, only another mount knows what is true.
+    /// Programs the page in `frame`.
+    ///
+    /// If this fails, only another mount knows what is true.
     pub(super) fn program(
         &mut self,
         frame: usize,

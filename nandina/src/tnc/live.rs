@@ -1,7 +1,7 @@
 //! How many needed nodes each page holds, four bits a page.
 //!
-//! Where a page holds one node, the block table knows enough, and nothing is stored here. No page is
-//! read or written.
+//! Where a page holds one node, the block table knows enough, and nothing is stored here. No page
+//! is read or written.
 
 /// The numbers of needed nodes.
 pub struct Live<'b>(&'b mut [u8]);

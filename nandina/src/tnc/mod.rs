@@ -1,4 +1,4 @@
-//! `tnc`: the tree of UBIFS, whose nodes are changed in RAM and written together.
+//! `tnc`: the tree of UBIFS. Nodes are changed in RAM and written together.
 //!
 //! A change is a record in the journal, one page, and then a change of nodes in RAM. Now and then a
 //! commit writes all changed nodes, children first, several to a page, and the root last. A mount

@@ -1,26 +1,28 @@
 //! Opening: the last commit, the pages of its tree, and the journal behind it.
 //!
-//! Sequence numbers rise with every program, and one block is written at a time. The newest page with
-//! a root is the last commit. All inner nodes of its tree are read, which yields the valid pages; then
-//! the changes of the journal are made again (`replay.rs` beside this). All of that only reads.
+//! Sequence numbers rise with every program, and one block is written at a time. The newest page
+//! with a root is the last commit. All inner nodes of its tree are read, which yields the valid
+//! pages; then the changes of the journal are made again (`replay.rs` beside this). All of that
+//! only reads.
 //!
 //! A torn page may read otherwise each time, and it is the last of its block. So of each block the
 //! last page counts only if [`LOOKS`] reads find it alike. Then a commit with a higher number
-//! outdates all that may be torn, before anything is returned. Nothing of this is done behind a page
-//! that ended a session.
+//! outdates all that may be torn, before anything is returned. Nothing of this is done behind a
+//! page that ended a session.
 //!
 //! Cost: for each block that was opened since the last commit, and twice more, a read of the first
-//! page of each block; the logarithm of a block's pages to the base 2; the pages of the journal; all
-//! inner nodes; 24 reads for each of these blocks. Then a commit, unless the session ended well.
+//! page of each block; the logarithm of a block's pages to the base 2; the pages of the journal;
+//! all inner nodes; 24 reads for each of these blocks. Then a commit, unless the session ended
+//! well.
 
 use super::apply::{Key, Value};
 use super::arena::NO_SLOT;
-use super::form::height_max;
+use super::form::{commit_pages, height_max};
 use super::{TncIndex, journal};
 use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
 use crate::gc::{self, PageOwner};
-use crate::node::{Medium, PageHeader, SESSION_END};
+use crate::node::{Medium, PageFault, PageHeader, SESSION_END};
 use crate::tree::{END, LOOKS, Newest, survey};
 
 /// What a mount begins with.
@@ -32,6 +34,10 @@ pub struct LastCommit {
     pub block: Newest,
     /// The highest sequence number on the chip.
     pub highest: u64,
+    /// The page is the last of its block, so it may be torn.
+    pub may_be_torn: bool,
+    /// A damaged page that is newer.
+    damaged: Option<PageNumber>,
 }
 
 /// Whether a page with this header ended a session.
@@ -91,8 +97,7 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         let newest = survey(&mut self.space, END, None)?.newest;
         self.mount_from(newest)?;
-        self.settle_torn()?;
-        self.apply_group()
+        self.settle_torn()
     }
 
     /// Makes the changes again that waited for their page of the journal.
@@ -117,13 +122,44 @@ impl<F: Flash> TncIndex<'_, F> {
         let Some(newest) = newest else {
             return Err(Fault::Corrupt { page: PageNumber(0), reason: Damage::NoPage });
         };
-        let commit = self.last_commit(newest)?;
+        let commit = self.last_commit(newest, u64::MAX)?;
+        if commit.may_be_torn {
+            self.hold_before(&commit)?;
+        }
+        let taken = self.take_commit(&commit, newest.block);
+        // What cannot be read may be gone, because of a newer commit that is damaged.
+        if let (Err(Fault::Corrupt { .. }), Some(page)) = (&taken, commit.damaged) {
+            return Err(Fault::Corrupt { page, reason: Damage::Checksum });
+        }
+        taken?;
+        // What that commit superseded is kept only as far as there is room to settle.
+        let most = commit_pages(&self.form, self.dirty_max());
+        if self.space.room() < most {
+            self.space.log.blocks.release();
+        }
+        self.journal_pages = 0;
+        self.replay(&commit)?;
+        self.apply_group()?;
+        self.set_limits();
+        self.collector.forget_reserve();
+        gc::note_reserve(self);
+        self.in_doubt = false;
+        Ok(())
+    }
+
+    /// Makes the tree of `commit` the current one.
+    ///
+    /// `newest` is the newest block on the chip.
+    fn take_commit(
+        &mut self,
+        commit: &LastCommit,
+        newest: BlockNumber,
+    ) -> Result<(), Fault<F::Error>> {
         let header = commit.header;
         self.space.restart(header.identity, header.sequence, commit.highest);
-        self.space.log.keep_newest(newest.block);
+        self.space.log.keep_newest(newest);
         self.arena.clear();
         self.live.clear();
-        self.journal_pages = 0;
         if header.height > height_max(self.arena.slots()) {
             return Err(Fault::Corrupt { page: commit.page, reason: Damage::ArenaTooSmall });
         }
@@ -137,24 +173,58 @@ impl<F: Flash> TncIndex<'_, F> {
             let page = commit.page;
             return Err(Fault::Corrupt { page, reason: Damage::TooManyRecords });
         }
-        self.replay(&commit)?;
-        self.set_limits();
-        self.collector.forget_reserve();
-        gc::note_reserve(self);
-        self.in_doubt = false;
         Ok(())
     }
 
-    /// The newest page with a root that counts.
-    fn last_commit(&mut self, newest: Newest) -> Result<LastCommit, Fault<F::Error>> {
+    /// Holds the blocks that the commit before `commit` needs, with its journal.
+    ///
+    /// They are not opened until the mount has settled: `commit` may be torn, so that the next
+    /// mount does not see it. If the tree of the one before is no longer whole, `commit` is known to be.
+    fn hold_before(&mut self, commit: &LastCommit) -> Result<(), Fault<F::Error>> {
+        let before = match self.last_commit(commit.block, commit.header.sequence) {
+            Err(Fault::Corrupt { .. }) => return Ok(()),
+            before => before?,
+        };
+        match self.take_commit(&before, commit.block.block) {
+            Ok(()) => self.space.log.blocks.hold_valid(),
+            Err(Fault::Corrupt { .. }) => {
+                self.space.log.blocks.forget_valid();
+                return Ok(());
+            }
+            Err(fault) => return Err(fault),
+        }
+        let mut next = Some((before.block.block, before.block.sequence));
+        while let Some((block, first)) = next {
+            if first > commit.header.sequence {
+                break;
+            }
+            self.space.log.blocks.hold(block);
+            next = self.next_block(first, &before)?;
+        }
+        Ok(())
+    }
+
+    /// The newest page with a root that counts and has a number below `below`.
+    ///
+    /// It is in the block `newest`, or in one that was opened before.
+    fn last_commit(&mut self, newest: Newest, below: u64) -> Result<LastCommit, Fault<F::Error>> {
         let (mut highest, mut ended) = (newest.sequence, 0);
+        let mut damaged = None;
         let mut block = Some(newest);
         while let Some(candidate) = block {
             let written = self.written(candidate.block)?;
             let mut behind = true;
             for place in (0..written).rev() {
                 let page = self.space.log.page_at(candidate.block, place);
-                let Ok(header) = self.space.log.read_raw(page, 0)? else { continue };
+                let header = match self.space.log.read_raw(page, 0)? {
+                    Ok(header) => header,
+                    Err(fault) => {
+                        if fault != PageFault::Erased {
+                            damaged = damaged.or(Some(page));
+                        }
+                        continue;
+                    }
+                };
                 let is_last = core::mem::take(&mut behind);
                 if header.medium != self.space.log.medium {
                     continue;
@@ -163,10 +233,17 @@ impl<F: Flash> TncIndex<'_, F> {
                 if ends_session(&header) {
                     ended = header.sequence.max(ended);
                 }
-                self.ended = ended == highest;
-                let commits = header.height > 0 && header.lowest > 0 && header.tag > 0;
-                if commits && (!is_last || self.ended || self.is_steady(page, &header)?) {
-                    return Ok(LastCommit { page, header, block: candidate, highest });
+                if below == u64::MAX {
+                    self.ended = ended == highest;
+                }
+                let commits = header.height > 0
+                    && header.lowest > 0
+                    && header.tag > 0
+                    && header.sequence < below;
+                let may_be_torn = is_last && !self.ended;
+                if commits && (!may_be_torn || self.is_steady(page, &header)?) {
+                    let block = candidate;
+                    return Ok(LastCommit { page, header, block, highest, may_be_torn, damaged });
                 }
             }
             block = survey(&mut self.space, candidate.age(), None)?.newest;

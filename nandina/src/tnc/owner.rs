@@ -1,8 +1,8 @@
-//! The tree as the owner of its log's pages: which are needed, and how one moves.
+//! The tree as the owner of its pages: which are needed, and how one moves.
 //!
-//! The nodes of a page are searched for from the root, by their own first keys. Those that are found
-//! where the page has them become dirty, with their paths, and a commit writes them elsewhere. No
-//! page of the journal is moved: a commit makes it garbage.
+//! The nodes of a page are searched for from the root, by their own first keys. Those that are
+//! found where the page has them become dirty, with their paths, and a commit writes them
+//! elsewhere. No page of the journal is moved: a commit makes it garbage.
 
 use super::TncIndex;
 use super::apply::Key;
@@ -156,7 +156,9 @@ impl<F: Flash> TncIndex<'_, F> {
         self.commit()
     }
 
-    /// Makes the needed nodes of `page` dirty, with their paths. Returns whether it has any.
+    /// Makes the needed nodes of `page` dirty, with their paths.
+    ///
+    /// Returns whether it has any.
     fn make_page_dirty(
         &mut self,
         page: PageNumber,
@@ -199,9 +201,9 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok((self.arena.place(slot) == self.form.pointer(page.0, at)).then_some(slot))
     }
 
-    /// The first key and the level of the node at `at` in `page`; `None` if it has fewer nodes.
+    /// The first key and the level of the node at `at` in `page`.
     ///
-    /// There is no key if the node is empty.
+    /// `None` if the page has fewer nodes. There is no key if the node is empty.
     fn first_key(
         &mut self,
         page: PageNumber,

@@ -21,11 +21,11 @@ pub struct Parts {
 }
 
 /// The parts of RAM that the options request.
-pub fn parts_of(form: &Form, options: &Options) -> Parts {
+pub fn parts_of(form: &Form, page_bytes: u32, options: &Options) -> Parts {
     Parts {
         arena: form.slots(form.arena_bytes(options)) * form.slot_bytes(),
         live: form.live_bytes(),
-        group: form.group_bytes(options),
+        group: form.group_bytes(page_bytes, options),
         buffers: Buffers {
             frames: page_buffers(options),
             verify: options.verify,
@@ -110,6 +110,13 @@ pub fn check_options<E>(
         return bad(BadOption::Fanout);
     }
     let form = Form::new(geometry, options);
+    if options.write_buffer > 0 && !cfg!(feature = "write-buffer") {
+        return bad(BadOption::WriteBufferNotBuilt);
+    }
+    let group = form.group_bytes(geometry.page_bytes, options);
+    if options.write_buffer > 0 && form::group_max(&form, group, options) == 0 {
+        return bad(BadOption::WriteBufferTooSmall);
+    }
     if !form.can_point() {
         return bad(BadOption::Pages);
     }
@@ -150,11 +157,12 @@ impl System for Tnc {
             value_bytes: options.value_bytes.min(u16::MAX.into()),
             page_buffers: Some(page_buffers(options).min(Frames::COUNT_MAX)),
             read_cache: options.read_cache.min(u16::MAX.into()),
+            write_buffer: options.write_buffer.min(u16::MAX.into()),
             ..*options
         };
         let geometry = &crate::tree::bounded(geometry);
         let form = Form::new(geometry, &options);
-        let parts = parts_of(&form, &options);
+        let parts = parts_of(&form, geometry.page_bytes, &options);
         parts.arena
             + parts.live
             + parts.group
@@ -174,7 +182,9 @@ impl System for Tnc {
         let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
         let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
         let extent = Extent { block_pages, blocks: geometry.blocks - reserve };
-        let means = Means { form, extent, slots, moves: options.moves };
+        let group = form.group_bytes(geometry.page_bytes, options);
+        let group = form::group_max(&form, group, options);
+        let means = Means { form, extent, slots, moves: options.moves, group };
         let least = means.limits(2, 1).nodes;
         if least < 3 {
             return Err(OpenError::ChipTooSmall { limit_pages: least });
@@ -193,7 +203,9 @@ impl System for Tnc {
         let checked = 1 + u64::from(options.verify);
         let erase = |programs: u64| programs / block + 2;
         // Nodes of the path, and two neighbours of each.
-        let path = Cost { reads: 3 * height, programs: 2, erases: 2 };
+        let journal_pages = group.div_ceil(form.entries()).max(1) as u64;
+        let programs = 1 + journal_pages;
+        let path = Cost { reads: 3 * height, programs, erases: erase(programs) };
         let whole = Cost { reads: 0, programs: commit, erases: erase(commit) };
         // A victim is emptied: its pages, their paths, and a commit for each of them at most.
         let emptied = block * height * form.per_page as u64;

@@ -1,4 +1,4 @@
-//! Replay: the changes of the journal behind the last commit, made again in RAM.
+//! Replay: the changes of the journal behind the last commit, made again.
 //!
 //! Blocks are taken in the order in which they were opened, and the pages of each in theirs. The
 //! changes meet the same tree as when they were made, so as much RAM as then suffices. Nothing is
@@ -14,7 +14,9 @@ use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 
 impl<F: Flash> TncIndex<'_, F> {
-    /// Makes all changes of the journal behind `commit`, and keeps its blocks from being erased.
+    /// Makes all changes of the journal behind `commit`.
+    ///
+    /// Its blocks are kept from being erased.
     pub(super) fn replay(&mut self, commit: &LastCommit) -> Result<(), Fault<F::Error>> {
         let (mut block, mut first) = (commit.block.block, commit.block.sequence);
         loop {
@@ -29,7 +31,7 @@ impl<F: Flash> TncIndex<'_, F> {
     /// The block that was opened next after the one whose first page has this number.
     ///
     /// Cost: one read for each block, or a few.
-    fn next_block(
+    pub(super) fn next_block(
         &mut self,
         first: u64,
         commit: &LastCommit,

@@ -1,7 +1,7 @@
-//! Room on flash and in RAM: what must be free before a change, and how many nodes there may be.
+//! Room on flash and in RAM: what must be free before a change.
 //!
-//! A change takes a page of the journal, and later a part of a commit. The largest commit always
-//! finds room, so that nothing needs to be written into gaps.
+//! And how many nodes there may be. A change takes a page of the journal, and later a part of a
+//! commit. The largest commit always finds room, so that nothing needs to be written into gaps.
 
 use super::TncIndex;
 use super::arena::NO_SLOT;
@@ -11,9 +11,6 @@ use crate::error::Fault;
 use crate::flash::Flash;
 use crate::gc::{self, PageOwner};
 use crate::space::{Extent, MOVED_ALONG_MAX, Moves};
-
-/// Pages of a change beside those of a commit: that of the journal, and the first of a session.
-const CHANGE_PAGES: u32 = 2;
 
 /// How many nodes there may be, and how many pages have to be free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,6 +31,8 @@ pub struct Means {
     /// Nodes that RAM has room for.
     pub slots: usize,
     pub moves: Moves,
+    /// Changes that wait for their pages of the journal at most.
+    pub group: usize,
 }
 
 impl Means {
@@ -42,7 +41,14 @@ impl Means {
         dirty_max(&self.form, self.slots, height, self.extent.block_pages)
     }
 
-    /// The most nodes written to empty a block with `nodes` of them, and the commits for that.
+    /// Pages of a change beside those of a commit.
+    ///
+    /// They are those of the journal, and the first of a session.
+    fn change_pages(&self) -> u32 {
+        1 + self.group.div_ceil(self.form.entries().max(1)).max(1) as u32
+    }
+
+    /// The most nodes written to empty a block with `nodes` of them, and the commits.
     fn written(&self, nodes: u32, height: u8, inner_nodes: u32, together: bool) -> (u32, u32) {
         let paths = match together {
             true => nodes.min(inner_nodes + nodes / MOVED_ALONG_MAX),
@@ -62,7 +68,7 @@ impl Means {
         written.div_ceil(per_page) + if per_page > 1 { commits } else { 0 }
     }
 
-    /// The limits for a tree of `height` with so many inner nodes.
+    /// The limits for a tree of `height` with `inner_nodes`.
     ///
     /// As in `space/budget.rs`, which has the proof: of all numbers of nodes of a victim the one is
     /// taken that allows the most nodes. A move is a commit here. Some block has no more nodes than
@@ -70,7 +76,7 @@ impl Means {
     pub fn limits(&self, height: u8, inner_nodes: u32) -> Limits {
         let block = self.extent.block_pages;
         let together = self.moves.built() == Moves::Together;
-        let operation = commit_pages(&self.form, self.dirty_max(height)) + CHANGE_PAGES;
+        let operation = commit_pages(&self.form, self.dirty_max(height)) + self.change_pages();
         let mut best = Limits { nodes: 0, room_pages: operation + block, reserve_pages: block };
         for valid in 1..block {
             let nodes = valid * self.form.per_page as u32;
@@ -92,7 +98,7 @@ impl Means {
         best
     }
 
-    /// Chip operations of one move with so many nodes moving along.
+    /// Chip operations of one move with `beside` other nodes moving along.
     ///
     /// What is dirty is committed before; then the nodes of a page, their paths, and the others.
     pub fn move_cost(&self, height: u8, beside: u32, verify: bool, wear: Wear) -> u32 {
@@ -112,7 +118,7 @@ impl Means {
 impl<F: Flash> TncIndex<'_, F> {
     pub(super) fn means(&self) -> Means {
         let (form, extent, slots) = (self.form, self.space.extent(), self.arena.slots());
-        Means { form, extent, slots, moves: self.moves }
+        Means { form, extent, slots, moves: self.moves, group: self.group.most() }
     }
 
     /// Dirty nodes at most.
