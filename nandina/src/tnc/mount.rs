@@ -126,25 +126,37 @@ impl<F: Flash> TncIndex<'_, F> {
         if commit.may_be_torn {
             self.hold_before(&commit)?;
         }
-        let taken = self.take_commit(&commit, newest.block);
-        // What cannot be read may be gone, because of a newer commit that is damaged.
-        if let (Err(Fault::Corrupt { .. }), Some(page)) = (&taken, commit.damaged) {
-            return Err(Fault::Corrupt { page, reason: Damage::Checksum });
+        match self.take_and_replay(&commit, newest.block) {
+            // What cannot be read may be gone, because of a newer commit that is damaged.
+            Err(Fault::Corrupt { reason, .. })
+                if reason != Damage::ArenaTooSmall && commit.damaged.is_some() =>
+            {
+                let page = commit.damaged.unwrap_or(commit.page);
+                return Err(Fault::Corrupt { page, reason: Damage::Checksum });
+            }
+            taken => taken?,
         }
-        taken?;
-        // What that commit superseded is kept only as far as there is room to settle.
-        let most = commit_pages(&self.form, self.dirty_max());
-        if self.space.room() < most {
-            self.space.log.blocks.release();
-        }
-        self.journal_pages = 0;
-        self.replay(&commit)?;
-        self.apply_group()?;
         self.set_limits();
         self.collector.forget_reserve();
         gc::note_reserve(self);
         self.in_doubt = false;
         Ok(())
+    }
+
+    /// Makes the tree of `commit` the current one, with its journal.
+    fn take_and_replay(
+        &mut self,
+        commit: &LastCommit,
+        newest: BlockNumber,
+    ) -> Result<(), Fault<F::Error>> {
+        self.take_commit(commit, newest)?;
+        // What that commit superseded is kept only as far as there is room to settle.
+        if self.space.room() < commit_pages(&self.form, self.dirty_max()) {
+            self.space.log.blocks.release();
+        }
+        self.journal_pages = 0;
+        self.replay(commit)?;
+        self.apply_group()
     }
 
     /// Makes the tree of `commit` the current one.
@@ -179,7 +191,7 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Holds the blocks that the commit before `commit` needs, with its journal.
     ///
     /// They are not opened until the mount has settled: `commit` may be torn, so that the next
-    /// mount does not see it. If the tree of the one before is no longer whole, `commit` is known to be.
+    /// mount does not see it. If the earlier tree is no longer whole, `commit` is known to be.
     fn hold_before(&mut self, commit: &LastCommit) -> Result<(), Fault<F::Error>> {
         let before = match self.last_commit(commit.block, commit.header.sequence) {
             Err(Fault::Corrupt { .. }) => return Ok(()),
