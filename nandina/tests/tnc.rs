@@ -66,9 +66,9 @@ fn make(index: &mut Tree<'_>, (key, value): Change) -> Result<(), WriteError<Chi
 
 fn note(model: &mut Model, (key, value): Change) {
     match value {
-        Some(value) => drop(model.insert(key, value)),
-        None => drop(model.remove(&key)),
-    }
+        Some(value) => model.insert(key, value),
+        None => model.remove(&key),
+    };
 }
 
 fn content(index: &mut Tree<'_>) -> Model {
@@ -116,7 +116,7 @@ fn random_changes_equal_a_map_and_survive_reopening() {
         let mut chip = Chip::new(profile);
         let mut ram = ram(&profile, &options);
         let mut model = Model::new();
-        drop(Tree::format(&mut chip, &options, &mut ram).unwrap());
+        Tree::format(&mut chip, &options, &mut ram).unwrap();
         for session in 0..12 {
             let what = format!("settings {at}, session {session}");
             let mut index = Tree::open(&mut chip, &options, &mut ram).unwrap();
@@ -203,7 +203,7 @@ fn cut_everywhere(setting: usize, profile: Profile, options: Options, unstable: 
     chip.set_faults(Faults { unstable_pages: unstable, ..Faults::NONE });
     let mut ram = ram(&profile, &options);
     let (mut model, mut numbers) = (Model::new(), Numbers(9));
-    drop(Tree::format(&mut chip, &options, &mut ram).unwrap());
+    Tree::format(&mut chip, &options, &mut ram).unwrap();
     let before = chip.clone();
     let made = changes_until_cut(&mut chip, (&options, &mut ram), &mut model, (&mut numbers, 300));
     assert!(made.is_none() && chip.counters().erases > before.counters().erases);
@@ -229,7 +229,7 @@ fn cut_everywhere(setting: usize, profile: Profile, options: Options, unstable: 
         // A second cut in the mount that follows.
         let second = u64::from(choice.below(60));
         chip.cut_at(second, Cut::ALL[choice.below(5) as usize]);
-        drop(Tree::open(&mut chip, &options, &mut ram));
+        let _ = Tree::open(&mut chip, &options, &mut ram);
         chip.restore_power();
         chip.limit_operations(Some(100_000));
         let mut index = Tree::open(&mut chip, &options, &mut ram)
@@ -249,7 +249,6 @@ fn cut_everywhere(setting: usize, profile: Profile, options: Options, unstable: 
             make(&mut index, change).unwrap_or_else(|error| panic!("{what}: {error}"));
             note(&mut model, change);
         }
-        drop(index);
         let mut index = Tree::open(&mut chip, &options, &mut ram).unwrap();
         expect_content(&mut index, &model, &what);
     }
@@ -262,7 +261,7 @@ fn an_error_of_the_device_at_every_operation_is_the_old_or_the_new_state_for_goo
         chip.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
         let mut ram = ram(&profile, &options);
         let (mut model, mut numbers) = (Model::new(), Numbers(at as u64));
-        drop(Tree::format(&mut chip, &options, &mut ram).unwrap());
+        Tree::format(&mut chip, &options, &mut ram).unwrap();
         let work = (&options, &mut ram[..]);
         changes_until_cut(&mut chip, work, &mut model, (&mut numbers, 150));
         for operation in (0..400).step_by(3) {
@@ -271,7 +270,6 @@ fn an_error_of_the_device_at_every_operation_is_the_old_or_the_new_state_for_goo
             let what = format!("settings {at}, operation {operation}");
             let mut index = Tree::open(&mut chip, &options, &mut ram).unwrap();
             expect_content(&mut index, &model, &what);
-            drop(index);
             chip.give_up_at(operation, Cut::ALL[numbers.below(5) as usize]);
             let Ok(mut index) = Tree::open(&mut chip, &options, &mut ram) else { continue };
             for _ in 0..40 {
@@ -291,7 +289,6 @@ fn an_error_of_the_device_at_every_operation_is_the_old_or_the_new_state_for_goo
                     note(&mut model, change);
                 }
             }
-            drop(index);
             chip.restore_power();
             let mut index = Tree::open(&mut chip, &options, &mut ram).unwrap();
             expect_content(&mut index, &model, &what);
@@ -320,7 +317,7 @@ fn blocks_that_fail_and_cells_that_are_shared_cost_no_record() {
         });
         let mut ram = ram(&profile, &options);
         let (mut model, mut numbers) = (Model::new(), Numbers(at as u64));
-        drop(Tree::format(&mut chip, &options, &mut ram).unwrap());
+        Tree::format(&mut chip, &options, &mut ram).unwrap();
         let mut cuts = 0;
         for session in 0..60 {
             let what = format!("settings {at}, session {session}");

@@ -14,6 +14,7 @@ use super::form::{self, COUNT_BYTES, Form};
 use crate::engine::Options;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
+use crate::gc::PageOwner;
 use crate::log::Label;
 
 /// The change inserts or replaces a record.
@@ -54,11 +55,6 @@ impl<'b> Group<'b> {
     /// The number of changes that wait.
     pub const fn len(&self) -> usize {
         self.count
-    }
-
-    /// The most changes that wait.
-    pub const fn most(&self) -> usize {
-        self.most
     }
 
     /// Whether changes wait at all.
@@ -140,10 +136,16 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     /// Writes the changes that wait, as many to a page as fit.
+    ///
+    /// Where room is short a commit makes them durable instead.
     pub(super) fn write_group(&mut self) -> Result<(), Fault<F::Error>> {
         let frame = self.building();
         let mut from = 0;
         while from < self.group.len() {
+            let kept = self.reserve_pages() + self.commit_pages();
+            if self.space.room() <= kept {
+                return self.commit();
+            }
             let count = self.form.entries().min(self.group.len() - from);
             let area = self.space.area_mut(frame);
             area.fill(0xFF);

@@ -14,6 +14,9 @@ use crate::log::Log;
 use crate::node::Node;
 use crate::space::{MOVED_ALONG_MAX, Moves};
 
+/// The first key of a node and its level. A node that is empty has no key.
+type FirstKey = (Option<Key>, u8);
+
 impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     fn log(&self) -> &Log<'b, F> {
         &self.space.log
@@ -143,13 +146,13 @@ impl<F: Flash> TncIndex<'_, F> {
                 {
                     break;
                 }
+                if !self.space.log.blocks.is_valid(page) {
+                    continue;
+                }
                 // What cannot be read is reported when the page itself is moved.
-                match self.space.log.blocks.is_valid(page) {
-                    true => match self.make_page_dirty(page, beside) {
-                        Ok(_) | Err(Fault::Corrupt { .. }) => {}
-                        Err(fault) => return Err(fault),
-                    },
-                    false => {}
+                match self.make_page_dirty(page, beside) {
+                    Ok(_) | Err(Fault::Corrupt { .. }) => {}
+                    Err(fault) => return Err(fault),
                 }
             }
         }
@@ -203,12 +206,12 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// The first key and the level of the node at `at` in `page`.
     ///
-    /// `None` if the page has fewer nodes. There is no key if the node is empty.
+    /// `None` if the page has fewer nodes.
     fn first_key(
         &mut self,
         page: PageNumber,
         at: usize,
-    ) -> Result<Option<(Option<Key>, u8)>, Fault<F::Error>> {
+    ) -> Result<Option<FirstKey>, Fault<F::Error>> {
         let frame = self.space.load(page.0, 0)?;
         let nodes = usize::from(self.space.log.header(frame).tag);
         if at >= nodes.min(self.form.per_page) {

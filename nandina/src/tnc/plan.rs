@@ -182,9 +182,9 @@ impl System for Tnc {
         let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
         let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
         let extent = Extent { block_pages, blocks: geometry.blocks - reserve };
+        let means = Means { form, extent, slots, moves: options.moves };
         let group = form.group_bytes(geometry.page_bytes, options);
         let group = form::group_max(&form, group, options);
-        let means = Means { form, extent, slots, moves: options.moves, group };
         let least = means.limits(2, 1).nodes;
         if least < 3 {
             return Err(OpenError::ChipTooSmall { limit_pages: least });

@@ -12,6 +12,11 @@ use crate::flash::Flash;
 use crate::gc::{self, PageOwner};
 use crate::space::{Extent, MOVED_ALONG_MAX, Moves};
 
+/// Pages of a change beside those of a commit.
+///
+/// They are one of the journal, and the first of a session.
+const CHANGE_PAGES: u32 = 2;
+
 /// How many nodes there may be, and how many pages have to be free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
@@ -31,21 +36,12 @@ pub struct Means {
     /// Nodes that RAM has room for.
     pub slots: usize,
     pub moves: Moves,
-    /// Changes that wait for their pages of the journal at most.
-    pub group: usize,
 }
 
 impl Means {
     /// Dirty nodes at most, in a tree of `height`.
     pub fn dirty_max(&self, height: u8) -> usize {
         dirty_max(&self.form, self.slots, height, self.extent.block_pages)
-    }
-
-    /// Pages of a change beside those of a commit.
-    ///
-    /// They are those of the journal, and the first of a session.
-    fn change_pages(&self) -> u32 {
-        1 + self.group.div_ceil(self.form.entries().max(1)).max(1) as u32
     }
 
     /// The most nodes written to empty a block with `nodes` of them, and the commits.
@@ -76,7 +72,7 @@ impl Means {
     pub fn limits(&self, height: u8, inner_nodes: u32) -> Limits {
         let block = self.extent.block_pages;
         let together = self.moves.built() == Moves::Together;
-        let operation = commit_pages(&self.form, self.dirty_max(height)) + self.change_pages();
+        let operation = commit_pages(&self.form, self.dirty_max(height)) + CHANGE_PAGES;
         let mut best = Limits { nodes: 0, room_pages: operation + block, reserve_pages: block };
         for valid in 1..block {
             let nodes = valid * self.form.per_page as u32;
@@ -118,7 +114,7 @@ impl Means {
 impl<F: Flash> TncIndex<'_, F> {
     pub(super) fn means(&self) -> Means {
         let (form, extent, slots) = (self.form, self.space.extent(), self.arena.slots());
-        Means { form, extent, slots, moves: self.moves, group: self.group.most() }
+        Means { form, extent, slots, moves: self.moves }
     }
 
     /// Dirty nodes at most.
@@ -131,8 +127,17 @@ impl<F: Flash> TncIndex<'_, F> {
         commit_pages(&self.form, self.arena.dirty().max(1))
     }
 
+    /// Computes the limits of the tree as it is.
+    ///
+    /// It may be fuller than the requested moves allow, because other settings filled it. Nodes
+    /// move together until it is not: otherwise no record could be removed.
     pub(super) fn set_limits(&mut self) {
         self.limits = self.means().limits(self.height, self.inner_nodes);
+        let nodes = self.leaves + self.inner_nodes;
+        if nodes > self.limits.nodes && self.moves.built() == Moves::Alone {
+            self.moves = Moves::Together;
+            self.limits = self.means().limits(self.height, self.inner_nodes);
+        }
     }
 
     /// Prepares a change: room on flash, and for dirty nodes in RAM.
