@@ -150,9 +150,18 @@ impl<F: Flash> TncIndex<'_, F> {
         newest: BlockNumber,
     ) -> Result<(), Fault<F::Error>> {
         self.take_commit(commit, newest)?;
-        // What that commit superseded is kept only as far as there is room to settle.
-        if self.space.room() < commit_pages(&self.form, self.dirty_max()) {
-            self.space.log.blocks.release();
+        // What that commit superseded is kept only as far as there is room to settle. The blocks
+        // behind the commit, which the journal takes, are no room.
+        if commit.may_be_torn {
+            let mut needed = commit_pages(&self.form, self.dirty_max());
+            let mut first = commit.block.sequence;
+            while let Some((_, next)) = self.next_block(first, commit)? {
+                needed += self.space.log.block_pages();
+                first = next;
+            }
+            if self.space.room() < needed + self.space.log.block_pages() {
+                self.space.log.blocks.release();
+            }
         }
         self.journal_pages = 0;
         self.replay(commit)?;
@@ -371,6 +380,11 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         self.commit()?;
         self.settled = true;
-        Ok(())
+        // A series of sessions that are cut must not use up the reserve.
+        self.set_limits();
+        match gc::gain_room(self, 0) {
+            Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => Ok(()),
+            gained => gained,
+        }
     }
 }
