@@ -143,7 +143,7 @@ impl System for Tnc {
         name: "TNC",
         summary: "a change is a record in the journal; changed nodes are written together",
         source: "TNC paper (Havasi, SOFSEM 2011), sections 6 and 7",
-        code: 7,
+        code: 8,
         buffers_min: 2,
         buffers_default: 2,
         ..Description::EMPTY
