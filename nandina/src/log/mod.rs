@@ -366,7 +366,7 @@ impl<'b, F: Flash> Log<'b, F> {
         match self.flash.erase(block) {
             Ok(()) => {
                 #[cfg(debug_assertions)]
-                self.watch.expect(block, 0);
+                self.watch_erase(block);
                 Ok(true)
             }
             Err(error) if error.kind() == ErrorKind::EraseFailed && self.may_fail() => {

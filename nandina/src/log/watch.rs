@@ -34,6 +34,15 @@ impl Watch {
         self.len = len as u8 + 1;
     }
 
+    /// Remembers `block` for longer than the others, if it may be programmed.
+    pub fn touch(&mut self, block: BlockNumber) {
+        let known = self.blocks[..self.len.into()].iter().position(|&known| known == block.0);
+        if let Some(at) = known {
+            self.blocks[..=at].rotate_right(1);
+            self.places[..=at].rotate_right(1);
+        }
+    }
+
     /// Whether the next page of `block` is at `place`.
     pub fn expects(&self, block: BlockNumber, place: u32) -> bool {
         let mut known = self.blocks.iter().zip(&self.places).take(self.len.into());
@@ -99,6 +108,15 @@ impl<F: Flash> Log<'_, F> {
         let is_next = self.watch.expects(block, place);
         assert!(is_next, "page {place} of block {} is not the next after an erase", block.0);
         self.watch.forget(block);
+    }
+
+    /// Notes that a block was erased.
+    ///
+    /// Checkpoints may erase many blocks while the open one waits.
+    pub(super) fn watch_erase(&mut self, block: BlockNumber) {
+        self.watch.touch(self.ready);
+        self.watch.touch(self.active.0);
+        self.watch.expect(block, 0);
     }
 
     /// Notes that a page was programmed, or failed.

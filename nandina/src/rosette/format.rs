@@ -104,7 +104,7 @@ impl<F: Flash> Leaves<'_, F> {
                 Err(fault) => fault == PageFault::Erased,
             };
             others |= is_other && !self.log.blocks.is_bad(block);
-            if !is_other && !(block == BlockNumber(0) && self.begins_in_first()) {
+            if !(is_other || block == BlockNumber(0) && self.begins_in_first()) {
                 self.log.blocks.set_valid(page, true);
             }
         }

@@ -168,8 +168,8 @@ impl<F: Flash, K: crate::space::Kind<Checkpoints = Checkpoints>> Space<'_, F, K>
                 }
             }
         }
-        let pages = self.log.geometry().pages();
-        let found = found.map(|(found, _)| found);
-        Ok(found.filter(|found| found.can_be_in(block) && self.mappings.is_sound(pages)))
+        Ok(found
+            .map(|(found, _)| found)
+            .filter(|_| self.mappings.is_sound(self.log.geometry().pages())))
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! Nothing is read or written here.
 
-use super::ANCHORS;
 use super::page::{List, Tree};
 use crate::flash::BlockNumber;
 use crate::node::PageHeader;
@@ -33,20 +32,6 @@ impl Checkpoint {
     /// The number of the checkpoint's last page.
     pub fn last_sequence(&self) -> u64 {
         self.header.sequence + u64::from(self.parts)
-    }
-
-    /// Whether it is one that an index writes into `block`.
-    ///
-    /// A listed block is opened and erased, so it is listed once, and is neither an anchor nor
-    /// `block`, nor the block that was being written. A damaged page can say otherwise.
-    pub fn can_be_in(&self, block: BlockNumber) -> bool {
-        let active = self.active.map(|(active, _)| active);
-        (0..).zip(self.listed()).all(|(at, listed)| {
-            *listed != block
-                && Some(*listed) != active
-                && !ANCHORS.contains(listed)
-                && !self.listed()[..at].contains(listed)
-        })
     }
 
     /// The blocks that may have been opened since.
