@@ -198,7 +198,9 @@ fn plan_tells_ram_and_bounds_and_what_does_not_fit() {
     for plan in possible {
         assert_eq!(plan["fits"], true);
         let get = &plan["at_most"]["get"];
-        assert_eq!(get["reads"], plan["height"]);
+        // Leaves alone are read where a directory in RAM leads to them.
+        let reads = if plan["system"] == "rosette" { &1.into() } else { &plan["height"] };
+        assert_eq!(&get["reads"], reads);
         assert!(
             (get["ms"].as_f64().unwrap() / 0.0778 - get["reads"].as_f64().unwrap()).abs() < 1e-6
         );
@@ -290,8 +292,9 @@ fn torture_counts_what_it_did_and_replays_cases_by_name() {
         assert!(text.contains("'--case <NAME>' cannot be used with"), "{option}: {text}");
     }
     for report in json(&["torture", "--mode", "none", "--json"]).as_array().unwrap() {
-        // 36 puts, 12 again, 36 removals.
-        assert_eq!(report["operations"], 84);
+        // 36 puts, 12 again, 36 removals; more rounds where only leaves fill the chip.
+        let operations = if report["system"] == "rosette" { 144 } else { 84 };
+        assert_eq!(report["operations"], operations);
     }
     assert!(
         mistake(&["torture", "--systems", "b-tree"]).starts_with("there is no system 'b-tree'")
@@ -312,7 +315,7 @@ fn compare_lists_the_systems_that_cannot_run_and_why() {
         ),
         "it is known before the run: {reason}"
     );
-    assert_eq!(object["systems"].as_array().unwrap().len(), 4, "the others run all the same");
+    assert_eq!(object["systems"].as_array().unwrap().len(), 5, "the others run all the same");
     assert!(refused[1]["reason"].as_str().unwrap().contains("the chip cannot"), "{refused:?}");
     let text = String::from_utf8(nandina(&arguments).stdout).unwrap();
     assert!(text.contains(&format!("Cannot run: mu: {reason}")), "{text}");
@@ -355,6 +358,11 @@ fn a_write_buffer_takes_its_pages_and_spares_programs() {
     }
     let (without, with) = (run("plan", "0"), run("plan", "2"));
     for (without, with) in systems(&without, "plans").iter().zip(&systems(&with, "plans")) {
+        // A system with a directory has no write buffer.
+        if with["at_most"].is_null() {
+            assert!(with["reason"].as_str().unwrap().contains("write_buffer"), "{with}");
+            continue;
+        }
         let programs = |plan: &Value| plan["at_most"]["change"]["programs"].as_u64().unwrap_or(0);
         // Records of 4 + 4 bytes and a bit.
         assert_eq!(programs(with), programs(without) * (2 * 2048 * 8 / 65 + 1));
