@@ -130,7 +130,7 @@ impl Check for Blamed {
             S::DESCRIPTION.key,
             self.0
         );
-        // Where a page is lost of which the newest counts, an older one is read: the mount flags that.
+        // Where the newest page of a range is lost, an older one is read: the mount flags that.
         let counts_newest = S::DESCRIPTION.maps || S::DESCRIPTION.directory;
         let reported = if counts_newest { reads.max(flagged) } else { reads };
         if harmed == 0 || reported > 100 { Ok(()) } else { Err("too few errors".into()) }

@@ -91,7 +91,7 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(page.0)
     }
 
-    /// Notes that the node at `place` is not needed once the next commit stands.
+    /// Notes that the node at `place` is not needed after the next commit.
     pub(super) fn retire(&mut self, place: u32) {
         if place == NOWHERE {
             return;

@@ -112,7 +112,7 @@ impl Form {
 
     /// The page of a pointer, and the place in it.
     ///
-    /// The number of pages, as a page, stands for the page in which the pointer is.
+    /// The number of pages, as a page, means the page in which the pointer is.
     pub const fn place_of(&self, pointer: u32) -> (u32, usize) {
         let per_page = self.per_page as u32;
         (pointer / per_page, (pointer % per_page) as usize)

@@ -7,7 +7,7 @@
 //!
 //! What holds after any cut: a change that returned `Ok` is there; of those that were not durable
 //! yet, a first part is there, in the order in which they were made. The pages of the last commit,
-//! and the journal since, are not erased before the next commit stands. Nothing is replaced in
+//! and the journal since, are not erased before the next commit is whole. Nothing is replaced in
 //! place, and no page of the journal is moved: a commit makes it garbage.
 //!
 //! The leaves are nodes of the tree like all others. (In UBIFS they stay in the journal.)
