@@ -22,6 +22,7 @@ mod cuts;
 mod device;
 mod hardships;
 mod harsh;
+mod life;
 pub mod oracle;
 mod pages;
 mod session;

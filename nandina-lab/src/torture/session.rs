@@ -8,17 +8,8 @@ use nandina_sim::{Chip, ChipError};
 use rand::Rng;
 
 use super::device::Ground;
+use super::life::{End, Life, is_worn_out, most_blocks_fail, open};
 use super::oracle::{Change, Model, key};
-use super::swarm::{Life, is_worn_out, most_blocks_fail, open};
-
-/// Why a session ended.
-pub(super) enum End {
-    /// Power failed.
-    Cut,
-    Done,
-    /// The chip is to be formatted over the index.
-    Format,
-}
 
 impl<D: Ground> Life<D> {
     /// Works until power fails or enough is done.

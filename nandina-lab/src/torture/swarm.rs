@@ -9,19 +9,16 @@
 
 use std::ops::Range;
 
-use nandina::flash::BlockNumber;
-use nandina::flash::Flash;
-use nandina::{Index, Inserted, OpenError, Options, Removed, System, WriteError, ram_needed};
-use nandina_sim::{Chip, ChipError, Cut, FaultCounters, Faults};
+use nandina::{Index, Inserted, OpenError, Removed, System, WriteError, ram_needed};
+use nandina_sim::{ChipError, Cut, FaultCounters, Faults};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::device::{Begun, Ground, Layered};
+use super::device::{Ground, Layered};
+use super::life::{End, Life, most_blocks_fail, open};
 use super::oracle::{Model, Pending, compare, contents, key, says_none, value};
-use super::session::End;
 use super::settings::Settings;
-use super::variants::changed;
-use crate::layer::{Bus, Layer, Room, name_of};
+use crate::layer::{Layer, Room, name_of};
 
 use super::{CaseId, Hardships, Mode, Report, Shares, VIOLATIONS_MAX, in_parallel};
 
@@ -217,44 +214,7 @@ fn begin<S: System, D: Ground>(
     outcome.map_err(|what| format!("on {}: {what}", chip.profile().key))
 }
 
-/// Opens the index on what a session began with.
-pub(super) fn open<'l, S: System>(
-    begun: &'l mut Result<Begun<'_>, ChipError>,
-    options: &Options,
-    ram: &'l mut [u8],
-) -> Result<Index<'l, &'l mut dyn Bus, S>, OpenError<ChipError>> {
-    match begun {
-        Ok(begun) => Index::open(begun.bus(), options, ram),
-        Err(error) => Err(OpenError::Device(error.clone())),
-    }
-}
-
-pub(super) struct Life<D> {
-    pub settings: Settings,
-    pub ground: D,
-    pub room: Room,
-    pub ram: Vec<u8>,
-    pub model: Model,
-    /// Changes that may not be durable yet.
-    pub pending: Pending,
-    pub random: ChaCha8Rng,
-    pub version: u32,
-    pub operations: u64,
-    pub refreshed: u64,
-    from_checkpoints: u64,
-    /// Chip operations of the last mount.
-    mounting: u64,
-    /// Whether a format was begun and did not end.
-    ///
-    /// Then the chip holds the index of the model, an empty one, or none.
-    formatting: bool,
-}
-
 impl<D: Ground> Life<D> {
-    fn is_worn_out(&self) -> bool {
-        is_worn_out(self.ground.chip())
-    }
-
     fn live<S: System>(&mut self) -> Result<(), String> {
         while self.operations < EPISODE_OPERATIONS.into()
             && self.ground.chip().counters().operations() < CHIP_OPERATIONS
@@ -291,21 +251,6 @@ impl<D: Ground> Life<D> {
         self.compare_all::<S>()?;
         self.ground.chip_mut().set_faults(Faults::default());
         self.demand_progress::<S>()
-    }
-
-    /// The options of the next opening, and RAM for them.
-    pub fn choose_options<S: System>(&mut self) -> Options {
-        if self.settings.changed {
-            let before = Options {
-                write_cache: [0, 0, 1, 3, 20][self.random.random_range(0..5)],
-                write_buffer: self.random.random_range(0..=2),
-                ..self.settings.options
-            };
-            self.settings.options = changed::<S>(&before, &mut self.random);
-        }
-        self.ram.clear();
-        self.ram.resize(ram_needed::<S>(&self.ground.geometry(), &self.settings.options), 0xA5);
-        self.settings.options
     }
 
     fn compare_all<S: System>(&mut self) -> Result<(), String> {
@@ -429,24 +374,4 @@ impl<D: Ground> Life<D> {
         }
         compare(&mut index, &self.model)
     }
-}
-
-/// Whether more blocks are unwritable, marked or not, than the chip promises.
-pub(super) fn is_worn_out(chip: &Chip) -> bool {
-    // A program or erase that silently did nothing makes the index give up a good block.
-    let given_up = lost_blocks(chip) + chip.fault_counters().silent as u32;
-    given_up > chip.capabilities().bad_blocks_max(chip.profile().geometry.blocks)
-}
-
-/// Whether the index may pass on the chip's own error when a program or an erase fails.
-///
-/// So many blocks are lost that it blames the way to them.
-pub(super) fn most_blocks_fail(chip: &Chip) -> bool {
-    is_worn_out(chip) && lost_blocks(chip) > 8.max(chip.profile().geometry.blocks / 4)
-}
-
-/// The number of blocks that are no longer writable, marked or not.
-fn lost_blocks(chip: &Chip) -> u32 {
-    let blocks = (0..chip.profile().geometry.blocks).map(BlockNumber);
-    blocks.filter(|&block| chip.is_lost(block)).count() as u32
 }

@@ -1,0 +1,102 @@
+//! What an episode of a swarm knows, and the ends of its sessions.
+//!
+//! What happens in an episode is in `swarm.rs`, and what happens in one session in `session.rs`.
+
+use nandina::flash::{BlockNumber, Flash};
+use nandina::{Index, OpenError, Options, System, ram_needed};
+use nandina_sim::{Chip, ChipError};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+use super::device::{Begun, Ground};
+use super::oracle::{Model, Pending};
+use super::settings::Settings;
+use super::variants::changed;
+use crate::layer::{Bus, Room};
+
+/// Why a session ended.
+pub(super) enum End {
+    /// Power failed.
+    Cut,
+    Done,
+    /// The chip is to be formatted over the index.
+    Format,
+}
+
+/// Opens the index on what a session began with.
+pub(super) fn open<'l, S: System>(
+    begun: &'l mut Result<Begun<'_>, ChipError>,
+    options: &Options,
+    ram: &'l mut [u8],
+) -> Result<Index<'l, &'l mut dyn Bus, S>, OpenError<ChipError>> {
+    match begun {
+        Ok(begun) => Index::open(begun.bus(), options, ram),
+        Err(error) => Err(OpenError::Device(error.clone())),
+    }
+}
+
+/// An episode of a swarm.
+pub(super) struct Life<D> {
+    pub settings: Settings,
+    pub ground: D,
+    pub room: Room,
+    pub ram: Vec<u8>,
+    pub model: Model,
+    /// Changes that may not be durable yet.
+    pub pending: Pending,
+    pub random: ChaCha8Rng,
+    pub version: u32,
+    pub operations: u64,
+    /// Weak pages that the index refreshed.
+    pub refreshed: u64,
+    /// Mounts after a cut that began with a checkpoint.
+    pub from_checkpoints: u64,
+    /// Chip operations of the last mount.
+    pub mounting: u64,
+    /// Whether a format was begun and did not end.
+    ///
+    /// Then the chip holds the index of the model, an empty one, or none.
+    pub formatting: bool,
+}
+
+impl<D: Ground> Life<D> {
+    /// Whether more blocks are lost than the chip promises.
+    pub fn is_worn_out(&self) -> bool {
+        is_worn_out(self.ground.chip())
+    }
+
+    /// The options of the next opening, and RAM for them.
+    pub fn choose_options<S: System>(&mut self) -> Options {
+        if self.settings.changed {
+            let before = Options {
+                write_cache: [0, 0, 1, 3, 20][self.random.random_range(0..5)],
+                write_buffer: self.random.random_range(0..=2),
+                ..self.settings.options
+            };
+            self.settings.options = changed::<S>(&before, &mut self.random);
+        }
+        self.ram.clear();
+        self.ram.resize(ram_needed::<S>(&self.ground.geometry(), &self.settings.options), 0xA5);
+        self.settings.options
+    }
+}
+
+/// Whether more blocks are unwritable, marked or not, than the chip promises.
+pub(super) fn is_worn_out(chip: &Chip) -> bool {
+    // A program or erase that silently did nothing makes the index give up a good block.
+    let given_up = lost_blocks(chip) + chip.fault_counters().silent as u32;
+    given_up > chip.capabilities().bad_blocks_max(chip.profile().geometry.blocks)
+}
+
+/// Whether the index may pass on the chip's own error when a program or an erase fails.
+///
+/// So many blocks are lost that it blames the way to them.
+pub(super) fn most_blocks_fail(chip: &Chip) -> bool {
+    is_worn_out(chip) && lost_blocks(chip) > 8.max(chip.profile().geometry.blocks / 4)
+}
+
+/// The number of blocks that are no longer writable, marked or not.
+fn lost_blocks(chip: &Chip) -> u32 {
+    let blocks = (0..chip.profile().geometry.blocks).map(BlockNumber);
+    blocks.filter(|&block| chip.is_lost(block)).count() as u32
+}
