@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use nandina_lab::LabError;
 use nandina_lab::layer::name_of;
-use nandina_lab::torture::{CutRun, Hardships, Mode, Outcome, Report, Torture, replay, torture};
+use nandina_lab::torture::{
+    CutRun, Hardships, Mode, Outcome, PAGES, Report, Torture, replay, torture,
+};
 use serde_json::json;
 
 use crate::choose::{HybridSettings, layers, systems};
@@ -22,11 +24,12 @@ pub struct Arguments {
     /// recovery; or random faults of every kind
     #[arg(long, value_enum, default_value = "exhaustive")]
     mode: ModeArgument,
-    /// Systems to torture, separated by commas [default: all]
+    /// Systems to torture, separated by commas; in a swarm also pages, the logical pages of the
+    /// FTLs themselves [default: all systems]
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// FTLs between the systems and the chip, separated by commas, such as ftl:page, ftl:compact,
-    /// ftl:fast; none is the chip itself [default: none; and if no systems are chosen, btree over
+    /// ftl:fast, 'ftl:fast with 2 buffer blocks'; none is the chip itself [default: none; and if no systems are chosen, btree over
     /// ftl:compact and ftl:fast with one cut]
     #[arg(long, value_name = "LAYERS", value_delimiter = ',')]
     over: Vec<String>,
@@ -102,7 +105,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
                     them out";
         return Err(LabError(what.into()));
     }
-    let systems = systems(&arguments.systems)?;
+    let systems = subjects(&arguments.systems)?;
     let what = Torture {
         mode: match arguments.mode {
             ModeArgument::None => Mode::None,
@@ -144,6 +147,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     }
     let survived = reports.iter().all(|report| report.violations.is_empty());
     Ok(if survived { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Systems by name, and the logical pages of FTLs.
+fn subjects(names: &[String]) -> Result<Vec<&'static str>, LabError> {
+    let (pages, others): (Vec<_>, Vec<_>) = names.iter().cloned().partition(|name| name == PAGES);
+    let mut all = if pages.is_empty() || !others.is_empty() { systems(&others)? } else { vec![] };
+    all.extend(pages.first().map(|_| PAGES));
+    Ok(all)
 }
 
 fn run_case(name: &str, json: bool) -> Result<ExitCode, LabError> {
