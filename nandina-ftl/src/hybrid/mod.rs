@@ -399,11 +399,12 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
 
     /// Programs a page that says that nothing before it counts.
     fn retire_former(&mut self) -> Result<(), FtlError<F::Error>> {
-        self.clear_free_blocks()?;
+        self.hold_leftovers()?;
+        self.media.sequence = self.raised();
         self.media.frames.bytes_mut(0).fill(0);
         let page = self.append_own(Kind::Retired)?;
         self.own = Some(page);
-        Ok(())
+        Ok(self.erase_leftovers()?)
     }
 
     fn block_pages(&self) -> u32 {

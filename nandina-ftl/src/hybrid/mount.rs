@@ -4,7 +4,9 @@
 //!
 //! Only the page with the highest sequence number can be torn and count, so a mount looks at it
 //! many times. If that does not read the same each time, it was never acknowledged: it does not
-//! count, and the one before it is looked at. If it is a copy of a full merge whose last page is
+//! count, and the one before it is looked at. Two mounts may have begun behind the same number, the
+//! first cut in its first program: so of two pages with one number the one further back in the chip
+//! is the newer. If it is a copy of a full merge whose last page is
 //! missing, none of these copies counts.
 //!
 //! Roles follow from the pages. The first block whose pages are at their offsets of a logical block
@@ -28,11 +30,16 @@ use crate::ftl::bytes::{Suspects, Trims};
 use crate::ftl::mount::LOOKS;
 use crate::logical::LogicalPages;
 
+/// A page's sequence number, and where it is: a higher one is newer.
+type Age = (u64, PageNumber);
+
+/// The age of no page.
+const NEVER: Age = (u64::MAX, PageNumber(u32::MAX));
+
 /// The newest page of those that count.
 #[derive(Clone, Copy)]
 struct Newest {
-    page: PageNumber,
-    sequence: u64,
+    age: Age,
     kind: Kind,
     /// If its block is a full merge without its last page, the number of the first.
     begun: Option<u64>,
@@ -73,30 +80,34 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         self.media.clean.fill(0);
         self.media.find_bad_blocks()?;
         let identity = self.survey()?;
-        let (mut limit, mut suspects, mut highest) = (u64::MAX, Suspects::default(), 0);
+        let (mut limit, mut suspects, mut highest) = (NEVER, Suspects::default(), 0);
         loop {
-            let newest = self.scan(identity, limit, &suspects, &mut highest)?;
+            let newest = self.scan(identity, (limit, &suspects, false), &mut highest)?;
             let newest = newest.ok_or(FtlError::Blank)?;
             if let Some(first) = newest.begun {
-                limit = first;
+                limit = (first, PageNumber(0));
                 continue;
             }
-            if !self.is_steady(newest.page, newest.sequence)? {
-                limit = newest.sequence;
+            if !self.is_steady(newest.age)? {
+                limit = newest.age;
                 continue;
             }
             if newest.kind == Kind::Retired {
                 return Err(FtlError::Blank);
             }
-            self.newest = newest.sequence;
+            self.newest = newest.age.0;
             let found = self.read_suspects()?;
             if found == suspects {
                 break;
             }
             suspects = found;
         }
+        if !self.forget_trimmed()? {
+            // Of a block whose erase was cut a page is read now and then: by the scan, but not since.
+            self.read_own(0)?;
+            self.scan(identity, (limit, &suspects, true), &mut highest)?;
+        }
         self.suspects = suspects;
-        self.forget_trimmed()?;
         self.settle_roles()?;
         let blocks = &mut self.media.blocks;
         let damaged = blocks.all().filter(|&block| {
@@ -143,14 +154,14 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         Ok(newest.identity)
     }
 
-    /// Reads every written page numbered below `limit`, and notes the newest copies.
+    /// Reads every written page that is older than `limit`, and notes the newest copies.
     ///
-    /// Pages that `suspects` exclude do not count. Returns the newest page.
+    /// Pages that `suspects` exclude do not count, nor, if `trims`, those older than a trim in the
+    /// list in page buffer 0. Returns the newest page.
     fn scan(
         &mut self,
         identity: u32,
-        limit: u64,
-        suspects: &Suspects,
+        (limit, suspects, trims): (Age, &Suspects, bool),
         highest: &mut u64,
     ) -> Result<Option<Newest>, FtlError<F::Error>> {
         self.forget_all();
@@ -183,25 +194,30 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 }
                 let (sequence, (kind, cause)) = (header.sequence, Kind::of(&header));
                 *highest = sequence.max(*highest);
-                if sequence >= limit || (suspects.exclude(sequence) && kind != Kind::Own) {
+                let age = (sequence, page);
+                if age >= limit || (suspects.exclude(sequence) && kind != Kind::Own) {
                     continue;
                 }
-                if newest.is_none_or(|newest| newest.sequence < sequence) {
-                    newest = Some(Newest { page, sequence, kind, begun: None });
+                if newest.is_none_or(|newest| newest.age < age) {
+                    newest = Some(Newest { age, kind, begun: None });
                 }
                 if kind == Kind::Own {
-                    self.take_own(page, sequence)?;
+                    self.take_own(age)?;
                     continue;
                 }
                 last = Some(page);
                 let faded = seen.next..place;
                 seen.note(sequence, place, cause);
-                if let Some(logical) = kind.logical() {
+                if let Some(logical) = kind.logical()
+                    && !(trims && self.is_trimmed(logical, sequence))
+                {
                     role = self.take((logical, cause), block, place, sequence, role)?;
                     if cause.is_buffer && !faded.is_empty() {
                         // The page behind them names the last of them.
-                        let named = (self.summary.page_of(logical, cause.before), cause);
-                        role = self.take(named, block, place - 1, sequence, role)?;
+                        let named = self.summary.page_of(logical, cause.before);
+                        if !(trims && self.is_trimmed(named, sequence)) {
+                            role = self.take((named, cause), block, place - 1, sequence, role)?;
+                        }
                         seen.is_doubtful |= faded.len() > 1;
                         if !self.media.blocks.is_bad(block) {
                             self.media.blocks.set_stuck(block);
@@ -210,7 +226,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 }
             }
             if let Some(newest) = &mut newest
-                && Some(newest.page) == last
+                && Some(newest.age.1) == last
                 && !seen.commits
             {
                 newest.begun = seen.first_copy;
@@ -248,12 +264,12 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if logical >= self.logical_pages {
             return Err(FtlError::LogicalPages { found: logical, given: self.logical_pages });
         }
+        let page = self.media.page_at(block, place);
         if let Some(rival) = self.find(logical)
-            && self.sequence_of(rival)?.is_some_and(|rival| rival >= sequence)
+            && self.sequence_of(rival)?.is_some_and(|known| (known, rival) >= (sequence, page))
         {
             return Ok(role);
         }
-        let page = self.media.page_at(block, place);
         // The group of a buffer block.
         let group = match role {
             Role::Buffer(at) => Some(self.summary.get(at).group),
@@ -488,9 +504,9 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     }
 
     /// Notes a page that the FTL keeps about itself. The newest one counts.
-    fn take_own(&mut self, page: PageNumber, sequence: u64) -> Result<(), Fault<F::Error>> {
+    fn take_own(&mut self, (sequence, page): Age) -> Result<(), Fault<F::Error>> {
         if let Some(own) = self.own {
-            if self.sequence_of(own)?.is_some_and(|own| own >= sequence) {
+            if self.sequence_of(own)?.is_some_and(|known| (known, own) >= (sequence, page)) {
                 return Ok(());
             }
             self.media.blocks.set_valid(own, false);
@@ -502,8 +518,8 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         Ok(())
     }
 
-    /// Whether `page` reads with this number each time.
-    fn is_steady(&mut self, page: PageNumber, sequence: u64) -> Result<bool, Fault<F::Error>> {
+    /// Whether a page reads with its number each time.
+    fn is_steady(&mut self, (sequence, page): Age) -> Result<bool, Fault<F::Error>> {
         for _ in 0..LOOKS {
             if !self.media.read(page, 1)?.is_ok_and(|header| header.sequence == sequence) {
                 return Ok(false);
@@ -522,8 +538,11 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     }
 
     /// Forgets what the list of trims names and what is older than the trim.
-    fn forget_trimmed(&mut self) -> Result<(), FtlError<F::Error>> {
-        let Some(page) = self.own else { return Ok(()) };
+    ///
+    /// Returns `false` if the number of such a page could not be read.
+    fn forget_trimmed(&mut self) -> Result<bool, FtlError<F::Error>> {
+        let Some(page) = self.own else { return Ok(true) };
+        let mut all_known = true;
         self.read_own(0)?;
         let bytes = self.page_bytes();
         let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
@@ -536,12 +555,25 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
             for logical in extent.start..extent.end() {
                 let Some(page) = self.find(logical) else { continue };
-                if self.sequence_of(page)?.is_some_and(|sequence| sequence <= as_of) {
-                    self.forget(logical);
+                match self.sequence_of(page)? {
+                    Some(sequence) if sequence <= as_of => self.forget(logical),
+                    Some(_) => {}
+                    None => all_known = false,
                 }
             }
         }
-        Ok(())
+        Ok(all_known)
+    }
+
+    /// Whether the list of trims in page buffer 0 has a logical page, and is newer than `sequence`.
+    fn is_trimmed(&mut self, logical: u32, sequence: u64) -> bool {
+        let bytes = self.page_bytes();
+        let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
+        sequence <= list.as_of()
+            && (0..list.count()).any(|at| {
+                let extent = list.get(at);
+                (extent.start..extent.end()).contains(&logical)
+            })
     }
 }
 

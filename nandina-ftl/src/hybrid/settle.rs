@@ -5,15 +5,18 @@
 //! block, one of the few open data blocks, or the block of the pages about the FTL itself. A mount
 //! knows these, and looks at each of the places many times.
 //!
-//! 1. Free blocks that hold anything are erased, and with them the copies of a merge that was cut.
-//! 2. If one of the places is not blank, its block is a *suspect*: a page about the FTL itself
-//!    lists it, with the sequence numbers that the torn page can have. No mount counts these from
-//!    then on.
-//! 3. The pages of the suspects are merged, and the suspects erased. If that is cut, there are
-//!    unfinished copies and no new suspect. A buffer block comes last: its conversion may be cut in
-//!    a write, which leaves another suspect, but that one is merged before the next conversion. A
-//!    block is listed once, however often a cut leaves it: so the list stays short.
-//! 4. A list without suspects is programmed.
+//! 1. If one of the places is not blank, its block is a *suspect*. A free block that holds anything
+//!    is one as well: the copies of a merge that was cut, or pages that were superseded. An erase of
+//!    it that is cut can leave any of its pages, readable now and then, so it comes later.
+//! 2. A page about the FTL itself lists the suspects, with the sequence numbers that their torn
+//!    pages can have. No mount counts these from then on, and no page takes one of them.
+//! 3. The free blocks among them are erased, and are listed no more.
+//! 4. The pages of the other suspects are merged, and the suspects erased. If that is cut, there are
+//!    unfinished copies. A buffer block comes last: its conversion may be cut in a write, which
+//!    leaves another suspect, but that one is merged before the next conversion. A block is listed
+//!    once, however often a cut leaves it, and of the free ones one is listed: so the list stays
+//!    short.
+//! 5. A list without suspects is programmed.
 
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::node::PageFault;
@@ -23,7 +26,7 @@ use super::Hybrid;
 use super::label::{Cause, Kind};
 use super::maps::NONE;
 use super::policy::Policy;
-use super::size::{SUSPECTS, SUSPECTS_BYTES};
+use super::size::{SUSPECTS, SUSPECTS_BYTES, gap_of};
 use crate::ftl::FtlError;
 use crate::ftl::bytes::{Suspect, Suspects};
 use crate::ftl::error::damage_of;
@@ -37,10 +40,14 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         // If it fails half way, only another mount knows what is torn now.
         self.in_doubt = true;
-        self.clear_free_blocks()?;
-        let number = (self.newest, self.media.sequence);
-        let blocks = &self.media.blocks;
-        self.suspects.keep(|block| blocks.valid_in(block) > 0);
+        let number = (self.newest, self.raised());
+        let leftover = self.hold_leftovers()?;
+        self.renew_suspects(number.1)?;
+        if let Some(leftover) = leftover
+            && self.suspects.all().iter().all(|suspect| suspect.to < number.1)
+        {
+            self.list(Suspect { block: leftover.0, from: number.0, to: number.1 })?;
+        }
         if let Some(own) = self.own {
             let block = self.media.block_of(own);
             for place in 0..self.block_pages() {
@@ -68,11 +75,18 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
         }
         if !self.suspects.all().is_empty() {
+            self.media.sequence = number.1;
             self.write_own()?;
-            let suspects = self.suspects;
+            self.erase_leftovers()?;
+            let suspects = self.without_free_blocks();
+            if suspects != self.suspects && !suspects.all().is_empty() {
+                self.suspects = suspects;
+                self.write_own()?;
+            }
             for is_converted in [false, true] {
                 for block in suspects.all().iter().map(|suspect| BlockNumber(suspect.block)) {
-                    if self.summary.entry_of(block).is_some() == is_converted {
+                    let is_converting = self.summary.entry_of(block).is_some();
+                    if is_converting == is_converted && !self.media.blocks.is_empty(block) {
                         self.empty(block)?;
                     }
                 }
@@ -85,19 +99,85 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         Ok(())
     }
 
-    /// Erases the free blocks that do not read as blank each time.
+    /// A sequence number above that of any page that was programmed before this mount.
     ///
-    /// Cost: a read for each of them, [`LOOKS`] for each that is blank.
-    pub(super) fn clear_free_blocks(&mut self) -> Result<(), Fault<F::Error>> {
+    /// A mount before this one may have begun behind the same number, and what it programmed may be
+    /// invisible now.
+    pub(super) fn raised(&self) -> u64 {
+        self.media.sequence + gap_of(&self.media.geometry())
+    }
+
+    /// Holds the free blocks that do not read as blank each time, so that none is erased yet.
+    ///
+    /// Returns one of them. If a free block is listed, all are held however they read, but for those
+    /// that were erased since the mount. If no other block is free, holds none and erases them at
+    /// once: a chip without its reserve can do no better. Cost: a read for each of them, [`LOOKS`]
+    /// for each that is blank.
+    pub(super) fn hold_leftovers(&mut self) -> Result<Option<BlockNumber>, Fault<F::Error>> {
+        let blocks = &self.media.blocks;
+        let mut listed = self.suspects.all().iter().map(|suspect| BlockNumber(suspect.block));
+        let is_any_listed = listed.any(|block| blocks.is_empty(block));
+        let mut leftover = None;
         for block in self.media.blocks.all() {
-            if self.media.blocks.is_empty(block)
-                && !self.media.is_clean(block)
-                && !self.is_blank(self.media.page_at(block, 0))?
-            {
+            if !self.media.blocks.is_empty(block) || self.media.is_clean(block) {
+                continue;
+            }
+            if is_any_listed || !self.is_blank(self.media.page_at(block, 0))? {
+                self.media.blocks.set_stuck(block);
+                self.media.blocks.set_reserved(block, true);
+                leftover = Some(block);
+            }
+        }
+        if leftover.is_some() && self.media.blocks.next_free(None, &[]).is_none() {
+            self.erase_leftovers()?;
+            return Ok(None);
+        }
+        Ok(leftover)
+    }
+
+    /// Erases the blocks that [`hold_leftovers`](Self::hold_leftovers) holds.
+    pub(super) fn erase_leftovers(&mut self) -> Result<(), Fault<F::Error>> {
+        for block in self.media.blocks.all() {
+            if self.media.blocks.take_stuck(block) {
+                self.media.blocks.set_reserved(block, false);
                 self.media.erase(block)?;
             }
         }
         self.media.mark_bad_blocks()
+    }
+
+    /// The suspects with pages that count.
+    fn without_free_blocks(&self) -> Suspects {
+        let (blocks, mut suspects) = (&self.media.blocks, self.suspects);
+        suspects.keep(|block| blocks.valid_in(block) > 0);
+        suspects
+    }
+
+    /// Lists the suspects that are free now as one, up to `to`, if their list is the newest page.
+    ///
+    /// They may hold pages as before, or what an erase that was cut left of them. Every page that
+    /// was programmed since has one of these numbers. Else a suspect was merged since, and what is
+    /// left of it has the numbers that the list has.
+    fn renew_suspects(&mut self, to: u64) -> Result<(), FtlError<F::Error>> {
+        let is_newest = self.sequence_if(self.own)? == Some(self.newest);
+        let (before, mut free) = (self.suspects, None::<Suspect>);
+        self.suspects = Suspects::default();
+        for &suspect in before.all() {
+            let is_free = self.media.blocks.valid_in(BlockNumber(suspect.block)) == 0;
+            if is_free && is_newest && suspect.to + 1 == self.newest {
+                let from = free.map_or(suspect.from, |free| free.from.min(suspect.from));
+                free = Some(Suspect { from, to, ..suspect });
+            } else {
+                self.list(suspect)?;
+            }
+        }
+        free.map_or(Ok(()), |free| self.list(free))
+    }
+
+    /// Adds a suspect.
+    fn list(&mut self, suspect: Suspect) -> Result<(), FtlError<F::Error>> {
+        let has_room = self.suspects.all().len() < SUSPECTS && self.suspects.add(suspect);
+        if has_room { Ok(()) } else { Err(FtlError::NoRoom) }
     }
 
     fn is_blank(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
@@ -131,11 +211,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 }
                 self.suspects.keep(|kept| kept != block);
             }
-            let suspect = Suspect { block: block.0, from, to };
-            if self.suspects.all().len() >= SUSPECTS || !self.suspects.add(suspect) {
-                return Err(FtlError::NoRoom);
-            }
-            return Ok(());
+            return self.list(Suspect { block: block.0, from, to });
         }
         Ok(())
     }

@@ -33,6 +33,7 @@ use super::maps::NONE;
 use super::policy::{Logs, Policy};
 use super::summary::Entry;
 use crate::ftl::FtlError;
+use crate::mapping::Extent;
 
 /// A policy with buffer blocks before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,6 +208,22 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         };
         let mut all = self.summary.used().filter(|(_, entry)| entry.group == group);
         all.find(is_own).map(|(at, _)| at)
+    }
+
+    /// Lets nothing be appended to buffer blocks that have, or had, a page of `extent`.
+    ///
+    /// Before a trim: so every page of these blocks is older than the trim, also one that is
+    /// invisible and known by the page behind it alone.
+    pub(super) fn close_buffers(&mut self, extent: Extent) {
+        for at in 0..self.summary.len() {
+            let entry = self.summary.get(at);
+            let mut places = if entry.block == NONE { 0..0 } else { 0..entry.next };
+            if places.any(|place| {
+                (extent.start..extent.end()).contains(&self.summary.logical_at(at, place))
+            }) {
+                self.summary.set(at, Entry { is_closed: true, ..entry });
+            }
+        }
     }
 
     /// The page at a place of a buffer block.

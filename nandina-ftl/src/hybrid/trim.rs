@@ -46,6 +46,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.statistics.own += 1;
             }
         }
+        self.close_buffers(extent);
         self.program_own()?;
         for logical in logical..extent.end() {
             self.forget(logical);
