@@ -9,8 +9,8 @@ use nandina::Options;
 use nandina_lab::compare::{compare, some_can_hold};
 use nandina_lab::run::Setup;
 use nandina_lab::work::Work;
-use nandina_lab::workload::by_name;
 use nandina_lab::workload::kernel_compile::Parameters;
+use nandina_lab::workload::{by_name, ubifs};
 use nandina_lab::{LabError, input, trace};
 
 use crate::arguments::size;
@@ -19,7 +19,7 @@ use crate::output::{print, print_json};
 use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::tables;
-use crate::workload::kernel;
+use crate::workload::{kernel, unpacked};
 
 #[derive(Args)]
 pub struct Compare {
@@ -77,10 +77,10 @@ pub struct Compare {
     /// gzip or zstd
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     trace: Option<PathBuf>,
-    /// A workload of the μ-Tree paper instead, at its defaults: postmark, kernel-compile or mp3
+    /// A workload of a paper instead, at its defaults: postmark, kernel-compile, mp3 or ubifs
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
-    /// For kernel-compile: a list of the tree's files, as for `nandina workload kernel-compile`
+    /// For kernel-compile and ubifs: a list of the tree's files, as for `nandina workload kernel-compile`
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
     /// A twentieth of the default records or of the workload
@@ -144,9 +144,10 @@ impl Compare {
                 "{option} is for records of a file: add --input FILE or leave it out"
             )));
         }
-        if self.manifest.is_some() && self.workload.as_deref() != Some("kernel-compile") {
-            let what =
-                "--manifest is for one workload: add --workload kernel-compile or leave it out";
+        if self.manifest.is_some()
+            && !matches!(self.workload.as_deref(), Some("kernel-compile" | "ubifs"))
+        {
+            let what = "--manifest is for two workloads: add --workload kernel-compile or ubifs, or leave it out";
             return Err(LabError(what.into()));
         }
         let whole = [
@@ -182,6 +183,9 @@ impl Compare {
         let made = match (name, &self.manifest) {
             ("kernel-compile", Some(list)) => {
                 kernel(&Parameters::of(true, self.quick), Some(list), self.seed)?
+            }
+            ("ubifs", Some(list)) => {
+                unpacked(&ubifs::Parameters::of(self.quick), Some(list), self.seed)?
             }
             _ => by_name(name, self.quick, self.seed)?,
         };

@@ -1,18 +1,18 @@
-//! `nandina workload`: makes a workload of the μ-Tree paper.
+//! `nandina workload`: makes a workload of a paper.
 //!
-//! It prints the counts beside the paper's, and saves the workload as a trace.
+//! It prints the counts, beside the paper's if it has them, and saves the workload as a trace.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use nandina_lab::workload::{Workload as Made, kernel_compile, manifest, mp3, postmark};
+use nandina_lab::workload::{Workload as Made, kernel_compile, manifest, mp3, postmark, ubifs};
 use nandina_lab::{LabError, trace};
 use serde_json::{Value, json};
 
 use crate::output::{print, print_json};
 use crate::tables::table;
 
-/// Without options, as many tree operations as in the paper's Table 4.
+/// Without options, as many tree operations as in the μ-Tree paper's Table 4, which has no `ubifs`.
 #[derive(Subcommand)]
 pub enum Workload {
     /// PostMark 1.5: a mail server's small files
@@ -21,6 +21,8 @@ pub enum Workload {
     KernelCompile(KernelCompile),
     /// A music player's storage is filled; then half of the files are replaced, again and again
     Mp3(Mp3),
+    /// A tree of files is unpacked and removed again on UBIFS, as in the TNC paper
+    Ubifs(Ubifs),
 }
 
 #[derive(Args)]
@@ -106,12 +108,25 @@ pub struct Mp3 {
     common: Common,
 }
 
+#[derive(Args)]
+pub struct Ubifs {
+    /// List of the tree's files, as for kernel-compile [default: a tree made by rule and seed]
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+    /// Files of the tree, as for kernel-compile [default: 30,000; with --quick a twentieth]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    files: Option<u32>,
+    #[command(flatten)]
+    common: Common,
+}
+
 impl Workload {
     pub fn run(&self) -> Result<(), LabError> {
         let (common, parameters, made) = match self {
             Self::Postmark(arguments) => arguments.make(),
             Self::KernelCompile(arguments) => arguments.make(),
             Self::Mp3(arguments) => arguments.make(),
+            Self::Ubifs(arguments) => arguments.make(),
         }?;
         if let Some(path) = &common.output {
             trace::save(&made.work, path)?;
@@ -127,14 +142,15 @@ impl Workload {
         }
         let mut rows = table(&["operation", "Table 4", "ours", "ratio"], 1);
         for count in counts {
-            let (paper, ours) = (count.paper.to_string(), count.ours.to_string());
-            rows.add_row([count.operation, &paper, &ours, &format!("{:.3}", count.ratio)]);
+            let paper = count.paper.map_or("-".into(), |paper| paper.to_string());
+            let ratio = count.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
+            rows.add_row([count.operation, &paper, &count.ours.to_string(), &ratio]);
         }
         let mut text = format!(
             "{}, seed {}: {operations} operations on {keys} keys\n{rows}",
             made.name, common.seed
         );
-        if common.quick {
+        if common.quick && made.name != "ubifs" {
             text += "\nA twentieth of the work: the ratio to expect is 0.05.";
         }
         if let Some(path) = &common.output {
@@ -186,6 +202,15 @@ impl Mp3 {
     }
 }
 
+impl Ubifs {
+    fn make(&self) -> Prepared<'_> {
+        let mut parameters = ubifs::Parameters::of(self.common.quick);
+        set(&mut parameters.files, self.files);
+        let made = unpacked(&parameters, self.manifest.as_deref(), self.common.seed)?;
+        Ok((&self.common, json!(parameters), made))
+    }
+}
+
 fn set<V>(parameter: &mut V, given: Option<V>) {
     if let Some(given) = given {
         *parameter = given;
@@ -200,4 +225,14 @@ pub fn kernel(
 ) -> Result<Made, LabError> {
     let list = list.map(manifest::read).transpose()?;
     kernel_compile::workload(parameters, list.as_deref(), seed)
+}
+
+/// Makes the work of UBIFS, on the tree in a list if one is given.
+pub fn unpacked(
+    parameters: &ubifs::Parameters,
+    list: Option<&Path>,
+    seed: u64,
+) -> Result<Made, LabError> {
+    let list = list.map(manifest::read).transpose()?;
+    ubifs::workload(parameters, list.as_deref(), seed)
 }

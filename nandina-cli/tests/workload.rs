@@ -50,7 +50,8 @@ fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
 #[test]
 fn quick_and_other_options_of_compare_are_never_ignored() {
     let file = "is for records of a file: add --input FILE or leave it out";
-    let manifest = "--manifest is for one workload: add --workload kernel-compile or leave it out";
+    let manifest =
+        "--manifest is for two workloads: add --workload kernel-compile or ubifs, or leave it out";
     let quick =
         "--quick is a twentieth of the default records or of a --workload: leave out --quick or ";
     for (line, expected) in [
@@ -96,6 +97,23 @@ fn a_workload_prints_its_counts_beside_the_papers_in_both_forms() {
     }
     let text = printed("workload mp3", &[]);
     assert!(!text.contains("twentieth") && text.contains("512986"), "{text}");
+}
+
+#[test]
+fn the_work_of_ubifs_is_beside_no_counts_and_runs_on_every_index() {
+    let object = json("workload ubifs --quick --json", &[]);
+    let counts = object["counts"].as_array().unwrap();
+    assert!(counts.iter().all(|count| count["paper"].is_null() && count["ratio"].is_null()));
+    // Every key but the root's inode is removed.
+    assert_eq!(counts[2]["ours"].as_u64().unwrap() + 1, object["keys"].as_u64().unwrap());
+    let text = printed("workload ubifs --quick", &[]);
+    assert!(text.contains("insertion |       - |") && !text.contains("0.05"), "{text}");
+    let folder = tempfile::tempdir().unwrap();
+    let list = file(&folder, "list.tsv", "d\t0\ta\nf\t9000\ta/b\nf\t0\tc\n");
+    let line = "compare --workload ubifs --systems mu --json --manifest FILE";
+    let object = json(line, &[&list]);
+    let system = &object["systems"][0];
+    assert_eq!(system["records"], 1, "{system}");
 }
 
 #[test]
@@ -207,14 +225,17 @@ fn options_that_do_not_go_together_are_told() {
     }
     assert_eq!(
         mistake("compare --workload fsync", &[]),
-        "there is no workload 'fsync': choose from kernel-compile, postmark, mp3"
+        "there is no workload 'fsync': choose from kernel-compile, postmark, mp3, ubifs"
     );
 }
 
 #[test]
 fn impossible_workloads_are_refused_with_what_to_do() {
     for (line, expected) in [
-        ("fsync", "unrecognized subcommand 'fsync', choose from postmark, kernel-compile, mp3"),
+        (
+            "fsync",
+            "unrecognized subcommand 'fsync', choose from postmark, kernel-compile, mp3, ubifs",
+        ),
         ("postmark --files 0", "0 is not in 1 to 1000000"),
         ("postmark --transactions 10000001", "10000001 is not in 0 to 10000000"),
         ("postmark --smallest 0", "0 is not in 1 to 16777215"),

@@ -42,17 +42,19 @@ pub fn key(directory: u32, object: u32, offset: u64, kind: Kind) -> Key {
 /// Names with the same hash are distinguished by these low bits of the offset.
 pub const GENERATIONS: u64 = 128;
 
+/// The hash `r5` of a name, all 32 bits: the default of ReiserFS and of UBIFS.
+pub(super) fn r5(name: &str) -> u32 {
+    name.bytes().map(u32::from).fold(0u32, |hash, byte| {
+        hash.wrapping_add(byte << 4).wrapping_add(byte >> 4).wrapping_mul(11)
+    })
+}
+
 /// ReiserFS's default hash of a name (`r5`).
 ///
 /// Its low bits have room for the generation.
 pub fn hash(name: &str) -> u64 {
-    let mut hash = 0u32;
-    for byte in name.bytes() {
-        let byte = u32::from(byte);
-        hash = hash.wrapping_add(byte << 4).wrapping_add(byte >> 4).wrapping_mul(11);
-    }
     // Offsets 1 and 2 are those of `.` and `..`.
-    let hash = u64::from(hash) & 0x7FFF_FF80;
+    let hash = u64::from(r5(name)) & 0x7FFF_FF80;
     if hash == 0 { GENERATIONS } else { hash }
 }
 

@@ -4,9 +4,10 @@
 //! `type<TAB>bytes<TAB>path`, where the type is `f` for a file, `d` for a directory and `l` for a
 //! symbolic link; the root is `.`. It may be compressed with zstd.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
+use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, LogNormal};
@@ -126,12 +127,17 @@ pub fn thin(list: &[Entry], files: u32) -> Vec<Entry> {
     let (runs, runs_wanted) = ((all.len() / RUN).max(1), wanted.div_ceil(RUN));
     let starts = |run: usize| (run + 1) * runs_wanted / runs > run * runs_wanted / runs;
     let taken = all.iter().enumerate().filter(|(index, _)| starts((index / RUN).min(runs - 1)));
-    let (mut kept, mut leading) = (HashSet::new(), HashSet::new());
-    for (_, entry) in taken.take(wanted) {
-        kept.insert(&entry.path[..]);
-        let mut directory = entry.split().0;
-        while !directory.is_empty() && leading.insert(directory) {
-            directory = directory.rsplit_once('/').map_or("", |(above, _)| above);
+    let kept = taken.take(wanted).map(|(_, entry)| &entry.path[..]).collect();
+    with_leading(list, &kept)
+}
+
+/// The files and links of these paths, with the directories that lead to them.
+fn with_leading(list: &[Entry], kept: &HashSet<&str>) -> Vec<Entry> {
+    let mut leading = HashSet::new();
+    for path in kept {
+        let mut above = path.rsplit_once('/');
+        while let Some((directory, _)) = above.filter(|(directory, _)| leading.insert(*directory)) {
+            above = directory.rsplit_once('/');
         }
     }
     let is_kept = |entry: &&Entry| match entry.kind {
@@ -139,6 +145,34 @@ pub fn thin(list: &[Entry], files: u32) -> Vec<Entry> {
         EntryKind::File | EntryKind::Link => kept.contains(&entry.path[..]),
     };
     list.iter().filter(is_kept).cloned().collect()
+}
+
+/// Draws whole directories by seed until their files have `bytes`.
+///
+/// A directory comes with the files in it, not with those below, and with the directories that lead
+/// to it. One that would pass `bytes` is left out, and so are those whose files have fewer than
+/// `mean_bytes` on average; at 99 % the drawing ends. A shorter list is taken whole.
+pub fn sample(list: &[Entry], bytes: u64, mean_bytes: u64, seed: u64) -> Vec<Entry> {
+    let mut directories: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    for entry in list.iter().filter(|entry| entry.kind != EntryKind::Directory) {
+        directories.entry(entry.split().0).or_default().push(entry);
+    }
+    let total = |files: &[&Entry]| files.iter().map(|entry| entry.bytes).sum::<u64>();
+    let is_drawn = |files: &Vec<&Entry>| total(files) >= mean_bytes * files.len() as u64;
+    let mut drawn: Vec<_> = directories.into_values().filter(is_drawn).collect();
+    drawn.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    let (mut kept, mut sum) = (HashSet::new(), 0);
+    for files in drawn {
+        let more = total(&files);
+        if sum + more <= bytes {
+            sum += more;
+            kept.extend(files.iter().map(|entry| &entry.path[..]));
+        }
+        if sum >= bytes - bytes / 100 {
+            break;
+        }
+    }
+    with_leading(list, &kept)
 }
 
 /// Files for each directory, as in source trees of kernels.
@@ -203,6 +237,32 @@ mod tests {
         assert_eq!(paths, ["a", "a/b.c", "c"]);
         assert_eq!(entries[1].split(), ("a", "b.c"));
         assert_eq!((entries[1].bytes, entries[2].kind), (12, EntryKind::Link));
+    }
+
+    #[test]
+    fn a_sample_is_of_whole_directories_and_as_large_as_asked_for() {
+        let list = by_rule(2_000, 3);
+        let bytes = |list: &[Entry]| list.iter().map(|entry| entry.bytes).sum::<u64>();
+        let one = sample(&list, 3_000_000, 0, 1);
+        assert!((2_970_000..=3_000_000).contains(&bytes(&one)), "{}", bytes(&one));
+        let is_file = |entry: &&Entry| entry.kind == EntryKind::File;
+        let inside = |list: &[Entry], directory: &str| {
+            list.iter().filter(is_file).filter(|entry| entry.split().0 == directory).count()
+        };
+        let mut paths = HashSet::from([""]);
+        for entry in &one {
+            let (directory, _) = entry.split();
+            assert!(paths.contains(directory), "{directory}");
+            if entry.kind == EntryKind::Directory {
+                paths.insert(&entry.path);
+            } else {
+                assert_eq!(inside(&one, directory), inside(&list, directory), "{directory}");
+            }
+        }
+        assert_ne!(one, sample(&list, 3_000_000, 0, 2));
+        let files = |list: &[Entry]| list.iter().filter(is_file).count();
+        assert!(files(&sample(&list, 3_000_000, 16_000, 1)) < files(&one));
+        assert_eq!(files(&sample(&list, 1 << 40, 0, 1)), files(&list));
     }
 
     #[test]

@@ -15,9 +15,11 @@
 //! | part of an item cut off | the record moves: its value changes | deletion |
 //! | item deleted | `delete` | deletion |
 //!
-//! Each workload has parameters that give Table 4's counts, and those of a twentieth of the work.
+//! Each of these has parameters that give Table 4's counts, and those of a twentieth of the work.
 //! Each parameter's documentation says what the paper leaves open and what was chosen for the
 //! counts.
+//!
+//! [`ubifs`] is of another paper, on keys of 8 bytes; Table 4 does not count it.
 
 pub mod filesystem;
 pub mod kernel_compile;
@@ -25,6 +27,7 @@ pub mod key;
 pub mod manifest;
 pub mod mp3;
 pub mod postmark;
+pub mod ubifs;
 
 mod recorder;
 
@@ -42,10 +45,13 @@ pub const TABLE_4: [(&str, Counts); 3] = [
     ("mp3", Counts { retrievals: 512_986, insertions: 223_188, deletions: 23_950 }),
 ];
 
+/// The names of all workloads.
+pub const NAMES: [&str; 4] = ["kernel-compile", "postmark", "mp3", "ubifs"];
+
 /// A workload as work for an index.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Workload {
-    /// Its name, as in [`TABLE_4`].
+    /// Its name, as in [`NAMES`].
     pub name: &'static str,
     /// The work.
     pub work: Work,
@@ -54,42 +60,38 @@ pub struct Workload {
 }
 
 impl Workload {
-    fn new(name: &'static str, recorder: Recorder) -> Result<Self, LabError> {
+    fn new<const N: usize>(name: &'static str, recorder: Recorder<N>) -> Result<Self, LabError> {
         let (work, counts) = recorder.finish()?;
         Ok(Self { name, work, counts })
     }
 
-    /// The counts beside Table 4's.
+    /// The counts, beside Table 4's if it has the workload.
     pub fn table_4(&self) -> Vec<CountRow> {
-        let paper = TABLE_4.iter().find(|(name, _)| *name == self.name).map(|(_, counts)| *counts);
-        let paper = paper.unwrap_or_default();
-        let ours = &self.counts;
-        [
-            ("retrieval", paper.retrievals, ours.retrievals),
-            ("insertion", paper.insertions, ours.insertions),
-            ("deletion", paper.deletions, ours.deletions),
+        let paper = TABLE_4.iter().find(|(name, _)| *name == self.name).map(|(_, counts)| counts);
+        let row = |operation, count: fn(&Counts) -> u64| {
+            let (paper, ours) = (paper.map(count), count(&self.counts));
+            let ratio = paper.map(|paper| ours as f64 / paper.max(1) as f64);
+            CountRow { operation, paper, ours, ratio }
+        };
+        vec![
+            row("retrieval", |counts| counts.retrievals),
+            row("insertion", |counts| counts.insertions),
+            row("deletion", |counts| counts.deletions),
         ]
-        .map(|(operation, paper, ours)| CountRow {
-            operation,
-            paper,
-            ours,
-            ratio: ours as f64 / paper.max(1) as f64,
-        })
-        .into()
     }
 }
 
-/// A count beside the paper's.
+/// A count, beside the paper's if it has one.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct CountRow {
     /// `retrieval`, `insertion` or `deletion`.
     pub operation: &'static str,
-    /// Table 4's.
-    pub paper: u64,
+    /// Table 4's; absent for a workload that is not in it.
+    pub paper: Option<u64>,
     /// Ours.
     pub ours: u64,
-    /// Ours divided by the paper's.
-    pub ratio: f64,
+    /// Ours divided by the paper's; absent where the paper has none.
+    pub ratio: Option<f64>,
 }
 
 /// Makes the workload named `name`, at full scale or a twentieth of it.
@@ -102,8 +104,9 @@ pub fn by_name(name: &str, quick: bool, seed: u64) -> Result<Workload, LabError>
             kernel_compile::workload(&kernel_compile::Parameters::of(false, quick), None, seed)
         }
         "mp3" => mp3::workload(&mp3::Parameters::of(quick), seed),
+        "ubifs" => ubifs::workload(&ubifs::Parameters::of(quick), None, seed),
         _ => {
-            let known = TABLE_4.map(|(name, _)| name).join(", ");
+            let known = NAMES.join(", ");
             Err(LabError(format!("there is no workload '{name}': choose from {known}")))
         }
     }

@@ -8,7 +8,7 @@ use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use super::key::{KEY_BYTES, Key};
+use super::key::KEY_BYTES;
 use crate::LabError;
 use crate::work::{Operation, Phase, Work};
 
@@ -31,9 +31,9 @@ pub struct Counts {
 /// They are four times those of the largest in the paper, and take some gigabyte of memory.
 const OPERATIONS_MAX: u64 = 20_000_000;
 
-/// Work in the making.
-pub struct Recorder {
-    rows: HashMap<Key, u32>,
+/// Work in the making, on keys of `N` bytes: ReiserFS's unless another file system says otherwise.
+pub struct Recorder<const N: usize = KEY_BYTES> {
+    rows: HashMap<[u8; N], u32>,
     keys: Vec<u8>,
     values: Vec<u8>,
     /// For each row, whether its item exists, and whether its record moved.
@@ -45,7 +45,7 @@ pub struct Recorder {
     counts: Counts,
 }
 
-impl Recorder {
+impl<const N: usize> Recorder<N> {
     /// Makes an empty recorder; addresses are drawn from `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Recorder {
         self.phases.push(Phase::new(name, Vec::new()));
     }
 
-    fn row(&mut self, key: Key) -> u32 {
+    fn row(&mut self, key: [u8; N]) -> u32 {
         let next = self.present.len() as u32;
         let row = *self.rows.entry(key).or_insert(next);
         if row == next {
@@ -98,19 +98,19 @@ impl Recorder {
     }
 
     /// Whether the item exists. It records no operation: the file system remembers it.
-    pub fn has(&self, key: &Key) -> bool {
+    pub fn has(&self, key: &[u8; N]) -> bool {
         self.rows.get(key).is_some_and(|&row| self.present[row as usize].0)
     }
 
     /// Looks for `key`, which may be absent.
-    pub fn search(&mut self, key: Key) {
+    pub fn search(&mut self, key: [u8; N]) {
         let row = self.row(key);
         self.counts.retrievals += 1;
         self.push(Operation::Lookup(row));
     }
 
     /// Inserts a new item.
-    pub fn insert(&mut self, key: Key) {
+    pub fn insert(&mut self, key: [u8; N]) {
         let row = self.row(key);
         self.counts.insertions += 1;
         self.present[row as usize] = (true, false);
@@ -118,19 +118,19 @@ impl Recorder {
     }
 
     /// Appends to an item: its record is written to another address.
-    pub fn append(&mut self, key: Key) {
+    pub fn append(&mut self, key: [u8; N]) {
         self.counts.insertions += 1;
         self.move_record(key);
     }
 
     /// Cuts a part of an item off: its record is written to another address.
-    pub fn cut(&mut self, key: Key) {
+    pub fn cut(&mut self, key: [u8; N]) {
         self.counts.deletions += 1;
         self.move_record(key);
     }
 
     /// Moves a record. An index skips an equal value, so two addresses alternate.
-    fn move_record(&mut self, key: Key) {
+    fn move_record(&mut self, key: [u8; N]) {
         let row = self.row(key);
         let (_, other) = self.present[row as usize];
         self.present[row as usize] = (true, !other);
@@ -138,7 +138,7 @@ impl Recorder {
     }
 
     /// Deletes an item.
-    pub fn delete(&mut self, key: Key) {
+    pub fn delete(&mut self, key: [u8; N]) {
         let row = self.row(key);
         self.counts.deletions += 1;
         self.present[row as usize] = (false, false);
@@ -155,7 +155,7 @@ impl Recorder {
             )));
         }
         self.phases.iter_mut().for_each(|phase| phase.operations.shrink_to_fit());
-        let mut work = Work::from_rows(KEY_BYTES, VALUE_BYTES, self.keys, self.values)?;
+        let mut work = Work::from_rows(N, VALUE_BYTES, self.keys, self.values)?;
         work.phases = self.phases;
         Ok((work, self.counts))
     }

@@ -58,7 +58,7 @@ pub fn table_4(workloads: &[Workload], quick: bool) -> Experiment {
     let mut rows = Vec::new();
     for workload in workloads {
         for count in workload.table_4() {
-            let (paper, ours) = (count.paper as f64, count.ours as f64);
+            let (paper, ours) = (count.paper.unwrap_or_default() as f64, count.ours as f64);
             rows.push(if quick {
                 Row::alone("both", workload.name, count.operation, ours, "ops")
             } else {
