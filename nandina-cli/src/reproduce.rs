@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use nandina_lab::LabError;
-use nandina_lab::reproduce::{Reproduction, extents, mu_tree, vm_tree, wpcb};
+use nandina_lab::reproduce::{Reproduction, extents, mu_tree, tnc, vm_tree, wpcb};
+use nandina_lab::workload::manifest;
 
 use crate::drawing;
 use crate::output::{print, print_json};
@@ -17,7 +18,7 @@ pub struct Reproduce {
     #[arg(value_enum)]
     pub paper: Paper,
     /// A smaller run: a quarter of the records and less of the rest; about a minute of processor
-    /// time for mu-tree, seconds for vmtree and extents
+    /// time for mu-tree, seconds for vmtree, extents and tnc
     #[arg(long)]
     pub quick: bool,
     /// Seed of everything random
@@ -35,6 +36,10 @@ pub struct Reproduce {
     /// them, which are shown apart from the paper's [default: synthetic traces only]
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
+    /// For tnc: a list of a tree's files, as for `nandina workload kernel-compile` [default: a
+    /// synthetic tree made by rule and seed]
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
     /// What the program does when it runs itself under valgrind for Figure 13 of extents
     #[arg(long, hide = true)]
     pub alone: Option<String>,
@@ -54,6 +59,8 @@ pub enum Paper {
     Extents,
     /// WPCB-tree (Ho and Park, 2018)
     Wpcb,
+    /// TNC, the tree of UBIFS (Havasi, 2011), counted in index nodes
+    Tnc,
 }
 
 pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
@@ -62,6 +69,9 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
     }
     if !matches!(arguments.paper, Paper::Extents) && arguments.traces.is_some() {
         return Err(LabError("--traces is for extents: leave it out".into()));
+    }
+    if !matches!(arguments.paper, Paper::Tnc) && arguments.manifest.is_some() {
+        return Err(LabError("--manifest is for tnc: leave it out".into()));
     }
     if let Some(folder) = arguments.sensors.as_ref().filter(|folder| !folder.is_dir()) {
         return Err(LabError(format!("--sensors {}: there is no such folder", folder.display())));
@@ -78,6 +88,7 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
         Paper::VmTree => vm_tree(arguments)?,
         Paper::Extents => extents(arguments)?,
         Paper::Wpcb => wpcb(arguments)?,
+        Paper::Tnc => tnc(arguments)?,
     };
     if let Some(folder) = &arguments.figures {
         let figures = reproduction.experiments.iter().flat_map(|experiment| &experiment.figures);
@@ -119,6 +130,14 @@ fn wpcb(arguments: &Reproduce) -> Result<Reproduction, LabError> {
     use wpcb::{Experiments, Scale};
     let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
     let experiments = Experiments::new(scale, arguments.seed);
+    shown(experiments.total(), |advance| experiments.run(advance))
+}
+
+fn tnc(arguments: &Reproduce) -> Result<Reproduction, LabError> {
+    use tnc::{Experiments, Scale};
+    let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
+    let list = arguments.manifest.as_deref().map(manifest::read).transpose()?;
+    let experiments = Experiments::new(scale, arguments.seed, list);
     shown(experiments.total(), |advance| experiments.run(advance))
 }
 

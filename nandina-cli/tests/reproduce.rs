@@ -1,6 +1,9 @@
-//! The VMTree paper's experiments as a user runs them, without the sensor series.
+//! The papers' experiments as a user runs them; VMTree's without the sensor series.
 
 mod program;
+
+use std::io::Write;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -200,4 +203,88 @@ fn reproduce_runs_wpcb_with_a_word_on_every_claim() {
             assert!(bytes.len() > 5_000, "{figure}.{kind} has {} bytes", bytes.len());
         }
     }
+}
+
+#[test]
+fn reproduce_runs_tnc_on_a_tree_made_by_rule_with_a_word_on_every_claim() {
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().to_str().unwrap();
+    let object = json(&["reproduce", "tnc", "--quick", "--json", "--figures", figures]);
+    assert_eq!((&object["paper"], &object["quick"]), (&"tnc".into(), &true.into()));
+    assert!(object["scale"].as_str().unwrap().contains("SYNTHETIC"));
+    let experiments = object["experiments"].as_array().unwrap();
+    let experiment = |id: &str| experiments.iter().find(|it| it["id"] == id).unwrap();
+    let measured = |id: &str, config: &str, metric: &str| {
+        let rows = experiment(id)["rows"].as_array().unwrap();
+        let is_it = |row: &&Value| row["config"] == config && row["metric"] == metric;
+        rows.iter().find(is_it).unwrap()["measured"].as_f64().unwrap()
+    };
+    // Counts, the same on every machine. Fitted: the nodes, and those written without a shrink.
+    let sample = |metric| measured("sample", "unpacked, then removed", metric);
+    assert_eq!((sample("most nodes"), sample("changes, unpacking")), (2_315.0, 18_034.0));
+    let with = |config| measured("table1", config, "nodes with TNC");
+    assert_eq!(with("2500 nodes, 25 %, journal 33.2 MB"), 1_245.0);
+    assert_eq!(with("2000 nodes, 75 %, journal 33.2 MB"), 2_003.0);
+    assert_eq!(with("500 nodes, 50 %, no journal bound"), 2_762.0);
+    for id in ["table2", "table3", "buffers", "sync"] {
+        assert!(!experiment(id)["rows"].as_array().unwrap().is_empty(), "{id}");
+    }
+    assert!(experiment("ubifs")["refusals"].to_string().contains("--manifest"));
+    let claims = experiment("claims");
+    let orders = claims["orderings"].as_array().unwrap().iter().map(|pair| &pair[0]);
+    let said: Vec<&str> = orders
+        .chain(claims["notes"].as_array().unwrap())
+        .map(|text| text.as_str().unwrap())
+        .collect();
+    for claim in 1..=14 {
+        let of = said.iter().filter(|text| text.starts_with(&format!("c{claim}:")));
+        assert_eq!(of.count(), 1, "c{claim}");
+    }
+    for figure in ["figure3-fitted", "figure3-no-bound", "figure4", "table2-flash", "table2-ram"] {
+        for kind in ["svg", "png"] {
+            let path = folder.path().join(format!("tnc-{figure}.{kind}"));
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(bytes.len() > 5_000, "{figure}.{kind} has {} bytes", bytes.len());
+        }
+    }
+}
+
+#[test]
+fn a_list_of_files_is_for_tnc_and_is_named_if_it_is_not_there() {
+    let ignored = nandina(&["reproduce", "wpcb", "--manifest", "x"]);
+    assert_eq!(ignored.status.code(), Some(2));
+    let text = String::from_utf8(ignored.stderr).unwrap();
+    assert_eq!(text, "nandina: --manifest is for tnc: leave it out\n");
+    let absent = nandina(&["reproduce", "tnc", "--manifest", "nowhere.tsv"]);
+    assert_eq!(absent.status.code(), Some(2));
+    let text = String::from_utf8(absent.stderr).unwrap();
+    assert!(text.starts_with("nandina: nowhere.tsv: cannot be read"), "{text}");
+}
+
+#[test]
+fn the_list_of_linux_6_1_gives_the_nodes_of_its_ubifs() {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/linux-6.1-manifest");
+    let path = shared.join("linux-source-6.1.192-2.manifest.tsv.zst");
+    if !path.exists() {
+        // Not by a macro: the test harness would capture it.
+        writeln!(std::io::stderr(), "skipped: the list of Linux 6.1 is not beside the project")
+            .unwrap();
+        return;
+    }
+    let path = path.to_str().unwrap();
+    let object = json(&["reproduce", "tnc", "--quick", "--json", "--manifest", path]);
+    let experiments = object["experiments"].as_array().unwrap();
+    let experiment = experiments.iter().find(|it| it["id"] == "ubifs").unwrap();
+    let measured: Vec<f64> = experiment["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["measured"].as_f64().unwrap())
+        .collect();
+    assert_eq!(
+        measured,
+        [234_603.0, 3_100.0, 163_056.0, 1_464.0, 144_522.0, 733.0, 120_069.0, 368.0]
+    );
+    let orderings = experiment["orderings"].as_array().unwrap();
+    assert!(orderings.len() == 2 && orderings.iter().all(|pair| pair[1] == true), "{orderings:?}");
 }

@@ -5,6 +5,7 @@
 pub mod extents;
 pub mod figure;
 pub mod mu_tree;
+pub mod tnc;
 pub mod vm_tree;
 pub mod wpcb;
 
