@@ -61,6 +61,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 None => self.pad(block, place, cause)?,
             };
             if !programmed {
+                self.list_failed(block)?;
                 return Ok(false);
             }
             if self.find_below(logical).is_some() {
@@ -270,7 +271,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         if self.own.is_some_and(|page| self.media.block_of(page) == block) {
             self.own_next = self.block_pages();
-            return self.write_own();
+            return self.write_own(0);
         }
         if let Some(at) = self.maps.slot_of(block) {
             self.maps.drop_slot(at);

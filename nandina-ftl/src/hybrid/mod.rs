@@ -264,7 +264,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         ftl.media.identity = ftl.media.identity.wrapping_add(1);
         ftl.media.frames.bytes_mut(0).fill(0);
         ftl.own_next = ftl.block_pages();
-        ftl.program_own()?;
+        ftl.program_own(0)?;
         (ftl.settled, ftl.in_doubt) = (true, false);
         (ftl.statistics, ftl.merges) = (Statistics::default(), Merges::default());
         ftl.conversions = Conversions::default();
@@ -402,7 +402,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
         self.hold_leftovers()?;
         self.media.sequence = self.raised();
         self.media.frames.bytes_mut(0).fill(0);
-        let page = self.append_own(Kind::Retired)?;
+        let page = self.append_own(Kind::Retired, 0)?;
         self.own = Some(page);
         Ok(self.erase_leftovers()?)
     }

@@ -26,9 +26,8 @@ use super::size::{SUSPECTS_BYTES, gap_of};
 use super::summary::Entry;
 use super::{Hybrid, Open};
 use crate::ftl::FtlError;
-use crate::ftl::bytes::{Suspects, Trims};
+use crate::ftl::bytes::Suspects;
 use crate::ftl::mount::LOOKS;
-use crate::logical::LogicalPages;
 
 /// A page's sequence number, and where it is: a higher one is newer.
 type Age = (u64, PageNumber);
@@ -535,45 +534,6 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         let area = &self.media.frames.bytes(1)[..SUSPECTS_BYTES];
         let suspects = Suspects::read(area, self.media.geometry().blocks);
         suspects.ok_or(FtlError::Corrupt { page, reason: Damage::OtherIndex })
-    }
-
-    /// Forgets what the list of trims names and what is older than the trim.
-    ///
-    /// Returns `false` if the number of such a page could not be read.
-    fn forget_trimmed(&mut self) -> Result<bool, FtlError<F::Error>> {
-        let Some(page) = self.own else { return Ok(true) };
-        let mut all_known = true;
-        self.read_own(0)?;
-        let bytes = self.page_bytes();
-        let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
-        let (as_of, count) = (list.as_of(), list.count());
-        for at in 0..count {
-            let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
-            let extent = list.get(at);
-            if !self.is_inside(extent) {
-                return Err(FtlError::Corrupt { page, reason: Damage::OtherIndex });
-            }
-            for logical in extent.start..extent.end() {
-                let Some(page) = self.find(logical) else { continue };
-                match self.sequence_of(page)? {
-                    Some(sequence) if sequence <= as_of => self.forget(logical),
-                    Some(_) => {}
-                    None => all_known = false,
-                }
-            }
-        }
-        Ok(all_known)
-    }
-
-    /// Whether the list of trims in page buffer 0 has a logical page, and is newer than `sequence`.
-    fn is_trimmed(&mut self, logical: u32, sequence: u64) -> bool {
-        let bytes = self.page_bytes();
-        let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
-        sequence <= list.as_of()
-            && (0..list.count()).any(|at| {
-                let extent = list.get(at);
-                (extent.start..extent.end()).contains(&logical)
-            })
     }
 }
 

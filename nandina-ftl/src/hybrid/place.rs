@@ -32,6 +32,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.count(logical, block, place, slot, true);
                 return Ok(());
             }
+            self.list_failed(block)?;
             self.empty(block)?;
         }
     }

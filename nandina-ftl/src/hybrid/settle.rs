@@ -17,6 +17,8 @@
 //!    once, however often a cut leaves it, and of the free ones one is listed: so the list stays
 //!    short.
 //! 5. A list without suspects is programmed.
+//!
+//! A page whose program failed is listed as well, at once, unless its block holds nothing else.
 
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::node::PageFault;
@@ -76,12 +78,19 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         if !self.suspects.all().is_empty() {
             self.media.sequence = number.1;
-            self.write_own()?;
+            match self.write_own(0) {
+                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => {
+                    // The last free block has failed: one that is held has to do.
+                    self.erase_leftovers()?;
+                    self.write_own(0)?;
+                }
+                written => written?,
+            }
             self.erase_leftovers()?;
             let suspects = self.without_free_blocks();
             if suspects != self.suspects && !suspects.all().is_empty() {
                 self.suspects = suspects;
-                self.write_own()?;
+                self.write_own(0)?;
             }
             for is_converted in [false, true] {
                 for block in suspects.all().iter().map(|suspect| BlockNumber(suspect.block)) {
@@ -92,7 +101,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 }
             }
             self.suspects = Suspects::default();
-            self.write_own()?;
+            self.write_own(0)?;
         }
         self.media.mark_bad_blocks()?;
         (self.settled, self.in_doubt) = (true, false);
@@ -171,13 +180,27 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.list(suspect)?;
             }
         }
-        free.map_or(Ok(()), |free| self.list(free))
+        Ok(free.map_or(Ok(()), |free| self.list(free))?)
+    }
+
+    /// Lists the page whose program has just failed in a block, if that has pages that count.
+    ///
+    /// Until the block is emptied and marked, the page may be read now and then, and newer pages
+    /// follow elsewhere. Cost: a program, which goes through page buffer 1.
+    pub(super) fn list_failed(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
+        if self.media.blocks.valid_in(block) == 0 {
+            return Ok(());
+        }
+        self.suspects = self.without_free_blocks();
+        let to = self.media.sequence;
+        self.list(Suspect { block: block.0, from: to - 1, to })?;
+        self.write_own(1)
     }
 
     /// Adds a suspect.
-    fn list(&mut self, suspect: Suspect) -> Result<(), FtlError<F::Error>> {
+    fn list(&mut self, suspect: Suspect) -> Result<(), Fault<F::Error>> {
         let has_room = self.suspects.all().len() < SUSPECTS && self.suspects.add(suspect);
-        if has_room { Ok(()) } else { Err(FtlError::NoRoom) }
+        if has_room { Ok(()) } else { Err(Fault::NoRoom { limit_pages: self.logical_pages }) }
     }
 
     fn is_blank(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
@@ -211,7 +234,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 }
                 self.suspects.keep(|kept| kept != block);
             }
-            return self.list(Suspect { block: block.0, from, to });
+            return Ok(self.list(Suspect { block: block.0, from, to })?);
         }
         Ok(())
     }
@@ -232,15 +255,15 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     }
 
     /// Programs a page with the suspects and the trims as they were.
-    pub(super) fn write_own(&mut self) -> Result<(), Fault<F::Error>> {
-        self.read_own(0)?;
-        self.program_own()
+    pub(super) fn write_own(&mut self, frame: usize) -> Result<(), Fault<F::Error>> {
+        self.read_own(frame)?;
+        self.program_own(frame)
     }
 
-    /// Programs page buffer 0, with the suspects, as the newest page of its kind.
-    pub(super) fn program_own(&mut self) -> Result<(), Fault<F::Error>> {
-        self.suspects.write(&mut self.media.frames.bytes_mut(0)[..SUSPECTS_BYTES]);
-        let page = self.append_own(Kind::Own)?;
+    /// Programs a page buffer, with the suspects, as the newest page of its kind.
+    pub(super) fn program_own(&mut self, frame: usize) -> Result<(), Fault<F::Error>> {
+        self.suspects.write(&mut self.media.frames.bytes_mut(frame)[..SUSPECTS_BYTES]);
+        let page = self.append_own(Kind::Own, frame)?;
         self.statistics.own += 1;
         let before = self.own.replace(page);
         self.media.blocks.set_valid(page, true);
@@ -254,18 +277,23 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         Ok(())
     }
 
-    /// Programs page buffer 0 behind the newest page of its kind, or into a new block.
-    pub(super) fn append_own(&mut self, kind: Kind) -> Result<PageNumber, Fault<F::Error>> {
+    /// Programs a page buffer behind the newest page of its kind, or into a new block.
+    pub(super) fn append_own(
+        &mut self,
+        kind: Kind,
+        frame: usize,
+    ) -> Result<PageNumber, Fault<F::Error>> {
         loop {
             let block = match self.own {
                 Some(own) if self.own_next < self.block_pages() => self.media.block_of(own),
                 _ => {
+                    let block = self.media.open()?;
                     self.own_next = 0;
-                    self.media.open()?
+                    block
                 }
             };
             let page = self.media.page_at(block, self.own_next);
-            if self.media.program(page, 0, kind.label(Cause::IN_PLACE))? {
+            if self.media.program(page, frame, kind.label(Cause::IN_PLACE))? {
                 self.own_next += 1;
                 return Ok(page);
             }

@@ -144,6 +144,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 entry.next.checked_sub(1).map_or(logical, |it| self.summary.logical_at(at, it));
             let cause = Cause::buffer(self.summary.number_of(before));
             if !self.media.program(page, 0, Kind::Data(logical).label(cause))? {
+                self.list_failed(BlockNumber(entry.block))?;
                 self.convert(at)?;
                 continue;
             }

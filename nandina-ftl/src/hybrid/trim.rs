@@ -47,7 +47,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             }
         }
         self.close_buffers(extent);
-        self.program_own()?;
+        self.program_own(0)?;
         for logical in logical..extent.end() {
             self.forget(logical);
         }
@@ -115,5 +115,44 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         }
         Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]).set(0, first);
         Ok(if fits { None } else { shortest })
+    }
+
+    /// Forgets what the list of trims names and what is older than the trim.
+    ///
+    /// Returns `false` if the number of such a page could not be read.
+    pub(super) fn forget_trimmed(&mut self) -> Result<bool, FtlError<F::Error>> {
+        let Some(page) = self.own else { return Ok(true) };
+        let mut all_known = true;
+        self.read_own(0)?;
+        let bytes = self.page_bytes();
+        let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
+        let (as_of, count) = (list.as_of(), list.count());
+        for at in 0..count {
+            let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
+            let extent = list.get(at);
+            if !self.is_inside(extent) {
+                return Err(FtlError::Corrupt { page, reason: Damage::OtherIndex });
+            }
+            for logical in extent.start..extent.end() {
+                let Some(page) = self.find(logical) else { continue };
+                match self.sequence_of(page)? {
+                    Some(sequence) if sequence <= as_of => self.forget(logical),
+                    Some(_) => {}
+                    None => all_known = false,
+                }
+            }
+        }
+        Ok(all_known)
+    }
+
+    /// Whether the list of trims in page buffer 0 has a logical page, and is newer than `sequence`.
+    pub(super) fn is_trimmed(&mut self, logical: u32, sequence: u64) -> bool {
+        let bytes = self.page_bytes();
+        let list = Trims(&mut self.media.frames.bytes_mut(0)[SUSPECTS_BYTES..bytes]);
+        sequence <= list.as_of()
+            && (0..list.count()).any(|at| {
+                let extent = list.get(at);
+                (extent.start..extent.end()).contains(&logical)
+            })
     }
 }

@@ -541,7 +541,7 @@ mod tests {
 
     #[test]
     fn swarms_over_the_pages_of_each_ftl_lose_nothing() {
-        let operations = if effort() == Effort::Full { 1_000_000 } else { 4_000 };
+        let operations = if effort() == Effort::Full { 1_000_000 } else { 1_500 };
         let buffered = ["ftl:block with 3 buffer blocks", "ftl:fast with 2 buffer blocks"];
         let alone = ["ftl:page", "ftl:compact", "ftl:block", "ftl:bast", "ftl:fast"];
         let run = CutRun { hardships: Hardships::ALL, ..CutRun::SMALL };
@@ -550,7 +550,7 @@ mod tests {
             let report = torture(&format!("pages over {name}"), what, &|_| {}).unwrap();
             assert_eq!(report.violations, [], "{name}");
             println!("{report:?}");
-            assert!(report.operations >= operations && report.cuts > 60, "{report:?}");
+            assert!(report.operations >= operations && report.cuts > 10, "{report:?}");
             // Cuts are aimed at programs and erases.
             assert!(4 * report.torn > report.cuts, "{report:?}");
         }
@@ -564,6 +564,14 @@ mod tests {
     #[test]
     fn copies_of_a_cut_merge_whose_erase_was_cut_never_count() {
         let name = "swarm/pages over ftl:block/seed 77000001 unstable errors";
+        assert_eq!(replay(name), Ok(Outcome::Survived));
+    }
+
+    /// A program fails in a log block. While the block is merged power is cut: the page that failed
+    /// is not the newest then, and is read now and then.
+    #[test]
+    fn a_page_whose_program_failed_never_counts_after_a_cut_in_the_merge_of_its_block() {
+        let name = "swarm/pages over ftl:fast/seed 82000109 unstable errors";
         assert_eq!(replay(name), Ok(Outcome::Survived));
     }
 
