@@ -5,7 +5,7 @@
 use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::node::PageLayout;
 use nandina::store::Description;
-use nandina::{Cost, Index, Moves, OpenError, System, WriteError, plan};
+use nandina::{BadOption, Cost, Index, Moves, OpenError, System, WriteError, plan};
 use nandina_sim::{Chip, ChipError, Counters, Cut, Faults, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -430,6 +430,56 @@ impl Check for Growing {
         }
         Ok(())
     }
+}
+
+/// A checkpoint stores mappings that a smaller table has no room for.
+struct SmallerTable;
+
+impl Check for SmallerTable {
+    fn concerns(&self, system: &Description) -> bool {
+        system.checkpoints && system.maps
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut case = Case::new(LONG);
+        // So small that a checkpoint takes as many pages with any smaller one.
+        let usual = 64;
+        case.options.checkpoints = Some(2);
+        case.options.mapping_bytes = usual;
+        let mut chip = Chip::with_seed(case.profile, seed());
+        let mut ram = case.ram::<S>();
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        for number in 0..150 {
+            index.insert(&key(number), &value(number, 0)).map_err(text)?;
+        }
+        let mapped = index.statistics().mappings;
+        index.checkpoint().map_err(text)?;
+        index.close();
+        let (mut refused, mut opened) = (0, 0);
+        for mapping_bytes in (0..=usual).step_by(4) {
+            case.options.mapping_bytes = mapping_bytes;
+            let (mut chip, mut ram) = (chip.clone(), case.ram::<S>());
+            let mut index = match Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
+                Err(OpenError::BadOption { reason: BadOption::TableTooSmall }) => {
+                    refused += 1;
+                    continue;
+                }
+                opened => opened.map_err(text)?,
+            };
+            opened += 1;
+            for number in 0..150 {
+                if index.get(&key(number)).map_err(text)? != Some(&value(number, 0)[..]) {
+                    return Err(format!("{mapping_bytes} of {usual} bytes: record {number}"));
+                }
+            }
+        }
+        if refused > 0 && opened > 0 { Ok(()) } else { Err(format!("{mapped} mappings")) }
+    }
+}
+
+#[test]
+fn a_mount_from_a_checkpoint_drops_no_mapping_that_the_table_has_no_room_for() {
+    for_every_system(&SmallerTable);
 }
 
 #[test]

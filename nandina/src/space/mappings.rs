@@ -76,13 +76,19 @@ impl<'b> Mappings<'b> {
 
     /// Takes bytes of a table that a checkpoint stored, each with its place.
     ///
-    /// Afterwards [`is_sound`](Self::is_sound) must be called.
-    pub fn load(&mut self, bytes: impl Iterator<Item = (usize, u8)>) {
+    /// Returns `false` if an entry has no place, because that table was larger. Afterwards
+    /// [`is_sound`](Self::is_sound) must be called.
+    pub fn load(&mut self, bytes: impl Iterator<Item = (usize, u8)>) -> bool {
+        let end = self.places() * self.size();
+        let mut fits = true;
         for (at, byte) in bytes {
-            if let Some(place) = self.bytes.get_mut(at) {
-                *place = byte;
+            match self.bytes[..end].get_mut(at) {
+                Some(place) => *place = byte,
+                // Of an entry at least one byte has a zero.
+                None => fits &= byte == 0xFF,
             }
         }
+        fits
     }
 
     /// Counts the entries that were loaded. Returns whether each can be found again.

@@ -141,11 +141,12 @@ impl<F: Flash, K: crate::space::Kind<Checkpoints = Checkpoints>> Space<'_, F, K>
             let (pages, blocks) = (self.log.geometry().pages(), self.log.geometry().blocks);
             let table = HEAD_BYTES + pages.div_ceil(8) as usize;
             let mappings = table_bytes(&self.log.geometry());
-            self.mappings.load(
-                (from..)
-                    .zip(bytes)
-                    .filter_map(|(at, &byte)| Some((at.checked_sub(mappings)?, byte))),
-            );
+            let stored = (from..)
+                .zip(bytes)
+                .filter_map(|(at, &byte)| Some((at.checked_sub(mappings)?, byte)));
+            if !self.mappings.load(stored) {
+                return Ok(None);
+            }
             for (at, &byte) in
                 (from..).zip(bytes).filter(|(at, _)| (HEAD_BYTES..table).contains(at))
             {
