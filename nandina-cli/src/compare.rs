@@ -80,7 +80,8 @@ pub struct Compare {
     /// A workload of a paper instead, at its defaults: postmark, kernel-compile, mp3 or ubifs
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
-    /// For kernel-compile and ubifs: a list of the tree's files, as for `nandina workload kernel-compile`
+    /// For kernel-compile and ubifs: a list of the tree's files, as for `nandina workload
+    /// kernel-compile`
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
     /// A twentieth of the default records or of the workload

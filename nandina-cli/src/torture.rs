@@ -29,8 +29,8 @@ pub struct Arguments {
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// FTLs between the systems and the chip, separated by commas, such as ftl:page, ftl:compact,
-    /// ftl:fast, 'ftl:fast with 2 buffer blocks'; none is the chip itself [default: none; and if no systems are chosen, btree over
-    /// ftl:compact and ftl:fast with one cut]
+    /// ftl:fast, 'ftl:fast with 2 buffer blocks'; none is the chip itself [default: none; and if no
+    /// systems are chosen, btree over ftl:compact and ftl:fast with one cut]
     #[arg(long, value_name = "LAYERS", value_delimiter = ',')]
     over: Vec<String>,
     /// Seed of everything random

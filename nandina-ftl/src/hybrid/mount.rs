@@ -102,7 +102,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             suspects = found;
         }
         if !self.forget_trimmed()? {
-            // Of a block whose erase was cut a page is read now and then: by the scan, but not since.
+            // Of a block whose erase was cut a page is read now and then: by the scan, not since.
             self.read_own(0)?;
             self.scan(identity, (limit, &suspects, true), &mut highest)?;
         }
