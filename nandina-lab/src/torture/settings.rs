@@ -43,6 +43,11 @@ const APART: u64 = 0x0077_7269_7465_721D;
 /// So an episode without any stays the one that its seed named before.
 const HARD: u64 = 0x6861_7264_7368_6970;
 
+/// Derives a seed for a small table of mappings.
+///
+/// So the episodes of `vm` that tests name keep the default table.
+const SMALL: u64 = 0x0073_6D61_6C6C_0003;
+
 /// The settings of an episode, drawn at its start.
 pub(super) struct Settings {
     pub chip: Chip,
@@ -157,7 +162,12 @@ impl Settings {
             write_buffer_ticks: apart.random_bool(0.5).then(|| apart.random_range(1..4)),
             ..Options::new(4, random.random_range(0..48))
         };
-        let options = fitted::<S>(options);
+        let mut options = fitted::<S>(options);
+        // Checkpoints of such tables have as many pages as those of still smaller ones.
+        let mut small = ChaCha8Rng::seed_from_u64(seed ^ SMALL);
+        if changed && options.checkpoints.is_some() && small.random_bool(0.25) {
+            options.mapping_bytes = small.random_range(8..64);
+        }
         Self {
             chip,
             options,
