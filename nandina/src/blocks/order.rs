@@ -18,6 +18,9 @@ pub const ORDERED_MIN: u32 = 4096;
 /// Means "no block": no block has this number.
 const NONE: u32 = u32::MAX;
 
+/// What blocks are compared by; the last part is the block's own number.
+type Rank = (u32, u32, u32);
+
 /// What a block is chosen for.
 #[derive(Clone, Copy)]
 pub(super) enum Choice {
@@ -54,15 +57,23 @@ impl Blocks<'_> {
     /// The rank of a block for a choice, or `None` if it is no candidate.
     ///
     /// Lower ranks win; of equal ranks the lower block number.
-    fn rank(&self, choice: Choice, block: BlockNumber) -> Option<(u32, u32)> {
+    fn rank(&self, choice: Choice, block: BlockNumber) -> Option<Rank> {
+        let is_candidate = match choice {
+            Choice::Open => self.is_empty(block),
+            Choice::Collect => self.is_victim(block, None),
+            Choice::Rest => self.may_rest(block, None),
+            Choice::Release => self.has(block, Mark::Held),
+        };
+        is_candidate.then(|| self.candidate_rank(choice, block.0))
+    }
+
+    /// The rank of a block that is known to be a candidate.
+    fn candidate_rank(&self, choice: Choice, block: u32) -> Rank {
+        let number = BlockNumber(block);
         match choice {
-            Choice::Open => self.is_empty(block).then(|| (self.erase_count(block), 0)),
-            Choice::Collect => {
-                let ranks = || (self.valid_in(block), self.erase_count(block));
-                self.is_victim(block, None).then(ranks)
-            }
-            Choice::Rest => self.may_rest(block, None).then(|| (self.erase_count(block), 0)),
-            Choice::Release => self.has(block, Mark::Held).then_some((0, 0)),
+            Choice::Open | Choice::Rest => (self.erase_count(number), 0, block),
+            Choice::Collect => (self.valid_in(number), self.erase_count(number), block),
+            Choice::Release => (0, 0, block),
         }
     }
 
@@ -84,36 +95,53 @@ impl Blocks<'_> {
         if left == NONE || right == NONE {
             return left.min(right);
         }
-        let rank = |block| (self.rank(choice, BlockNumber(block)), block);
-        if rank(left) <= rank(right) { left } else { right }
-    }
-
-    /// Plays the match at `node`. Returns its winner and whether the winner changed.
-    fn play(&mut self, choice: Choice, node: usize) -> (u32, bool) {
-        let (left, right) = (self.winner(choice, 2 * node), self.winner(choice, 2 * node + 1));
-        let best = self.better(choice, left, right);
-        let at = choice as usize * leaves(self.count()) + node;
-        let is_new = self.order_word(at) != best;
-        self.set_order_word(at, best);
-        (best, is_new)
+        let rank = |block| self.candidate_rank(choice, block);
+        if rank(left) < rank(right) { left } else { right }
     }
 
     /// Plays the matches of `block` again, after something about it has changed.
     pub(super) fn reorder(&mut self, block: BlockNumber) {
-        if !is_ordered(self.count(), self.counts_erases()) {
-            return;
-        }
-        for choice in CHOICES {
-            let mut node = (leaves(self.count()) + block.0 as usize) / 2;
-            while node > 0 {
-                let (best, is_new) = self.play(choice, node);
-                // The winner is unchanged, and the rank of `block` cannot change any match above.
-                if !is_new && best != block.0 {
-                    break;
-                }
-                node /= 2;
+        if is_ordered(self.count(), self.counts_erases()) {
+            for choice in CHOICES {
+                self.play_up(choice, block);
             }
         }
+    }
+
+    /// Plays the matches of `block` for one choice again, as far up as they may have changed.
+    ///
+    /// The winner so far and its rank go up with it, so that a match ranks one block only.
+    fn play_up(&mut self, choice: Choice, block: BlockNumber) {
+        let leaves = leaves(self.count());
+        let mut node = leaves + block.0 as usize;
+        let mut best = self.rank(choice, block);
+        while node > 1 {
+            let at = choice as usize * leaves + node / 2;
+            let before = self.order_word(at);
+            // A block that is no candidate now, and did not win before, changes nothing.
+            if best.is_none() && before != block.0 {
+                break;
+            }
+            let other = self.winner(choice, node ^ 1);
+            if other != NONE {
+                let rank = self.candidate_rank(choice, other);
+                best = Some(best.map_or(rank, |best| best.min(rank)));
+            }
+            let winner = best.map_or(NONE, |(_, _, winner)| winner);
+            // The winner is unchanged, and the rank of `block` cannot change any match above.
+            if winner == before && winner != block.0 {
+                break;
+            }
+            self.set_order_word(at, winner);
+            node /= 2;
+        }
+    }
+
+    /// Plays the match at `node`, whose subtree is right.
+    fn play(&mut self, choice: Choice, node: usize) {
+        let (left, right) = (self.winner(choice, 2 * node), self.winner(choice, 2 * node + 1));
+        let best = self.better(choice, left, right);
+        self.set_order_word(choice as usize * leaves(self.count()) + node, best);
     }
 
     /// Plays all matches.
@@ -191,9 +219,9 @@ mod tests {
     fn scanned(blocks: &Blocks<'_>, choice: Choice, excluded: &[u32]) -> Option<BlockNumber> {
         let others = blocks.all().filter(|block| !excluded.contains(&block.0));
         others
-            .filter_map(|block| Some((blocks.rank(choice, block)?, block.0)))
+            .filter_map(|block| blocks.rank(choice, block))
             .min()
-            .map(|(_, block)| BlockNumber(block))
+            .map(|(_, _, block)| BlockNumber(block))
     }
 
     proptest! {
