@@ -54,9 +54,10 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             match self.try_put(key, value, &merges)? {
                 Step::Merge(sparse) => self.merge(sparse, &mut merges)?,
                 Step::Done(new) => {
-                    // A change of this key that the tree refused earlier is obsolete.
-                    self.batch.forget(key);
-                    return Ok(if new { Inserted::New } else { Inserted::Replaced });
+                    // A change of this key that the tree refused earlier is obsolete. It was
+                    // acknowledged: after it, the key was there or not.
+                    let was_there = self.batch.forget(key).unwrap_or(!new);
+                    return Ok(if was_there { Inserted::Replaced } else { Inserted::New });
                 }
                 Step::Again => {}
                 Step::Refused(refusal) => S::Kind::reclaim(self, refusal)?,
