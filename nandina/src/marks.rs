@@ -25,6 +25,7 @@ pub const NAMES: &[&str] = &[
     "a session begins with a copy",
     "a session page is torn",
     "a torn append cannot be settled",
+    "a torn append changes the keys of an inner node",
     "a torn append is settled first",
     "an anchor cannot be erased",
     "an index is read unsettled",

@@ -469,3 +469,20 @@ fn a_page_that_was_cut_after_a_checkpoint_is_torn_though_that_is_newer() {
         assert_eq!(replay(&case).unwrap(), Replayed::Survived, "{case}");
     }
 }
+
+/// A parent was appended the two halves of a split child, which was cut: it read with one key more
+/// or without it. A mount that moved one of its children wrote the child's new page to the slot of
+/// another one, whose records were lost.
+#[test]
+fn a_torn_append_of_a_key_to_a_parent_mixes_up_no_children() {
+    let case = "swarm/vm-ow/seed 220001042 unstable formats errors";
+    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+}
+
+/// The chip was worn out. A removal was pending that the tree had refused, and the insert of the
+/// same key, which went to the tree at once, returned that it had replaced a record.
+#[test]
+fn an_insert_after_a_removal_that_the_tree_refused_is_of_a_new_record() {
+    let case = "swarm/wandering/seed 220000247 unstable formats errors";
+    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+}

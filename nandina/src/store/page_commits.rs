@@ -38,6 +38,14 @@ pub(super) struct Settled {
     pub block: BlockNumber,
 }
 
+/// A page that does not read the same every time, because an append to it was cut.
+pub(super) struct Unsteady {
+    /// The checksum of its content before that append.
+    pub before: u32,
+    /// With that append, the node has one more key or one less.
+    pub other_keys: bool,
+}
+
 impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// The next block of those that may hold new pages.
     ///
@@ -477,7 +485,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         }
     }
 
-    /// The checksum of `page` before its last append, if its reads differ.
+    /// The content of `page` before its last append, if its reads differ.
     ///
     /// Of the differing contents, the one with the most bits that are 1 was there before the
     /// append. `None` if all reads are alike.
@@ -486,18 +494,30 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     pub(super) fn before_append(
         &mut self,
         page: PageNumber,
-    ) -> Result<Option<u32>, Fault<F::Error>> {
+    ) -> Result<Option<Unsteady>, Fault<F::Error>> {
         let (mut before, mut differs) = (None, false);
+        let (mut count, mut other_keys) = (None, false);
         for _ in 0..LOOKS {
-            if self.space.log.read_raw(page, 0)?.is_err() {
-                continue;
-            }
+            let Ok(header) = self.space.log.read_raw(page, 0)? else { continue };
             let bytes = self.space.log.frames.bytes(0);
             let ones: u32 = bytes.iter().map(|byte| byte.count_ones()).sum();
             let read = Some((ones, checksum::of(&[bytes])));
             differs |= before.is_some() && before != read;
             before = before.max(read);
+            let read = self.count_in(header.lowest);
+            other_keys |= count.is_some() && count != read;
+            count = read;
         }
-        Ok(before.filter(|_| differs).map(|(_, sum)| sum))
+        let before = before.filter(|_| differs).map(|(_, sum)| sum);
+        Ok(before.map(|before| Unsteady { before, other_keys }))
+    }
+
+    /// The number of records in the node of `level` that was read into buffer 0.
+    fn count_in(&mut self, level: u8) -> Option<usize> {
+        if level == 0 || level > self.height {
+            return None;
+        }
+        self.space.log.layout().unpack(self.space.log.frames.bytes_mut(0));
+        self.node(0, level).ok().map(|node| node.count())
     }
 }

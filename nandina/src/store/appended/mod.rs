@@ -101,8 +101,8 @@ impl WritePolicy for Appends {
     }
 
     fn open_cost(opening: &Opening) -> Cost {
-        // Each node may be looked at before it is moved, and once more if that is not possible, for
-        // a record that is torn.
-        opening.where_pages_commit(2 * LOOKS)
+        // For a record that is torn, each node may be looked at when it is found, before it is
+        // moved, and once more if that is not possible.
+        opening.where_pages_commit(3 * LOOKS)
     }
 }
