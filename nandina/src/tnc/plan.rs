@@ -229,7 +229,8 @@ impl System for Tnc {
             + journal_blocks * (2 * LOOKS + 2 * block)
             + 2 * u64::from(nodes)
             + journal * (1 + 3 * height);
-        let open = Cost { reads, programs: 0, erases: 0 }.and(1, whole);
+        // A mount that settles commits, and then collects what a series of cuts has left short.
+        let open = Cost { reads, programs: 0, erases: 0 }.and(1, after_cuts);
         Ok(Plan {
             ram_bytes: Self::ram_needed(geometry, options),
             height: size.height,
