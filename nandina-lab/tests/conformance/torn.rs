@@ -486,3 +486,12 @@ fn an_insert_after_a_removal_that_the_tree_refused_is_of_a_new_record() {
     let case = "swarm/wandering/seed 220000247 unstable formats errors";
     assert_eq!(replay(case).unwrap(), Replayed::Survived);
 }
+
+/// A block with a torn page of an inner node could not be erased, and was marked as bad. A later
+/// mount read that page once, took it for the node, could not read it again when it compared the
+/// other pages of the node with it, and took an older one.
+#[test]
+fn a_torn_page_in_a_block_that_was_marked_hides_no_newer_page() {
+    let case = "swarm/vm/seed 230004247 unstable changed formats errors";
+    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+}

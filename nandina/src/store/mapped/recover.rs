@@ -48,6 +48,10 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     #[inline(never)]
     fn find_named(&mut self, identity: u32, level: u8) -> Result<(), Fault<F::Error>> {
         for block in self.space.log.blocks.all() {
+            // Nothing in it counts, but a torn page may be left there, to be read now and then.
+            if self.space.log.is_marked(block)? {
+                continue;
+            }
             let mut blank = 0;
             for place in 0..self.space.log.block_pages() {
                 let page = self.space.log.page_at(block, place);
@@ -156,16 +160,22 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
             return Ok(None);
         };
         let mut before: Option<(PageNumber, u64)> = None;
-        for page in (0..self.space.log.geometry().pages()).map(PageNumber) {
-            let Ok(header) = self.space.log.read_raw(page, 0)? else { continue };
-            let area = &self.space.log.frames.bytes(0)[..area_bytes];
-            if header.identity == identity
-                && header.lowest == newest.lowest
-                && header.sequence < newest.sequence
-                && (page.0 == name || S::address_in(area) == Some(name))
-                && before.is_none_or(|(_, sequence)| sequence < header.sequence)
-            {
-                before = Some((page, header.sequence));
+        for block in self.space.log.blocks.all() {
+            if self.space.log.is_marked(block)? {
+                continue;
+            }
+            for place in 0..self.space.log.block_pages() {
+                let page = self.space.log.page_at(block, place);
+                let Ok(header) = self.space.log.read_raw(page, 0)? else { continue };
+                let area = &self.space.log.frames.bytes(0)[..area_bytes];
+                if header.identity == identity
+                    && header.lowest == newest.lowest
+                    && header.sequence < newest.sequence
+                    && (page.0 == name || S::address_in(area) == Some(name))
+                    && before.is_none_or(|(_, sequence)| sequence < header.sequence)
+                {
+                    before = Some((page, header.sequence));
+                }
             }
         }
         Ok(before.map(|(page, _)| page))
