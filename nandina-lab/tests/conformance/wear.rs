@@ -182,3 +182,51 @@ fn a_worn_out_chip_says_so_and_all_can_be_read() {
     for_every_system(&EndOfLife(Wear::Counted));
     for_every_system(&EndOfLife(Wear::Circular));
 }
+
+/// Where erases are not counted, the block that is opened next is read for its count.
+///
+/// With the fewest page buffers, that read takes one that holds a page, but none that is written.
+struct FewBuffers;
+
+impl Check for FewBuffers {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut case = case(Wear::Circular);
+        case.profile.geometry.blocks = 12;
+        case.options.page_buffers = Some(S::DESCRIPTION.buffers_min);
+        with_index::<S, _>(&case, |index| {
+            let mut random = ChaCha8Rng::seed_from_u64(seed());
+            let mut model = Model::new();
+            for turn in 0..20_000 {
+                // Leaves grow until the chip is full, and then so thin that neighbours join.
+                let number = random.random_range(0..4_000);
+                if random.random_range(0..3_000) < 600 + turn % 2_000 {
+                    index.remove(&key(number)).map_err(text)?;
+                    model.remove(&key(number)[..]);
+                } else {
+                    match index.insert(&key(number), &value(number, turn)) {
+                        Ok(_) => drop(model.insert(key(number).into(), value(number, turn).into())),
+                        Err(WriteError::Full { .. }) => {}
+                        Err(error) => return Err(text(error)),
+                    }
+                }
+                if turn % 4 == 0 {
+                    let least = index.gc_step_least();
+                    index.gc_step(random.random_range(0..3 * least)).map_err(text)?;
+                }
+            }
+            if index.statistics().erases_most < 50 {
+                return Err("too short a run".into());
+            }
+            compare(index, &model)
+        })
+    }
+}
+
+#[test]
+fn a_count_that_is_read_takes_no_buffer_that_is_written() {
+    for_every_system(&FewBuffers);
+}

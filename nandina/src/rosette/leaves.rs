@@ -188,6 +188,9 @@ impl<'b, F: Flash> Leaves<'b, F> {
     ) -> Result<(), Fault<F::Error>> {
         self.in_doubt = true;
         let form = self.form();
+        // From here on the buffer is no page of the chip: a block that is opened for this one may
+        // need a buffer, for its erase count.
+        self.log.frames.forget(frame);
         form.set_fences(self.log.frames.bytes_mut(frame), fences);
         let page = self.log.write(frame, leaf_label(records))?;
         self.log.frames.hold(frame, page);
