@@ -51,6 +51,7 @@ pub const NAMES: &[&str] = &[
     "the newest shadow page is torn",
     "the pointers of a child hold blocks",
     "the root is looked for behind a checkpoint",
+    "the state before the newest leaf is gone",
     "the tree before the newest root is gone",
     "the victim is the block that the fewest moves empty",
 ];

@@ -110,8 +110,20 @@ impl<F: Flash> Leaves<'_, F> {
             limit = limit.min(first.sequence);
         };
         self.newest = (page, newest.sequence);
-        let leaf = self.paint(newest.identity, newest.sequence)?;
-        self.take_newest(leaf)?;
+        let found = Found::of(&newest);
+        let leaf = match self.paint(found)? {
+            Ok(leaf) if self.take_newest(leaf)? => leaf,
+            // The state before the newest leaf never had so many: pages of it are erased, and the
+            // gap was filled with older ones. So that leaf is whole.
+            _ => {
+                covered!("the state before the newest leaf is gone");
+                match self.paint(Found { counts_newest: true, ..found })? {
+                    Ok(leaf) => leaf,
+                    Err(page) => return Err(self.too_many_leaves(page)),
+                }
+            }
+        };
+        self.take_counts(leaf)?;
         self.count_unexplained();
         // More pages than that cannot have been programmed without success since the newest.
         let gap = GAP + u64::from(self.log.geometry().blocks);
@@ -258,39 +270,36 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// Gives each leaf of this format what no newer one owns.
     ///
-    /// Pages with a higher number than `highest` do not count, nor those that the newest session
-    /// page excludes. The newest leaf is left out, and returned.
+    /// Pages with a higher number than the highest do not count, nor those that the newest session
+    /// page excludes. The newest leaf is returned, and owns nothing unless it counts. If there are
+    /// more leaves than there is room for, returns the page of the first that has none.
     fn paint(
         &mut self,
-        identity: u32,
-        highest: u64,
-    ) -> Result<Option<(PageNumber, PageHeader)>, OpenError<F::Error>> {
+        mut found: Found,
+    ) -> Result<Result<Option<NewestLeaf>, PageNumber>, OpenError<F::Error>> {
         self.directory.clear();
         (self.suspects, self.session, self.damaged) = (Suspects::NONE, None, None);
         self.apart = false;
-        let mut found = Found { identity, highest, leaf: None, session: false };
         let mut walk = Walk::START;
         while let Some(block) = self.order.next(&mut walk) {
-            self.paint_block(block, &mut found)?;
+            if let Some(page) = self.paint_block(block, &mut found)? {
+                return Ok(Err(page));
+            }
             if self.directory.is_whole() {
                 break;
             }
         }
-        Ok(found.leaf)
+        Ok(Ok(found.leaf))
     }
 
     /// Gives the newest leaf what it says, over the state before it.
     ///
     /// It may be torn, though it reads the same each time. So as long as the state before it is
     /// whole, the blocks that this state needs are held until the leaf was written again.
-    fn take_newest(
-        &mut self,
-        leaf: Option<(PageNumber, PageHeader)>,
-    ) -> Result<(), OpenError<F::Error>> {
-        let Some((page, header)) = leaf else {
-            let page = self.damaged.unwrap_or(self.newest.0);
-            return Err(OpenError::Corrupt { page, reason: Damage::NoPage });
-        };
+    ///
+    /// Returns `false` if the directory has no room for that.
+    fn take_newest(&mut self, leaf: Option<NewestLeaf>) -> Result<bool, OpenError<F::Error>> {
+        let Some((page, _)) = leaf else { return Ok(true) };
         if self.directory.is_whole() {
             self.count_valid();
             self.log.blocks.hold_valid();
@@ -300,9 +309,15 @@ impl<F: Flash> Leaves<'_, F> {
         let Some(fences) = fences else {
             return Err(OpenError::Corrupt { page, reason: Damage::NoNode });
         };
-        if !self.directory.cover(fences, page) {
-            return Err(self.too_many_leaves(page));
-        }
+        Ok(self.directory.cover(fences, page))
+    }
+
+    /// Takes the counts that the newest leaf records, of an index that is found.
+    fn take_counts(&mut self, leaf: Option<NewestLeaf>) -> Result<(), OpenError<F::Error>> {
+        let Some((page, header)) = leaf else {
+            let page = self.damaged.unwrap_or(self.newest.0);
+            return Err(OpenError::Corrupt { page, reason: Damage::NoPage });
+        };
         self.count_valid();
         let most = u64::from(self.log.geometry().pages()) * self.form().capacity() as u64;
         if u64::from(header.records) > most {
@@ -327,11 +342,14 @@ impl<F: Flash> Leaves<'_, F> {
         OpenError::from(Fault::<F::Error>::Corrupt { page, reason })
     }
 
+    /// Gives each leaf in `block` what no newer one owns.
+    ///
+    /// Returns the first for which the directory has no room.
     fn paint_block(
         &mut self,
         block: BlockNumber,
         found: &mut Found,
-    ) -> Result<(), OpenError<F::Error>> {
+    ) -> Result<Option<PageNumber>, OpenError<F::Error>> {
         let written = self.log.written(block, self.log.block_pages(), 1)?;
         for place in (0..written).rev() {
             let page = self.log.page_at(block, place);
@@ -356,12 +374,17 @@ impl<F: Flash> Leaves<'_, F> {
                     self.take_session(page);
                 }
                 (0, _) => {}
-                (1, _) if found.leaf.is_none() => found.leaf = Some((page, header)),
-                (1, _) => self.paint_leaf(page)?,
+                (1, _) => {
+                    let is_newest = found.leaf.is_none();
+                    found.leaf = found.leaf.or(Some((page, header)));
+                    if (!is_newest || found.counts_newest) && !self.paint_leaf(page) {
+                        return Ok(Some(page));
+                    }
+                }
                 _ => self.note_damage(page, true),
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Takes the suspects of the session page that was just read.
@@ -376,21 +399,23 @@ impl<F: Flash> Leaves<'_, F> {
     }
 
     /// Gives the leaf that was just read what no newer one owns.
-    fn paint_leaf(&mut self, page: PageNumber) -> Result<(), OpenError<F::Error>> {
+    ///
+    /// Returns `false` if the directory has no room for that.
+    fn paint_leaf(&mut self, page: PageNumber) -> bool {
         let form = self.form();
         let Some(fences) = form.fences(self.log.frames.bytes(0)) else {
             self.note_damage(page, true);
-            return Ok(());
+            return true;
         };
         match self.directory.paint(fences, page) {
-            Painted::Nothing | Painted::Whole => Ok(()),
+            Painted::Nothing | Painted::Whole => true,
             Painted::Apart => {
                 covered!("a leaf owns two ranges because one between them is lost");
                 self.apart = true;
                 self.note_damage(page, true);
-                Ok(())
+                true
             }
-            Painted::Full => Err(self.too_many_leaves(page)),
+            Painted::Full => false,
         }
     }
 
@@ -433,12 +458,26 @@ impl<F: Flash> Leaves<'_, F> {
 }
 
 /// What a mount looks for, and what the pages have shown so far.
+#[derive(Clone, Copy)]
 struct Found {
     identity: u32,
     /// The highest sequence number that counts.
     highest: u64,
+    /// Whether the newest leaf counts, or the state before it is looked for.
+    counts_newest: bool,
     /// The newest leaf.
-    leaf: Option<(PageNumber, PageHeader)>,
+    leaf: Option<NewestLeaf>,
     /// Whether a session page was met.
     session: bool,
 }
+
+impl Found {
+    /// Nothing but the newest page yet: the state before the newest leaf is looked for.
+    const fn of(newest: &PageHeader) -> Self {
+        let (identity, highest) = (newest.identity, newest.sequence);
+        Self { identity, highest, counts_newest: false, leaf: None, session: false }
+    }
+}
+
+/// The page of the newest leaf, and its header.
+type NewestLeaf = (PageNumber, PageHeader);
