@@ -43,9 +43,9 @@ const APART: u64 = 0x0077_7269_7465_721D;
 /// So an episode without any stays the one that its seed named before.
 const HARD: u64 = 0x6861_7264_7368_6970;
 
-/// Derives a seed for a small table of mappings.
+/// Derives a seed for a small table of mappings, or a small directory.
 ///
-/// So the episodes of `vm` that tests name keep the default table.
+/// So the episodes that tests name keep the default table.
 const SMALL: u64 = 0x0073_6D61_6C6C_0003;
 
 /// The settings of an episode, drawn at its start.
@@ -167,6 +167,9 @@ impl Settings {
         let mut small = ChaCha8Rng::seed_from_u64(seed ^ SMALL);
         if changed && options.checkpoints.is_some() && small.random_bool(0.25) {
             options.mapping_bytes = small.random_range(8..64);
+        }
+        if S::DESCRIPTION.directory && small.random_bool(0.25) {
+            options.leaves = Some(small.random_range(2..60));
         }
         Self {
             chip,

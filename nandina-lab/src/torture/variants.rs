@@ -45,6 +45,7 @@ pub(super) fn changed<S: System>(options: &Options, random: &mut ChaCha8Rng) -> 
             _ => Folds::Share,
         },
         keep_pages: [None, Some(true), Some(false)][random.random_range(0..3)],
+        leaves: options.leaves,
         verify: options.verify || random.random_range(0..4) == 0,
         ..Options::new(key_bytes, value_bytes)
     })
