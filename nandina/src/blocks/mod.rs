@@ -560,7 +560,7 @@ impl<'b> Blocks<'b> {
         }
         let block = BlockNumber(page.0 / self.pages_per_block);
         let endangered = u32::from(self.is_bad(block));
-        let had_valid = self.has_valid(block);
+        let had_valid = self.is_ordered() && self.has_valid(block);
         if valid {
             self.empty_blocks -= u32::from(self.is_empty(block));
             self.valid_pages += 1;
@@ -577,7 +577,7 @@ impl<'b> Blocks<'b> {
         if !valid {
             self.empty_blocks += u32::from(self.is_empty(block));
         }
-        if had_valid == self.has_valid(block) {
+        if self.is_ordered() && had_valid == self.has_valid(block) {
             self.reorder_counted(block);
         } else {
             self.reorder(block);
