@@ -108,14 +108,14 @@ impl Blocks<'_> {
         }
     }
 
-    /// The same, after the number of its valid pages has changed, but not to 0 or from 0.
+    /// The same, after the count of valid pages has changed, but not to 0 or from 0.
     pub(super) fn reorder_counted(&mut self, block: BlockNumber) {
         if is_ordered(self.count(), self.counts_erases()) {
             self.play_up(Choice::Collect, block);
         }
     }
 
-    /// Plays the matches of `block` for one choice again, as far up as they may have changed.
+    /// Plays the matches of `block` for one choice again, as far up as need be.
     ///
     /// The winner so far and its rank go up with it, so that a match ranks one block only.
     fn play_up(&mut self, choice: Choice, block: BlockNumber) {

@@ -113,7 +113,7 @@ impl<F: Flash> Leaves<'_, F> {
         let found = Found::of(&newest);
         let leaf = match self.paint(found)? {
             Ok(leaf) if self.take_newest(leaf)? => leaf,
-            // The state before the newest leaf never had so many: pages of it are erased, and the
+            // The state before the newest leaf never had this many: pages of it are erased, and the
             // gap was filled with older ones. So that leaf is whole.
             _ => {
                 covered!("the state before the newest leaf is gone");
@@ -472,7 +472,7 @@ struct Found {
 }
 
 impl Found {
-    /// Nothing but the newest page yet: the state before the newest leaf is looked for.
+    /// Only the newest page is known: the state before the newest leaf is looked for.
     const fn of(newest: &PageHeader) -> Self {
         let (identity, highest) = (newest.identity, newest.sequence);
         Self { identity, highest, counts_newest: false, leaf: None, session: false }
