@@ -577,11 +577,7 @@ impl<'b> Blocks<'b> {
         if !valid {
             self.empty_blocks += u32::from(self.is_empty(block));
         }
-        if self.is_ordered() && had_valid == self.has_valid(block) {
-            self.reorder_counted(block);
-        } else {
-            self.reorder(block);
-        }
+        self.reorder_page(block, had_valid);
     }
 
     /// Whether the block can have one more valid page.

@@ -101,17 +101,22 @@ impl Blocks<'_> {
 
     /// Plays the matches of `block` again, after something about it has changed.
     pub(super) fn reorder(&mut self, block: BlockNumber) {
-        if is_ordered(self.count(), self.counts_erases()) {
+        if self.is_ordered() {
             for choice in CHOICES {
                 self.play_up(choice, block);
             }
         }
     }
 
-    /// The same, after the count of valid pages has changed, but not to 0 or from 0.
-    pub(super) fn reorder_counted(&mut self, block: BlockNumber) {
-        if is_ordered(self.count(), self.counts_erases()) {
+    /// The same, after one of its pages became valid, or garbage.
+    ///
+    /// Only the choice of a victim depends on how many valid pages it has; the others on whether it
+    /// has any, and `had_valid` says whether it had before.
+    pub(super) fn reorder_page(&mut self, block: BlockNumber, had_valid: bool) {
+        if self.is_ordered() && had_valid == self.has_valid(block) {
             self.play_up(Choice::Collect, block);
+        } else {
+            self.reorder(block);
         }
     }
 
@@ -153,7 +158,7 @@ impl Blocks<'_> {
 
     /// Plays all matches.
     pub(super) fn reorder_all(&mut self) {
-        if is_ordered(self.count(), self.counts_erases()) {
+        if self.is_ordered() {
             for choice in CHOICES {
                 for node in (1..leaves(self.count())).rev() {
                     self.play(choice, node);
@@ -165,7 +170,7 @@ impl Blocks<'_> {
     /// The number of matches that would have another winner if they were played again.
     #[cfg(debug_assertions)]
     pub(super) fn wrong_matches(&self) -> u32 {
-        if !is_ordered(self.count(), self.counts_erases()) {
+        if !self.is_ordered() {
             return 0;
         }
         let is_wrong = |choice, node| {
@@ -184,7 +189,7 @@ impl Blocks<'_> {
         choice: Choice,
         excluded: impl Fn(BlockNumber) -> bool,
     ) -> Option<Option<BlockNumber>> {
-        if !is_ordered(self.count(), self.counts_erases()) {
+        if !self.is_ordered() {
             return None;
         }
         // At most one branch for each level is pending, beside the one being searched.
