@@ -73,13 +73,14 @@ pub(super) fn planned(
 
 /// The most that opening costs.
 ///
-/// The first pages of all blocks and their ends are read, and at most every page, for each torn
-/// page once more; then the valid pages of the blocks that may hold a torn page are moved.
+/// The first pages of all blocks and their ends are read, and at most every page, twice where the
+/// state before the newest leaf is gone; and all of that again for each torn page. Then the valid
+/// pages of the blocks that may hold a torn page are moved.
 fn open_cost(geometry: &Geometry, block_pages: u32, verify: bool) -> Cost {
     let (blocks, pages) = (u64::from(geometry.blocks), u64::from(block_pages));
     let ends = u64::from(block_pages.ilog2() + 2 * LOST_MAX + 4);
     let suspects = suspects_max(block_pages) as u64;
-    let looked_at = blocks * (2 * ends + pages) + LOOKS * (blocks + ends);
+    let looked_at = blocks * (3 * ends + 2 * pages) + LOOKS * (blocks + ends);
     // Of the suspects each has at most half the pages of the one before it.
     let moved = 2 * pages + suspects;
     let programs = moved + 2;
