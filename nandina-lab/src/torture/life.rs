@@ -75,9 +75,15 @@ impl<D: Ground> Life<D> {
             };
             self.settings.options = changed::<S>(&before, &mut self.random);
         }
+        let options = self.settings.options;
+        self.take_ram::<S>(&options);
+        options
+    }
+
+    /// Takes RAM for an opening with these options.
+    pub fn take_ram<S: System>(&mut self, options: &Options) {
         self.ram.clear();
-        self.ram.resize(ram_needed::<S>(&self.ground.geometry(), &self.settings.options), 0xA5);
-        self.settings.options
+        self.ram.resize(ram_needed::<S>(&self.ground.geometry(), options), 0xA5);
     }
 }
 

@@ -274,18 +274,13 @@ impl<D: Ground> Life<D> {
         }
         let mapping_bytes = apart.random_range(0..self.settings.options.mapping_bytes);
         let options = Options { mapping_bytes, ..self.settings.options };
-        self.ram.clear();
-        self.ram.resize(ram_needed::<S>(&self.ground.geometry(), &options), 0xA5);
+        self.take_ram::<S>(&options);
         let mut begun = self.ground.begin(&mut self.room, false);
         let compared = match open::<S>(&mut begun, &options, &mut self.ram) {
             // More pages may be valid than such a table allows, so the records alone are compared.
-            Ok(mut index) => match contents(&mut index) {
-                Ok(found) if found == self.model => Ok(()),
-                Ok(found) => {
-                    Err(format!("{} records, the model has {}", found.len(), self.model.len()))
-                }
-                Err(error) => Err(format!("{error:?}")),
-            },
+            Ok(mut index) => contents(&mut index)
+                .map_err(|error| format!("{error:?}"))
+                .and_then(|found| Pending::default().admits(&self.model, &found)),
             Err(OpenError::BadOption { reason: BadOption::TableTooSmall }) => Ok(()),
             Err(error) => Err(format!("{error:?}")),
         };

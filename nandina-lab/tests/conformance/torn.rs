@@ -58,6 +58,11 @@ impl Check for LeftOut {
     }
 }
 
+/// Replays a case by the name that a failing run printed.
+fn assert_survives(case: &str) {
+    assert_eq!(replay(case).unwrap(), Replayed::Survived, "{case}");
+}
+
 #[test]
 fn a_torn_page_that_a_mount_left_out_is_left_out_by_all_later_ones() {
     for_every_system(&LeftOut);
@@ -384,19 +389,19 @@ fn a_split_of_which_only_the_upper_half_was_noted_leaves_no_empty_leaf() {
 #[test]
 fn a_mount_that_wrote_before_its_chip_wore_out_finds_what_it_wrote() {
     let case = "swarm/wandering/seed 4301636 unstable changed formats errors";
-    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+    assert_survives(case);
 }
 
 #[test]
 fn pages_of_a_block_whose_erase_failed_do_not_count_where_records_are_appended() {
     let case = "swarm/vm-ow/seed 142583 unstable changed formats errors";
-    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+    assert_survives(case);
 }
 
 #[test]
 fn a_root_that_was_torn_does_not_come_back_where_the_erase_of_its_block_fails() {
     let case = "swarm/wandering/seed 4303942 unstable changed formats errors";
-    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+    assert_survives(case);
 }
 
 /// A commit was torn, and the mount that began to settle it was cut after its first page. On a chip
@@ -411,7 +416,7 @@ fn a_torn_root_behind_which_a_mount_was_cut_is_seen_or_not_by_all_later_mounts()
         "exhaustive/mu/seed 1/36 x 60 unstable/448 mixture/96 after",
     ];
     for case in cases {
-        assert_eq!(replay(case).unwrap(), Replayed::Survived, "{case}");
+        assert_survives(case);
     }
 }
 
@@ -430,7 +435,7 @@ fn a_block_whose_erase_was_cut_while_a_mount_settled_it_does_not_look_older() {
     ];
     for cuts in cases {
         let case = format!("exhaustive/vm/seed 1/36 x 60 unstable/{cuts}");
-        assert_eq!(replay(&case).unwrap(), Replayed::Survived, "{case}");
+        assert_survives(&case);
     }
 }
 
@@ -439,7 +444,7 @@ fn a_block_whose_erase_was_cut_while_a_mount_settled_it_does_not_look_older() {
 #[test]
 fn of_two_blocks_that_begin_with_one_number_a_mount_from_a_checkpoint_looks_into_both() {
     let case = "exhaustive/mu/seed 1/36 x 60 unstable checkpoints 2/719 unreadable/27 unreadable";
-    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+    assert_survives(case);
 }
 
 /// A mount from a checkpoint wrote another one while it settled. It lost sight of a block with a
@@ -448,7 +453,7 @@ fn of_two_blocks_that_begin_with_one_number_a_mount_from_a_checkpoint_looks_into
 fn a_mount_that_settles_writes_no_checkpoint_before_it_has_cleared_torn_blocks() {
     for seed in ["130000997", "130006154"] {
         let case = format!("swarm/vm/seed {seed} unstable changed formats errors");
-        assert_eq!(replay(&case).unwrap(), Replayed::Survived, "{case}");
+        assert_survives(&case);
     }
 }
 
@@ -457,7 +462,7 @@ fn a_mount_that_settles_writes_no_checkpoint_before_it_has_cleared_torn_blocks()
 #[test]
 fn a_page_that_failed_before_the_first_of_a_block_was_cut_is_torn_as_well() {
     let case = "swarm/vm/seed 3026116188 unstable changed formats errors";
-    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+    assert_survives(case);
 }
 
 /// A checkpoint was written into its own block, and the page after it, in the block before, was
@@ -466,7 +471,7 @@ fn a_page_that_failed_before_the_first_of_a_block_was_cut_is_torn_as_well() {
 fn a_page_that_was_cut_after_a_checkpoint_is_torn_though_that_is_newer() {
     for seed in ["5026114316", "5026116570"] {
         let case = format!("swarm/vm/seed {seed} unstable changed formats errors");
-        assert_eq!(replay(&case).unwrap(), Replayed::Survived, "{case}");
+        assert_survives(&case);
     }
 }
 
@@ -476,7 +481,7 @@ fn a_page_that_was_cut_after_a_checkpoint_is_torn_though_that_is_newer() {
 #[test]
 fn a_torn_append_of_a_key_to_a_parent_mixes_up_no_children() {
     let case = "swarm/vm-ow/seed 220001042 unstable formats errors";
-    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+    assert_survives(case);
 }
 
 /// The chip was worn out. A removal was pending that the tree had refused, and the insert of the
@@ -484,7 +489,7 @@ fn a_torn_append_of_a_key_to_a_parent_mixes_up_no_children() {
 #[test]
 fn an_insert_after_a_removal_that_the_tree_refused_is_of_a_new_record() {
     let case = "swarm/wandering/seed 220000247 unstable formats errors";
-    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+    assert_survives(case);
 }
 
 /// A block with a torn page of an inner node could not be erased, and was marked as bad. A later
@@ -493,5 +498,5 @@ fn an_insert_after_a_removal_that_the_tree_refused_is_of_a_new_record() {
 #[test]
 fn a_torn_page_in_a_block_that_was_marked_hides_no_newer_page() {
     let case = "swarm/vm/seed 230004247 unstable changed formats errors";
-    assert_eq!(replay(case).unwrap(), Replayed::Survived);
+    assert_survives(case);
 }

@@ -496,7 +496,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         page: PageNumber,
     ) -> Result<Option<Unsteady>, Fault<F::Error>> {
         let (mut before, mut differs) = (None, false);
-        let (mut count, mut other_keys) = (None, false);
+        let (mut records, mut other_keys) = (None, false);
         for _ in 0..LOOKS {
             let Ok(header) = self.space.log.read_raw(page, 0)? else { continue };
             let bytes = self.space.log.frames.bytes(0);
@@ -504,9 +504,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             let read = Some((ones, checksum::of(&[bytes])));
             differs |= before.is_some() && before != read;
             before = before.max(read);
-            let read = self.count_in(header.lowest);
-            other_keys |= count.is_some() && count != read;
-            count = read;
+            let count = self.count_in(header.lowest);
+            other_keys |= records.is_some() && records != count;
+            records = count;
         }
         let before = before.filter(|_| differs).map(|(_, sum)| sum);
         Ok(before.map(|before| Unsteady { before, other_keys }))
