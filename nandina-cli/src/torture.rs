@@ -66,10 +66,13 @@ pub struct Arguments {
     /// instead of the first cut
     #[arg(long)]
     errors: bool,
+    /// Some chips of a swarm have pages in which a node has few records: the trees become high
+    #[arg(long)]
+    narrow: bool,
     /// Replay one case by the name that a failing run printed, and nothing else
     #[arg(long, value_name = "NAME", conflicts_with_all = [
         "mode", "systems", "over", "seed", "operations", "large", "lean", "checkpoints", "unstable", "buffered", "changed",
-        "formats", "errors",
+        "formats", "errors", "narrow",
     ])]
     case: Option<String>,
     /// Print JSON
@@ -99,7 +102,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     if !swarm && arguments.operations.is_some() {
         return Err(LabError("--operations is for a swarm: add --mode swarm".into()));
     }
-    let Arguments { large, lean, unstable, buffered, changed, formats, errors, .. } = *arguments;
+    if !swarm && arguments.narrow {
+        return Err(LabError("--narrow is for a swarm: add --mode swarm".into()));
+    }
+    let Arguments { large, lean, unstable, buffered, changed, formats, errors, narrow, .. } =
+        *arguments;
     if swarm && (large || lean || buffered || arguments.checkpoints.is_some()) {
         let what = "--large, --lean, --buffered and --checkpoints are for cuts, and a swarm chooses itself: leave \
                     them out";
@@ -117,7 +124,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         run: CutRun {
             lean,
             checkpoints: arguments.checkpoints,
-            hardships: Hardships { unstable, buffered, changed, formats, errors },
+            hardships: Hardships { unstable, buffered, changed, formats, errors, narrow },
             ..if large { CutRun::LARGE } else { CutRun::SMALL }
         },
         operations: arguments.operations.unwrap_or(200_000),

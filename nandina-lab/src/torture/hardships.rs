@@ -17,16 +17,30 @@ pub struct Hardships {
     ///
     /// In runs the first cut is such an error.
     pub errors: bool,
+    /// Swarms: some chips have pages in which a node has few records, so that trees become high.
+    pub narrow: bool,
 }
 
 impl Hardships {
     /// None of them.
-    pub const NONE: Self =
-        Self { unstable: false, buffered: false, changed: false, formats: false, errors: false };
+    pub const NONE: Self = Self {
+        unstable: false,
+        buffered: false,
+        changed: false,
+        formats: false,
+        errors: false,
+        narrow: false,
+    };
 
     /// All of them.
-    pub const ALL: Self =
-        Self { unstable: true, buffered: true, changed: true, formats: true, errors: true };
+    pub const ALL: Self = Self {
+        unstable: true,
+        buffered: true,
+        changed: true,
+        formats: true,
+        errors: true,
+        narrow: true,
+    };
 
     /// Whether there is any.
     pub fn any(self) -> bool {
@@ -35,13 +49,14 @@ impl Hardships {
 
     /// The names of those that are on, each after a blank, as in a case's name.
     pub(super) fn words(self) -> String {
-        let Self { unstable, buffered, changed, formats, errors } = self;
+        let Self { unstable, buffered, changed, formats, errors, narrow } = self;
         [
             ("unstable", unstable),
             ("buffered", buffered),
             ("changed", changed),
             ("formats", formats),
             ("errors", errors),
+            ("narrow", narrow),
         ]
         .into_iter()
         .filter(|&(_, on)| on)
@@ -59,6 +74,7 @@ impl Hardships {
                 "changed" => all.changed = true,
                 "formats" => all.formats = true,
                 "errors" => all.errors = true,
+                "narrow" => all.narrow = true,
                 _ => return None,
             }
         }

@@ -48,6 +48,18 @@ const HARD: u64 = 0x6861_7264_7368_6970;
 /// So the episodes that tests name keep the default table.
 const SMALL: u64 = 0x0073_6D61_6C6C_0003;
 
+/// Derives a seed for small pages.
+///
+/// So the rest of an episode is as its seed named it before.
+const NARROW: u64 = 0x6E61_7272_6F77_0001;
+
+/// Small pages, in which a node has few records: the trees become high.
+fn narrow(profile: &mut Profile, random: &mut ChaCha8Rng) {
+    let page_bytes = random.random_range(40..80) * 4;
+    profile.geometry.page_bytes = page_bytes.min(profile.geometry.page_bytes);
+    profile.ecc.codeword_bytes = profile.ecc.codeword_bytes.min(profile.geometry.page_bytes);
+}
+
 /// The settings of an episode, drawn at its start.
 pub(super) struct Settings {
     pub chip: Chip,
@@ -95,6 +107,11 @@ impl Settings {
         // Some makers permit more bad blocks: then failures do not wear the chip out.
         if random.random_range(0..2) == 0 {
             profile.capabilities.bad_blocks_per_mille = random.random_range(1..250);
+        }
+        let mut few = ChaCha8Rng::seed_from_u64(seed ^ NARROW);
+        let is_narrow = hard.narrow && layer.is_none() && few.random_bool(0.5);
+        if is_narrow {
+            narrow(&mut profile, &mut few);
         }
         let mut logical_pages = 0;
         let profile = match layer {
@@ -163,9 +180,10 @@ impl Settings {
             ..Options::new(4, random.random_range(0..48))
         };
         let mut options = fitted::<S>(options);
-        // Checkpoints of such tables have as many pages as those of still smaller ones.
+        // Checkpoints of such tables have as many pages as those of still smaller ones, and a block
+        // has room for them.
         let mut small = ChaCha8Rng::seed_from_u64(seed ^ SMALL);
-        if changed && options.checkpoints.is_some() && small.random_bool(0.25) {
+        if options.checkpoints.is_some() && (is_narrow || changed && small.random_bool(0.25)) {
             options.mapping_bytes = small.random_range(8..64);
         }
         if S::DESCRIPTION.directory && small.random_bool(0.25) {
