@@ -21,6 +21,7 @@ const RARE: &[(&str, &str)] = &[
         "a page has to fade between two mounts, and of a leaf that was split and merged since",
     ),
     ("an anchor cannot be erased", "the erase of one of two blocks has to fail"),
+    ("an erase silently did nothing", "that erase has to fail without a report"),
     ("room ends while a mount settles", "a mount after a cut, on a chip that is nearly full"),
     ("settling begins with no room but what is held", "a cut on a full chip"),
     ("settling needs what was held", "a mount after a cut, on a chip that is nearly full"),

@@ -28,6 +28,7 @@ pub const NAMES: &[&str] = &[
     "a torn append changes the keys of an inner node",
     "a torn append is settled first",
     "an anchor cannot be erased",
+    "an erase silently did nothing",
     "an index is read unsettled",
     "leaves are read unsettled",
     "no anchor can be written",

@@ -486,3 +486,10 @@ fn a_mount_from_a_checkpoint_drops_no_mapping_that_the_table_has_no_room_for() {
 fn a_mount_from_a_checkpoint_knows_to_which_node_moved_records_belong() {
     for_every_system(&Growing);
 }
+
+/// Both anchors were erased to void their checkpoints; one of the erases did nothing and said that
+/// it had. With a larger table again, a mount continued from a checkpoint that was void.
+#[test]
+fn an_anchor_whose_erase_silently_did_nothing_leads_to_no_void_checkpoint() {
+    crate::torn::assert_survives("swarm/vm/seed 300000555 changed narrow");
+}

@@ -59,7 +59,7 @@ impl Check for LeftOut {
 }
 
 /// Replays a case by the name that a failing run printed.
-fn assert_survives(case: &str) {
+pub fn assert_survives(case: &str) {
     assert_eq!(replay(case).unwrap(), Replayed::Survived, "{case}");
 }
 

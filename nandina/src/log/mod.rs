@@ -39,6 +39,7 @@ use victim::SpareWithHint;
 use weak::Weak;
 
 use crate::blocks::{Blocks, NO_BLOCK, Victims};
+use crate::bytes::is_erased;
 use crate::checksum::Sum;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Capabilities, ErrorKind, Flash, FlashError, Geometry, PageNumber};
@@ -377,6 +378,20 @@ impl<'b, F: Flash> Log<'b, F> {
         }
     }
 
+    /// Erases a block whose old pages must never be found again.
+    ///
+    /// Nothing is programmed into it soon, so with `verify` its first page is read: a block whose
+    /// erase silently did nothing is given up. Returns `false` if the block is given up.
+    pub fn erase_for_good(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        let erased = self.erase(block)?;
+        if erased && self.verify && !self.reads_as_erased(self.page_at(block, 0))? {
+            covered!("an erase silently did nothing");
+            self.give_up(block);
+            return Ok(false);
+        }
+        Ok(erased)
+    }
+
     /// Erases `block` if it is free and neither open nor erased ahead of need.
     ///
     /// This removes torn pages. Nothing records the erase, so the block is erased again when it is
@@ -524,6 +539,10 @@ impl<'b, F: Flash> Log<'b, F> {
             Source::Bytes(bytes) => bytes,
         };
         Ok(self.frames.bytes(self.frames.count()) == meant)
+    }
+
+    fn reads_as_erased(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+        Ok(self.read_beside(page)? && is_erased(self.frames.bytes(self.frames.count())))
     }
 
     /// Reads a page into the extra buffer. Returns `false` if it is unreadable.

@@ -76,9 +76,9 @@ pub(crate) const fn parts(
 /// The most chip operations of a checkpoint of `parts` pages if no block fails.
 ///
 /// They are these pages and an anchor's page, and the erases of the checkpoints' block, of the
-/// previous one, and of both anchors.
+/// previous one, and of both anchors. With `verify` each is read back.
 pub(crate) const fn cost(parts: u32, verify: bool) -> u32 {
-    (parts + 1) * (1 + verify as u32) + ERASES_MAX
+    (parts + 1 + ERASES_MAX) * (1 + verify as u32)
 }
 
 /// The most blocks that one checkpoint erases.
@@ -268,7 +268,7 @@ impl<F: Flash, K: super::Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
         };
         covered!("a checkpoint is erased when its list ends");
         self.log.blocks.set_reserved(block, false);
-        if !self.log.blocks.is_bad(block) && self.log.erase(block)? {
+        if !self.log.blocks.is_bad(block) && self.log.erase_for_good(block)? {
             return Ok(());
         }
         // The checkpoint may still be readable: then no anchor may lead to it.
@@ -281,7 +281,7 @@ impl<F: Flash, K: super::Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
         for block in ANCHORS {
             // An anchor that cannot be erased may still be readable: it has to be marked as bad, so
             // that no mount reads it.
-            if !self.log.blocks.is_bad(block) && !self.log.erase(block)? {
+            if !self.log.blocks.is_bad(block) && !self.log.erase_for_good(block)? {
                 covered!("an anchor cannot be erased");
                 self.log.mark_bad_blocks()?;
             }
