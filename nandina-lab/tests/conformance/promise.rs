@@ -4,7 +4,7 @@
 //! more pages than the tree is high, and `plan` refuses what `format` refuses.
 
 use nandina::store::Description;
-use nandina::{Index, OpenError, Options, System, WriteError, plan, ram_needed};
+use nandina::{Index, Moves, OpenError, Options, System, Victims, WriteError, plan, ram_needed};
 use nandina_sim::{Chip, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -169,7 +169,7 @@ impl Check for TakenByAHighTree {
         for (chip, records) in [((192, 16, 8), (32, 33)), ((128, 13, 10), (32, 4))] {
             let mut case = case::<S>(chip, records);
             case.options.mapping_bytes = 100;
-            for seed in 0..40 {
+            for seed in 0..100 {
                 let work = Work { turns: 64, keys: 1_200, descends: false, removals: 5, seed };
                 refused += TakenIsApplied::life::<S>(&case, &work)
                     .map_err(|what| format!("{:?}, seed {seed}: {what}", case.profile.geometry))?;
@@ -182,6 +182,40 @@ impl Check for TakenByAHighTree {
 #[test]
 fn a_buffered_change_is_applied_though_it_splits_most_levels() {
     for_every_system(&TakenByAHighTree);
+}
+
+/// The same where collection maps the parents of the leaves that it moves.
+///
+/// So there are always some logical addresses of inner nodes, whose places are kept for them.
+struct TakenAmongMappedParents;
+
+impl Check for TakenAmongMappedParents {
+    fn concerns(&self, system: &Description) -> bool {
+        system.maps
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut refused = 0;
+        for victims in [Victims::CostBenefit, Victims::Fewest] {
+            let mut case = case::<S>((192, 32, 37), (16, 33));
+            case.profile.geometry.spare_bytes = 0;
+            case.options.mapping_bytes = 1_696;
+            case.options.moves = Moves::Alone;
+            case.options.write_buffer = 2;
+            case.options.victims = victims;
+            for seed in [17, 76, 90] {
+                let work = Work { turns: 1_000, keys: 3_556, descends: false, removals: 20, seed };
+                refused += TakenIsApplied::life::<S>(&case, &work)
+                    .map_err(|what| format!("{victims:?}, seed {seed}: {what}"))?;
+            }
+        }
+        if refused > 0 { Ok(()) } else { Err("no chip was ever full".into()) }
+    }
+}
+
+#[test]
+fn a_buffered_change_is_applied_though_collection_maps_parents() {
+    for_every_system(&TakenAmongMappedParents);
 }
 
 /// A high tree and few page buffers.

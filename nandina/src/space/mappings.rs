@@ -231,9 +231,10 @@ impl<'b> Mappings<'b> {
         true
     }
 
-    /// Any mapped logical address.
-    pub fn any(&self) -> Option<u32> {
-        (0..self.places()).find_map(|place| self.entry(place)).map(|(name, _)| name)
+    /// The least mapped logical address from `least` on. Reads the whole table.
+    pub fn first_from(&self, least: u32) -> Option<u32> {
+        let names = (0..self.places()).filter_map(|place| Some(self.entry(place)?.0));
+        names.filter(|&name| name >= least).min()
     }
 }
 
@@ -267,8 +268,10 @@ mod tests {
                     prop_assert_eq!(table.get(name), model[name as usize]);
                 }
             }
-            let any = table.any().map(|name| model[name as usize].is_some());
-            prop_assert_eq!(any, (table.len() > 0).then_some(true));
+            for least in 0..61u32 {
+                let first = (least..60).find(|&name| model[name as usize].is_some());
+                prop_assert_eq!(table.first_from(least), first);
+            }
         }
     }
 

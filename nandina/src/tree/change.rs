@@ -198,7 +198,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let more_pages = divided + self.pages_to_grow(height);
         let inner_nodes = self.inner_nodes + divided - 1 + u32::from(grows);
         let (limit_pages, beside) = self.limit_and_beside(height, inner_nodes);
-        if self.space.taken_pages() + more_pages + beside <= limit_pages {
+        if S::Kind::counted_pages(self) + more_pages + beside <= limit_pages {
             return Ok(());
         }
         Err(self.space.log.no_room(limit_pages))

@@ -416,7 +416,12 @@ pub trait WritePolicy: Kind {
         0
     }
 
-    /// The most of these pages for any tree of up to `inner_nodes` inner nodes.
+    /// Taken pages that are not among those beside the nodes.
+    fn counted_pages<F: Flash, S: Placement<Kind = Self>>(index: &TreeIndex<'_, F, S>) -> u32 {
+        index.space.taken_pages()
+    }
+
+    /// The most pages beside the nodes of a tree of up to `inner_nodes` inner nodes.
     ///
     /// The table has `mappings` places.
     fn planned_beside(height: u8, inner_nodes: u32, mappings: usize) -> u32 {

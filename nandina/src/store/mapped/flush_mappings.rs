@@ -11,7 +11,7 @@
 
 use crate::engine::Folds;
 use crate::error::Fault;
-use crate::flash::Flash;
+use crate::flash::{Flash, PageNumber};
 use crate::space::{Maps, Memory};
 use crate::tree::{Limits, Path, Placement, TreeIndex, node_in};
 
@@ -46,21 +46,23 @@ pub(super) fn moved_path(path_pages: u32, of: &Limits<'_>) -> u32 {
 
 /// How a change that lacks room frees the pages of logical addresses.
 ///
-/// The collection that makes room for the change must not take as many pages again: it maps no
-/// leaf as long as the change does not fit, and a change frees no more addresses than there were
-/// and its own nodes may take.
+/// It goes through the table once, in ascending order. The collection that makes room meanwhile must
+/// not take as many pages again: it maps no leaf as long as the change does not fit. It may map inner
+/// nodes, whose places are kept and count already.
 pub struct Reclaiming {
     /// No node of the running operation is mapped.
     maps_nothing: bool,
     /// Taken pages from which no leaf is mapped: its parent is written.
     limit_pages: u32,
-    /// Logical addresses that the change may still free; `None` before it lacked room.
-    left: Option<u16>,
+    /// The least logical address that was not looked at; all below it are of inner nodes.
+    next: u32,
+    /// All logical addresses are of inner nodes whose places are kept.
+    of_parents: bool,
 }
 
 impl Default for Reclaiming {
     fn default() -> Self {
-        Self { maps_nothing: false, limit_pages: u32::MAX, left: None }
+        Self { maps_nothing: false, limit_pages: u32::MAX, next: 0, of_parents: false }
     }
 }
 
@@ -94,31 +96,43 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
 
     /// After a `refusal` for lack of room: frees the page of a logical address.
     ///
-    /// A parent takes the current page of a child that has moved. Returns the refusal as the error
-    /// if no logical address is left, or if the change freed as many as there were when it first
-    /// lacked room and those that its own nodes may have taken since.
+    /// A parent takes the current page of a child that has moved. The logical addresses of inner
+    /// nodes stay if places are kept for them. Returns the refusal as the error if no other is left,
+    /// and the change was refused although those of inner nodes did not count twice.
     pub(super) fn reclaim_address(
         &mut self,
         refusal: Fault<F::Error>,
     ) -> Result<(), Fault<F::Error>> {
-        let (&Fault::NoRoom { limit_pages }, Some(name)) = (&refusal, self.space.mappings.any())
-        else {
+        let &Fault::NoRoom { limit_pages } = &refusal else {
             return Err(refusal);
         };
-        let addresses = self.space.mappings.len().min(u16::MAX.into()) as u16;
         // The nodes that the change adds, and the address that each of its levels may take.
-        let adds = 2 * u16::from(self.height) + 2;
-        let reclaiming = &mut self.space.memory;
-        let left = reclaiming.left.unwrap_or(addresses.saturating_add(adds));
-        let Some(left) = left.checked_sub(1) else {
-            return Err(refusal);
-        };
-        let limit_pages = limit_pages.saturating_sub(adds.into());
-        *reclaiming = Reclaiming { maps_nothing: true, limit_pages, left: Some(left) };
-        let saved = crate::gc::save(self, crate::flash::PageNumber(name), None);
-        self.space.memory.maps_nothing = false;
-        // A parent that cannot be read keeps the logical addresses of its children.
-        if saved? { Ok(()) } else { Err(refusal) }
+        let adds = 2 * u32::from(self.height) + 2;
+        self.space.memory.limit_pages = limit_pages.saturating_sub(adds);
+        let are_kept = self.kept_for_parents(self.inner_nodes) > 0;
+        while let Some(name) = self.space.mappings.first_from(self.space.memory.next) {
+            self.space.memory.next = name + 1;
+            let place = PageNumber(self.space.current_page(name));
+            if are_kept && matches!(self.keep_first_key(place), Ok(level) if level > 1) {
+                continue;
+            }
+            self.space.memory.maps_nothing = !are_kept;
+            let saved = crate::gc::save(self, PageNumber(name), None);
+            self.space.memory.maps_nothing = false;
+            // A parent that cannot be read keeps the logical addresses of its children.
+            return if saved? { Ok(()) } else { Err(refusal) };
+        }
+        let was_known = core::mem::replace(&mut self.space.memory.of_parents, are_kept);
+        if are_kept && !was_known { Ok(()) } else { Err(refusal) }
+    }
+
+    /// Pages that are taken beside the places kept for parents.
+    pub(super) fn pages_beside_parents(&self) -> u32 {
+        if self.space.memory.of_parents {
+            self.space.valid_pages()
+        } else {
+            self.space.taken_pages()
+        }
     }
 
     /// Whether a changed child makes the node of `level` on `path` be written.
@@ -156,7 +170,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
             Folds::Share => (2 * mappings.capacity() / parents).max(2),
         };
         // A parent that was displaced from its page buffer is not worth a read.
-        let page = crate::flash::PageNumber(self.space.current_page(path.page(level)));
+        let page = PageNumber(self.space.current_page(path.page(level)));
         let Some(frame) = self.space.log.frames.holding(page) else {
             return Ok(false);
         };

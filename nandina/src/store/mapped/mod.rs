@@ -98,6 +98,10 @@ impl WritePolicy for Maps {
         1 + index.kept_until(inner_nodes)
     }
 
+    fn counted_pages<F: Flash, S: Placement<Kind = Self>>(index: &TreeIndex<'_, F, S>) -> u32 {
+        index.pages_beside_parents()
+    }
+
     fn planned_beside(height: u8, inner_nodes: u32, mappings: usize) -> u32 {
         if height > 1 { 1 + inner_nodes.min((mappings / 2) as u32) } else { 0 }
     }
