@@ -461,7 +461,7 @@ mod tests {
 
     use super::super::{CutRun, Outcome, replay, torture};
     use super::*;
-    use crate::effort::{Effort, effort};
+    use crate::effort::{Effort, Share, effort};
     use crate::hand_on;
 
     /// A chip behind a cache that acknowledges a program before it is done: a cut loses it.
@@ -545,7 +545,8 @@ mod tests {
         let alone = ["ftl:page", "ftl:compact", "ftl:block", "ftl:bast", "ftl:fast"];
         let run = CutRun { hardships: Hardships::ALL, ..CutRun::SMALL };
         let kinds = alone.map(|name| (name, 4_000, 60)).into_iter();
-        for (name, few, cuts) in kinds.chain(buffered.map(|name| (name, 1_500, 10))) {
+        let kinds = kinds.chain(buffered.map(|name| (name, 1_500, 10)));
+        for (name, few, cuts) in Share::one_in(3).of(kinds) {
             let operations = if effort() == Effort::Full { 1_000_000 } else { few };
             let what = Torture { mode: Mode::Swarm, seed: 1, run, operations };
             let report = torture(&format!("pages over {name}"), what, &|_| {}).unwrap();
