@@ -421,7 +421,7 @@ pub trait WritePolicy: Kind {
         index.space.taken_pages()
     }
 
-    /// The most pages beside the nodes of a tree of up to `inner_nodes` inner nodes.
+    /// The most of the pages beside the nodes, with up to `inner_nodes` inner nodes.
     ///
     /// The table has `mappings` places.
     fn planned_beside(height: u8, inner_nodes: u32, mappings: usize) -> u32 {

@@ -46,15 +46,17 @@ pub(super) fn moved_path(path_pages: u32, of: &Limits<'_>) -> u32 {
 
 /// How a change that lacks room frees the pages of logical addresses.
 ///
-/// It goes through the table once, in ascending order. The collection that makes room meanwhile must
-/// not take as many pages again: it maps no leaf as long as the change does not fit. It may map inner
-/// nodes, whose places are kept and count already.
+/// It goes through the table once, in ascending order. The collection that makes room meanwhile
+/// must not take as many pages again: it maps no leaf as long as the change does not fit. It may
+/// map inner nodes, whose places are kept and count already.
 pub struct Reclaiming {
     /// No node of the running operation is mapped.
     maps_nothing: bool,
     /// Taken pages from which no leaf is mapped: its parent is written.
     limit_pages: u32,
-    /// The least logical address that was not looked at; all below it are of inner nodes.
+    /// The least logical address that was not looked at.
+    ///
+    /// Those below it are of inner nodes. 0 unless the change lacked room.
     next: u32,
     /// All logical addresses are of inner nodes whose places are kept.
     of_parents: bool,
@@ -97,8 +99,8 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     /// After a `refusal` for lack of room: frees the page of a logical address.
     ///
     /// A parent takes the current page of a child that has moved. The logical addresses of inner
-    /// nodes stay if places are kept for them. Returns the refusal as the error if no other is left,
-    /// and the change was refused although those of inner nodes did not count twice.
+    /// nodes stay if places are kept for them, and then they no longer count beside these places.
+    /// Returns the refusal as the error if that was not enough.
     pub(super) fn reclaim_address(
         &mut self,
         refusal: Fault<F::Error>,
@@ -152,8 +154,11 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         }
         // Each mapping keeps a page from being programmed, and these pages count as taken.
         let is_mapped = mappings.get(path.page(level - 1)).is_some();
-        let limit_pages = self.limit_pages().min(self.space.memory.limit_pages);
-        if self.space.taken_pages() + kept >= limit_pages
+        let Reclaiming { next, limit_pages, .. } = self.space.memory;
+        let limit_pages = self.limit_pages().min(limit_pages);
+        // A change that lacked room counts the places of inner nodes even where they are lent.
+        let counted = if next > 0 { self.kept_for_parents(self.inner_nodes) } else { kept };
+        if self.space.taken_pages() + counted >= limit_pages
             || (!is_mapped
                 && kept > 0
                 && mappings.len() + kept as usize + SPARE >= mappings.capacity())
