@@ -66,7 +66,8 @@ pub struct Arguments {
     /// instead of the first cut
     #[arg(long)]
     errors: bool,
-    /// Some chips of a swarm have pages in which a node has few records: the trees become high
+    /// Half of the chips of a swarm have pages of 160 to 316 bytes: nodes have few records, and
+    /// trees become high
     #[arg(long)]
     narrow: bool,
     /// Replay one case by the name that a failing run printed, and nothing else
@@ -99,11 +100,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         return run_case(name, arguments.json);
     }
     let swarm = matches!(arguments.mode, ModeArgument::Swarm);
-    if !swarm && arguments.operations.is_some() {
-        return Err(LabError("--operations is for a swarm: add --mode swarm".into()));
+    for (option, is_given) in
+        [("--operations", arguments.operations.is_some()), ("--narrow", arguments.narrow)]
+    {
+        if !swarm && is_given {
+            return Err(LabError(format!("{option} is for a swarm: add --mode swarm")));
+        }
     }
-    if !swarm && arguments.narrow {
-        return Err(LabError("--narrow is for a swarm: add --mode swarm".into()));
+    if arguments.narrow && arguments.over.iter().any(|layer| layer != NONE) {
+        return Err(LabError("--narrow is for a chip without an FTL: leave --over out".into()));
     }
     let Arguments { large, lean, unstable, buffered, changed, formats, errors, narrow, .. } =
         *arguments;

@@ -331,8 +331,9 @@ fn victims_and_checkpoints_are_chosen_by_name_and_number() {
     let limit = |plan: &Value| plan["plans"][0]["limit_pages"].as_u64().unwrap();
     assert!(limit(&plan) < limit(&without), "four blocks are kept for checkpoints");
     let reads = |victims: &str| {
-        let run = ["compare", "--systems", "wandering", "--records", "300000", "--json"];
-        json(&[&run[..], &["--victims", victims]].concat())["systems"][0]["phases"][0]["reads_per_op"].as_f64().unwrap()
+        let work = ["compare", "--systems", "wandering", "--records", "300000", "--json"];
+        let report = json(&[&work[..], &["--victims", victims]].concat());
+        report["systems"][0]["phases"][0]["reads_per_op"].as_f64().unwrap()
     };
     assert!(reads("tracked:8") > reads("fewest"), "pages are looked up by hints");
     for wrong in ["most", "tracked:0", "tracked:65", "tracked:"] {

@@ -17,7 +17,10 @@ pub struct Hardships {
     ///
     /// In runs the first cut is such an error.
     pub errors: bool,
-    /// Swarms: some chips have pages in which a node has few records, so that trees become high.
+    /// Half of the chips of a swarm have small pages: nodes have few records, and trees become
+    /// high.
+    ///
+    /// Runs, and swarms over an FTL, keep their chips.
     pub narrow: bool,
 }
 

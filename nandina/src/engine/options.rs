@@ -155,7 +155,8 @@ pub struct Options {
     /// Reads each page back after its program. Default: off.
     ///
     /// So a chip that reports a program or an erase as done, although it was not, is detected while
-    /// the data is still in RAM. Costs one read for each program, and one page buffer.
+    /// the data is still in RAM. Costs one read for each program and for each erase that voids a
+    /// checkpoint, and one page buffer.
     pub verify: bool,
     /// Children of an inner node at most, 4 or more; `None` for as many as fit.
     ///

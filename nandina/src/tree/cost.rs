@@ -76,10 +76,10 @@ impl Bounds<'_> {
             Victims::Tracked(_) => victims * (block_pages + 1),
             Victims::Fewest | Victims::CostBenefit => moved,
         };
-        let erases = checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
-        let verifies = if self.options.verify { programs + erases } else { 0 };
+        let checkpoint_erases = checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
+        let verifies = if self.options.verify { programs + checkpoint_erases } else { 0 };
         let reads = (looked_at + spare_moves) * by_move + way_reads + search + searched + verifies;
-        let erases = programs.div_ceil(block_pages) + erases;
+        let erases = programs.div_ceil(block_pages) + checkpoint_erases;
         // And the count of a block whose data may have rested.
         let looks = u64::from(self.wear == Wear::Circular);
         let reads = reads + looks + erases * u64::from(self.wear.reads_by_erase());

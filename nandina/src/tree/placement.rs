@@ -416,12 +416,12 @@ pub trait WritePolicy: Kind {
         0
     }
 
-    /// Taken pages that are not among those beside the nodes.
+    /// Taken pages, without those that are counted beside the nodes already.
     fn counted_pages<F: Flash, S: Placement<Kind = Self>>(index: &TreeIndex<'_, F, S>) -> u32 {
         index.space.taken_pages()
     }
 
-    /// The most of the pages beside the nodes, with up to `inner_nodes` inner nodes.
+    /// The most pages beside the nodes of a tree of `inner_nodes` inner nodes or fewer.
     ///
     /// The table has `mappings` places.
     fn planned_beside(height: u8, inner_nodes: u32, mappings: usize) -> u32 {

@@ -1,6 +1,6 @@
 //! When a parent is written to flush the mappings of its children.
 //!
-//! Nothing is written here.
+//! Only a change that lacks room writes here: it frees logical addresses.
 //!
 //! A parent frees as many places in the table as it has mapped children, and takes one for itself.
 //! So the best time to write it is when it has as many as it will ever have: every parent gains
@@ -128,7 +128,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         if are_kept && !was_known { Ok(()) } else { Err(refusal) }
     }
 
-    /// Pages that are taken beside the places kept for parents.
+    /// Taken pages, without mapped inner nodes once no leaf is mapped.
     pub(super) fn pages_beside_parents(&self) -> u32 {
         if self.space.memory.of_parents {
             self.space.valid_pages()
