@@ -51,11 +51,11 @@ impl<D: Ground> Life<D> {
                         Err(WriteError::Device(ChipError::PowerLost)) => {
                             return Ok(End::Cut);
                         }
-                        Err(
-                            WriteError::Full { .. }
-                            | WriteError::WornOut { .. }
-                            | WriteError::Device(ChipError::GaveUp),
-                        ) => {
+                        Err(error)
+                            if !matches!(error, WriteError::TooHigh { .. })
+                                && (matches!(error, WriteError::Device(ChipError::GaveUp))
+                                    || is_refusal(&error, index.flash().simulated())) =>
+                        {
                             // The content of a write cache may be lost in an operation that was
                             // given up half way.
                             if !self.pending.settle(&mut index, &mut self.model)? {
