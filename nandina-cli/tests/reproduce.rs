@@ -180,6 +180,17 @@ fn reproduce_runs_wpcb_with_a_word_on_every_claim() {
     assert!((4.4..4.6).contains(&btree), "{btree}");
     assert!((2.6..2.7).contains(&printed), "{printed}");
     assert!((2.1..2.2).contains(&improved), "{improved}");
+    // The trees that are only counted: an insert into dIPL is a sector, and now and then a block.
+    let rows = experiment("figure11")["rows"].as_array().unwrap();
+    let counted = |system: &str| {
+        let mut of =
+            rows.iter().filter(|row| row["system"] == system && row["metric"] == "programs");
+        of.next().unwrap()["measured"].as_f64().unwrap()
+    };
+    let (dipl, over_ftl, mu_star) = (counted("dipl"), counted("dipl-ftl"), counted("mu-star"));
+    assert!((1.3..1.4).contains(&dipl), "{dipl}");
+    assert!((4.9..5.1).contains(&over_ftl), "{over_ftl}");
+    assert!((5.4..5.5).contains(&mu_star), "{mu_star}");
     let page_map = measured("log-blocks", "page map, 57 spare blocks", "programs");
     assert!((1.0..1.2).contains(&page_map), "{page_map}");
     // The tree is as high as the formulas say, and removals write one page.

@@ -22,6 +22,8 @@ const ERASE_NS: u64 = 1_500_000;
 /// Which FTL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Map {
+    /// None: the tree writes the blocks of the chip itself.
+    Raw,
     /// A page map: every page may be anywhere.
     Page,
     /// Log blocks for any page, and a sequential one.
@@ -68,9 +70,13 @@ impl Below {
         Self { map: Map::Page, buffer: None, fill: 100, spare: Some(spare) }
     }
 
+    /// Raw flash, which the tree writes itself.
+    pub const RAW: Self = Self { map: Map::Raw, buffer: None, fill: 100, spare: None };
+
     /// Its name in a report.
     pub fn name(&self) -> String {
         let map = match self.map {
+            Map::Raw => "raw flash".into(),
             Map::Page => format!("page map, {} spare blocks", self.spare.unwrap_or(0)),
             Map::Fast { log_blocks, rule: SequentialRule::FirstPage } => {
                 format!("FAST N={log_blocks}")
@@ -90,6 +96,7 @@ impl Below {
 
     fn layer(&self) -> Result<Layer, LabError> {
         let layer = match self.map {
+            Map::Raw => return Err(LabError("an index on raw flash has no FTL".into())),
             Map::Page => Layer::named("ftl:page")?,
             Map::Fast { log_blocks, rule } => {
                 Layer::named("ftl:fast")?.with_log_blocks(log_blocks)?.with_sequential_rule(rule)
@@ -124,6 +131,16 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Fills in what follows from the operations of the chip, and from the nanoseconds of each.
+    pub fn set_times(&mut self, mut times: Vec<u64>) {
+        times.sort_unstable();
+        let ms = |ns: Option<&u64>| *ns.unwrap_or(&0) as f64 / 1e6;
+        let p99 = (times.len() * 99).div_ceil(100).saturating_sub(1);
+        self.p99_ms = ms(times.get(p99));
+        self.longest_ms = ms(times.last());
+        self.seconds = nanoseconds(self.reads, self.programs, self.erases) as f64 / 1e9;
+    }
+
     /// For each operation.
     pub fn each(&self, of: u64) -> f64 {
         of as f64 / self.operations.max(1) as f64
@@ -153,13 +170,16 @@ pub struct Costs {
 
 /// Replays all phases of an index on a new chip.
 pub fn replay(below: &Below, grown: &Grown) -> Result<Costs, LabError> {
+    if let (Map::Raw, Some(costs)) = (below.map, &grown.raw) {
+        return Ok(costs.clone());
+    }
     let layer = below.layer()?;
     let block_pages = grown.block_pages;
     let chip = |blocks| Profile {
         geometry: Geometry { pages_per_block: block_pages, blocks, ..TINY.geometry },
         ..TINY
     };
-    let logical_blocks = (grown.blocks * 100).div_ceil(below.fill);
+    let logical_blocks = (grown.most_blocks * 100).div_ceil(below.fill);
     let logical_pages = logical_blocks * block_pages;
     let blocks = match below.spare {
         Some(spare) => logical_blocks + spare,
@@ -191,9 +211,9 @@ pub fn replay(below: &Below, grown: &Grown) -> Result<Costs, LabError> {
     Ok(costs)
 }
 
-/// Nanoseconds of what was done on the chip.
-const fn nanoseconds(done: &Counters) -> u64 {
-    done.reads * READ_NS + done.programs * PROGRAM_NS + done.erases * ERASE_NS
+/// Nanoseconds of so many operations of the chip.
+pub const fn nanoseconds(reads: u64, programs: u64, erases: u64) -> u64 {
+    reads * READ_NS + programs * PROGRAM_NS + erases * ERASE_NS
 }
 
 /// Does what an index did, and times it.
@@ -215,7 +235,9 @@ fn run(
             Event::End(reads) => {
                 let now = pages.chip().counters();
                 index_reads += u64::from(reads);
-                times.push(nanoseconds(&(now - since)) + u64::from(reads) * READ_NS);
+                let done: Counters = now - since;
+                let reads = done.reads + u64::from(reads);
+                times.push(nanoseconds(reads, done.programs, done.erases));
                 since = now;
                 if let Some(buffered) = &mut buffered
                     && times.len() * 10 / operations > buffered.len()
@@ -228,20 +250,17 @@ fn run(
     let mut done = pages.chip().counters() - before;
     // An FTL reads one page of the chip for each page that it returns.
     done.reads += index_reads;
-    times.sort_unstable();
-    let ms = |ns: Option<&u64>| *ns.unwrap_or(&0) as f64 / 1e6;
-    let p99 = (times.len() * 99).div_ceil(100).saturating_sub(1);
-    Ok(Cost {
+    let mut cost = Cost {
         operations: operations as u64,
         reads: done.reads,
         programs: done.programs,
         erases: done.erases,
-        seconds: nanoseconds(&done) as f64 / 1e9,
-        p99_ms: ms(times.get(p99)),
-        longest_ms: ms(times.last()),
         merges: pages.merges().unwrap_or_default(),
         conversions: pages.conversions(),
-    })
+        ..Cost::default()
+    };
+    cost.set_times(times);
+    Ok(cost)
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use super::below::{Below, Costs};
 use super::counts::LOG_BLOCKS;
 use super::keys::Order;
+use super::rivals::Rival;
 use super::runs::{Case, Runs};
 use super::tree::Growth;
-use super::{Experiment, Experiments, reduction};
+use super::{Experiment, Experiments, begun, reduction};
 use crate::LabError;
 use crate::reproduce::Row;
 
@@ -18,6 +19,14 @@ fn sizes(of: &Experiments, records: u32) -> [Case; 3] {
         growth: Growth { records, ..of.inserts(side.system, 0) },
         below: side.below,
     })
+}
+
+/// μ*-tree with this many records.
+fn mu_star(of: &Experiments, records: u32) -> Case {
+    let fast = Below::fast(of.scale.blocks(LOG_BLOCKS));
+    let then_removes = records == of.scale.records;
+    let growth = Growth { records, then_removes, ..of.inserts(Rival::MuStar.key(), 0) };
+    Case { growth, below: fast }
 }
 
 /// The three systems with half of the keys ascending.
@@ -42,7 +51,8 @@ fn fills(of: &Experiments, fill: u32) -> Vec<Case> {
 
 /// The cases of these experiments.
 pub fn cases(of: &Experiments) -> Vec<Case> {
-    let sizes = of.scale.sizes.iter().flat_map(|&records| sizes(of, records));
+    let mu_star = of.scale.sizes.iter().map(|&records| mu_star(of, records));
+    let sizes = of.scale.sizes.iter().flat_map(|&records| sizes(of, records)).chain(mu_star);
     let orders = [Order::Mixed, Order::AscendingFirst].map(|order| orders(of, order));
     let fills = FILLS.into_iter().flat_map(|fill| fills(of, fill));
     sizes.chain(orders.into_iter().flatten()).chain(fills).collect()
@@ -79,6 +89,26 @@ fn by_size(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
             experiment.rows.push(Row::alone("wpcb", &config, "creation", less, "% less"));
         }
     }
+    Ok(experiment)
+}
+
+/// Whether a page of μ*-tree has room for fewer records as the tree grows higher (section 6.2).
+fn by_height(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
+    let title = "Random inserts into μ*-tree by records: its height, and the records of a page";
+    let mut experiment = begun("mu-star", title);
+    let mut found = Vec::new();
+    for &records in of.scale.sizes {
+        let case = mu_star(of, records);
+        let (grown, cost) = (runs.grown(&case.growth)?, runs.costs(&case)?.inserts);
+        let each = f64::from(records) / f64::from(grown.pages);
+        let config = format!("{records} records, height {}", grown.height);
+        let row = |metric, figure, unit| Row::alone("mu-star", &config, metric, figure, unit);
+        experiment.rows.push(row("records", each, "a page"));
+        experiment.rows.push(row("programs", cost.each(cost.programs), "an insert"));
+        found.push(each);
+    }
+    let falls = found.windows(2).all(|two| two[1] < two[0]);
+    experiment.orderings.push(("larger trees have fewer records in a page".into(), falls));
     Ok(experiment)
 }
 
@@ -130,5 +160,5 @@ fn by_fill(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
 
 /// Sizes, orders and fills.
 pub fn experiments(of: &Experiments, runs: &Runs) -> Result<Vec<Experiment>, LabError> {
-    Ok(vec![by_size(of, runs)?, by_order(of, runs)?, by_fill(of, runs)?])
+    Ok(vec![by_size(of, runs)?, by_height(of, runs)?, by_order(of, runs)?, by_fill(of, runs)?])
 }

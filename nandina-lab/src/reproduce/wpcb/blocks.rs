@@ -30,7 +30,9 @@ fn tree(of: &Experiments, per_cent: u32) -> [Case; 3] {
 /// The cases of these experiments.
 pub fn cases(of: &Experiments) -> Vec<Case> {
     let trees = FIGURES.into_iter().flat_map(|(_, _, per_cent, _)| tree(of, per_cent));
-    figure_9(of).into_iter().chain(trees).collect()
+    let rivals = FIGURES.into_iter().flat_map(|(_, _, per_cent, _)| of.rival_cases(per_cent));
+    let rivals = rivals.map(|(_, case)| case);
+    figure_9(of).into_iter().chain(trees).chain(rivals).collect()
 }
 
 fn buffer_in_use(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
@@ -95,6 +97,29 @@ pub fn experiments(of: &Experiments, runs: &Runs) -> Result<Vec<Experiment>, Lab
             _ => ("rs = 0: B-tree needs fewer blocks", btree < wpcb),
         };
         experiment.orderings.push((claim.0.into(), claim.1));
+        for (rival, case) in of.rival_cases(per_cent) {
+            let blocks = f64::from(runs.grown(&case.growth)?.blocks);
+            let config = rival.below.name();
+            experiment.rows.push(Row::alone(rival.system, &config, "tree", blocks, "blocks"));
+            let claim = match (per_cent, rival.system) {
+                (100, "dipl-ftl" | "mu-star" | "btree-merging") => {
+                    let half = (0.4..0.6).contains(&(wpcb / blocks));
+                    (format!("rs = 1: WPCB needs about half of the blocks of {}", rival.name), half)
+                }
+                (50, "dipl-ftl" | "mu-star" | "btree-merging") => (
+                    format!("rs = 0.5: WPCB needs fewer blocks than {}", rival.name),
+                    wpcb < blocks,
+                ),
+                (0, "mu-star" | "btree-merging") => {
+                    (format!("rs = 0: {} needs fewer blocks", rival.name), blocks < wpcb)
+                }
+                (0, "dipl-ftl") => {
+                    (format!("rs = 0: WPCB needs fewer blocks than {}", rival.name), wpcb < blocks)
+                }
+                _ => continue,
+            };
+            experiment.orderings.push(claim);
+        }
         sizes.push(wpcb);
         experiments.push(experiment);
     }

@@ -1,6 +1,7 @@
 //! Chip operations of inserts: Table 1, Figures 2, 10 and 11.
 
 use super::below::{Below, Cost};
+use super::rivals::Rival;
 use super::runs::{Case, Runs};
 use super::{Experiment, Experiments, begun, lines};
 use crate::LabError;
@@ -31,6 +32,8 @@ pub fn cases(of: &Experiments) -> Vec<Case> {
             let growth = of.inserts(side.system, per_cent);
             cases.extend(of.repeated(growth).map(|growth| Case { growth, below: side.below }));
         }
+        // Each once: their figures are those of one seed.
+        cases.extend(of.rival_cases(per_cent).map(|(_, case)| case));
     }
     for per_cent in BUFFER_RATIOS {
         for buffer in BUFFERS {
@@ -131,8 +134,9 @@ fn figure_11(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
     let mut experiment = begun("figure11", title);
     let sides = of.sides(LOG_BLOCKS);
     for (metric, figure) in KINDS {
+        let names = sides.into_iter().chain(of.rivals()).map(|side| side.name.to_string());
         let mut series: Vec<Series> =
-            sides.map(|side| Series { name: side.name.into(), points: Vec::new() }).into();
+            names.map(|name| Series { name, points: Vec::new() }).collect();
         for &per_cent in of.scale.ratios {
             let rs = f64::from(per_cent) / 100.0;
             let mut found = Vec::new();
@@ -155,12 +159,61 @@ fn figure_11(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
                     experiment.rows.push(row);
                 }
             }
+            for ((rival, case), line) in of.rival_cases(per_cent).zip(&mut series[sides.len()..]) {
+                let rivals = figure(&runs.costs(&case)?.inserts);
+                let config = format!("rs {rs}, {}", rival.below.name());
+                let row = Row::alone(rival.system, &config, metric, rivals, "an insert");
+                experiment.rows.push(row);
+                line.points.push((rs, rivals));
+                let name = rival.name;
+                if rival.below == Below::RAW {
+                    let claim = format!("rs {rs}: {name} needs more {metric} than WPCB as printed");
+                    experiment.orderings.push((claim, rivals > printed));
+                    continue;
+                }
+                let claim = format!("rs {rs}: WPCB as printed needs fewer {metric} than {name}");
+                experiment.orderings.push((claim, printed < rivals));
+                if metric == "erases" {
+                    let config = format!("rs {rs}, as printed, by {name}");
+                    let by = printed / rivals;
+                    experiment.rows.push(Row::beside("wpcb", &config, "erases", 0.5, by, "ratio"));
+                    let claim = format!(
+                        "rs {rs}: WPCB as printed needs about half of the erases of {name}"
+                    );
+                    experiment.orderings.push((claim, (0.4..0.6).contains(&by)));
+                }
+            }
         }
         let id = format!("figure11-{metric}");
         let figure = lines(&id, title, "rs", &format!("{metric} an insert"), series);
         experiment.figures.push(figure);
     }
+    overflows(of, runs, &mut experiment)?;
     Ok(experiment)
+}
+
+/// How often a log area of dIPL overflows, and a buffer block is converted (section 6.2).
+fn overflows(of: &Experiments, runs: &Runs, experiment: &mut Experiment) -> Result<(), LabError> {
+    let [_, printed, _] = of.sides(LOG_BLOCKS);
+    for &per_cent in of.scale.ratios {
+        let wpcb = Case { growth: of.inserts(printed.system, per_cent), below: printed.below };
+        let mut rivals = of.rival_cases(per_cent);
+        let dipl = rivals.find(|(rival, _)| rival.system == Rival::Dipl.key());
+        let Some((_, dipl)) = dipl else { continue };
+        let dipl = runs.costs(&dipl)?.inserts;
+        let wpcb = runs.costs(&wpcb)?.inserts;
+        let rs = f64::from(per_cent) / 100.0;
+        let [full, converted] = [dipl.each(dipl.erases), wpcb.each(wpcb.conversions.blocks)];
+        let rows = [("dipl", "full_log_areas", full), ("wpcb", "conversions", converted)];
+        for (system, metric, figure) in rows {
+            let row = Row::alone(system, &format!("rs {rs}"), metric, figure, "an insert");
+            experiment.rows.push(row);
+        }
+        let claim =
+            format!("rs {rs}: dIPL's log areas overflow more often than blocks are converted");
+        experiment.orderings.push((claim, full > converted));
+    }
+    Ok(())
 }
 
 /// Table 1, Figures 2, 10 and 11.

@@ -32,7 +32,8 @@ const TRIM: u32 = 1 << 30;
 const END: u32 = 1 << 31;
 
 impl Events {
-    fn push(&mut self, event: Event) {
+    /// Adds an event.
+    pub fn push(&mut self, event: Event) {
         self.0.push(match event {
             Event::Write(page) => page,
             Event::Trim(page) => TRIM | page,

@@ -15,6 +15,7 @@ mod counts;
 mod device;
 mod keys;
 mod model;
+mod rivals;
 mod runs;
 mod times;
 mod tree;
@@ -24,14 +25,12 @@ use super::{Experiment, Reproduction};
 use crate::LabError;
 use below::{Below, Cost};
 use keys::Order;
+use rivals::Rival;
 use runs::{Case, Runs};
 use tree::Growth;
 
 /// The name of an axis.
 const LOG_BLOCKS: &str = "log blocks N";
-
-/// Systems of the paper's figures that there are no runs of.
-const MISSING: [&str; 2] = ["dipl", "mu-star"];
 
 /// How much of the paper's work is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +40,8 @@ pub struct Scale {
     sizes: &'static [u32],
     /// Values of *rs* in Figure 11, in per cent.
     ratios: &'static [u32],
+    /// Values of *rs* for the trees that are only counted.
+    rival_ratios: &'static [u32],
     /// Log blocks of the FTL, in blocks of a full run.
     log_blocks: &'static [u32],
     block_pages: u32,
@@ -58,6 +59,7 @@ impl Scale {
         records: 1_000_000,
         sizes: &[100_000, 300_000, 1_000_000, 3_000_000],
         ratios: &[0, 25, 50, 75, 100],
+        rival_ratios: &[0, 25, 50, 75, 100],
         log_blocks: &[4, 8, 16, 32, 64, 100, 256, 512],
         block_pages: 64,
         tenths: 10,
@@ -70,6 +72,7 @@ impl Scale {
         records: 50_000,
         sizes: &[25_000, 50_000],
         ratios: &[0, 50, 100],
+        rival_ratios: &[0, 100],
         log_blocks: &[4, 16, 100],
         block_pages: 8,
         tenths: 25,
@@ -199,6 +202,30 @@ impl Experiments {
     }
 }
 
+impl Experiments {
+    /// The trees of the paper's figures that are only counted.
+    fn rivals(&self) -> [Side; Rival::ALL.len()] {
+        let fast = Below::fast(self.scale.blocks(counts::LOG_BLOCKS));
+        Rival::ALL.map(|rival| Side {
+            system: rival.key(),
+            name: rival.name(),
+            below: if rival.is_raw() { Below::RAW } else { fast },
+        })
+    }
+
+    /// Cases of these trees with this ratio *rs*, in per cent.
+    ///
+    /// With random keys all records are then looked up and removed. A quick run has not all ratios.
+    fn rival_cases(&self, per_cent: u32) -> impl Iterator<Item = (Side, Case)> {
+        let then_removes = per_cent == 0;
+        let runs = self.scale.rival_ratios.contains(&per_cent);
+        self.rivals().into_iter().filter(move |_| runs).map(move |side| {
+            let growth = Growth { then_removes, ..self.inserts(side.system, per_cent) };
+            (side, Case { growth, below: side.below })
+        })
+    }
+}
+
 /// How much less `of` is than `than`, in per cent.
 fn reduction(of: f64, than: f64) -> f64 {
     if than == 0.0 { 0.0 } else { 100.0 * (1.0 - of / than) }
@@ -210,10 +237,9 @@ fn lines(id: &str, title: &str, x: &str, y: &str, series: Vec<Series>) -> Figure
     Figure { id: format!("wpcb-{id}"), title: title.into(), x: x.into(), y: y.into(), content }
 }
 
-/// An experiment without rows yet, that says which of the paper's systems did not run.
+/// An experiment without rows yet, with the note on the trees that are only counted.
 fn begun(id: &'static str, title: &'static str) -> Experiment {
     let mut experiment = Experiment::of(id, title, Vec::new());
-    experiment.refusals =
-        MISSING.map(|system| format!("{system}: there is no such system yet")).into();
+    experiment.notes.push(rivals::NOTE.into());
     experiment
 }

@@ -66,7 +66,8 @@ pub fn cases(of: &Experiments) -> Vec<Case> {
         .sides(LOG_BLOCKS)
         .map(|side| Case { growth: whole_life(of, side.system), below: side.below });
     let sweep = of.scale.log_blocks.iter().flat_map(|&log_blocks| compared(of, log_blocks));
-    lives.into_iter().chain(sweep).chain([page_map(of)]).collect()
+    let rivals = of.rival_cases(0).map(|(_, case)| case);
+    lives.into_iter().chain(rivals).chain(sweep).chain([page_map(of)]).collect()
 }
 
 /// A phase: its name, its time in seconds, and what is printed of it against the B-tree.
@@ -77,6 +78,20 @@ const PHASES: [Phase; 3] = [
     ("search", |costs| costs.lookups.seconds, None),
     ("delete", |costs| costs.removals.seconds, Some(93.4)),
 ];
+
+/// How much less time WPCB is said to take than a rival, in per cent (section 6.3).
+fn printed_against(rival: &str, phase: &str) -> Option<f64> {
+    match (rival, phase) {
+        ("dipl-ftl", "creation") => Some(REDUCTIONS[0]),
+        ("mu-star", "creation") => Some(REDUCTIONS[1]),
+        ("dipl-ftl", "search") => Some(14.3),
+        ("mu-star", "search") => Some(11.1),
+        ("dipl-ftl", "delete") => Some(57.7),
+        ("mu-star", "delete") => Some(71.2),
+        ("btree-merging", "delete") => Some(93.4),
+        _ => None,
+    }
+}
 
 fn figure_12(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
     let title = "Seconds for 1,000,000 records with random keys, over FAST";
@@ -107,6 +122,24 @@ fn figure_12(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
                 let claim = format!("{phase}: {} takes {paper} % less, within a tenth", side.name);
                 experiment.orderings.push((claim, (0.9..=1.1).contains(&(less / paper))));
             }
+        }
+        let &(_, wpcb) = &others[0];
+        for (rival, case) in of.rival_cases(0) {
+            let rivals = seconds(runs.costs(&case)?);
+            let config = rival.below.name();
+            experiment.rows.push(Row::alone(rival.system, &config, phase, rivals, "s"));
+            let less = reduction(wpcb, rivals);
+            let config = format!("as printed, against {}", rival.name);
+            let Some(paper) = printed_against(rival.system, phase) else {
+                experiment.rows.push(Row::alone("wpcb", &config, phase, less, "% less"));
+                continue;
+            };
+            experiment.rows.push(Row::beside("wpcb", &config, phase, paper, less, "% less"));
+            let claim = format!(
+                "{phase}: WPCB as printed takes {paper} % less than {}, within a tenth",
+                rival.name
+            );
+            experiment.orderings.push((claim, (0.9..=1.1).contains(&(less / paper))));
         }
     }
     Ok(experiment)

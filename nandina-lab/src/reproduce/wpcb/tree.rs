@@ -5,15 +5,17 @@
 use nandina::store::Visitor;
 use nandina::{Index, Options, Removed, System, ram_needed};
 
+use super::below::Costs;
 use super::device::{Device, Event, Events};
 use super::keys::{Order, keys};
+use super::rivals;
 use crate::LabError;
 use crate::systems::visit;
 
 /// What an index does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Growth {
-    /// Key of the system.
+    /// Key of the system, or of a model that is only counted.
     pub system: &'static str,
     /// Records, which are inserted one by one.
     pub records: u32,
@@ -50,10 +52,16 @@ pub struct Grown {
     pub height: u8,
     /// Nodes, after the inserts.
     pub nodes: u32,
-    /// Blocks of the device with pages of the index.
+    /// Pages of the device that the index has used, after the inserts.
+    pub pages: u32,
+    /// Blocks of the device with pages of the index, after the inserts.
     pub blocks: u32,
+    /// Blocks of the device that it needs for all that it does.
+    pub most_blocks: u32,
     /// Pages of a block.
     pub block_pages: u32,
+    /// The costs, if the index writes raw flash itself.
+    pub raw: Option<Costs>,
 }
 
 /// The operations of one kind.
@@ -68,6 +76,9 @@ pub struct Phase {
 
 /// Runs the index.
 pub fn grow(growth: &Growth, progress: &(dyn Fn(u64) + Sync)) -> Result<Grown, LabError> {
+    if let Some(grown) = rivals::grow(growth, progress) {
+        return grown;
+    }
     visit(growth.system, Grow { growth, progress })
         .unwrap_or_else(|| Err(LabError::no_system(growth.system)))
 }
@@ -130,7 +141,8 @@ impl Grow<'_> {
             Ok(())
         })?;
         let nodes = index.statistics().valid_pages;
-        let blocks = index.flash().pages().div_ceil(block_pages);
+        let pages = index.flash().pages();
+        let blocks = pages.div_ceil(block_pages);
         let (mut lookups, mut removals) = (None, None);
         if then_removes {
             let order = keys(records, 0, Order::Mixed, seed ^ 0x5EA7);
@@ -147,7 +159,21 @@ impl Grow<'_> {
                 }
             })?);
         }
-        Ok(Grown { format, inserts, lookups, removals, height, nodes, blocks, block_pages })
+        // Removals take no new page.
+        let (most_blocks, raw) = (blocks, None);
+        Ok(Grown {
+            format,
+            inserts,
+            lookups,
+            removals,
+            height,
+            nodes,
+            pages,
+            blocks,
+            most_blocks,
+            block_pages,
+            raw,
+        })
     }
 }
 

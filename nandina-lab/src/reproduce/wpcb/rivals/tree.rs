@@ -1,0 +1,350 @@
+//! A B-tree of keys in RAM that names the nodes which an operation changes.
+//!
+//! How these reach flash is the store's concern. A node of 2 KiB has room for 128 entries, as in
+//! section 6.1 of the paper.
+
+/// Entries of a node, or of all nodes of a path that share a page.
+const ENTRIES: usize = 128;
+
+/// When nodes are divided and joined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// A node that is full is divided in the middle.
+    Nodes {
+        /// A node below half is filled from a neighbour, an entry at a time, or joined with it.
+        ///
+        /// Otherwise only an empty node goes.
+        merges: bool,
+    },
+    /// A path must fit in a page: if it does not, its largest node is divided.
+    Paths,
+}
+
+/// What an operation did to a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Touch {
+    /// One of its entries is new, other or gone.
+    Entry,
+    /// Many of its entries moved to another node, or came from one.
+    Moved,
+    /// It was made from a part of `beside`.
+    New {
+        /// The node that was divided, or is now its child.
+        beside: u32,
+    },
+    /// It is no longer part of the tree.
+    Gone,
+}
+
+#[derive(Default)]
+struct Node {
+    /// Keys of a leaf; of an inner node the lowest key of each child, 0 for the first of all.
+    keys: Vec<u32>,
+    /// None in a leaf.
+    children: Vec<u32>,
+}
+
+/// The tree, and what its last operation did.
+pub struct Tree {
+    rule: Rule,
+    nodes: Vec<Node>,
+    free: Vec<u32>,
+    /// The nodes of the last descent, from the root to the leaf.
+    path: Vec<u32>,
+    touched: Vec<(u32, Touch)>,
+    beside: u32,
+}
+
+impl Tree {
+    /// An empty leaf.
+    pub fn new(rule: Rule) -> Self {
+        let touched = vec![(0, Touch::New { beside: 0 })];
+        let (nodes, free) = (vec![Node::default()], Vec::new());
+        Self { rule, nodes, free, path: vec![0], touched, beside: 0 }
+    }
+
+    /// The nodes of the last descent, from the root to the leaf.
+    pub fn path(&self) -> &[u32] {
+        &self.path
+    }
+
+    /// What the last operation did, each node once.
+    pub fn touched(&self) -> &[(u32, Touch)] {
+        &self.touched
+    }
+
+    /// Neighbours that the last operation read.
+    pub const fn beside(&self) -> u32 {
+        self.beside
+    }
+
+    /// Levels.
+    pub fn height(&self) -> u8 {
+        self.path.len() as u8
+    }
+
+    /// Nodes.
+    pub fn nodes(&self) -> u32 {
+        (self.nodes.len() - self.free.len()) as u32
+    }
+
+    /// Whether a node is a leaf.
+    pub fn is_leaf(&self, node: u32) -> bool {
+        self.at(node).children.is_empty()
+    }
+
+    fn at(&self, node: u32) -> &Node {
+        &self.nodes[node as usize]
+    }
+
+    fn at_mut(&mut self, node: u32) -> &mut Node {
+        &mut self.nodes[node as usize]
+    }
+
+    fn len(&self, node: u32) -> usize {
+        self.at(node).keys.len()
+    }
+
+    fn leaf(&self) -> u32 {
+        self.path[self.path.len() - 1]
+    }
+
+    /// The place of the child with `key` in an inner node.
+    fn slot(&self, node: u32, key: u32) -> usize {
+        self.at(node).keys.partition_point(|&low| low <= key).max(1) - 1
+    }
+
+    /// Goes from the root to the leaf of `key`. Every operation begins with it.
+    pub fn descend(&mut self, key: u32) {
+        self.touched.clear();
+        self.beside = 0;
+        self.path.truncate(1);
+        while !self.is_leaf(self.leaf()) {
+            let node = self.leaf();
+            self.path.push(self.at(node).children[self.slot(node, key)]);
+        }
+    }
+
+    /// Whether the leaf has `key`.
+    pub fn has(&self, key: u32) -> bool {
+        self.at(self.leaf()).keys.binary_search(&key).is_ok()
+    }
+
+    /// Notes what was done to a node; the larger change counts.
+    fn touch(&mut self, node: u32, touch: Touch) {
+        match self.touched.iter_mut().find(|(touched, _)| *touched == node) {
+            None => self.touched.push((node, touch)),
+            Some((_, before)) => match (*before, touch) {
+                (Touch::New { .. }, Touch::Entry | Touch::Moved) | (_, Touch::Entry) => {}
+                _ => *before = touch,
+            },
+        }
+    }
+
+    fn make(&mut self, node: Node, beside: u32) -> u32 {
+        let made = match self.free.pop() {
+            Some(free) => {
+                *self.at_mut(free) = node;
+                free
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() as u32 - 1
+            }
+        };
+        self.touch(made, Touch::New { beside });
+        made
+    }
+
+    /// Adds `key` to the leaf. Returns whether it is new.
+    pub fn insert(&mut self, key: u32) -> bool {
+        let leaf = self.leaf();
+        let Err(place) = self.at(leaf).keys.binary_search(&key) else { return false };
+        self.at_mut(leaf).keys.insert(place, key);
+        self.touch(leaf, Touch::Entry);
+        while let Some(depth) = self.crowded() {
+            self.divide(depth, key);
+        }
+        true
+    }
+
+    /// The place on the path of a node that must be divided.
+    fn crowded(&self) -> Option<usize> {
+        let lens = || self.path.iter().map(|&node| self.len(node));
+        match self.rule {
+            Rule::Nodes { .. } => lens().rposition(|len| len > ENTRIES),
+            Rule::Paths if lens().sum::<usize>() <= ENTRIES => None,
+            Rule::Paths => (0..self.path.len()).max_by_key(|&depth| self.len(self.path[depth])),
+        }
+    }
+
+    /// Divides a node in the middle; the path goes on in the half with `key`.
+    fn divide(&mut self, depth: usize, key: u32) {
+        let node = self.path[depth];
+        let half = self.len(node) / 2;
+        let keys = self.at_mut(node).keys.split_off(half);
+        let children = match self.is_leaf(node) {
+            true => Vec::new(),
+            false => self.at_mut(node).children.split_off(half),
+        };
+        let first = keys[0];
+        self.touch(node, Touch::Moved);
+        let upper = self.make(Node { keys, children }, node);
+        if depth == 0 {
+            let root = Node { keys: vec![0, first], children: vec![node, upper] };
+            let root = self.make(root, node);
+            self.path.insert(0, root);
+        } else {
+            let parent = self.path[depth - 1];
+            let slot = self.slot(parent, first) + 1;
+            let inner = self.at_mut(parent);
+            inner.keys.insert(slot, first);
+            inner.children.insert(slot, upper);
+            self.touch(parent, Touch::Entry);
+        }
+        let depth = if depth == 0 { 1 } else { depth };
+        if key >= first {
+            self.path[depth] = upper;
+        }
+    }
+
+    /// Removes `key` from the leaf. Returns whether it was there.
+    pub fn remove(&mut self, key: u32) -> bool {
+        let leaf = self.leaf();
+        let Ok(place) = self.at(leaf).keys.binary_search(&key) else { return false };
+        self.at_mut(leaf).keys.remove(place);
+        self.touch(leaf, Touch::Entry);
+        let least = match self.rule {
+            Rule::Nodes { merges: true } => ENTRIES / 2,
+            _ => 1,
+        };
+        let mut depth = self.path.len() - 1;
+        while depth > 0 && self.len(self.path[depth]) < least {
+            let slot = self.slot(self.path[depth - 1], key);
+            let joined = match least {
+                1 => {
+                    self.drop_child(depth - 1, slot);
+                    true
+                }
+                _ => self.fill(depth, slot),
+            };
+            if !joined {
+                break;
+            }
+            depth -= 1;
+        }
+        while self.at(self.path[0]).children.len() == 1 {
+            let root = self.path.remove(0);
+            let child = self.at(root).children[0];
+            self.discard(root);
+            // The path may have led to a node that was joined with this one.
+            match self.path.first_mut() {
+                Some(top) => *top = child,
+                None => self.path.push(child),
+            }
+        }
+        true
+    }
+
+    fn discard(&mut self, node: u32) {
+        *self.at_mut(node) = Node::default();
+        self.touch(node, Touch::Gone);
+        self.free.push(node);
+    }
+
+    /// Removes an empty child, unless it is the only one.
+    fn drop_child(&mut self, depth: usize, slot: usize) {
+        let parent = self.path[depth];
+        if self.len(parent) == 1 && depth == 0 {
+            return;
+        }
+        let inner = self.at_mut(parent);
+        inner.keys.remove(slot);
+        let child = inner.children.remove(slot);
+        if slot == 0
+            && let Some(first) = inner.keys.first_mut()
+        {
+            // What is inserted below goes to the first child.
+            *first = 0;
+        }
+        self.touch(parent, Touch::Entry);
+        self.discard(child);
+    }
+
+    /// Fills a node from its neighbour, or joins them. Returns whether they were joined.
+    fn fill(&mut self, depth: usize, slot: usize) -> bool {
+        let parent = self.path[depth - 1];
+        let left = slot.min(self.len(parent) - 2);
+        let [lower, upper] = [left, left + 1].map(|at| self.at(parent).children[at]);
+        self.beside += 1;
+        self.touch(parent, Touch::Entry);
+        if self.len(lower) + self.len(upper) <= ENTRIES {
+            let moved = std::mem::take(self.at_mut(upper));
+            let inner = self.at_mut(parent);
+            inner.keys.remove(left + 1);
+            inner.children.remove(left + 1);
+            let node = self.at_mut(lower);
+            node.keys.extend(moved.keys);
+            node.children.extend(moved.children);
+            self.touch(lower, Touch::Moved);
+            self.discard(upper);
+            return true;
+        }
+        let (from, to, at) =
+            if left == slot { (upper, lower, 0) } else { (lower, upper, self.len(lower) - 1) };
+        let key = self.at_mut(from).keys.remove(at);
+        let child = (!self.is_leaf(from)).then(|| self.at_mut(from).children.remove(at));
+        let place = if left == slot { self.len(to) } else { 0 };
+        self.at_mut(to).keys.insert(place, key);
+        if let Some(child) = child {
+            self.at_mut(to).children.insert(place, child);
+        }
+        let bound = self.at(upper).keys[0];
+        self.at_mut(parent).keys[left + 1] = bound;
+        self.touch(lower, Touch::Entry);
+        self.touch(upper, Touch::Entry);
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A root over two leaves, with the keys below `count` in order.
+    fn two_leaves(rule: Rule, count: u32) -> Tree {
+        let mut tree = Tree::new(rule);
+        for key in 0..count {
+            tree.descend(key);
+            assert!(tree.insert(key));
+        }
+        assert_eq!((tree.height(), tree.nodes()), (2, 3));
+        tree
+    }
+
+    #[test]
+    fn a_rotation_writes_three_nodes_and_a_merge_ends_two() {
+        let merging = Rule::Nodes { merges: true };
+        let mut tree = two_leaves(merging, 130);
+        tree.descend(0);
+        assert!(tree.remove(0));
+        assert_eq!(tree.touched(), [(0, Touch::Entry), (2, Touch::Entry), (1, Touch::Entry)]);
+        assert_eq!((tree.beside(), tree.nodes()), (1, 3));
+        let mut tree = two_leaves(merging, 129);
+        tree.descend(0);
+        assert!(tree.remove(0));
+        assert_eq!(tree.touched(), [(0, Touch::Moved), (2, Touch::Gone), (1, Touch::Gone)]);
+        assert_eq!((tree.height(), tree.nodes()), (1, 1));
+    }
+
+    #[test]
+    fn a_path_is_divided_when_its_nodes_no_longer_fit_together() {
+        let mut tree = Tree::new(Rule::Paths);
+        for key in 0..20_000 {
+            tree.descend(key);
+            assert!(tree.insert(key));
+            assert!(tree.path().iter().map(|&node| tree.len(node)).sum::<usize>() <= ENTRIES);
+        }
+        assert!(tree.height() > 2);
+    }
+}
