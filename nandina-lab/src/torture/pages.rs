@@ -546,7 +546,7 @@ mod tests {
         let run = CutRun { hardships: Hardships::ALL, ..CutRun::SMALL };
         let kinds = alone.map(|name| (name, 4_000, 60)).into_iter();
         let kinds = kinds.chain(buffered.map(|name| (name, 1_500, 10)));
-        for (name, few, cuts) in Share::one_in(3).of(kinds) {
+        for (name, few, cuts) in Share::one_in(7).of(kinds) {
             let operations = if effort() == Effort::Full { 1_000_000 } else { few };
             let what = Torture { mode: Mode::Swarm, seed: 1, run, operations };
             let report = torture(&format!("pages over {name}"), what, &|_| {}).unwrap();

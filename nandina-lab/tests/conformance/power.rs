@@ -113,7 +113,7 @@ fn survive_if(
 fn two_cuts_at_every_operation_leave_the_old_or_the_new_state() {
     let run = CutRun::SMALL;
     let torture = Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 };
-    survive(torture, Shares::one_in(67, 5), 80_000, 0);
+    survive(torture, Shares::one_in(131, 5), 80_000, 0);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn two_cuts_at_every_operation_with_checkpoints_leave_the_old_or_the_new_state()
     survive_if(
         |system| system.checkpoints,
         Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 },
-        Shares::one_in(67, 5),
+        Shares::one_in(131, 5),
         80_000,
         0,
     );
@@ -196,7 +196,7 @@ impl Check for CutsWithoutEnd {
 #[test]
 fn cuts_without_end_never_use_up_the_reserve() {
     // More records than fit: the chips are full most of the time.
-    let sessions = Share::one_in(8);
+    let sessions = Share::one_in(16);
     for (profile, records) in Share::one_in(3).of([(TINY, 400), (SMALL, 5_000), (LONG, 6_000)]) {
         for_every_system(&CutsWithoutEnd { case: Case::new(profile), records, sessions });
     }
@@ -211,7 +211,7 @@ fn a_checkpoint_that_a_mount_did_not_use_never_comes_back() {
     for case in ["swarm/mu/seed 34", "swarm/mu/seed 1718"] {
         assert_eq!(replay(case), Ok(nandina_lab::torture::Outcome::Survived), "{case}");
     }
-    let sessions = Share::one_in(8);
+    let sessions = Share::one_in(16);
     for (blocks, records) in Share::one_in(3).of([(12, 400), (14, 400), (20, 600)]) {
         let profile = Profile { geometry: Geometry { blocks, ..TINY.geometry }, ..TINY };
         let mut case = Case::new(profile);

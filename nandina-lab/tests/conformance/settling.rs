@@ -110,7 +110,7 @@ impl Check for CutSettling {
         }
         drop(index);
         let mut least = u32::MAX;
-        for cut in 0..Share::one_in(4).length(CUTS) {
+        for cut in 0..Share::one_in(8).length(CUTS) {
             let needed = Self::recover::<S>(chip.clone(), &mut ram)
                 .map_err(|what| format!("after {cut} cuts: {what}"))?;
             let mut worst: Option<(u32, Chip)> = None;
