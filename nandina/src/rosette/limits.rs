@@ -11,6 +11,11 @@ use crate::space::{Budget, Extent, Moves};
 /// Blocks beside the reserve: a session that is cut leaves one half written.
 const SESSION_BLOCKS: u32 = 1;
 
+/// Pages that are free beside what [`budget`] says, for settling after a cut.
+pub(super) const fn settling_pages(block_pages: u32) -> u32 {
+    SESSION_BLOCKS * block_pages
+}
+
 /// The fewest leaves for which there must be room: more than one can be split.
 pub(super) const LIMIT_MIN: u32 = 2;
 

@@ -18,6 +18,11 @@ impl<F: Flash> Leaves<'_, F> {
         room_to_fail(log.blocks.bad_blocks(), log.reserve_blocks(), log.block_pages())
     }
 
+    /// Pages kept free for settling after a cut, and for blocks that may still go bad.
+    fn kept_beside(&self) -> u32 {
+        limits::settling_pages(self.log.block_pages()) + self.room_to_fail()
+    }
+
     /// Loads `page` and returns the rank of a range that it owns, if it owns any.
     ///
     /// Cost: one read at most.
@@ -69,11 +74,11 @@ impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
     }
 
     fn kept(&self) -> u32 {
-        self.budget().room_pages() + self.room_to_fail()
+        self.budget().room_pages() + self.kept_beside()
     }
 
     fn reserve_pages(&self) -> u32 {
-        self.budget().reserve_pages() + self.room_to_fail()
+        self.budget().reserve_pages() + self.kept_beside()
     }
 
     fn pages_to_empty(&self, valid: u32, _: bool) -> u32 {

@@ -5,7 +5,7 @@
 use core::convert::Infallible;
 
 use super::leaf::Form;
-use super::limits::{LIMIT_MIN, budget, dense, move_cost};
+use super::limits::{LIMIT_MIN, budget, dense, move_cost, settling_pages};
 use super::suspects::suspects_max;
 use super::{READS_MAX, options};
 use crate::engine::{Cost, Options, Plan};
@@ -54,7 +54,8 @@ pub(super) fn planned(
         searched: u64::from(READS_MAX) * (2 * leaves + 4),
     };
     let change = bounds.change_in_log(budget.room_pages() - budget.reserve_pages(), false);
-    let short_pages = budget.room_pages() + room_to_fail(0, reserve, block_pages);
+    let beside = settling_pages(block_pages) + room_to_fail(0, reserve, block_pages);
+    let short_pages = budget.room_pages() + beside;
     let after_cuts = bounds.change_in_log(short_pages, true);
     let reads_by_erase = options::wear_of(options).reads_by_erase();
     Ok(Plan {
