@@ -87,9 +87,11 @@ impl<F: Flash> Leaves<'_, F> {
                 self.log.clear_block(suspect)?;
             }
         }
+        // Of the others each was erased, or has valid pages, or is held: then it still has the leaf
+        // that the newest one replaces, and is erased after that was written again.
         let blocks = &self.log.blocks;
         suspects.keep(|suspect| {
-            suspect.block == block.0 || blocks.valid_in(BlockNumber(suspect.block)) > 0
+            suspect.block == block.0 || !blocks.is_empty(BlockNumber(suspect.block))
         });
         if newest != self.log.page_at(block, self.log.block_pages() - 1) {
             // The session page has a higher number than any page torn now can have.
