@@ -123,6 +123,7 @@ impl<F: Flash> Leaves<'_, F> {
                 }
             }
         };
+        self.note_apart();
         self.take_counts(leaf)?;
         self.count_unexplained();
         // More pages than that cannot have been programmed without success since the newest.
@@ -410,12 +411,28 @@ impl<F: Flash> Leaves<'_, F> {
         match self.directory.paint(fences, page) {
             Painted::Nothing | Painted::Whole => true,
             Painted::Apart => {
-                covered!("a leaf owns two ranges because one between them is lost");
                 self.apart = true;
-                self.note_damage(page, true);
                 true
             }
             Painted::Full => false,
+        }
+    }
+
+    /// Notes the leaves that own several ranges though all leaves are counted.
+    ///
+    /// One between those ranges is lost. Before the newest leaf was counted, it may only have been
+    /// erased, because that leaf replaces it.
+    fn note_apart(&mut self) {
+        if !core::mem::take(&mut self.apart) {
+            return;
+        }
+        for rank in 1..self.directory.len() {
+            let Some(page) = self.directory.page(rank) else { continue };
+            if (0..rank).any(|earlier| self.directory.page(earlier) == Some(page)) {
+                covered!("a leaf owns two ranges because one between them is lost");
+                self.apart = true;
+                self.note_damage(page, true);
+            }
         }
     }
 
