@@ -47,6 +47,7 @@ pub const NAMES: &[&str] = &[
     "the root of the newest commit is lost",
     "the newest commit is a mapped node",
     "the newest leaf is torn",
+    "the block of the last session page is written again",
     "the newest page is torn",
     "the newest page is torn, and the first of its block",
     "the newest shadow page is torn",

@@ -39,6 +39,7 @@ mod promise;
 mod ranges;
 mod reserve;
 mod rollback;
+mod rosette;
 mod searched;
 mod sessions;
 mod settling;

@@ -37,6 +37,7 @@ impl<F: Flash> Leaves<'_, F> {
         self.in_doubt = true;
         self.directory.clear();
         (self.session, self.suspects, self.apart) = (None, Suspects::NONE, false);
+        self.postponed = false;
         let form = self.form();
         self.log.frames.forget(0);
         form.begin(self.log.frames.bytes_mut(0));

@@ -24,6 +24,8 @@ pub struct Leaves<'b, F> {
     pub(super) records: u32,
     /// Blocks that may hold a torn page, as the newest session page says.
     pub(super) suspects: Suspects,
+    /// Whether some of them have to wait for room before they are emptied.
+    pub(super) postponed: bool,
     /// The session page, as long as it lists suspects.
     pub(super) session: Option<PageNumber>,
     /// The newest page that the mount counts, and its sequence number.
@@ -66,6 +68,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
             order: Order::new(order),
             records: 0,
             suspects: Suspects::NONE,
+            postponed: false,
             session: None,
             newest: (PageNumber(0), 0),
             newest_leaf: None,
@@ -240,7 +243,10 @@ impl<'b, F: Flash> Leaves<'b, F> {
         } else {
             self.session = Some(page);
         }
-        // Blocks that a mount holds become free only with the next leaf.
+        // Blocks that a mount holds become free only when the newest leaf was written again.
+        if self.newest_leaf.is_none() {
+            self.log.blocks.release();
+        }
         self.in_doubt = false;
         Ok(())
     }
@@ -262,7 +268,8 @@ impl<'b, F: Flash> Leaves<'b, F> {
         self.mount_if_in_doubt()?;
         self.settle()?;
         self.begin_session()?;
-        gc::make_room(self, first)
+        gc::make_room(self, first)?;
+        self.empty_postponed()
     }
 }
 

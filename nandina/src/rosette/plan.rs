@@ -55,7 +55,8 @@ pub(super) fn planned(
     };
     let change = bounds.change_in_log(budget.room_pages() - budget.reserve_pages(), false);
     let beside = settling_pages(block_pages) + room_to_fail(0, reserve, block_pages);
-    let short_pages = budget.room_pages() + beside;
+    // A suspect that had to wait for room is emptied, and the session page written again.
+    let short_pages = budget.room_pages() + beside + block_pages;
     let after_cuts = bounds.change_in_log(short_pages, true);
     let reads_by_erase = options::wear_of(options).reads_by_erase();
     Ok(Plan {

@@ -14,11 +14,14 @@
 //!    suspects are erased. A cut in between adds a suspect, which has at most half as many.
 //! 5. A session page is programmed that lists no suspects.
 //!
+//! Steps 4 and 5 use no page of what is kept free. Where room is short they wait: the session page
+//! stays valid, collection goes on, and changes empty a suspect as soon as there is room for it.
+//!
 //! So a mount decides once, and each later mount as it did. Of a suspect with a page that cannot be
 //! read the rest is moved; it stays in the list.
 
 use super::leaves::Leaves;
-use super::suspects::{Suspect, Suspects};
+use super::suspects::{Suspect, Suspects, suspects_max};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError};
 use crate::gc::{self, PageOwner};
@@ -107,30 +110,72 @@ impl<F: Flash> Leaves<'_, F> {
             // The newest page reads the same each time: what it superseded is needed no more.
             self.log.blocks.release();
         }
+        self.free_last_block();
         self.write_session()?;
         if let Some(leaf) = self.newest_leaf {
             self.move_page(leaf)?;
             self.newest_leaf = None;
         }
+        self.postponed = false;
         if !suspects.is_empty() {
-            self.empty_suspects()?;
+            let is_full = suspects.all().len() + 1 >= suspects_max(self.log.block_pages());
+            self.empty_suspects(is_full)?;
         }
         // What cannot be erased is left out by every mount before it counts again.
         self.log.mark_bad_blocks()
     }
 
+    /// If no page is free, frees the block that holds nothing but the newest session page.
+    ///
+    /// Nothing was acknowledged after that page. If the erase is cut, a mount finds the pages
+    /// before it, and settles these.
+    fn free_last_block(&mut self) {
+        let Some(session) = self.session.filter(|_| self.log.room() == 0) else { return };
+        let block = self.block_of(session);
+        if self.log.is_newest(block) && self.log.blocks.valid_in(block) == 1 {
+            covered!("the block of the last session page is written again");
+            self.log.blocks.set_valid(session, false);
+            self.session = None;
+        }
+    }
+
+    /// Empties suspects that had to wait, if there is room.
+    pub(super) fn empty_postponed(&mut self) -> Result<(), Fault<F::Error>> {
+        if !self.postponed {
+            return Ok(());
+        }
+        self.postponed = false;
+        let emptied = self.empty_suspects(false);
+        self.in_doubt |= emptied.is_err();
+        emptied
+    }
+
     /// Moves the valid pages of all suspects, and erases them.
-    fn empty_suspects(&mut self) -> Result<(), Fault<F::Error>> {
-        let mut left = self.suspects;
-        let mut damaged = Suspects::NONE;
+    ///
+    /// Unless `at_once`, those wait for which there is no room above what is kept free.
+    fn empty_suspects(&mut self, at_once: bool) -> Result<(), Fault<F::Error>> {
+        let (mut left, mut stay) = (self.suspects, Suspects::NONE);
         while let Some(suspect) = self.easiest(&left) {
-            if !self.empty_suspect(BlockNumber(suspect.block))? {
-                damaged.add(suspect, usize::MAX);
+            let block = BlockNumber(suspect.block);
+            let pages = self.log.blocks.valid_in(block) + 1;
+            if !at_once && self.log.room() < self.kept() + pages {
+                // Each of the others has as many pages.
+                self.postponed = true;
+                break;
+            }
+            if !self.empty_suspect(block)? {
+                stay.add(suspect, usize::MAX);
             }
             left.keep(|other| other.block != suspect.block);
         }
         self.log.mark_bad_blocks()?;
-        self.suspects = damaged;
+        for &suspect in left.all() {
+            stay.add(suspect, usize::MAX);
+        }
+        if stay == self.suspects {
+            return Ok(());
+        }
+        self.suspects = stay;
         self.write_session()
     }
 

@@ -1,0 +1,244 @@
+//! What an attack on the design of `rosette` found, a test for each of its holes (H1 to H14).
+//!
+//! Here are those that concern leaves which fill a page. H5, H6 and H9 to H11 are about leaves that
+//! fill an erase sector, to which records are appended: the library has none yet.
+
+use nandina::flash::{Geometry, PageNumber, Profile};
+use nandina::store::Rosette;
+use nandina::{Index, OpenError, Options, ReadError, System, WriteError, plan, ram_needed};
+use nandina_sim::{Chip, ChipError, Cut, Faults, TINY};
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::harness::*;
+
+/// Pages of a block, and blocks, of chips on which there is hardly any room.
+const TIGHT: [(u32, u32); 6] = [(4, 6), (4, 5), (3, 7), (2, 8), (5, 8), (8, 7)];
+
+/// A chip with so many blocks of so many pages.
+fn chip_of((pages_per_block, blocks): (u32, u32)) -> Profile {
+    Profile { geometry: Geometry { pages_per_block, blocks, ..TINY.geometry }, ..TINY }
+}
+
+/// Long records, of which few fill a leaf.
+const LONG_RECORDS: Options = Options::new(8, 100);
+
+fn long_key(number: u32) -> [u8; 8] {
+    nandina::key::from_u64(number.into())
+}
+
+/// A random life: sessions that end with a cut of power.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    profile: Profile,
+    faults: Faults,
+    /// A cut comes within so many programs and erases.
+    window: u64,
+    sessions: u32,
+    seed: u64,
+}
+
+/// How a life came out.
+#[derive(Default, Debug)]
+struct Lived {
+    changes: u64,
+    refused: u64,
+    cuts: u64,
+    unstable: u64,
+    failures: u64,
+    worn_out: u64,
+}
+
+impl Life {
+    fn change(model: &mut Model, number: u32, value: Option<[u8; 100]>) {
+        match value {
+            Some(value) => model.insert(long_key(number).to_vec(), value.to_vec()),
+            None => model.remove(&long_key(number)[..]),
+        };
+    }
+
+    /// Lives it: acknowledged changes stay, and no replacement or removal is refused.
+    fn live(&self, lived: &mut Lived) -> Outcome {
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        let mut chip = Chip::with_seed(self.profile, self.seed);
+        let mut ram = vec![0; ram_needed::<Rosette>(&self.profile.geometry, &LONG_RECORDS)];
+        match Index::<_, Rosette>::format(&mut chip, &LONG_RECORDS, &mut ram) {
+            Ok(_) => {}
+            Err(OpenError::ChipTooSmall { .. }) => return Ok(()),
+            Err(error) => return Err(text(error)),
+        }
+        chip.set_faults(self.faults);
+        // More records than fit.
+        let records = self.profile.geometry.pages() * 4;
+        let (mut before, mut after) = (Model::new(), Model::new());
+        for session in 0..self.sessions {
+            let at = |what: String| format!("session {session}: {what}");
+            chip.restore_power();
+            // Now and then power lasts long enough for collection.
+            let window = if session % 8 == 0 { 20 * self.window } else { self.window };
+            let cut = Cut::ALL.choose(&mut random).copied().unwrap_or(Cut::After);
+            chip.cut_at_change(random.random_range(0..window), cut);
+            let mut index = match Index::<_, Rosette>::open(&mut chip, &LONG_RECORDS, &mut ram) {
+                Ok(index) => index,
+                Err(OpenError::Device(ChipError::PowerLost | ChipError::GaveUp { .. })) => continue,
+                Err(OpenError::WornOut { .. }) if self.faults.program_failures > 0 => {
+                    lived.worn_out += 1;
+                    break;
+                }
+                Err(error) => return Err(at(text(error))),
+            };
+            if index.statistics().unexplained_pages > 0 && self.faults == Faults::NONE {
+                return Err(at("cuts explain all damage there is".into()));
+            }
+            if let Err(old) = compare(&mut index, &before) {
+                compare(&mut index, &after).map_err(|new| at(format!("{old}, and {new}")))?;
+                before.clone_from(&after);
+            }
+            after.clone_from(&before);
+            for step in 0..12 {
+                let number = random.random_range(0..records);
+                let value = random.random_bool(0.8).then_some([session as u8 ^ step; 100]);
+                let was_there = before.contains_key(&long_key(number)[..]);
+                Self::change(&mut after, number, value);
+                let changed = match value {
+                    Some(value) => index.insert(&long_key(number), &value).map(drop),
+                    None => index.remove(&long_key(number)).map(drop),
+                };
+                match changed {
+                    Ok(()) => {
+                        lived.changes += 1;
+                        before.clone_from(&after);
+                    }
+                    Err(WriteError::Full { .. }) if value.is_some() && !was_there => {
+                        lived.refused += 1;
+                        after.clone_from(&before);
+                    }
+                    Err(WriteError::Device(ChipError::PowerLost | ChipError::GaveUp { .. })) => {
+                        break;
+                    }
+                    Err(WriteError::WornOut { .. }) if self.faults.program_failures > 0 => {
+                        after.clone_from(&before);
+                        lived.worn_out += 1;
+                        break;
+                    }
+                    Err(error) => return Err(at(format!("{error}: {:?}", index.statistics()))),
+                }
+            }
+        }
+        let counters = chip.fault_counters();
+        lived.cuts += counters.cuts;
+        lived.unstable += counters.unstable;
+        lived.failures += counters.program_failures + counters.erase_failures;
+        Ok(())
+    }
+
+    /// Lives several times on each of the tight chips.
+    fn live_on_tight_chips(&self, lives: Share, most: u32) -> Lived {
+        let mut lived = Lived::default();
+        for life in lives.of(0..most) {
+            for shape in TIGHT {
+                let profile = Profile { geometry: chip_of(shape).geometry, ..self.profile };
+                let life = Self { profile, seed: u64::from(life) + seed(), ..*self };
+                life.live(&mut lived).unwrap_or_else(|what| panic!("{life:?}: {what}"));
+            }
+        }
+        println!("{lived:?}");
+        lived
+    }
+}
+
+/// Cuts only, many in a row, on chips with hardly any room.
+const CUT_SHORT: Life =
+    Life { profile: TINY, faults: Faults::NONE, window: 6, sessions: 400, seed: 1 };
+
+#[test]
+fn h1_a_queue_has_no_more_leaves_than_its_records_need() {
+    const LIVE: u32 = 300;
+    for rises in [true, false] {
+        let case = Case::new(SMALL).suited::<Rosette>();
+        with_index::<Rosette, _>(&case, |index| {
+            let number = |turn: u32| if rises { turn } else { u32::MAX - turn };
+            for turn in 0..20_000 {
+                index.insert(&key(number(turn)), &value(turn, 0)).map_err(text)?;
+                if let Some(oldest) = turn.checked_sub(LIVE) {
+                    index.remove(&key(number(oldest))).map_err(text)?;
+                }
+                // A leaf holds 28 of these records.
+                let leaves = index.statistics().valid_pages;
+                if leaves > LIVE / 28 + 4 {
+                    return Err(format!("{leaves} leaves after {turn} records"));
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn h2_a_full_chip_replaces_removes_and_is_filled_again() {
+    for shape in TIGHT.into_iter().chain([(8, 24)]) {
+        let case = Case::new(chip_of(shape)).suited::<Rosette>();
+        if plan::<Rosette>(&case.profile.geometry, &case.profile.capabilities, &case.options, 1)
+            .is_err()
+        {
+            continue;
+        }
+        with_index::<Rosette, _>(&case, |index| {
+            let mut fitted = None;
+            for turn in 0..3 {
+                let mut records = 0;
+                let number = |record: u32| record.wrapping_mul(0x9E37_79B1);
+                while index.insert(&key(number(records)), &value(turn, 0)).is_ok() {
+                    records += 1;
+                }
+                if *fitted.get_or_insert(records) > records {
+                    return Err(format!("{fitted:?} records fitted, then {records}"));
+                }
+                for version in 1..4 {
+                    for record in 0..records {
+                        index.insert(&key(number(record)), &value(turn, version)).map_err(text)?;
+                    }
+                }
+                for record in 0..records {
+                    index.remove(&key(number(record))).map_err(text)?;
+                }
+            }
+            Ok(())
+        })
+        .unwrap_or_else(|what| panic!("{shape:?}: {what}"));
+    }
+}
+
+#[test]
+fn h2_cuts_in_a_row_leave_room_to_replace_and_remove() {
+    let lived = CUT_SHORT.live_on_tight_chips(Share::one_in(4), 40);
+    assert!(lived.refused > 1_000, "the chips were hardly ever full");
+}
+
+#[test]
+fn h3_a_torn_page_that_reads_differently_each_time_loses_nothing() {
+    let faults = Faults { unstable_pages: 2, ..Faults::NONE };
+    let lived = Life { faults, ..CUT_SHORT }.live_on_tight_chips(Share::one_in(4), 40);
+    assert!(lived.unstable > 500, "hardly any torn page was unstable");
+}
+
+#[test]
+fn h4_a_program_that_failed_never_owns_a_key() {
+    let mut profile = TINY;
+    profile.capabilities.bad_blocks_per_mille = 250;
+    for unstable_pages in [0, 2] {
+        let faults =
+            Faults { program_failures: 300, erase_failures: 600, unstable_pages, ..Faults::NONE };
+        let life = Life { profile, faults, window: 30, ..CUT_SHORT };
+        let mut lived = Lived::default();
+        for seed in Share::one_in(4).of(0..60) {
+            let profile = Profile { geometry: chip_of((4, 14)).geometry, ..profile };
+            let life = Life { profile, seed, ..life };
+            life.live(&mut lived).unwrap_or_else(|what| panic!("{life:?}: {what}"));
+        }
+        println!("{lived:?}");
+        assert!(lived.failures > 15, "hardly anything failed");
+    }
+}
