@@ -1,9 +1,9 @@
 //! What an attack on the design of `rosette` found, a test for each of its holes (H1 to H14).
 //!
 //! Here are those that concern leaves which fill a page. H5, H6 and H9 to H11 are about leaves that
-//! fill an erase sector, to which records are appended: the library has none yet. H12, errors of the
-//! device in the middle of a call, is tested for all systems in `faults.rs`, and H14, pages that
-//! rot, in `media.rs` and `blamed.rs`.
+//! fill an erase sector, to which records are appended: the library has none yet. H12, errors of
+//! the device in the middle of a call, is tested for all systems in `faults.rs`, and H14, pages
+//! that rot, in `media.rs` and `blamed.rs`.
 
 use nandina::flash::{Geometry, Profile};
 use nandina::store::Rosette;

@@ -125,9 +125,9 @@ impl<F: Flash> Leaves<'_, F> {
         self.log.mark_bad_blocks()
     }
 
-    /// If no page is free, frees the block that holds nothing but the newest session page.
+    /// Frees the block of the newest session page, if no page is free.
     ///
-    /// Nothing was acknowledged after that page. If the erase is cut, a mount finds the pages
+    /// That block must hold nothing else. Nothing was acknowledged after that page. If the erase is cut, a mount finds the pages
     /// before it, and settles these.
     fn free_last_block(&mut self) {
         let Some(session) = self.session.filter(|_| self.log.room() == 0) else { return };
