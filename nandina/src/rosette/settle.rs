@@ -127,8 +127,8 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// Frees the block of the newest session page, if no page is free.
     ///
-    /// That block must hold nothing else. Nothing was acknowledged after that page. If the erase is cut, a mount finds the pages
-    /// before it, and settles these.
+    /// That block must hold nothing else. Nothing was acknowledged after that page. If the erase is
+    /// cut, a mount finds the pages before it, and settles these.
     fn free_last_block(&mut self) {
         let Some(session) = self.session.filter(|_| self.log.room() == 0) else { return };
         let block = self.block_of(session);
