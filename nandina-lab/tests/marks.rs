@@ -25,6 +25,7 @@ const RARE: &[(&str, &str)] = &[
     ("room ends while a mount settles", "a mount after a cut, on a chip that is nearly full"),
     ("settling begins with no room but what is held", "a cut on a full chip"),
     ("settling needs what was held", "a mount after a cut, on a chip that is nearly full"),
+    ("the block of the last session page is written again", "cuts in a row, and no block is free"),
     ("the state before the newest leaf is gone", "cuts in a row while the directory is full"),
 ];
 

@@ -7,7 +7,7 @@
 
 use nandina::flash::{Geometry, Profile};
 use nandina::store::Rosette;
-use nandina::{Damage, Index, OpenError, Options, WriteError, plan, ram_needed};
+use nandina::{BadOption, Index, OpenError, Options, WriteError, plan, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, Faults, TINY};
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -300,7 +300,7 @@ fn h8_an_index_opens_with_other_options_or_says_which_setting_differs() {
         let mut ram = vec![turn; ram_needed::<Rosette>(&case.profile.geometry, &options)];
         let mut index = match Index::<_, Rosette>::open(&mut chip, &options, &mut ram) {
             Ok(index) => index,
-            Err(OpenError::Corrupt { reason: Damage::DirectoryTooSmall, .. })
+            Err(OpenError::BadOption { reason: BadOption::DirectoryTooSmall })
                 if options.leaves.is_some() =>
             {
                 continue;
