@@ -12,7 +12,7 @@ pub use leaf_pairs::LeafPairs;
 
 use nandina::System;
 use nandina::flash::Profile;
-use nandina::store::{BTree, Mu, Rosette, Vm, VmOw, Wandering, Wpcb};
+use nandina::store::{BTree, Description, Mu, Rosette, Vm, VmOw, Wandering, Wpcb};
 #[cfg(feature = "tnc")]
 use nandina::tnc::Tnc;
 
@@ -26,6 +26,16 @@ nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, Tnc];
 nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, LeafPairs];
 #[cfg(all(feature = "example-store", feature = "tnc"))]
 nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, Tnc, LeafPairs];
+
+/// Whether a system is a store of one's own, and none of the library.
+pub fn is_own(system: &Description) -> bool {
+    #[cfg(feature = "example-store")]
+    if system.key == <LeafPairs as System>::DESCRIPTION.key {
+        return true;
+    }
+    let _ = system;
+    false
+}
 
 /// Buffer blocks of the WPCB-tree, where the chip has eight times as many blocks or more.
 ///

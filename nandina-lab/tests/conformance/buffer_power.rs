@@ -218,7 +218,7 @@ impl Check for FailingFlush {
             let device: &mut dyn Bus = &mut FailsOnce { chip: &mut chip, left: &left };
             let mut index = Index::<_, S>::format(device, &case.options, &mut ram).map_err(text)?;
             let mut model = Model::new();
-            for (turn, &change) in changes(200).iter().enumerate() {
+            for (turn, &change) in changes(500).iter().enumerate() {
                 if turn % 50 == 49 {
                     left.set(failing);
                     if index.flush().is_err() {

@@ -6,7 +6,7 @@
 use expect_test::expect_file;
 use nandina::flash::profile::{DATAFLASH, MLC, NOR, SD, SLC};
 use nandina_lab::run::{Setup, run};
-use nandina_lab::systems::SYSTEMS;
+use nandina_lab::systems::{SYSTEMS, is_own};
 use nandina_lab::work::Work;
 
 /// The table of exact chip operations.
@@ -25,8 +25,7 @@ fn chip_operations_are_as_pinned() {
             if system.needs.missing(&profile.capabilities).is_some() {
                 continue;
             }
-            let is_own = !nandina::store::SYSTEMS.contains(system);
-            let table = if is_own { &mut own } else { &mut table };
+            let table = if is_own(system) { &mut own } else { &mut table };
             let Ok(cost) = run(system.key, &setup, &work, &|_| {}).unwrap().cost() else {
                 *table += &format!("{} {}: refused\n", system.key, profile.key);
                 continue;

@@ -28,6 +28,8 @@ fn case(verify: bool) -> Case {
     case.profile.capabilities.bad_blocks_per_mille = 200;
     case.profile.geometry.blocks = 40;
     case.options.verify = verify;
+    // Nodes in RAM, where there are any, are so few that pages are read.
+    case.options.arena_bytes = Some(12 * 528);
     case
 }
 
@@ -251,7 +253,9 @@ impl Check for OneDeadPage {
                 continue;
             };
             let told = index.statistics().unexplained_pages > 0;
-            if index.len() < 600 && !(S::DESCRIPTION.appends && told) {
+            // A dead page of a journal takes its changes along, which the mount reports.
+            let lacks_changes = S::DESCRIPTION.appends || S::DESCRIPTION.journal;
+            if index.len() < 600 && !(lacks_changes && told) {
                 // The very last page: a dead one looks like one that was torn before it was
                 // acknowledged, and the previous state is the right one to open.
                 last_pages += 1;
@@ -269,6 +273,7 @@ impl Check for OneDeadPage {
                     // other pages of its block were written after it, the damage is reported; the
                     // last one looks torn.
                     Ok(_) if counts_newest && (told || is_last) => dead += 1,
+                    Ok(_) if S::DESCRIPTION.journal && told => dead += 1,
                     other => return Err(format!("{page}: get of {number} answers {other:?}")),
                 }
             }

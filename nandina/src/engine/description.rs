@@ -45,6 +45,12 @@ pub struct Description {
     /// [`Options::leaves`](crate::Options::leaves) is its size. There is no read cache and no write
     /// buffer beside it.
     pub directory: bool,
+    /// Nodes are changed in RAM, and a change itself is a page of a journal.
+    ///
+    /// A later commit writes the nodes, also that of a mount after a cut. So pages of changes come
+    /// behind the newest root; a page that is lost there takes its changes along.
+    /// [`Options::arena_bytes`](crate::Options::arena_bytes) is the RAM for nodes.
+    pub journal: bool,
 }
 
 impl Description {
@@ -66,6 +72,7 @@ impl Description {
         in_place: false,
         appends: false,
         directory: false,
+        journal: false,
     };
 }
 

@@ -56,7 +56,7 @@ impl<F: Flash> TncIndex<'_, F> {
             area.fill(0xFF);
             building.lowest = self.arena.level(slot);
         }
-        area[at] = self.arena.level(slot);
+        area[at] = form.mark(self.arena.level(slot));
         let node = self.arena.node(slot);
         let (out, used) = (&mut area[form.node_at(at)..][..form.node_bytes], node.used());
         out[..used.len()].copy_from_slice(used);

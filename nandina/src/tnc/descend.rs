@@ -81,7 +81,7 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         let (form, level) = (self.form, self.arena.level(slot));
         let bytes = self.space.log.frames.bytes(frame);
-        if bytes[place] != level {
+        if bytes[place] != form.mark(level) {
             return corrupt(Damage::LacksNode);
         }
         let at = form.node_at(place);

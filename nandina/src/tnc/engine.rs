@@ -44,6 +44,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             root: NO_SLOT,
             height: 1,
             records: 0,
+            records_before_group: 0,
             leaves: 0,
             inner_nodes: 0,
             journal_pages: 0,
@@ -52,6 +53,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             limits: Limits::default(),
             ended: false,
             settled: false,
+            rests: 0,
             in_doubt: true,
             collector: Collector::default(),
             moved_pages: 0,
@@ -82,7 +84,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
     }
 
     fn records(&self) -> u32 {
-        self.records
+        if self.group.len() == 0 { self.records } else { self.records_before_group }
     }
 
     fn statistics(&self) -> Statistics {
@@ -90,7 +92,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         let counted = log.blocks.least_and_mean();
         Statistics {
             height: self.height,
-            records: self.records,
+            records: self.records(),
             waiting_changes: self.group.len() as u32,
             inner_nodes: self.inner_nodes,
             valid_pages: log.blocks.valid_pages(),
@@ -190,16 +192,13 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
 
     fn gc_step(&mut self, budget: u32) -> Result<Idle, EngineFault<F>> {
         self.ready()?;
-        let log = &self.space.log;
-        let is_short = self.space.room() < gc::floor(self) + log.block_pages();
-        if is_short && self.has_journal() && budget >= self.move_cost(0) {
-            let before = log.operations();
+        let before = self.space.log.operations();
+        if self.commit_is_due() && self.settled && budget >= self.commit_cost() {
             self.commit()?;
-            let operations = self.space.log.operations().wrapping_sub(before);
-            let idle = gc::step(self, budget.saturating_sub(operations))?;
-            return Ok(Idle { operations: idle.operations + operations, ..idle });
         }
-        gc::step(self, budget)
+        let operations = self.space.log.operations().wrapping_sub(before);
+        let idle = gc::step(self, budget.saturating_sub(operations))?;
+        Ok(Idle { operations: idle.operations + operations, ..idle })
     }
 
     fn check(&mut self, report: &mut dyn FnMut(Violation)) -> Result<(), EngineFault<F>> {

@@ -2,6 +2,8 @@
 //!
 //! Nothing is read or written here.
 
+use core::ops::Range;
+
 use crate::engine::Options;
 use crate::flash::Geometry;
 use crate::log::layout_of;
@@ -85,9 +87,16 @@ impl Form {
         if level == 1 { fits } else { fits.min(self.fanout) }
     }
 
-    /// The offset of the node at `place` in a page, behind the levels of all.
+    /// The offset of the node at `place` in a page, behind the marks of all.
     pub const fn node_at(&self, place: usize) -> usize {
         self.per_page + place * self.node_bytes
+    }
+
+    /// The mark of a node of `level` in its page: also how many nodes such a page has room for.
+    ///
+    /// So an index that is opened with another fanout reads no node at a wrong place.
+    pub const fn mark(&self, level: u8) -> u8 {
+        (self.per_page as u8) << 4 | level
     }
 
     /// Bytes of a change in the journal: its kind, its key and its value.
@@ -148,6 +157,18 @@ impl Form {
     pub const fn group_bytes(&self, page_bytes: u32, options: &Options) -> usize {
         options.write_buffer * page_bytes as usize
     }
+}
+
+/// The level that a mark says.
+pub const fn level_in(mark: u8) -> u8 {
+    mark & 0xF
+}
+
+/// The range of the node at `place` in an area of a page that has room for `per_page`.
+pub const fn extent(area_bytes: usize, per_page: usize, place: usize) -> Range<usize> {
+    let node_bytes = (area_bytes / per_page).saturating_sub(1);
+    let start = per_page + place * node_bytes;
+    start..start + node_bytes
 }
 
 /// Changes that wait for their pages of the journal at most, in `bytes` of RAM.

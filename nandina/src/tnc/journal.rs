@@ -31,6 +31,8 @@ pub struct Group<'b> {
     bytes: &'b mut [u8],
     entry_bytes: usize,
     key_bytes: usize,
+    /// Changes in a page of the journal.
+    page_entries: usize,
     count: usize,
     /// The most changes that wait.
     most: usize,
@@ -45,6 +47,7 @@ impl<'b> Group<'b> {
             bytes,
             entry_bytes: form.entry_bytes(),
             key_bytes: form.key_bytes,
+            page_entries: form.entries().max(1),
             count: 0,
             most,
             ticks_max: options.write_buffer_ticks.unwrap_or(0),
@@ -80,10 +83,17 @@ impl<'b> Group<'b> {
         self.ticks >= self.ticks_max
     }
 
+    /// Adds a change. It replaces one of the same key that will be in the same page.
+    ///
+    /// A page is there after a cut or it is not, so what is there is still a first part of all
+    /// changes.
     fn add(&mut self, key: &[u8], value: Option<&[u8]>) {
-        let at = self.count * self.entry_bytes;
-        write_entry(&mut self.bytes[at..at + self.entry_bytes], key, value);
-        self.count += 1;
+        let first = self.count / self.page_entries * self.page_entries;
+        let same = (first..self.count).find(|&at| self.entry(at).0 == key);
+        let at = same.unwrap_or(self.count);
+        self.count += usize::from(same.is_none());
+        let start = at * self.entry_bytes;
+        write_entry(&mut self.bytes[start..start + self.entry_bytes], key, value);
     }
 
     /// Key and value of a change that waits; no value for a removal.
@@ -119,6 +129,9 @@ impl<F: Flash> TncIndex<'_, F> {
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
         if self.group.is_used() {
+            if self.group.len() == 0 {
+                self.records_before_group = self.records;
+            }
             self.group.add(key, value);
             return Ok(());
         }

@@ -64,6 +64,8 @@ pub struct TncIndex<'b, F> {
     root: u16,
     height: u8,
     records: u32,
+    /// What `records` was before the changes that wait.
+    records_before_group: u32,
     leaves: u32,
     inner_nodes: u32,
     /// Pages of the journal since the last commit, and the most of them.
@@ -75,6 +77,8 @@ pub struct TncIndex<'b, F> {
     ended: bool,
     /// No page on the chip can read otherwise than when the index was opened.
     settled: bool,
+    /// Idle steps since the last change.
+    rests: u8,
     /// An operation failed half way: only the medium shows what is true.
     in_doubt: bool,
     collector: Collector,

@@ -165,6 +165,7 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         self.journal_pages = 0;
         self.replay(commit)?;
+        self.records_before_group = self.records;
         self.apply_group()
     }
 

@@ -7,6 +7,7 @@
 use super::TncIndex;
 use super::apply::Key;
 use super::arena::{NO_SLOT, slot_in};
+use super::form::level_in;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{Collector, PageOwner};
@@ -218,7 +219,7 @@ impl<F: Flash> TncIndex<'_, F> {
             return Ok(None);
         }
         let bytes = self.space.log.frames.bytes(frame);
-        let level = bytes[at].clamp(1, self.height);
+        let level = level_in(bytes[at]).clamp(1, self.height);
         let node = &bytes[self.form.node_at(at)..][..self.form.node_bytes];
         let node = Node::parse(node, self.form.shape(level));
         let key = node.filter(|node| node.count() > 0).map(|node| Key::of(node.key(0)));

@@ -4,7 +4,7 @@ use super::form::{self, Form, SLOTS_MIN, Size, commit_pages, height_max};
 use super::room::Means;
 use super::{Tnc, TncIndex};
 use crate::blocks::{Validity, Victims, Wear};
-use crate::engine::{Cost, Description, KEY_BYTES_MAX, Options, Plan, System};
+use crate::engine::{Cost, Description, KEY_BYTES_MAX, Nodes, Options, Plan, System};
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Flash, Geometry};
 use crate::log::{Frames, layout_of};
@@ -23,7 +23,7 @@ pub struct Parts {
 /// The parts of RAM that the options request.
 pub fn parts_of(form: &Form, page_bytes: u32, options: &Options) -> Parts {
     Parts {
-        arena: form.slots(form.arena_bytes(options)) * form.slot_bytes(),
+        arena: form.arena_bytes(options),
         live: form.live_bytes(),
         group: form.group_bytes(page_bytes, options),
         buffers: Buffers {
@@ -146,8 +146,18 @@ impl System for Tnc {
         code: 8,
         buffers_min: 2,
         buffers_default: 2,
+        journal: true,
         ..Description::EMPTY
     };
+
+    const NODES: Option<Nodes> = Some(Nodes {
+        extent: |area_bytes, _, _| form::extent(area_bytes, 1, 0),
+        address_in: |_| None,
+        range_in: |_, _| None,
+        trims: false,
+        shares_pages: true,
+        path_pages: |_| 1,
+    });
 
     type Engine<'b, F: Flash> = TncIndex<'b, F>;
 

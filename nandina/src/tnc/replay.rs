@@ -12,6 +12,7 @@ use super::mount::{LastCommit, is_journal};
 use crate::bytes::u16_at;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::log::GAP;
 
 impl<F: Flash> TncIndex<'_, F> {
     /// Makes all changes of the journal behind `commit`.
@@ -20,11 +21,13 @@ impl<F: Flash> TncIndex<'_, F> {
     pub(super) fn replay(&mut self, commit: &LastCommit) -> Result<(), Fault<F::Error>> {
         let (mut block, mut first) = (commit.block.block, commit.block.sequence);
         loop {
-            self.replay_block(block, first, commit)?;
-            match self.next_block(first, commit)? {
-                Some(next) => (block, first) = next,
-                None => return Ok(()),
-            }
+            let lost_behind = self.replay_block(block, first, commit)?;
+            let Some(next) = self.next_block(first, commit)? else { return Ok(()) };
+            // A mount after a cut leaves a gap behind the torn page. Without it the work went on,
+            // so that the page was whole. In a block that failed its program was not.
+            let went_on = lost_behind.is_some_and(|sequence| next.1.saturating_sub(sequence) < GAP / 2);
+            self.unexplained_pages += u32::from(went_on && !self.space.log.blocks.is_bad(block));
+            (block, first) = next;
         }
     }
 
@@ -51,12 +54,15 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     /// Makes the changes of the journal in `block`.
+    ///
+    /// Returns the number of the last page that can be read, if a page behind it cannot, and both
+    /// are newer than the commit.
     fn replay_block(
         &mut self,
         block: BlockNumber,
         first: u64,
         commit: &LastCommit,
-    ) -> Result<(), Fault<F::Error>> {
+    ) -> Result<Option<u64>, Fault<F::Error>> {
         let frame = self.building();
         let written = self.written(block)?;
         let mut end = written;
@@ -99,7 +105,7 @@ impl<F: Flash> TncIndex<'_, F> {
             self.journal_pages += 1;
             self.replay_page(page, frame)?;
         }
-        Ok(())
+        Ok((end < written && since >= commit.header.sequence).then_some(since))
     }
 
     /// Makes the changes of the page of the journal in `frame`.

@@ -17,6 +17,9 @@ use crate::space::{Extent, MOVED_ALONG_MAX, Moves};
 /// They are one of the journal, and the first of a session.
 const CHANGE_PAGES: u32 = 2;
 
+/// Idle steps without a change between them; then the index rests.
+const RESTS: u8 = 8;
+
 /// How many nodes there may be, and how many pages have to be free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
@@ -144,6 +147,7 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// Cost: a commit if the journal or RAM is full, and what garbage collection takes.
     pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
+        self.rests = 0;
         self.ready()?;
         self.settle()?;
         let is_full = self.arena.dirty() + change_nodes(self.height) > self.dirty_max()
@@ -154,6 +158,29 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         self.set_limits();
         gc::make_room(self, true)
+    }
+
+    /// Whether an idle step commits, and counts the step.
+    ///
+    /// It does so if the next change would, or lacks room. And it does so if no change came between
+    /// several steps: the patrol reads the pages of nodes, not those of the journal, so what rests
+    /// must not stay there.
+    pub(super) fn commit_is_due(&mut self) -> bool {
+        self.rests = self.rests.saturating_add(1);
+        let change = change_nodes(self.height);
+        let is_short = self.space.room() < gc::floor(self) + self.space.log.block_pages();
+        let is_full = self.arena.dirty() + 2 * change > self.dirty_max()
+            || self.journal_pages + 1 >= self.journal_max;
+        self.has_journal() && (is_short || is_full || self.rests > RESTS)
+    }
+
+    /// Chip operations of a commit now, at most.
+    pub(super) fn commit_cost(&self) -> u32 {
+        let log = &self.space.log;
+        let programs = self.commit_pages() + 1;
+        let erases = programs / log.block_pages() + 2;
+        programs * (1 + u32::from(log.verifies()))
+            + erases * (1 + log.blocks.wear().reads_by_erase())
     }
 
     /// Whether a commit would free pages of the journal, or has nodes to write.
