@@ -25,7 +25,8 @@ impl<F: Flash> TncIndex<'_, F> {
             let Some(next) = self.next_block(first, commit)? else { return Ok(()) };
             // A mount after a cut leaves a gap behind the torn page. Without it the work went on,
             // so that the page was whole. In a block that failed its program was not.
-            let went_on = lost_behind.is_some_and(|sequence| next.1.saturating_sub(sequence) < GAP / 2);
+            let went_on =
+                lost_behind.is_some_and(|sequence| next.1.saturating_sub(sequence) < GAP / 2);
             self.unexplained_pages += u32::from(went_on && !self.space.log.blocks.is_bad(block));
             (block, first) = next;
         }
