@@ -66,7 +66,7 @@ impl Under {
                     .map_err(|error| format!("turn {turn}: {error:?}"))?;
                 model.insert(key(number).to_vec(), value(number, turn).to_vec());
             }
-            // Inner nodes that stay in RAM are not read, so it takes more lookups to disturb as much.
+            // Inner nodes that stay in RAM are not read: more lookups disturb as much.
             let lookups = if S::DESCRIPTION.journal { 5 * self.lookups } else { self.lookups };
             for lookup in 0..lookups {
                 let number = (turn + lookup * 41) % 401;

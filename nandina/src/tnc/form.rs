@@ -92,9 +92,10 @@ impl Form {
         self.per_page + place * self.node_bytes
     }
 
-    /// The mark of a node of `level` in its page: also how many nodes such a page has room for.
+    /// The mark of a node of `level` in its page.
     ///
-    /// So an index that is opened with another fanout reads no node at a wrong place.
+    /// It also says how many nodes such a page has room for, so that an index that is opened with
+    /// another fanout reads no node at a wrong place.
     pub const fn mark(&self, level: u8) -> u8 {
         (self.per_page as u8) << 4 | level
     }
