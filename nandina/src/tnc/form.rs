@@ -165,7 +165,7 @@ pub const fn level_in(mark: u8) -> u8 {
     mark & 0xF
 }
 
-/// The range of the node at `place` in an area of a page that has room for `per_page`.
+/// The range of the node at `place` in a page that has room for `per_page`.
 pub const fn extent(area_bytes: usize, per_page: usize, place: usize) -> Range<usize> {
     let node_bytes = (area_bytes / per_page).saturating_sub(1);
     let start = per_page + place * node_bytes;
