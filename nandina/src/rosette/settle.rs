@@ -15,7 +15,7 @@
 //! 5. A session page is programmed that lists no suspects.
 //!
 //! Steps 4 and 5 use no page of what is kept free. Where room is short they wait: the session page
-//! stays valid, collection goes on, and changes empty a suspect as soon as there is room for it.
+//! stays valid, collection continues, and changes empty a suspect as soon as there is room for it.
 //!
 //! So a mount decides once, and each later mount as it did. Of a suspect with a page that cannot be
 //! read the rest is moved; it stays in the list.
