@@ -83,7 +83,7 @@ impl Life {
             chip.cut_at_change(random.random_range(0..window), cut);
             let mut index = match Index::<_, Rosette>::open(&mut chip, &LONG_RECORDS, &mut ram) {
                 Ok(index) => index,
-                Err(OpenError::Device(ChipError::PowerLost | ChipError::GaveUp { .. })) => continue,
+                Err(OpenError::Device(ChipError::PowerLost | ChipError::GaveUp)) => continue,
                 Err(OpenError::WornOut { .. }) if self.faults.program_failures > 0 => {
                     lived.worn_out += 1;
                     break;
@@ -116,7 +116,7 @@ impl Life {
                         lived.refused += 1;
                         after.clone_from(&before);
                     }
-                    Err(WriteError::Device(ChipError::PowerLost | ChipError::GaveUp { .. })) => {
+                    Err(WriteError::Device(ChipError::PowerLost | ChipError::GaveUp)) => {
                         break;
                     }
                     Err(WriteError::WornOut { .. }) if self.faults.program_failures > 0 => {
