@@ -21,7 +21,9 @@ impl Visitor for ReaderOf {
     type Output = Option<Reader>;
 
     fn visit<S: System + 'static>(self) -> Option<Reader> {
-        S::NODES.map(|nodes| Reader { nodes, system: S::DESCRIPTION })
+        // Pages that hold several nodes are not read yet.
+        let nodes = S::NODES.filter(|_| !S::DESCRIPTION.journal);
+        nodes.map(|nodes| Reader { nodes, system: S::DESCRIPTION })
     }
 }
 
