@@ -5,19 +5,14 @@
 
 use nandina::flash::{Geometry, Profile};
 use nandina_ftl::LogicalPages;
-use nandina_ftl::hybrid::{Conversions, Merges, SequentialRule};
+use nandina_ftl::hybrid::SequentialRule;
 use nandina_sim::{ChipError, Counters, SparseChip, TINY};
 
+use super::cost::{Cost, Costs, nanoseconds};
 use super::device::{Event, Events};
-use super::tree::Grown;
+use super::growth::Grown;
 use crate::LabError;
 use crate::layer::{Layer, Pages, Room, TransitBuffer};
-
-/// Nanoseconds of a page read, a page program and a block erase (Table 1 and section 2.1; the erase
-/// is that of its reference 16).
-const READ_NS: u64 = 25_000;
-const PROGRAM_NS: u64 = 200_000;
-const ERASE_NS: u64 = 1_500_000;
 
 /// Which FTL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,67 +102,6 @@ impl Below {
     }
 }
 
-/// What a phase cost.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Cost {
-    /// Operations of the index.
-    pub operations: u64,
-    /// Page reads: those of the index, and what the FTL read to write.
-    pub reads: u64,
-    /// Page programs.
-    pub programs: u64,
-    /// Block erases.
-    pub erases: u64,
-    /// Seconds by the latencies.
-    pub seconds: f64,
-    /// Milliseconds that 99 % of the operations do not exceed.
-    pub p99_ms: f64,
-    /// Milliseconds of the longest operation.
-    pub longest_ms: f64,
-    /// Merges of the FTL since it was formatted.
-    pub merges: Merges,
-    /// Conversions of the buffer since then.
-    pub conversions: Conversions,
-}
-
-impl Cost {
-    /// Fills in what follows from the operations of the chip, and from the nanoseconds of each.
-    pub fn set_times(&mut self, mut times: Vec<u64>) {
-        times.sort_unstable();
-        let ms = |ns: Option<&u64>| *ns.unwrap_or(&0) as f64 / 1e6;
-        let p99 = (times.len() * 99).div_ceil(100).saturating_sub(1);
-        self.p99_ms = ms(times.get(p99));
-        self.longest_ms = ms(times.last());
-        self.seconds = nanoseconds(self.reads, self.programs, self.erases) as f64 / 1e9;
-    }
-
-    /// For each operation.
-    pub fn each(&self, of: u64) -> f64 {
-        of as f64 / self.operations.max(1) as f64
-    }
-}
-
-/// What all phases cost, and the state after them.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Costs {
-    /// The inserts.
-    pub inserts: Cost,
-    /// The lookups, if there were any.
-    pub lookups: Cost,
-    /// The removals, if there were any.
-    pub removals: Cost,
-    /// Buffer blocks in use after each tenth of the inserts.
-    pub buffered: Vec<u32>,
-    /// Erases of the most erased block by the mean.
-    pub wear: f64,
-    /// Pages that a mount reads at the end.
-    pub mount_reads: u64,
-    /// Blocks of the chip.
-    pub chip_blocks: u32,
-    /// Bytes of RAM of the FTL, its map and its buffer's table included.
-    pub ram_bytes: usize,
-}
-
 /// Replays all phases of an index on a new chip.
 pub fn replay(below: &Below, grown: &Grown) -> Result<Costs, LabError> {
     if let (Map::Raw, Some(costs)) = (below.map, &grown.raw) {
@@ -209,11 +143,6 @@ pub fn replay(below: &Below, grown: &Grown) -> Result<Costs, LabError> {
     drop(layer.open(&size, &mut chip, &mut room, false).map_err(failed)?);
     costs.mount_reads = chip.counters().reads - before;
     Ok(costs)
-}
-
-/// Nanoseconds of so many operations of the chip.
-pub const fn nanoseconds(reads: u64, programs: u64, erases: u64) -> u64 {
-    reads * READ_NS + programs * PROGRAM_NS + erases * ERASE_NS
 }
 
 /// Does what an index did, and times it.
@@ -271,8 +200,9 @@ mod tests {
     use nandina_sim::Chip;
 
     use super::*;
+    use crate::reproduce::wpcb::growth::Growth;
     use crate::reproduce::wpcb::keys::{Order, keys};
-    use crate::reproduce::wpcb::tree::{Growth, grow};
+    use crate::reproduce::wpcb::tree::grow;
 
     /// Programs and erases of the index itself on the FTL, without those of the format.
     fn on_ftl<S: System>(below: &Below, blocks: u32, keys: &[u32]) -> (u64, u64) {

@@ -1,11 +1,12 @@
 //! What the paper leaves out: larger trees, other orders, and fuller chips.
 
-use super::below::{Below, Costs};
+use super::below::Below;
+use super::cost::Costs;
 use super::counts::LOG_BLOCKS;
+use super::growth::Growth;
 use super::keys::Order;
 use super::rivals::Rival;
 use super::runs::{Case, Runs};
-use super::tree::Growth;
 use super::{Experiment, Experiments, begun, reduction};
 use crate::LabError;
 use crate::reproduce::Row;

@@ -1,6 +1,7 @@
 //! Chip operations of inserts: Table 1, Figures 2, 10 and 11.
 
-use super::below::{Below, Cost};
+use super::below::Below;
+use super::cost::Cost;
 use super::rivals::Rival;
 use super::runs::{Case, Runs};
 use super::{Experiment, Experiments, begun, lines};

@@ -11,8 +11,10 @@ mod below;
 mod beyond;
 mod blocks;
 mod claims;
+mod cost;
 mod counts;
 mod device;
+mod growth;
 mod keys;
 mod model;
 mod rivals;
@@ -23,11 +25,12 @@ mod tree;
 use super::figure::{Content, Figure, Series};
 use super::{Experiment, Reproduction};
 use crate::LabError;
-use below::{Below, Cost};
+use below::Below;
+use cost::Cost;
+use growth::Growth;
 use keys::Order;
 use rivals::Rival;
 use runs::{Case, Runs};
-use tree::Growth;
 
 /// The name of an axis.
 const LOG_BLOCKS: &str = "log blocks N";

@@ -3,8 +3,8 @@
 //! A write there is a page write of the index; what an FTL makes of it is in the other experiments.
 
 use super::counts::LOG_BLOCKS;
+use super::growth::Growth;
 use super::runs::{Case, Runs};
-use super::tree::Growth;
 use super::{Experiment, Experiments};
 use crate::LabError;
 use crate::reproduce::Row;

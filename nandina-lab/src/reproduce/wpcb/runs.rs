@@ -3,8 +3,11 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::below::{Below, Costs, replay};
-use super::tree::{Grown, Growth, grow};
+use super::below::{Below, replay};
+use super::cost::Costs;
+use super::growth::{Grown, Growth};
+use super::rivals;
+use super::tree::grow;
 use crate::LabError;
 
 /// An index on an FTL.
@@ -66,7 +69,9 @@ impl Runs {
     pub fn run(cases: &[Case], progress: &(dyn Fn(u64) + Sync)) -> Result<Self, LabError> {
         let cases = distinct(cases.iter().copied());
         let growths = distinct(cases.iter().map(|case| case.growth));
-        let grown = each(&growths, |growth| grow(growth, progress))?;
+        let grown = each(&growths, |growth| {
+            rivals::grow(growth, progress).unwrap_or_else(|| grow(growth, progress))
+        })?;
         let costs = each(&cases, |case| {
             let (_, grown) = grown
                 .iter()

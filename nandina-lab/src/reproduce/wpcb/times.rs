@@ -2,10 +2,11 @@
 
 use nandina_ftl::hybrid::SequentialRule;
 
-use super::below::{Below, Costs, Map};
+use super::below::{Below, Map};
+use super::cost::Costs;
 use super::counts::LOG_BLOCKS;
+use super::growth::Growth;
 use super::runs::{Case, Runs};
-use super::tree::Growth;
 use super::{Experiment, Experiments, begun, lines, reduction};
 use crate::LabError;
 use crate::reproduce::Row;

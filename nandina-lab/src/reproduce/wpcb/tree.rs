@@ -5,80 +5,14 @@
 use nandina::store::Visitor;
 use nandina::{Index, Options, Removed, System, ram_needed};
 
-use super::below::Costs;
-use super::device::{Device, Event, Events};
+use super::device::{Device, Event};
+use super::growth::{Grown, Growth, Phase};
 use super::keys::{Order, keys};
-use super::rivals;
 use crate::LabError;
 use crate::systems::visit;
 
-/// What an index does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Growth {
-    /// Key of the system, or of a model that is only counted.
-    pub system: &'static str,
-    /// Records, which are inserted one by one.
-    pub records: u32,
-    /// The paper's *rs* in per cent.
-    pub per_cent: u32,
-    /// How ascending and random keys are put together.
-    pub order: Order,
-    /// Whether all records are then looked up and removed, in random order.
-    pub then_removes: bool,
-    /// Pages of a block.
-    pub block_pages: u32,
-    /// Seed of the keys.
-    pub seed: u64,
-}
-
-impl Growth {
-    /// Operations of the index.
-    pub fn operations(&self) -> u64 {
-        u64::from(self.records) * if self.then_removes { 3 } else { 1 }
-    }
-}
-
-/// What an index did: its page writes, and the pages that it read.
-pub struct Grown {
-    /// The pages of the empty index.
-    pub format: Events,
-    /// The inserts.
-    pub inserts: Phase,
-    /// Lookups of all records, if they were done.
-    pub lookups: Option<Phase>,
-    /// The removals of all records, if they were done.
-    pub removals: Option<Phase>,
-    /// The largest height of the tree.
-    pub height: u8,
-    /// Nodes, after the inserts.
-    pub nodes: u32,
-    /// Pages of the device that the index has used, after the inserts.
-    pub pages: u32,
-    /// Blocks of the device with pages of the index, after the inserts.
-    pub blocks: u32,
-    /// Blocks of the device that it needs for all that it does.
-    pub most_blocks: u32,
-    /// Pages of a block.
-    pub block_pages: u32,
-    /// The costs, if the index writes raw flash itself.
-    pub raw: Option<Costs>,
-}
-
-/// The operations of one kind.
-pub struct Phase {
-    /// What they did, operation by operation.
-    pub events: Events,
-    /// Pages that they read.
-    pub reads: u64,
-    /// Pages that they wrote.
-    pub writes: u64,
-}
-
 /// Runs the index.
 pub fn grow(growth: &Growth, progress: &(dyn Fn(u64) + Sync)) -> Result<Grown, LabError> {
-    if let Some(grown) = rivals::grow(growth, progress) {
-        return grown;
-    }
     visit(growth.system, Grow { growth, progress })
         .unwrap_or_else(|| Err(LabError::no_system(growth.system)))
 }

@@ -15,21 +15,12 @@
 //! Chosen here for `dipl`: a block with nodes in more than three quarters of its pages is divided
 //! in two when it is written anew.
 
-use super::super::below::{Cost, nanoseconds};
 use super::super::device::{Event, Events};
-use super::Store;
+use super::store::{Counts, Store};
 use super::tree::{Touch, Tree};
 
 /// Sectors of a page: a page takes so many programs.
 const SECTORS: u32 = 4;
-
-/// What was done to the chip beside reading nodes.
-#[derive(Clone, Copy, Default)]
-pub struct Counts {
-    reads: u64,
-    programs: u64,
-    erases: u64,
-}
 
 #[derive(Default)]
 struct Block {
@@ -291,20 +282,4 @@ impl Store for Logged {
         }
         self.blocks.iter().filter(|block| !block.nodes.is_empty()).count() as u32
     }
-}
-
-/// The cost of operations on raw flash, of each the pages read for its nodes and what else it did.
-pub fn cost(times: &[(u32, Option<Counts>)]) -> Cost {
-    let mut cost = Cost { operations: times.len() as u64, ..Cost::default() };
-    let mut each = Vec::with_capacity(times.len());
-    for (reads, counts) in times {
-        let Counts { reads: more, programs, erases } = counts.unwrap_or_default();
-        let reads = u64::from(*reads) + more;
-        cost.reads += reads;
-        cost.programs += programs;
-        cost.erases += erases;
-        each.push(nanoseconds(reads, programs, erases));
-    }
-    cost.set_times(each);
-    cost
 }

@@ -7,15 +7,17 @@
 
 mod logged;
 mod paths;
+mod store;
 mod tree;
 
-use super::below::Costs;
+use super::cost::Costs;
 use super::device::{Event, Events};
+use super::growth::{Grown, Growth, Phase};
 use super::keys::{Order, keys};
-use super::tree::{Grown, Growth, Phase};
 use crate::LabError;
 use logged::Logged;
 use paths::Paths;
+use store::{Counts, Store, cost};
 use tree::{Rule, Touch, Tree};
 
 /// A tree that is only counted.
@@ -80,26 +82,6 @@ pub const NOTE: &str = "btree-merging, mu-star, ipl, dipl and dipl-ftl are count
     quarter of a page for each changed node; dipl-ftl has FAST below it, as the others, and programs a \
     page for each sector.";
 
-/// How the nodes of a tree reach flash.
-trait Store {
-    /// Reads what an operation needs of these nodes, from the root down. Returns pages.
-    fn read(&mut self, nodes: &[u32]) -> u32;
-
-    /// Writes what an operation of `tree` changed. Returns the pages that it reads for that.
-    fn write(&mut self, tree: &Tree, events: &mut Events) -> u32;
-
-    /// What was done to raw flash since the last call, if that is what is written.
-    fn raw(&mut self) -> Option<logged::Counts>;
-
-    /// Pages of the device that the index has used.
-    fn pages(&self) -> u32;
-
-    /// Blocks with pages of the index.
-    fn blocks(&self, block_pages: u32) -> u32 {
-        self.pages().div_ceil(block_pages)
-    }
-}
-
 /// Each node in a logical page of its own, which an FTL replaces as a whole.
 #[derive(Default)]
 struct OwnPages {
@@ -123,7 +105,7 @@ impl Store for OwnPages {
         tree.beside()
     }
 
-    fn raw(&mut self) -> Option<logged::Counts> {
+    fn raw(&mut self) -> Option<Counts> {
         None
     }
 
@@ -189,7 +171,7 @@ fn live(
             progress(chunk.len() as u64);
         }
         let writes = events.iter().filter(|event| matches!(event, Event::Write(_))).count() as u64;
-        let cost = logged::cost(&times);
+        let cost = cost(&times);
         Ok((Phase { events, reads, writes }, cost))
     };
     let order = keys(growth.records, growth.per_cent, growth.order, growth.seed);

@@ -8,8 +8,7 @@
 //! proportion, and if a path does not fit, its largest node is divided.
 
 use super::super::device::{Event, Events};
-use super::Store;
-use super::logged::Counts;
+use super::store::{Counts, Store};
 use super::tree::{Touch, Tree};
 
 /// A node that has no page yet.
