@@ -6,7 +6,7 @@
 use nandina::flash::{Geometry, Profile};
 use nandina_ftl::LogicalPages;
 use nandina_ftl::hybrid::SequentialRule;
-use nandina_sim::{ChipError, Counters, SparseChip, TINY};
+use nandina_sim::{ChipError, SparseChip, TINY};
 
 use super::cost::{Cost, Costs, nanoseconds};
 use super::device::{Event, Events};
@@ -164,9 +164,9 @@ fn run(
             Event::End(reads) => {
                 let now = pages.chip().counters();
                 index_reads += u64::from(reads);
-                let done: Counters = now - since;
-                let reads = done.reads + u64::from(reads);
-                times.push(nanoseconds(reads, done.programs, done.erases));
+                let mut done = now - since;
+                done.reads += u64::from(reads);
+                times.push(nanoseconds(&done));
                 since = now;
                 if let Some(buffered) = &mut buffered
                     && times.len() * 10 / operations > buffered.len()

@@ -1,6 +1,7 @@
 //! What the phases of an index cost on a chip.
 
 use nandina_ftl::hybrid::{Conversions, Merges};
+use nandina_sim::Counters;
 
 /// Nanoseconds of a page read, a page program and a block erase (Table 1 and section 2.1; the erase
 /// is that of its reference 16).
@@ -39,7 +40,9 @@ impl Cost {
         let p99 = (times.len() * 99).div_ceil(100).saturating_sub(1);
         self.p99_ms = ms(times.get(p99));
         self.longest_ms = ms(times.last());
-        self.seconds = nanoseconds(self.reads, self.programs, self.erases) as f64 / 1e9;
+        let Self { reads, programs, erases, .. } = *self;
+        let done = Counters { reads, programs, erases, ..Counters::default() };
+        self.seconds = nanoseconds(&done) as f64 / 1e9;
     }
 
     /// For each operation.
@@ -69,7 +72,7 @@ pub struct Costs {
     pub ram_bytes: usize,
 }
 
-/// Nanoseconds of so many operations of the chip.
-pub const fn nanoseconds(reads: u64, programs: u64, erases: u64) -> u64 {
-    reads * READ_NS + programs * PROGRAM_NS + erases * ERASE_NS
+/// Nanoseconds of what was done on the chip.
+pub const fn nanoseconds(done: &Counters) -> u64 {
+    done.reads * READ_NS + done.programs * PROGRAM_NS + done.erases * ERASE_NS
 }

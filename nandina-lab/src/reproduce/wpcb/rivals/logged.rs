@@ -8,15 +8,16 @@
 //!   into its block, or, if that is full, into the newest one.
 //! - `dipl`: log pages take the block's pages in order, and so do *ghosts*, the nodes that a
 //!   division makes. Writing a block anew makes them ordinary nodes.
-//!
 //! - `dipl-ftl`: the same in logical blocks of an FTL, which programs a whole page for each sector,
 //!   and writes a block anew at other logical pages. The paper ran all trees over FAST.
 //!
 //! Chosen here for `dipl`: a block with nodes in more than three quarters of its pages is divided
 //! in two when it is written anew.
 
+use nandina_sim::Counters;
+
 use super::super::device::{Event, Events};
-use super::store::{Counts, Store};
+use super::store::Store;
 use super::tree::{Touch, Tree};
 
 /// Sectors of a page: a page takes so many programs.
@@ -45,7 +46,7 @@ pub struct Logged {
     node_pages: Option<u32>,
     blocks: Vec<Block>,
     block_of: Vec<u32>,
-    counts: Counts,
+    counts: Counters,
     logical: Option<Logical>,
 }
 
@@ -64,6 +65,13 @@ impl Logical {
             self.end - 1
         })
     }
+
+    /// Trims the first `pages` pages of a block that is no longer needed.
+    fn let_go(&mut self, number: u32, block_pages: u32, pages: u32) {
+        let first = number * block_pages;
+        self.events.extend((first..first + pages).map(Event::Trim));
+        self.free.push(number);
+    }
 }
 
 impl Logged {
@@ -80,7 +88,7 @@ impl Logged {
             node_pages: None,
             blocks: Vec::new(),
             block_of: Vec::new(),
-            counts: Counts::default(),
+            counts: Counters::default(),
             logical: None,
         }
     }
@@ -104,9 +112,7 @@ impl Logged {
         let Some(logical) = &mut self.logical else { return };
         self.blocks[block].number = logical.open();
         if let Some((number, pages)) = before {
-            let first = number * self.block_pages;
-            logical.events.extend((first..first + pages).map(Event::Trim));
-            logical.free.push(number);
+            logical.let_go(number, self.block_pages, pages);
         }
     }
 
@@ -224,9 +230,7 @@ impl Logged {
             self.counts.erases += 1;
             let before = std::mem::take(block);
             if let Some(logical) = &mut self.logical {
-                let first = before.number * self.block_pages;
-                logical.events.extend((first..first + before.pages).map(Event::Trim));
-                logical.free.push(before.number);
+                logical.let_go(before.number, self.block_pages, before.pages);
             }
         }
     }
@@ -265,8 +269,8 @@ impl Store for Logged {
         std::mem::take(&mut self.counts).reads as u32
     }
 
-    fn raw(&mut self) -> Option<Counts> {
-        self.logical.is_none().then(|| std::mem::take(&mut self.counts))
+    fn raw(&mut self) -> Counters {
+        std::mem::take(&mut self.counts)
     }
 
     fn pages(&self) -> u32 {

@@ -17,7 +17,7 @@ use super::keys::{Order, keys};
 use crate::LabError;
 use logged::Logged;
 use paths::Paths;
-use store::{Counts, Store, cost};
+use store::{Store, cost};
 use tree::{Rule, Touch, Tree};
 
 /// A tree that is only counted.
@@ -105,10 +105,6 @@ impl Store for OwnPages {
         tree.beside()
     }
 
-    fn raw(&mut self) -> Option<Counts> {
-        None
-    }
-
     fn pages(&self) -> u32 {
         self.end
     }
@@ -147,7 +143,7 @@ fn live(
     store.write(&tree, &mut format);
     store.raw();
     let mut phase = |tree: &mut Tree, store: &mut dyn Store, keys: &[u32], work| {
-        let (mut events, mut reads, mut times) = (Events::default(), 0, Vec::new());
+        let (mut events, mut reads, mut each) = (Events::default(), 0, Vec::new());
         for chunk in keys.chunks(4096) {
             for &key in chunk {
                 tree.descend(key);
@@ -165,13 +161,15 @@ fn live(
                 }
                 height = height.max(tree.height());
                 reads += u64::from(read);
-                times.push((read, store.raw()));
+                let mut done = store.raw();
+                done.reads += u64::from(read);
+                each.push(done);
                 events.push(Event::End(read));
             }
             progress(chunk.len() as u64);
         }
         let writes = events.iter().filter(|event| matches!(event, Event::Write(_))).count() as u64;
-        let cost = cost(&times);
+        let cost = cost(&each);
         Ok((Phase { events, reads, writes }, cost))
     };
     let order = keys(growth.records, growth.per_cent, growth.order, growth.seed);

@@ -8,7 +8,7 @@
 //! proportion, and if a path does not fit, its largest node is divided.
 
 use super::super::device::{Event, Events};
-use super::store::{Counts, Store};
+use super::store::Store;
 use super::tree::{Touch, Tree};
 
 /// A node that has no page yet.
@@ -100,10 +100,6 @@ impl Store for Paths {
             self.write_page(&others, tree, events);
         }
         0
-    }
-
-    fn raw(&mut self) -> Option<Counts> {
-        None
     }
 
     fn pages(&self) -> u32 {
