@@ -3,7 +3,7 @@
 use nandina::blocks::TRACKED_MAX;
 use nandina::flash::profile::{Ecc, PROFILES};
 use nandina::flash::{Geometry, Needs, Profile};
-use nandina::space::EVERY_MAX;
+use nandina::log::checkpoint::EVERY_MAX;
 use nandina::{Moves, Options, System, Validity, Victims, Wear};
 use nandina_sim::{Chip, Faults};
 use rand::{Rng, SeedableRng};

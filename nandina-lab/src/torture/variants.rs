@@ -3,7 +3,7 @@
 //! Everything that is not stored on the medium may differ.
 
 use nandina::blocks::TRACKED_MAX;
-use nandina::space::EVERY_MAX;
+use nandina::log::checkpoint::EVERY_MAX;
 use nandina::{Folds, Moves, Options, System, Validity, Victims, Wear};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;

@@ -4,7 +4,6 @@
 //! other systems have. This module names no system.
 
 use super::Space;
-use super::checkpoint::{Base, Checkpoint, Tree};
 use super::memory::Memory;
 use crate::blocks::Wear;
 use crate::cache::Cached;
@@ -14,6 +13,7 @@ use crate::cache::NoCache;
 use crate::cache::{Cache, NoStaging};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::log::checkpoint::{Base, Checkpoint, Summary};
 use crate::log::{Codec, GAP, Label};
 use crate::node::PageLayout;
 
@@ -108,13 +108,13 @@ pub trait Checkpointing: Sized {
 
     /// Writes a checkpoint. Returns `false` if there is no block for it.
     ///
-    /// It records where the tree and all valid pages are. Nothing may be staged, and no operation
+    /// It records the tree and which pages are valid. Nothing may be staged, and no operation
     /// may be running.
     fn write<F: Flash, K: Kind<Checkpoints = Self>>(
         space: &mut Space<'_, F, K>,
-        tree: &Tree,
+        summary: &Summary,
     ) -> Result<bool, Fault<F::Error>> {
-        let _ = (space, tree);
+        let _ = (space, summary);
         Ok(false)
     }
 }
@@ -242,7 +242,7 @@ pub(crate) type ReadCache<'b> = NoCache;
 
 /// The checkpoints of a store that can have some.
 #[cfg(feature = "checkpoints")]
-pub(crate) type BuiltCheckpoints = super::checkpoint::Checkpoints;
+pub(crate) type BuiltCheckpoints = crate::log::checkpoint::Checkpoints;
 #[cfg(not(feature = "checkpoints"))]
 pub(crate) type BuiltCheckpoints = Absent;
 

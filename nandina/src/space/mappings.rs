@@ -13,6 +13,7 @@
 //! and the table may be filled to fifteen sixteenths.
 
 use crate::bytes::u32_at;
+use crate::log::checkpoint::Stream;
 
 /// The table, in the caller's RAM.
 ///
@@ -70,7 +71,7 @@ impl<'b> Mappings<'b> {
     }
 
     /// The table as a checkpoint stores it.
-    pub const fn bytes(&self) -> &[u8] {
+    pub const fn as_bytes(&self) -> &[u8] {
         self.bytes
     }
 
@@ -235,6 +236,36 @@ impl<'b> Mappings<'b> {
     pub fn first_from(&self, least: u32) -> Option<u32> {
         let names = (0..self.places()).filter_map(|place| Some(self.entry(place)?.0));
         names.filter(|&name| name >= least).min()
+    }
+}
+
+/// A tree stores its mapping table, where it has one.
+impl Stream for Mappings<'_> {
+    const STORES_VALID: bool = true;
+    const HAS_FIXED_SIZE: bool = true;
+
+    fn bytes(&self) -> usize {
+        self.as_bytes().len()
+    }
+
+    fn fill(&self, from: usize, out: &mut [u8]) {
+        let bytes = self.as_bytes().get(from..).unwrap_or_default();
+        let stored = bytes.len().min(out.len());
+        let (table, rest) = out.split_at_mut(stored);
+        table.copy_from_slice(&bytes[..stored]);
+        rest.fill(0xFF);
+    }
+
+    fn clear(&mut self) {
+        self.clear();
+    }
+
+    fn load(&mut self, from: usize, bytes: &[u8]) -> bool {
+        self.load((from..).zip(bytes.iter().copied()))
+    }
+
+    fn is_sound(&mut self, pages: u32) -> bool {
+        self.is_sound(pages)
     }
 }
 

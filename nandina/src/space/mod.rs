@@ -10,8 +10,8 @@
 mod audit;
 mod budget;
 mod buffers;
-#[cfg_attr(not(feature = "checkpoints"), expect(dead_code, reason = "no store has checkpoints"))]
-mod checkpoint;
+#[cfg(feature = "checkpoints")]
+mod checkpointing;
 mod dimensions;
 mod kind;
 mod mappings;
@@ -23,19 +23,11 @@ mod write;
 pub use budget::{Budget, Extent, Moves};
 pub(crate) use budget::{MOVED_ALONG_MAX, room_to_fail};
 pub(crate) use buffers::{Buffers, ram_needed};
-#[cfg(feature = "checkpoints")]
-pub(crate) use checkpoint::Checkpoints;
-pub use checkpoint::EVERY_MAX;
-pub(crate) use checkpoint::{
-    AREA_BLOCKS, Checkpoint, ERASES_MAX as CHECKPOINT_ERASES_MAX, LIST_MAX as LISTED_MAX, Tree,
-    cost as checkpoint_cost, parts as checkpoint_parts,
-};
 pub(crate) use dimensions::Dimensions;
 pub(crate) use kind::Checkpointing;
 pub(crate) use kind::{Absent, Any, BuiltCheckpoints, ReadCache};
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
-use mappings::Mappings;
-pub(crate) use mappings::mappings_in;
+pub(crate) use mappings::{Mappings, mappings_in};
 
 pub(crate) use memory::Memory;
 
@@ -43,6 +35,7 @@ use crate::blocks::Blocks;
 pub(crate) use crate::cache::STAGED;
 use crate::cache::{Cached, Relink};
 use crate::flash::Flash;
+use crate::log::checkpoint::AREA_BLOCKS;
 use crate::log::{Frames, Log, layout_of};
 use crate::node::Medium;
 
@@ -54,6 +47,10 @@ pub struct Space<'b, F, K: Kind> {
     pub(crate) log: Log<'b, F>,
     pub(crate) cache: K::Cache<'b>,
     pub(crate) mappings: Mappings<'b>,
+    #[cfg_attr(
+        not(feature = "checkpoints"),
+        expect(dead_code, reason = "no store has checkpoints")
+    )]
     pub(crate) checkpoints: K::Checkpoints,
     keeps_pages: bool,
     pub(crate) memory: K::Memory,

@@ -6,10 +6,9 @@ use crate::engine::{Cost, Description, Nodes, Options, Plan, System};
 use crate::error::OpenError;
 use crate::flash::Flash;
 use crate::flash::{Capabilities, Geometry};
+use crate::log::checkpoint::{self, AREA_BLOCKS};
 use crate::log::{Frames, layout_of};
-use crate::space::{
-    AREA_BLOCKS, Dimensions, Extent, checkpoint_cost, checkpoint_parts, room_to_fail,
-};
+use crate::space::{Dimensions, Extent, Mappings, room_to_fail};
 use crate::tree::{
     Bounds, Form, Limits, Opening, Placement, Size, TreeIndex, WritePolicy, merges_max, move_cost,
     ram_needed, waiting_max,
@@ -64,7 +63,8 @@ fn planned<S: Placement>(
     let parts = match options.checkpoints {
         Some(_) => {
             let mapping_bytes = S::Kind::mapping_bytes(options);
-            checkpoint_parts(geometry, &layout, block_pages, mapping_bytes).unwrap_or(0)
+            checkpoint::parts::<Mappings<'_>>(geometry, &layout, block_pages, mapping_bytes)
+                .unwrap_or(0)
         }
         None => 0,
     };
@@ -151,6 +151,6 @@ fn planned<S: Placement>(
             options.verify,
             options.wear_of::<S>(),
             block_pages,
-        ) + if parts > 0 { checkpoint_cost(parts, options.verify) } else { 0 },
+        ) + if parts > 0 { checkpoint::cost(parts, options.verify) } else { 0 },
     })
 }

@@ -5,8 +5,9 @@ use crate::blocks::{Victims, Wear};
 use crate::engine::{Cost, Options};
 use crate::flash::Geometry;
 use crate::gc::SPARE_MOVES;
+use crate::log::checkpoint::{ERASES_MAX, LIST_MAX};
 use crate::log::{LOST_MAX, WEAK_MAX};
-use crate::space::{Budget, CHECKPOINT_ERASES_MAX, Extent, LISTED_MAX};
+use crate::space::{Budget, Extent};
 
 /// What the worst cost of a change follows from.
 pub struct Bounds<'p> {
@@ -76,7 +77,7 @@ impl Bounds<'_> {
             Victims::Tracked(_) => victims * (block_pages + 1),
             Victims::Fewest | Victims::CostBenefit => moved,
         };
-        let checkpoint_erases = checkpoints * u64::from(CHECKPOINT_ERASES_MAX);
+        let checkpoint_erases = checkpoints * u64::from(ERASES_MAX);
         let verifies = if self.options.verify { programs + checkpoint_erases } else { 0 };
         let reads = (looked_at + spare_moves) * by_move + way_reads + search + searched + verifies;
         let erases = programs.div_ceil(block_pages) + checkpoint_erases;
@@ -125,7 +126,7 @@ impl Opening {
     pub fn search_in_vain(&self) -> u64 {
         3 * u64::from(self.block_pages.ilog2() + 3)
             + 2 * u64::from(self.checkpoint_pages)
-            + LISTED_MAX as u64
+            + LIST_MAX as u64
     }
 
     /// The cost of a mount where each page commits.

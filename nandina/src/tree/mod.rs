@@ -74,7 +74,8 @@ use crate::engine::{Folds, KEY_BYTES_MAX};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{Collector, PageOwner};
-use crate::space::{Checkpointing, Kind, Space, Tree};
+use crate::log::checkpoint::Summary;
+use crate::space::{Checkpointing, Kind, Space};
 
 /// The height of the highest tree that is built.
 pub const HEIGHT_MAX: u8 = 12;
@@ -130,8 +131,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         }
         let Self { root, height, records, inner_nodes, .. } = *self;
         self.in_doubt = true;
-        let tree = Tree { root, height, records, inner_nodes };
-        let written = CheckpointsOf::<S>::write(&mut self.space, &tree)?;
+        let summary = Summary { page: root, height, records, nodes: inner_nodes };
+        let written = CheckpointsOf::<S>::write(&mut self.space, &summary)?;
         self.in_doubt = false;
         Ok(written)
     }

@@ -6,9 +6,10 @@ use crate::blocks::{PAGES_MAX, TRACKED_MAX, Validity, Victims, Wear};
 use crate::engine::{Folds, KEY_BYTES_MAX, Options};
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
+use crate::log::checkpoint::{self, EVERY_MAX};
 use crate::log::{Frames, layout_of};
 use crate::node::{HEADER_BYTES, Medium, Shape};
-use crate::space::{self, Buffers, Dimensions, EVERY_MAX, Kind, Moves, STAGED};
+use crate::space::{self, Buffers, Dimensions, Kind, Mappings, Moves, STAGED};
 
 /// Bytes of the largest table of mappings.
 const MAPPING_BYTES_MAX: usize = 1 << 24;
@@ -132,7 +133,8 @@ impl Options {
                 return bad(BadOption::Checkpoints);
             }
             let mapping_bytes = S::Kind::mapping_bytes(self);
-            if space::checkpoint_parts(geometry, &layout, chip.block_pages, mapping_bytes).is_none()
+            if checkpoint::parts::<Mappings<'_>>(geometry, &layout, chip.block_pages, mapping_bytes)
+                .is_none()
             {
                 return bad(BadOption::CheckpointTooLarge);
             }

@@ -20,8 +20,9 @@ use crate::cache::Resolve;
 use crate::engine::{Cost, Description, Options};
 use crate::error::{BadOption, Fault, OpenError};
 use crate::flash::{Flash, Geometry, PageNumber};
+use crate::log::checkpoint::Checkpoint;
 use crate::node::{Medium, Node, NodeMut, PageLayout, SAME_PAGE, Shape};
-use crate::space::{Budget, Checkpoint, Extent, Kind, Moves, Space};
+use crate::space::{Budget, Extent, Kind, Moves, Space};
 
 /// The error of a store: it passes on the fault that [`Space`] returned.
 pub type PlaceFault<F> = Fault<<F as Flash>::Error>;

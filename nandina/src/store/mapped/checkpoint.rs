@@ -11,8 +11,9 @@
 
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
+use crate::log::checkpoint::{Checkpoint, Checkpoints};
 use crate::node::PageHeader;
-use crate::space::{Checkpoint, Checkpointing, Checkpoints, Maps};
+use crate::space::{Checkpointing, Maps};
 use crate::store::page_commits;
 use crate::tree::{HEIGHT_MAX, Placement, Top, TreeIndex};
 
@@ -23,11 +24,11 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         found: &Checkpoint,
     ) -> Result<bool, Fault<F::Error>> {
         self.unexplained_pages = 0;
-        let opened = self.space.look_into(found)?;
+        let opened = self.space.log.look_into(found)?;
         if !opened.is_usable(found) {
             return Ok(false);
         }
-        self.space.go_on_from(found, &opened);
+        self.space.checkpoints.go_on_from(found, &opened);
         if self.lacks_pages()? {
             covered!("a block that was opened since a checkpoint has gone bad");
             return Ok(false);
@@ -69,14 +70,14 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
 
     /// Where no newer page says otherwise, the tree is that of the checkpoint.
     fn add_checkpoint(&self, found: &Checkpoint, since: &mut page_commits::Found) {
-        let tree = found.tree;
+        let tree = found.summary;
         let header = PageHeader {
             lowest: tree.height,
             height: tree.height,
             records: tree.records,
             ..found.header
         };
-        since.root = since.root.or(Some((PageNumber(tree.root), header)));
+        since.root = since.root.or(Some((PageNumber(tree.page), header)));
         since.commit = since.commit.or(Some(header));
     }
 
@@ -89,8 +90,8 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         &mut self,
         found: &Checkpoint,
     ) -> Result<Option<Option<PageNumber>>, Fault<F::Error>> {
-        let mut root = Top { page: found.tree.root, level: found.tree.height };
-        self.inner_nodes = found.tree.inner_nodes;
+        let mut root = Top { page: found.summary.page, level: found.summary.height };
+        self.inner_nodes = found.summary.nodes;
         let (mut scan, mut last, mut before) = (Scan::default(), 0, None);
         while let Some((page, header)) = self.next_newer(&mut scan, found.header.identity)? {
             let level = header.lowest;
@@ -145,7 +146,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         scan: &mut Scan,
         identity: u32,
     ) -> Result<Option<(PageNumber, PageHeader)>, Fault<F::Error>> {
-        let Some(base) = Checkpoints::base(&self.space) else { return Ok(None) };
+        let Some(base) = self.space.checkpoints.base() else { return Ok(None) };
         while let Some(block) = Checkpoints::scanned(&self.space, scan.block) {
             while scan.place < self.space.log.block_pages() {
                 let page = self.space.log.page_at(block, scan.place);

@@ -18,10 +18,9 @@ use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::gc;
 #[cfg(feature = "checkpoints")]
-use crate::space::Checkpoint;
-use crate::space::{
-    BuiltCheckpoints, CHECKPOINT_ERASES_MAX, Kind, LISTED_MAX, Maps, ReadCache, Space, mappings_in,
-};
+use crate::log::checkpoint::Checkpoint;
+use crate::log::checkpoint::{ERASES_MAX, LIST_MAX};
+use crate::space::{BuiltCheckpoints, Kind, Maps, ReadCache, Space, mappings_in};
 use crate::tree::{Limits, Newest, Opening, Path, Placement, TreeIndex, WritePolicy, path_options};
 
 impl Kind for Maps {
@@ -142,10 +141,10 @@ impl WritePolicy for Maps {
         if opening.checkpoint_pages > 0 {
             // A checkpoint that leads nowhere, after the pages that are newer and the inner nodes
             // were read; then another one is written.
-            let newer = (LISTED_MAX as u64 + 1) * u64::from(opening.block_pages);
+            let newer = (LIST_MAX as u64 + 1) * u64::from(opening.block_pages);
             cost.reads += opening.search_in_vain() + 5 * newer + 4 * opening.inner_reads;
             cost.programs += u64::from(opening.checkpoint_pages) + 1;
-            cost.erases += u64::from(CHECKPOINT_ERASES_MAX) + 3;
+            cost.erases += u64::from(ERASES_MAX) + 3;
         }
         cost
     }

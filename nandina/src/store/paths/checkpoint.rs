@@ -5,8 +5,9 @@
 
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::log::checkpoint::Checkpoint;
 use crate::node::PageHeader;
-use crate::space::{Checkpoint, Paths};
+use crate::space::Paths;
 use crate::tree::{END, HEIGHT_MAX, Placement, Top, TreeIndex};
 
 /// Upper bound of the inner nodes in one page.
@@ -22,7 +23,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
     /// Continues from the checkpoint `found`. Returns `false` if it cannot be used.
     pub(super) fn go_on_from_root(&mut self, found: &Checkpoint) -> Result<bool, Fault<F::Error>> {
         self.unexplained_pages = 0;
-        let opened = self.space.look_into(found)?;
+        let opened = self.space.log.look_into(found)?;
         let listed = found.listed();
         if !opened.is_usable(found) {
             return Ok(false);
@@ -61,7 +62,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
             root = last.root;
         }
         let root = root.filter(|(_, header)| header.sequence > found.header.sequence);
-        let tree = found.tree;
+        let tree = found.summary;
         let from = match root {
             Some((page, header)) => {
                 self.torn.set_newest(page, header.sequence);
@@ -71,7 +72,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
             None => {
                 let (height, records) = (tree.height, tree.records);
                 self.take_root(
-                    PageNumber(tree.root),
+                    PageNumber(tree.page),
                     &PageHeader { lowest: 1, height, records, ..found.header },
                 )?;
                 found.header.sequence
@@ -80,23 +81,23 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
         let inner_nodes_max = self.space.log.geometry().pages().saturating_mul(NODES_BY_PAGE);
         if self.height == 0
             || !(1..=HEIGHT_MAX).contains(&tree.height)
-            || tree.inner_nodes > inner_nodes_max
+            || tree.nodes > inner_nodes_max
         {
             return Ok(false);
         }
         self.space.restart(found.header.identity, from, sequence);
-        self.inner_nodes = tree.inner_nodes;
-        if self.root == tree.root {
+        self.inner_nodes = tree.nodes;
+        if self.root == tree.page {
             // No change was made since.
         } else if COMPARING
             * opened.pages_since(found.header.sequence, from, self.space.log.block_pages())
-            >= tree.inner_nodes.into()
+            >= tree.nodes.into()
         {
             self.space.log.blocks.forget_valid();
             self.inner_nodes = 0;
             self.find_valid_pages()?;
         } else {
-            let old = Top { page: tree.root, level: tree.height };
+            let old = Top { page: tree.page, level: tree.height };
             self.drop_replaced(old, old, self.top())?;
             let geometry = self.space.log.geometry();
             let first = found
@@ -112,7 +113,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
             return Ok(false);
         }
         self.from_checkpoint = true;
-        self.space.go_on_from(found, &opened);
+        self.space.checkpoints.go_on_from(found, &opened);
         Ok(true)
     }
 }

@@ -18,7 +18,7 @@ use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
 #[cfg(feature = "checkpoints")]
-use crate::space::Checkpoint;
+use crate::log::checkpoint::Checkpoint;
 use crate::space::{Absent, BuiltCheckpoints, Kind, Paths, STAGED, Space};
 use crate::tree::{LOOKS, Newest, Opening, Placement, TreeIndex, WritePolicy};
 

@@ -163,7 +163,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
         let lacks_room = self.space.room() < 1 + S::path_pages(self.height);
         let room = self.space.room() + self.held_pages();
         // It may use the block to which checkpoints move, which the last operation left free.
-        let checkpoints = BuiltCheckpoints::room(&self.space) > 0;
+        let checkpoints = <BuiltCheckpoints as Checkpointing>::room(&self.space) > 0;
         let kept = if checkpoints { self.reserve_pages() } else { self.kept() };
         if lacks_room || room < kept + self.space.log.block_pages() {
             self.expect_steady(root)?;

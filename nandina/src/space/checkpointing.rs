@@ -1,9 +1,9 @@
 //! Checkpoints, as a store has them that writes some.
 
-use super::{Base, Checkpoint, Checkpoints, Tree};
+use super::{Checkpointing, Kind, Space};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash};
-use crate::space::{Checkpointing, Kind, Space};
+use crate::log::checkpoint::{Base, Checkpoint, Checkpoints, Summary};
 
 impl Checkpointing for Checkpoints {
     fn new(every: u32) -> Self {
@@ -11,69 +11,69 @@ impl Checkpointing for Checkpoints {
     }
 
     fn forget<F: Flash, K: Kind<Checkpoints = Self>>(space: &mut Space<'_, F, K>) {
-        space.forget_area();
+        space.checkpoints.forget(&mut space.log);
     }
 
     fn leave<F: Flash, K: Kind<Checkpoints = Self>>(space: &mut Space<'_, F, K>) {
-        space.leave_area();
+        space.checkpoints.leave(&mut space.log);
     }
 
     fn listed_block<F: Flash, K: Kind<Checkpoints = Self>>(
         space: &mut Space<'_, F, K>,
     ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
-        space.listed_block()
+        space.checkpoints.listed_block(&mut space.log)
     }
 
     fn is_due<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>, pages: u32) -> bool {
-        space.is_due(pages)
+        space.checkpoints.is_due(&space.log, pages)
     }
 
     fn room<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> u32 {
-        space.area_room()
+        space.checkpoints.room(&space.log)
     }
 
     fn cost<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> u32 {
-        space.area_cost()
+        space.checkpoints.cost(&space.log, &space.mappings)
     }
 
     #[cfg(debug_assertions)]
     fn check_reserved<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) {
-        space.check_reserved();
+        space.checkpoints.check_reserved(&space.log);
     }
 
     fn erase_anchors<F: Flash, K: Kind<Checkpoints = Self>>(
         space: &mut Space<'_, F, K>,
     ) -> Result<(), Fault<F::Error>> {
-        space.erase_anchors()
+        space.checkpoints.erase_anchors(&mut space.log)
     }
 
     fn find_newest<F: Flash, K: Kind<Checkpoints = Self>>(
         space: &mut Space<'_, F, K>,
     ) -> Result<Option<Checkpoint>, Fault<F::Error>> {
-        space.find_newest()
+        space.checkpoints.find_newest(&mut space.log, &mut space.mappings)
     }
 
     fn base<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> Option<Base> {
-        space.checkpoints.base
+        space.checkpoints.base()
     }
 
     fn scanned<F: Flash, K: Kind<Checkpoints = Self>>(
         space: &Space<'_, F, K>,
         at: u32,
     ) -> Option<BlockNumber> {
-        space.scanned_block(at)
+        space.checkpoints.scanned_block(&space.log, at)
     }
 
     fn void<F: Flash, K: Kind<Checkpoints = Self>>(
         space: &mut Space<'_, F, K>,
     ) -> Result<(), Fault<F::Error>> {
-        space.void_for_good()
+        space.checkpoints.void(&mut space.log)
     }
 
     fn write<F: Flash, K: Kind<Checkpoints = Self>>(
         space: &mut Space<'_, F, K>,
-        tree: &Tree,
+        summary: &Summary,
     ) -> Result<bool, Fault<F::Error>> {
-        space.write_area(tree)
+        space.checkpoints.write(&mut space.log, summary, &space.mappings)
     }
 }

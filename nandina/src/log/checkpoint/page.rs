@@ -3,16 +3,17 @@
 //! This module touches no chip. An area page is a page of an anchor or of a checkpoint.
 //!
 //! ```text
-//! every area page:        0 kind u8   1 zero u8   2 part u16   4 parts u16   6 zero u16
+//! every area page:        0 kind u8   1 zero u8   2 part u16   4 parts u16   6 before u16
 //!                         8 number u64
 //! an anchor, kind 1:     16 block u32
 //! a checkpoint, kind 2:  16 the next bytes of its stream
 //!
-//! the stream:  0 root u32   4 inner nodes u32   8 records u32   12 height u8   13 listed u8
+//! the stream:  0 page u32   4 nodes u32   8 records u32   12 height u8   13 listed u8
 //!             14 zero u16   16 active block u32 (2^32 - 1: none)   20 its next place u32
 //!             24 16 listed blocks u32
-//!             88 a bit for each page: it is valid; then for each block its erase count, u32,
-//!                and in the highest bit of that whether it is bad; then the mapping table
+//!             88 a bit for each page: it is valid (not for all owners); then for each block its
+//!                erase count, u32, and in the highest bit of that whether it is bad; then the
+//!                owner's bytes
 //! ```
 
 use super::LIST_MAX;
@@ -51,6 +52,8 @@ pub struct Prefix {
     /// Which part of its checkpoint it is, counted from 0, and of how many.
     pub part: u16,
     pub parts: u16,
+    /// Checkpoints before it in its block.
+    pub before: u16,
     /// Rises with every checkpoint. An anchor has that of the first in its block.
     pub number: u64,
 }
@@ -64,7 +67,7 @@ impl Prefix {
         page[1] = 0;
         page[2..4].copy_from_slice(&self.part.to_le_bytes());
         page[4..6].copy_from_slice(&self.parts.to_le_bytes());
-        page[6..8].fill(0);
+        page[6..8].copy_from_slice(&self.before.to_le_bytes());
         page[8..16].copy_from_slice(&self.number.to_le_bytes());
     }
 
@@ -79,6 +82,7 @@ impl Prefix {
             kind,
             part: u16_at(page, 2),
             parts: u16_at(page, 4),
+            before: u16_at(page, 6),
             number,
         })
     }
@@ -131,23 +135,23 @@ impl List {
     }
 }
 
-/// The tree that a checkpoint describes.
+/// What a checkpoint records of its owner in a few numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tree {
-    /// The page of the root.
-    pub root: u32,
-    /// Height of the tree.
+pub struct Summary {
+    /// A page of the owner: the root of a tree, or the newest leaf.
+    pub page: u32,
+    /// Height of a tree.
     pub height: u8,
-    /// Records in the tree.
+    /// Records in the index.
     pub records: u32,
-    /// Nodes above the leaves.
-    pub inner_nodes: u32,
+    /// Nodes above the leaves of a tree, or ranges of a directory.
+    pub nodes: u32,
 }
 
 /// The start of a checkpoint's stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
-    pub tree: Tree,
+    pub summary: Summary,
     /// The block being written, and the place of its next page.
     pub active: Option<(BlockNumber, u32)>,
     pub list: List,
@@ -155,10 +159,10 @@ pub struct Head {
 
 impl Head {
     pub fn write(&self, out: &mut [u8; HEAD_BYTES]) {
-        let Tree { root, height, records, inner_nodes } = self.tree;
+        let Summary { page, height, records, nodes } = self.summary;
         let (block, place) = self.active.unwrap_or((BlockNumber(NO_BLOCK), 0));
-        out[0..4].copy_from_slice(&root.to_le_bytes());
-        out[4..8].copy_from_slice(&inner_nodes.to_le_bytes());
+        out[0..4].copy_from_slice(&page.to_le_bytes());
+        out[4..8].copy_from_slice(&nodes.to_le_bytes());
         out[8..12].copy_from_slice(&records.to_le_bytes());
         out[12..16].copy_from_slice(&[height, self.list.len() as u8, 0, 0]);
         out[16..20].copy_from_slice(&block.0.to_le_bytes());
@@ -171,9 +175,9 @@ impl Head {
 
     /// Returns `None` if it refers to pages or blocks that the chip does not have.
     pub fn read(bytes: &[u8], geometry: &Geometry) -> Option<Self> {
-        let tree = Tree {
-            root: u32_at(bytes, 0),
-            inner_nodes: u32_at(bytes, 4),
+        let summary = Summary {
+            page: u32_at(bytes, 0),
+            nodes: u32_at(bytes, 4),
             records: u32_at(bytes, 8),
             height: bytes[12],
         };
@@ -184,12 +188,18 @@ impl Head {
             list.push(BlockNumber(u32_at(bytes, 24 + 4 * at)));
         }
         let mut blocks = list.as_slice().iter().chain(active.as_ref().map(|(block, _)| block));
-        let there = tree.root < geometry.pages() && blocks.all(|block| block.0 < geometry.blocks);
-        there.then_some(Self { tree, active, list })
+        let there =
+            summary.page < geometry.pages() && blocks.all(|block| block.0 < geometry.blocks);
+        there.then_some(Self { summary, active, list })
     }
 }
 
-/// Bytes of a checkpoint's stream before the mapping table.
-pub const fn table_bytes(geometry: &Geometry) -> usize {
-    HEAD_BYTES + geometry.pages().div_ceil(8) as usize + 4 * geometry.blocks as usize
+/// Bytes of a checkpoint's stream before those of the owner.
+pub const fn table_bytes(geometry: &Geometry, stores_valid: bool) -> usize {
+    valid_bytes(geometry, stores_valid) + HEAD_BYTES + 4 * geometry.blocks as usize
+}
+
+/// Bytes that store which pages are valid.
+pub const fn valid_bytes(geometry: &Geometry, stores_valid: bool) -> usize {
+    if stores_valid { geometry.pages().div_ceil(8) as usize } else { 0 }
 }

@@ -2,15 +2,14 @@
 //!
 //! Nothing is written here.
 
-use super::{Checkpoint, Checkpoints, LIST_MAX};
+use super::{Checkpoint, LIST_MAX};
 use crate::error::Fault;
 use crate::flash::Flash;
-use crate::log::GAP;
+use crate::log::{GAP, Log};
 use crate::node::PageFault;
-use crate::space::{Kind, Space};
 
 /// What the first pages of the blocks record that a checkpoint lists.
-pub(crate) struct Opened {
+pub struct Opened {
     /// For each listed block, the number of its first page.
     /// `None` if that is not newer than the checkpoint.
     pub since: [Option<u64>; LIST_MAX],
@@ -56,21 +55,21 @@ impl Opened {
     }
 }
 
-impl<F: Flash, K: Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
+impl<F: Flash> Log<'_, F> {
     /// Reads the first readable page of each block that the checkpoint lists.
-    pub(crate) fn look_into(&mut self, found: &Checkpoint) -> Result<Opened, Fault<F::Error>> {
+    pub fn look_into(&mut self, found: &Checkpoint) -> Result<Opened, Fault<F::Error>> {
         let mut opened =
             Opened { since: [None; LIST_MAX], sessions: 0, checkpoint: 0, outdated: false };
         let Opened { since, sessions, checkpoint, outdated } = &mut opened;
         for ((at, since), &block) in (0..).zip(since).zip(found.listed()) {
             // A block that was given up is not opened again, but the newest root may be in it.
-            if self.log.blocks.is_bad(block) {
+            if self.blocks.is_bad(block) {
                 covered!("a listed block is bad");
                 *since = Some(0);
             }
-            for place in 0..self.log.block_pages() {
-                let page = self.log.page_at(block, place);
-                match self.log.read_raw(page, 0)? {
+            for place in 0..self.block_pages() {
+                let page = self.page_at(block, place);
+                match self.read_raw(page, 0)? {
                     Ok(header) => {
                         if header.sequence <= found.header.sequence {
                             break;
@@ -84,14 +83,14 @@ impl<F: Flash, K: Kind<Checkpoints = Checkpoints>> Space<'_, F, K> {
                                 // Pages of a checkpoint do not lead to a root. Their anchor may be
                                 // torn, so that no page may get its number.
                                 *since = Some(0);
-                                let pages = u64::from(self.log.block_pages());
+                                let pages = u64::from(self.block_pages());
                                 *checkpoint = (*checkpoint).max(header.sequence + pages);
                             }
                             if header.begins_session() {
                                 *sessions |= 1 << at;
                             }
-                            self.log.blocks.set_erase_count(block, header.erase_count);
-                            self.log.blocks.set_opened_at(block, header.sequence);
+                            self.blocks.set_erase_count(block, header.erase_count);
+                            self.blocks.set_opened_at(block, header.sequence);
                         }
                         break;
                     }

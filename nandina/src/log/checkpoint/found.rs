@@ -2,15 +2,18 @@
 //!
 //! Nothing is read or written here.
 
-use super::page::{List, Tree};
+use super::page::{List, Summary};
 use crate::flash::BlockNumber;
 use crate::node::PageHeader;
 
-/// A checkpoint: its tree, and where newer pages can be.
+/// A checkpoint: what it says of its owner, and where newer pages can be.
 pub struct Checkpoint {
     /// The header of the checkpoint's first page: newer pages have higher numbers.
     pub header: PageHeader,
-    pub tree: Tree,
+    /// What it records of its owner.
+    pub summary: Summary,
+    /// Its block, and the place of its first page there.
+    place: (BlockNumber, u32),
     /// The block that was being written, and the place of its next page.
     pub active: Option<(BlockNumber, u32)>,
     list: List,
@@ -21,12 +24,23 @@ impl Checkpoint {
     /// A checkpoint of `parts` pages that was found on the chip.
     pub const fn new(
         header: PageHeader,
-        tree: Tree,
+        summary: Summary,
+        place: (BlockNumber, u32),
         active: Option<(BlockNumber, u32)>,
         list: List,
         parts: u32,
     ) -> Self {
-        Self { header, tree, active, list, parts }
+        Self { header, summary, place, active, list, parts }
+    }
+
+    /// Its block, and the place of its first page there.
+    pub const fn place(&self) -> (BlockNumber, u32) {
+        self.place
+    }
+
+    /// Pages of the checkpoint.
+    pub const fn parts(&self) -> u32 {
+        self.parts
     }
 
     /// The number of the checkpoint's last page.

@@ -1,0 +1,235 @@
+//! Reads the newest checkpoint on a chip into the block table.
+//!
+//! Nothing is written here, and unreadable pages are no error: there is another way to mount.
+
+use core::ops::Range;
+
+use super::page::{BAD, HEAD_BYTES, Head, Kind, PREFIX_BYTES, Prefix, table_bytes, valid_bytes};
+use super::{ANCHORS, Base, Checkpoint, Checkpoints, Opened, Stream, parts_of};
+use crate::bytes::u32_at;
+use crate::error::Fault;
+use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::log::Log;
+use crate::node::PageHeader;
+
+/// The newest page of an anchor.
+struct Anchor {
+    number: u64,
+    /// The block of checkpoints to which it leads.
+    block: BlockNumber,
+}
+
+impl Checkpoints {
+    /// Reads the newest checkpoint into the block table.
+    ///
+    /// From it the table knows which pages are valid, which blocks are bad, and how often each was
+    /// erased.
+    ///
+    /// Cost: for each anchor and for the checkpoints' block the logarithm of its pages to the base
+    /// 2, and a few; and the pages of the checkpoint.
+    pub fn find_newest<F: Flash, S: Stream>(
+        &mut self,
+        log: &mut Log<'_, F>,
+        stream: &mut S,
+    ) -> Result<Option<Checkpoint>, Fault<F::Error>> {
+        self.forget(log);
+        if self.every == 0 {
+            return Ok(None);
+        }
+        // A block that was marked as bad since the checkpoint stays known while the checkpoint is
+        // read.
+        log.find_bad_blocks()?;
+        let mut newest: Option<(usize, Anchor)> = None;
+        for (which, anchor) in ANCHORS.into_iter().enumerate() {
+            if !log.blocks.is_bad(anchor)
+                && let Some(found) = last_anchor(log, anchor)?
+                && newest.as_ref().is_none_or(|(_, before)| before.number < found.number)
+            {
+                newest = Some((which, found));
+            }
+        }
+        let Some((which, Anchor { number, block })) = newest else { return Ok(None) };
+        // Of one size they are looked for as a whole.
+        let stride = if S::HAS_FIXED_SIZE { parts_of(log, stream) } else { 1 };
+        let mut end = stride * log.written(block, log.block_pages() / stride, stride)?;
+        // The last one may have been cut; a complete one lies before it.
+        for _ in 0..2 {
+            let Some((place, parts)) = last_before::<F, S>(log, block, end, stride)? else { break };
+            end = place;
+            let Some((found, prefix)) = read_checkpoint(log, stream, (block, place), parts)? else {
+                continue;
+            };
+            self.number = prefix.number;
+            // An anchor that is older than the block's checkpoints leads to it by chance: behind
+            // the anchor's last page there may be one of which a cut left nothing visible.
+            if prefix.number == number + u64::from(prefix.before) {
+                self.reserve_anchors(log);
+                log.blocks.set_reserved(block, true);
+                // A cut erase of the anchor may have left all of it readable, and a cut program may
+                // have left nothing visible. So the place behind its last page cannot be trusted:
+                // the other anchor is erased and written next.
+                self.anchor = Some((which, log.block_pages()));
+                self.stale = false;
+                // A program that was cut may be invisible: the block is not written again.
+                self.last = Some((block, log.block_pages()));
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Continues from a checkpoint.
+    ///
+    /// `opened` says which of its blocks were opened since. An anchor may have been written since.
+    pub fn go_on_from(&mut self, found: &Checkpoint, opened: &Opened) {
+        let listed = || opened.since.iter().zip(found.listed());
+        let list = &mut self.list;
+        listed().filter(|(since, _)| since.is_some()).for_each(|(_, &block)| list.push(block));
+        self.opened = list.len() as u32;
+        while list.pop().is_some() {}
+        listed().filter(|(since, _)| since.is_none()).for_each(|(_, &block)| list.push(block));
+        self.scanned = *list;
+        let active = found.active.map(|(block, _)| block);
+        let highest = found.last_sequence().max(opened.checkpoint);
+        self.base = Some(Base { sequence: found.header.sequence, highest, active });
+    }
+}
+
+/// The newest page of an anchor.
+fn last_anchor<F: Flash>(
+    log: &mut Log<'_, F>,
+    anchor: BlockNumber,
+) -> Result<Option<Anchor>, Fault<F::Error>> {
+    let next = log.written(anchor, log.block_pages(), 1)?;
+    for place in (next.saturating_sub(2)..next).rev() {
+        let page = log.page_at(anchor, place);
+        if let Some((_, Prefix { kind: Kind::Anchor, number, .. })) = area_page(log, page)? {
+            let block = BlockNumber(u32_at(log.frames.bytes(0), PREFIX_BYTES));
+            let there = block.0 < log.geometry().blocks;
+            return Ok(there.then_some(Anchor { number, block }));
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a page into page buffer 0 if it is a page of checkpoints of this index.
+fn area_page<F: Flash>(
+    log: &mut Log<'_, F>,
+    page: PageNumber,
+) -> Result<Option<(PageHeader, Prefix)>, Fault<F::Error>> {
+    let header = match log.read_raw(page, 0)? {
+        Ok(header) if header.lowest == 0 && header.medium == log.medium => header,
+        _ => return Ok(None),
+    };
+    Ok(Prefix::read(log.frames.bytes(0)).map(|prefix| (header, prefix)))
+}
+
+/// Where the last checkpoint begins whose pages lie before the place `end`, and its pages.
+///
+/// It may not be whole.
+fn last_before<F: Flash, S: Stream>(
+    log: &mut Log<'_, F>,
+    block: BlockNumber,
+    end: u32,
+    stride: u32,
+) -> Result<Option<(u32, u32)>, Fault<F::Error>> {
+    if S::HAS_FIXED_SIZE {
+        return Ok(end.checked_sub(stride).map(|place| (place, stride)));
+    }
+    // A part of the last one may be damaged, or missing.
+    let mut place = end;
+    while let Some(before) = place.checked_sub(1) {
+        place = before;
+        let page = log.page_at(block, place);
+        if let Some((_, Prefix { kind: Kind::Checkpoint, part, parts, .. })) = area_page(log, page)?
+        {
+            let (part, parts) = (u32::from(part), u32::from(parts));
+            match place.checked_sub(part) {
+                Some(first) if part + 1 == parts => return Ok(Some((first, parts))),
+                // The one before it ends where this one begins.
+                first => place = first.unwrap_or(0),
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a part of the checkpoint `found` again, into page buffer 0.
+///
+/// Returns where it has bytes of the owner, whose part of a checkpoint is of type `S`. `None` if
+/// it can no longer be read. Cost: one read.
+pub fn read_owned<F: Flash, S: Stream>(
+    log: &mut Log<'_, F>,
+    found: &Checkpoint,
+    part: u32,
+) -> Result<Option<Range<usize>>, Fault<F::Error>> {
+    let (block, place) = found.place();
+    let page = log.page_at(block, place + part);
+    let sequence = found.header.sequence + u64::from(part);
+    let is_part = area_page(log, page)?.is_some_and(|(header, prefix)| {
+        header.sequence == sequence && u32::from(prefix.part) == part
+    });
+    let area_bytes = log.layout().area_bytes();
+    let from = part as usize * (area_bytes - PREFIX_BYTES);
+    let owned = table_bytes(&log.geometry(), S::STORES_VALID);
+    let skipped = owned.saturating_sub(from);
+    Ok(is_part.then_some((PREFIX_BYTES + skipped).min(area_bytes)..area_bytes))
+}
+
+/// Reads the checkpoint at `place` of `block`, if it is whole.
+fn read_checkpoint<F: Flash, S: Stream>(
+    log: &mut Log<'_, F>,
+    stream: &mut S,
+    (block, place): (BlockNumber, u32),
+    parts: u32,
+) -> Result<Option<(Checkpoint, Prefix)>, Fault<F::Error>> {
+    log.blocks.clear();
+    stream.clear();
+    let mut found: Option<(Checkpoint, Prefix)> = None;
+    for part in 0..parts {
+        let page = log.page_at(block, place + part);
+        let Some((header, prefix)) = area_page(log, page)? else { return Ok(None) };
+        let first = found.as_ref().map(|(_, first)| *first).unwrap_or(prefix);
+        let expected = Prefix { kind: Kind::Checkpoint, part: part as u16, ..first };
+        if prefix != expected || u32::from(prefix.parts) != parts {
+            return Ok(None);
+        }
+        let area_bytes = log.layout().area_bytes();
+        let geometry = log.geometry();
+        let bytes = &log.frames.bytes(0)[PREFIX_BYTES..area_bytes];
+        if part == 0 {
+            let Some(Head { summary, active, list }) = Head::read(bytes, &geometry) else {
+                return Ok(None);
+            };
+            let checkpoint = Checkpoint::new(header, summary, (block, place), active, list, parts);
+            found = Some((checkpoint, prefix));
+        }
+        let from = part as usize * bytes.len();
+        let table = HEAD_BYTES + valid_bytes(&geometry, S::STORES_VALID);
+        let owned = table_bytes(&geometry, S::STORES_VALID);
+        let skipped = owned.saturating_sub(from).min(bytes.len());
+        if !stream.load(from.max(owned) - owned, &bytes[skipped..]) {
+            return Ok(None);
+        }
+        for (at, &byte) in (from..).zip(bytes).filter(|(at, _)| (HEAD_BYTES..table).contains(at)) {
+            for bit in (0..8).filter(|bit| byte >> bit & 1 == 1) {
+                let page = ((at - HEAD_BYTES) * 8 + bit) as u32;
+                if page < geometry.pages() {
+                    log.blocks.set_valid(PageNumber(page), true);
+                }
+            }
+        }
+        for (at, &byte) in (from..).zip(bytes).filter(|(at, _)| *at >= table) {
+            let (block, shift) = (((at - table) / 4) as u32, (at - table) % 4 * 8);
+            if block < geometry.blocks {
+                let block = BlockNumber(block);
+                let count = log.blocks.erase_count(block) | u32::from(byte) << shift;
+                log.blocks.set_erase_count(block, count & !BAD);
+                if count & BAD != 0 {
+                    log.blocks.set_bad(block);
+                }
+            }
+        }
+    }
+    Ok(found.filter(|_| stream.is_sound(log.geometry().pages())))
+}
