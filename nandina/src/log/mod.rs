@@ -437,27 +437,12 @@ impl<'b, F: Flash> Log<'b, F> {
     ///
     /// The log itself chooses the block.
     pub fn write(&mut self, frame: usize, label: Label) -> Result<PageNumber, Fault<F::Error>> {
-        self.write_next(frame, label, |log, filled| {
-            log.next_spared(filled)?.ok_or_else(|| log.no_room(0))
-        })
-    }
-
-    /// Seals a page, programs it into the next place, and makes it valid.
-    ///
-    /// `choose` returns the next block to open, which is erased then. It gets the block that was
-    /// filled.
-    pub fn write_next(
-        &mut self,
-        frame: usize,
-        label: Label,
-        mut choose: impl FnMut(&mut Self, Option<BlockNumber>) -> Result<BlockNumber, Fault<F::Error>>,
-    ) -> Result<PageNumber, Fault<F::Error>> {
         loop {
             let Some(page) = self.next_page() else {
                 let filled = self.close_block();
                 if !self.open_ready() {
-                    let next = choose(self, filled)?;
-                    self.open(next)?;
+                    let next = self.next_spared(filled)?;
+                    self.open(next.ok_or_else(|| self.no_room(0))?)?;
                 }
                 continue;
             };

@@ -124,7 +124,7 @@ fn area_page<F: Flash>(
     Ok(Prefix::read(log.frames.bytes(0)).map(|prefix| (header, prefix)))
 }
 
-/// Where the last checkpoint begins whose pages lie before the place `end`, and its pages.
+/// The last checkpoint before the place `end`: where it begins, and its pages.
 ///
 /// It may not be whole.
 fn last_before<F: Flash, S: Stream>(

@@ -1,4 +1,4 @@
-//! Checkpoints: copies of the block table, and of what its owner keeps in RAM, on the chip.
+//! Checkpoints: copies of the block table on the chip, and of what the owner keeps.
 //!
 //! A tree stores the place of its root and its mapping table, an index of leaves its directory.
 //! They are written from time to time, so that a mount need not look into every block (μ-Tree
@@ -216,7 +216,9 @@ impl Checkpoints {
         cost(parts_of(log, stream), log.verifies())
     }
 
-    /// The next block to erase and write: the one that the checkpoint requires, if it does.
+    /// The next block to erase and write.
+    ///
+    /// It is the one that the checkpoint requires, if it requires one.
     pub fn next_block<F: Flash>(
         &mut self,
         log: &mut Log<'_, F>,

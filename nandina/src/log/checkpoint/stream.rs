@@ -18,15 +18,18 @@ pub trait Stream {
     /// Bytes of the owner's part, as it is now.
     fn bytes(&self) -> usize;
 
-    /// Writes the owner's bytes from `from` on; what lies behind them is filled with 0xFF.
+    /// Writes the owner's bytes from `from` on.
+    ///
+    /// What lies behind them is filled with 0xFF.
     fn fill(&self, from: usize, out: &mut [u8]);
 
     /// Forgets what was loaded: another checkpoint is read.
     fn clear(&mut self);
 
-    /// Takes bytes of a checkpoint, which lie at `from` in the owner's part, or behind it.
+    /// Takes bytes of a checkpoint.
     ///
-    /// The pieces come in order. Returns `false` if the checkpoint cannot be used.
+    /// They lie at `from` in the owner's part, or behind it. The pieces come in order. Returns
+    /// `false` if the checkpoint cannot be used.
     fn load(&mut self, from: usize, bytes: &[u8]) -> bool;
 
     /// Whether all that was loaded is sound, for a chip of `pages` pages.
