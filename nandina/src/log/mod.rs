@@ -441,8 +441,8 @@ impl<'b, F: Flash> Log<'b, F> {
             let Some(page) = self.next_page() else {
                 let filled = self.close_block();
                 if !self.open_ready() {
-                    let next = self.next_spared(filled)?;
-                    self.open(next.ok_or_else(|| self.no_room(0))?)?;
+                    let next = self.next_block(filled)?;
+                    self.open(next)?;
                 }
                 continue;
             };

@@ -57,6 +57,14 @@ impl<F: Flash> Log<'_, F> {
         if next.is_none() && newest.is_some() { self.next_beside(filled) } else { Ok(next) }
     }
 
+    /// The free block to open next, or the error that there is none.
+    pub fn next_block(
+        &mut self,
+        filled: Option<BlockNumber>,
+    ) -> Result<BlockNumber, Fault<F::Error>> {
+        self.next_spared(filled)?.ok_or_else(|| self.no_room(0))
+    }
+
     /// The free block to open next that is not `filled`.
     #[inline(never)]
     fn next_beside(

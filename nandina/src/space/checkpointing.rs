@@ -18,10 +18,11 @@ impl Checkpointing for Checkpoints {
         space.checkpoints.leave(&mut space.log);
     }
 
-    fn listed_block<F: Flash, K: Kind<Checkpoints = Self>>(
+    fn next_block<F: Flash, K: Kind<Checkpoints = Self>>(
         space: &mut Space<'_, F, K>,
-    ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
-        space.checkpoints.listed_block(&mut space.log)
+        filled: Option<BlockNumber>,
+    ) -> Result<BlockNumber, Fault<F::Error>> {
+        space.checkpoints.next_block(&mut space.log, filled)
     }
 
     fn is_due<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>, pages: u32) -> bool {

@@ -34,12 +34,14 @@ pub trait Checkpointing: Sized {
         let _ = space;
     }
 
-    /// The block that must be opened next, if it is prescribed.
-    fn listed_block<F: Flash, K: Kind<Checkpoints = Self>>(
+    /// The next block to erase and write, which a checkpoint may prescribe.
+    ///
+    /// The one before it, if there is one, was `filled`.
+    fn next_block<F: Flash, K: Kind<Checkpoints = Self>>(
         space: &mut Space<'_, F, K>,
-    ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
-        let _ = space;
-        Ok(None)
+        filled: Option<BlockNumber>,
+    ) -> Result<BlockNumber, Fault<F::Error>> {
+        space.log.next_block(filled)
     }
 
     /// Whether a checkpoint should be written before an operation of at most `pages`.

@@ -27,7 +27,8 @@ pub(crate) use dimensions::Dimensions;
 pub(crate) use kind::Checkpointing;
 pub(crate) use kind::{Absent, Any, BuiltCheckpoints, ReadCache};
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
-pub(crate) use mappings::{Mappings, mappings_in};
+use mappings::Mappings;
+pub(crate) use mappings::mappings_in;
 
 pub(crate) use memory::Memory;
 

@@ -107,22 +107,11 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
             return Ok(());
         }
         loop {
-            let block = self.next_block(filled)?;
+            let block = K::Checkpoints::next_block(self, filled)?;
             if self.log.open(block)? {
                 return Ok(());
             }
         }
-    }
-
-    /// The next block to erase and write.
-    pub(super) fn next_block(
-        &mut self,
-        filled: Option<BlockNumber>,
-    ) -> Result<BlockNumber, Fault<F::Error>> {
-        if let Some(block) = K::Checkpoints::listed_block(self)? {
-            return Ok(block);
-        }
-        self.log.next_spared(filled)?.ok_or_else(|| self.log.no_room(0))
     }
 
     /// Erases the next block ahead of need, unless a checkpoint prescribes it.

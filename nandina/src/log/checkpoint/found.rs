@@ -12,8 +12,6 @@ pub struct Checkpoint {
     pub header: PageHeader,
     /// What it records of its owner.
     pub summary: Summary,
-    /// Its block, and the place of its first page there.
-    place: (BlockNumber, u32),
     /// The block that was being written, and the place of its next page.
     pub active: Option<(BlockNumber, u32)>,
     list: List,
@@ -25,22 +23,11 @@ impl Checkpoint {
     pub const fn new(
         header: PageHeader,
         summary: Summary,
-        place: (BlockNumber, u32),
         active: Option<(BlockNumber, u32)>,
         list: List,
         parts: u32,
     ) -> Self {
-        Self { header, summary, place, active, list, parts }
-    }
-
-    /// Its block, and the place of its first page there.
-    pub const fn place(&self) -> (BlockNumber, u32) {
-        self.place
-    }
-
-    /// Pages of the checkpoint.
-    pub const fn parts(&self) -> u32 {
-        self.parts
+        Self { header, summary, active, list, parts }
     }
 
     /// The number of the checkpoint's last page.
