@@ -1,6 +1,6 @@
 //! Numbers that are the same on every machine, for long streams of changes.
 //!
-//! Tests and the example `measure` share it: what they pin does not depend on a library's generator.
+//! Tests and examples share it: what they pin does not depend on a library's generator.
 
 /// A linear congruential generator. Its high bits are used.
 pub struct Numbers(pub u64);

@@ -18,6 +18,7 @@ mod unit;
 
 pub use actions::Action;
 pub(crate) use actions::Actions;
+pub use clock::nanoseconds;
 pub use host::DeviceWork;
 pub use latency::Latency;
 pub use nandina_ftl::mapping::MAPPINGS;
