@@ -116,6 +116,9 @@ impl From<Run> for Piece {
 }
 
 impl Piece {
+    /// A piece of no unit.
+    pub(super) const NONE: Piece = Piece { logical: 0, length: 0, physical: None };
+
     /// The hole that covers `extent`.
     pub fn hole(extent: Extent) -> Self {
         Piece { logical: extent.start, length: extent.length, physical: None }

@@ -3,11 +3,10 @@
 //! No access panics: bits behind the buffer read as 0 and take no write. An access loads up to 9
 //! bytes, so that the last 8 bytes of a buffer hold no fields.
 
+use core::hint::select_unpredictable;
+
 /// Bits that lie whole in 8 bytes wherever they begin.
 pub(super) const CHUNK: usize = 56;
-
-/// Bits of a word.
-pub(super) const WORD: usize = 64;
 
 #[inline]
 fn load(memory: &[u8], byte: usize) -> u64 {
@@ -35,6 +34,12 @@ fn write(memory: &mut [u8], bit: usize, width: usize, value: u64) {
 #[inline]
 pub(super) fn get(memory: &[u8], bit: usize, width: u32) -> u32 {
     part(load(memory, bit / 8), (bit % 8) as u32, width)
+}
+
+/// The bits at `bit`, of which at least [`CHUNK`] are right.
+#[inline]
+pub(super) fn low(memory: &[u8], bit: usize) -> u64 {
+    load(memory, bit / 8) >> (bit % 8)
 }
 
 /// Writes the field of `width` bits, at most [`CHUNK`], at `bit`.
@@ -87,7 +92,7 @@ pub(super) struct Writer<'m> {
 }
 
 impl<'m> Writer<'m> {
-    /// Writes from the begin of `memory` on.
+    /// Writes from the begin of `memory` on, of which all bytes may change.
     pub fn new(memory: &'m mut [u8]) -> Self {
         Writer { memory, byte: 0, pending: 0, count: 0 }
     }
@@ -96,14 +101,14 @@ impl<'m> Writer<'m> {
     #[inline]
     pub fn push(&mut self, value: u64, width: u32) {
         self.pending |= value << self.count;
+        // Also a word that is not full, so that nothing depends on it; its bits come again.
+        store(self.memory, self.byte, self.pending);
         let count = self.count + width;
-        if count >= u64::BITS {
-            store(self.memory, self.byte, self.pending);
-            self.byte += 8;
-            // What of the value did not fit.
-            let written = u64::BITS - self.count;
-            self.pending = value >> 1 >> (written - 1);
-        }
+        let is_full = count >= u64::BITS;
+        self.byte += usize::from(is_full) * 8;
+        // What of the value did not fit.
+        let rest = value >> 1 >> (u64::BITS - 1 - self.count);
+        self.pending = select_unpredictable(is_full, rest, self.pending);
         self.count = count % u64::BITS;
     }
 
@@ -117,71 +122,103 @@ impl<'m> Writer<'m> {
     }
 }
 
+/// Bytes from the first item of a leaf on in which bits are moved.
+///
+/// So many are read and written without a question whether the buffer has them.
+const WINDOW: usize = 1024;
+
+/// The window, and what an access at its end reaches behind it.
+type Window = [u8; WINDOW + LONG];
+
+/// Bytes that a step of a move reads and writes.
+const LONG: usize = 16;
+
 /// Copies `count` bits from `from` to `to`; the two places may overlap.
 ///
 /// Bits before both places stay as they are, and so do all bytes behind both.
-/// All others may change.
+/// All others may change. Nothing is moved to or from a place behind [`WINDOW`].
 pub(super) fn shift(memory: &mut [u8], from: usize, to: usize, count: usize) {
-    if count == 0 {
+    let end = (from.max(to) + count).div_ceil(8);
+    if count == 0 || end > memory.len().min(WINDOW) {
         return;
     }
-    let (first, end) = (from / 8, (from + count).div_ceil(8));
+    if let Some(window) = memory.first_chunk_mut() {
+        return shift_in(window, from, to, count);
+    }
+    let mut window: Window = [0; WINDOW + LONG];
+    window[..memory.len()].copy_from_slice(memory);
+    shift_in(&mut window, from, to, count);
+    memory.copy_from_slice(&window[..memory.len()]);
+}
+
+fn shift_in(window: &mut Window, from: usize, to: usize, count: usize) {
     let begin = from.min(to);
-    let Some(&kept) = memory.get(begin / 8) else { return };
-    if end > memory.len() || (to + count).div_ceil(8) > memory.len() {
-        return;
-    }
-    // Whole bytes are moved first, then all of them by fewer bits than a byte.
+    let kept = window[begin / 8 % WINDOW];
     if to >= from {
-        let (bytes, bits) = ((to - from) / 8, (to - from) % 8);
-        memory.copy_within(first..end, first + bytes);
-        if bits > 0 {
-            raise(&mut memory[first + bytes..(to + count).div_ceil(8)], bits);
-        }
+        raise(window, from, to, count);
     } else {
-        let (bytes, bits) = ((from - to) / 8, (from - to) % 8);
-        memory.copy_within(first..end, first - bytes);
-        if bits > 0 {
-            lower(&mut memory[to / 8..end - bytes], bits);
-        }
+        lower(window, from, to, count);
     }
     // What is before both places keeps its bits.
     let before = (1u8 << (begin % 8)) - 1;
-    memory[begin / 8] = (kept & before) | (memory[begin / 8] & !before);
+    let first = &mut window[begin / 8 % WINDOW];
+    *first = (kept & before) | (*first & !before);
 }
 
-/// Moves bits to higher places, by 1 to 7 bits.
-fn raise(bytes: &mut [u8], by: usize) {
-    let mut carry = 0;
-    let (words, rest) = bytes.as_chunks_mut::<8>();
-    for word in words {
-        let old = u64::from_le_bytes(*word);
-        *word = (old << by | carry).to_le_bytes();
-        carry = old >> (WORD - by);
-    }
-    let mut carry = carry as u8;
-    for byte in rest {
-        let old = *byte;
-        *byte = old << by | carry;
-        carry = old >> (8 - by);
-    }
+#[inline]
+fn load_long(window: &Window, byte: usize) -> u128 {
+    let byte = byte % WINDOW;
+    window[byte..].first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes))
 }
 
-/// Moves bits to lower places, by 1 to 7 bits.
-fn lower(bytes: &mut [u8], by: usize) {
-    let mut carry = 0;
-    let (rest, words) = bytes.as_rchunks_mut::<8>();
-    for word in words.iter_mut().rev() {
-        let old = u64::from_le_bytes(*word);
-        *word = (old >> by | carry).to_le_bytes();
-        carry = old << (WORD - by);
+#[inline]
+fn store_long(window: &mut Window, byte: usize, value: u128) {
+    let byte = byte % WINDOW;
+    window[byte..byte + LONG].copy_from_slice(&value.to_le_bytes());
+}
+
+/// Stores the first `bytes` bytes of `value`, fewer than all.
+#[inline]
+fn store_part(window: &mut Window, byte: usize, value: u128, bytes: usize) {
+    let mask = (1 << (8 * bytes)) - 1;
+    let old = load_long(window, byte);
+    store_long(window, byte, (old & !mask) | (value & mask));
+}
+
+/// Moves bits to higher places, the highest first.
+fn raise(window: &mut Window, from: usize, to: usize, count: usize) {
+    let (bytes, bits) = ((to - from) / 8, (to - from) % 8);
+    let first = to / 8;
+    // Bytes from here on are moved. What is needed next is read before it is written over.
+    let mut moved = (to + count).div_ceil(8);
+    let below = (first - bytes).checked_sub(1).map_or(0, |byte| window[byte % WINDOW]);
+    let lowest = load_long(window, first - bytes) << bits | u128::from(below) >> (8 - bits);
+    let mut next = load_long(window, moved.wrapping_sub(LONG + bytes));
+    while moved >= first + LONG {
+        let long = next << bits;
+        next = load_long(window, moved.wrapping_sub(2 * LONG - 1 + bytes));
+        store_long(window, moved - LONG, long);
+        // The lowest byte lacks bits; it is written again.
+        moved -= LONG - 1;
     }
-    let mut carry = (carry >> (WORD - 8)) as u8;
-    for byte in rest.iter_mut().rev() {
-        let old = *byte;
-        *byte = old >> by | carry;
-        carry = old << (8 - by);
+    store_part(window, first, lowest, moved - first);
+}
+
+/// Moves bits to lower places, the lowest first.
+fn lower(window: &mut Window, from: usize, to: usize, count: usize) {
+    let (bytes, bits) = ((from - to) / 8, (from - to) % 8);
+    let end = (to + count).div_ceil(8);
+    // Bytes up to here are moved.
+    let mut moved = to / 8;
+    let mut next = load_long(window, moved + bytes);
+    while moved + LONG <= end {
+        let long = next >> bits;
+        next = load_long(window, moved + LONG - 1 + bytes);
+        store_long(window, moved, long);
+        // The highest byte lacks bits; it is written again.
+        moved += LONG - 1;
     }
+    store_part(window, moved, next >> bits, end - moved);
 }
 
 /// Bits that hold every number up to `most`.
@@ -196,24 +233,33 @@ mod tests {
 
     #[test]
     fn shifted_bits_are_the_same_at_every_distance() {
-        for (from, to) in [(3, 70), (70, 3), (9, 12), (12, 9), (8, 8), (0, 61), (6, 11), (5, 7)] {
-            let mut memory = [0xFFu8; 64];
-            for at in 0..20 {
-                set(&mut memory, from + at * 11, 11, (at * 97 + 5) as u64);
+        // A buffer shorter than a window, and a longer one.
+        shift_everywhere([0xFF; 64]);
+        shift_everywhere([0xFF; 2 * WINDOW]);
+    }
+
+    fn shift_everywhere<const N: usize>(ones: [u8; N]) {
+        let near = (0..80).map(|to| (3, to)).chain((0..80).map(|from| (from, 9)));
+        for (from, to) in near.chain([(70, 3), (200, 8), (0, 192), (6, 11), (5, 7)]) {
+            for count in [0, 1, 4, 11, 12, 20] {
+                let mut memory = ones;
+                for at in 0..count {
+                    set(&mut memory, from + at * 11, 11, (at * 97 + 5) as u64);
+                }
+                shift(&mut memory, from, to, count * 11);
+                for at in 0..count {
+                    let expected = (at as u32 * 97 + 5) % 2048;
+                    assert_eq!(get(&memory, to + at * 11, 11), expected, "{from} to {to}");
+                }
+                let before = from.min(to) as u32;
+                assert_eq!(
+                    get(&memory, 0, before.min(32)),
+                    mask(before.min(32)),
+                    "before {from}, {to}"
+                );
+                let behind = (from.max(to) + count * 11).next_multiple_of(8);
+                assert_eq!(get(&memory, behind, 16), mask(16), "behind {from}, {to}");
             }
-            shift(&mut memory, from, to, 220);
-            for at in 0..20 {
-                let expected = (at as u32 * 97 + 5) % 2048;
-                assert_eq!(get(&memory, to + at * 11, 11), expected, "{from} to {to}");
-            }
-            let before = from.min(to) as u32;
-            assert_eq!(
-                get(&memory, 0, before.min(32)),
-                mask(before.min(32)),
-                "before {from}, {to}"
-            );
-            let behind = from.max(to) + 227;
-            assert_eq!(get(&memory, behind, 16), mask(16), "behind {from}, {to}");
         }
     }
 

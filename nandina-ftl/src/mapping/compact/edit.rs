@@ -13,6 +13,9 @@ use crate::mapping::extent::{Extent, Piece, Run};
 /// A leaf of fewer items is joined with a neighbour, if that has room.
 const FEW: usize = 16;
 
+/// Bits up to which holes are worth less than time, however few runs there are: 1,000 runs of 62.
+const FEW_RUNS: usize = 62_000;
+
 /// Free granules that a slot may keep.
 const SPARE: usize = 3;
 
@@ -34,19 +37,52 @@ impl Made {
     }
 }
 
+/// Whether a unit with the number `next` does not continue the one before it, with `last`.
+#[inline(always)]
+fn is_break(none: u32, last: u32, next: u32) -> bool {
+    let is_next = next == last.wrapping_add(u32::from(last != none));
+    !is_next | ((last == none) != (next == none))
+}
+
 impl Compact<'_> {
     /// Gives `extent` new physical units, or none. There is room for the change.
     ///
     /// What this supersedes is passed to `old`.
+    #[inline]
     pub(super) fn change(&mut self, extent: Extent, new: Option<u32>, old: &mut dyn FnMut(Run)) {
+        self.piece.set(Piece::NONE);
+        let (at, leaf) = self.leaf_with(extent.start);
+        let piece = Piece { logical: extent.start, length: extent.length, physical: new };
+        let is_inside = extent.end() <= leaf.limit;
+        if is_inside && leaf.form != Form::Units {
+            self.change_items(at, &leaf, piece, old);
+        } else if is_inside && extent.length < leaf.part().length {
+            self.change_units(at, &leaf, piece, old);
+        } else {
+            self.change_leaves(at, &leaf, extent, new, old);
+        }
+        self.store.tidy(self.sparing(self.allowance.max(FEW_RUNS) / 8));
+    }
+
+    /// The same where the change may cover leaves, or meet several; the first was found.
+    #[inline(never)]
+    fn change_leaves(
+        &mut self,
+        at: usize,
+        leaf: &Leaf,
+        extent: Extent,
+        new: Option<u32>,
+        old: &mut dyn FnMut(Run),
+    ) {
         let piece = |part: Extent| Piece {
             logical: part.start,
             length: part.length,
             physical: new.map(|physical| physical + (part.start - extent.start)),
         };
         let mut start = extent.start;
+        let mut found = Some((at, *leaf));
         while start < extent.end() {
-            let (at, leaf) = self.leaf_with(start);
+            let (at, leaf) = found.take().unwrap_or_else(|| self.leaf_with(start));
             if extent.end() <= leaf.limit && leaf.form != Form::Units {
                 self.change_items(at, &leaf, piece(Extent::between(start, extent.end())), old);
                 break;
@@ -55,7 +91,7 @@ impl Compact<'_> {
             if leaf.form == Form::Units && !is_covered {
                 // A flat leaf keeps its part of the space; the change is divided at its end.
                 let part = Extent::between(start, leaf.limit.min(extent.end()));
-                self.change_units(at, leaf, piece(part), old);
+                self.change_units(at, &leaf, piece(part), old);
                 start = part.end();
                 continue;
             }
@@ -87,15 +123,18 @@ impl Compact<'_> {
             }
             start = end;
         }
-        self.store.tidy(self.enough());
     }
 
     /// Bytes up to which memory is not short.
     #[inline]
     fn enough(&self) -> usize {
-        let enough = self.allowance / 8;
-        // A dense map is kept below a flat one.
-        if enough < self.space.logical as usize * 3 / 4 { enough } else { 0 }
+        self.sparing(self.allowance / 8)
+    }
+
+    /// As many bytes, or none where a dense map has to be kept below a flat one.
+    #[inline]
+    fn sparing(&self, bytes: usize) -> usize {
+        if bytes < self.space.logical as usize * 3 / 4 { bytes } else { 0 }
     }
 
     /// Whether memory is worth more than time.
@@ -110,56 +149,61 @@ impl Compact<'_> {
     }
 
     /// Changes units of a flat leaf.
-    fn change_units(&mut self, at: usize, mut leaf: Leaf, new: Piece, old: &mut dyn FnMut(Run)) {
+    #[inline(never)]
+    fn change_units(&mut self, at: usize, leaf: &Leaf, new: Piece, old: &mut dyn FnMut(Run)) {
         let items = leaf.items_mut(self.store.memory_mut());
-        let (first, end) = ((new.logical - leaf.base) as usize, (new.end() - leaf.base) as usize);
-        let none = leaf.none();
-        let is_break = |last: u32, next: u32| match last == none {
-            true => next != none,
-            false => next == none || next != last + 1,
-        };
+        let (none, end) = (leaf.none(), leaf.part().length as usize - 1);
+        let first = (new.logical - leaf.base) as usize;
+        let mut is = new.physical.unwrap_or(none);
         // Pieces are counted by where a unit does not continue the one before it.
-        let (mut breaks, mut added) = (0, 0);
-        let mut last_old = (first > 0).then(|| leaf.unit(items, first - 1));
-        let mut last_new = last_old;
-        let mut passed: Option<Run> = None;
-        for unit in first..end {
-            let logical = leaf.base + unit as u32;
+        let mut count = leaf.count;
+        let mut passed = Run { logical: 0, length: 0, physical: 0 };
+        for (unit, logical) in (first..).zip(new.logical..new.end()) {
             let was = leaf.unit(items, unit);
-            let is = new.physical.map_or(none, |physical| physical + (logical - new.logical));
-            breaks += usize::from(last_old.is_some_and(|last| is_break(last, was)));
-            added += usize::from(last_new.is_some_and(|last| is_break(last, is)));
-            (last_old, last_new) = (Some(was), Some(is));
+            leaf.set_unit(items, unit, is);
+            if unit > 0 {
+                let last = leaf.unit(items, unit - 1);
+                count += usize::from(is_break(none, last, is));
+                count -= usize::from(is_break(none, last, was));
+            }
+            if unit < end {
+                let next = leaf.unit(items, unit + 1);
+                count += usize::from(is_break(none, is, next));
+                count -= usize::from(is_break(none, was, next));
+            }
             if was != none {
-                match &mut passed {
-                    Some(run) if run.physical + run.length == was => run.length += 1,
-                    _ => {
-                        passed.into_iter().for_each(&mut *old);
-                        passed = Some(Run { logical, length: 1, physical: was });
+                let next = Run { logical, length: 1, physical: was };
+                if passed.continues_to(&next) {
+                    passed.length += 1;
+                } else {
+                    if passed.length > 0 {
+                        old(passed);
                     }
+                    passed = next;
                 }
             }
-            leaf.set_unit(items, unit, is);
+            is += u32::from(is != none);
         }
-        passed.into_iter().for_each(old);
-        if new.end() < leaf.limit {
-            let next = leaf.unit(items, end);
-            breaks += usize::from(last_old.is_some_and(|last| is_break(last, next)));
-            added += usize::from(last_new.is_some_and(|last| is_break(last, next)));
+        if passed.length > 0 {
+            old(passed);
         }
         self.count(u64::from(new.length));
-        if breaks == added {
-            return;
+        if count != leaf.count {
+            self.recount(at, leaf, count, new);
         }
-        self.allowance -= leaf.allowance();
-        leaf.count = leaf.count + added - breaks;
-        self.allowance += leaf.allowance();
+    }
+
+    /// Notes the pieces of a flat leaf, and encodes it as items if they became few.
+    fn recount(&mut self, at: usize, leaf: &Leaf, count: usize, new: Piece) {
+        let was = leaf.count;
+        let leaf = Leaf { count, ..*leaf };
+        self.allowance = self.allowance + leaf.allowance() - was * leaf.allowance_of_item();
         self.store.set_meta(&leaf);
         // Items of three quarters of its size would do, of which three times 64 may be encoded.
         let item = leaf.physical_bits + 2 * bits::width(UNITS);
         let flat = leaf.fields() * leaf.stride();
         let is_small = leaf.count * item as usize <= flat * 3 / 4 && leaf.count <= 2 * ITEMS;
-        if added < breaks && is_small {
+        if count < was && is_small {
             self.encode(at, at, new, None);
         }
     }
@@ -192,10 +236,14 @@ impl Compact<'_> {
         // What `new` becomes when it is joined with its neighbours.
         let mut joined = new;
         let mut right = None;
-        let mut at_item = leaf.before(items, new.logical);
+        let left = leaf.last_from(items, new.logical.saturating_sub(1).max(leaf.base));
+        let mut at_item = left;
+        let run = leaf.run(items, left);
+        if run.logical < new.logical && leaf.count > 0 {
+            at_item += 1;
+        }
         let mut first = at_item;
-        if let Some(left) = at_item.checked_sub(1) {
-            let run = leaf.run(items, left);
+        if first > left {
             let kept = new.logical - run.logical;
             if let Some(over) = run.length.checked_sub(kept) {
                 let physical = run.physical + kept;
@@ -271,17 +319,23 @@ impl Compact<'_> {
             true => to == none,
             false => to != none && from.wrapping_add(by) == to,
         };
-        let step = 1 << leaf.scale;
         let (mut made, mut fit) = (Made::NONE, true);
-        let first = leaf.before(items, new.logical);
+        // The first piece begins with the leaf.
+        let is_first = new.logical == leaf.base;
+        let first = if is_first { 0 } else { leaf.last_from(items, new.logical - 1) + 1 };
         let mut at_item = first;
-        // The piece that is passed next: where it begins, and its number.
-        let (mut begin, mut number) = match first.checked_sub(1) {
-            Some(left) => leaf.begin(items, left),
-            None => (new.logical, none),
-        };
-        if first == 0 || !continues(number, new.logical - begin, physical) {
-            fit &= leaf.fit(new.logical, step);
+        // What is passed next: where it begins, and its number.
+        let (mut begin, mut number) = (new.logical, none);
+        let mut is_joined = false;
+        if let Some(left) = first.checked_sub(1) {
+            let (left, left_number) = leaf.begin(items, left);
+            is_joined = continues(left_number, begin - left, physical);
+            if left_number != none {
+                number = left_number.wrapping_add(begin - left);
+            }
+        }
+        if !is_joined {
+            fit &= leaf.fits(new.logical);
             made.push(leaf.piece_word(new.logical, physical));
         }
         // The last piece that begins before the end reaches to it or behind it.
@@ -290,11 +344,14 @@ impl Compact<'_> {
                 true => leaf.begin(items, at_item),
                 false => (leaf.limit, none),
             };
-            let (from, to) = (begin.max(new.logical), next.min(end));
-            if number != none && from < to {
-                number = number.wrapping_add(from - begin);
-                begin = from;
-                old(Run { logical: from, length: to - from, physical: number });
+            let to = if next < end { next } else { end };
+            if (number != none) & (begin < to) {
+                old(Run { logical: begin, length: to - begin, physical: number });
+            }
+            if next < end {
+                at_item += 1;
+                (begin, number) = (next, next_number);
+                continue;
             }
             if next > end {
                 let rest = match number == none {
@@ -302,26 +359,20 @@ impl Compact<'_> {
                     false => number.wrapping_add(end - begin),
                 };
                 if !continues(physical, new.length, rest) {
-                    fit &= leaf.fit(end, step);
+                    fit &= leaf.fits(end);
                     made.push(leaf.piece_word(end, rest));
                 }
-                break;
+            } else if at_item < leaf.count && continues(physical, new.length, next_number) {
+                at_item += 1;
             }
-            if next == end {
-                if at_item < leaf.count && continues(physical, new.length, next_number) {
-                    at_item += 1;
-                }
-                break;
-            }
-            at_item += 1;
-            (begin, number) = (next, next_number);
+            break;
         }
         self.count(leaf.steps() + (at_item - first) as u64);
         fit && self.splice(at, leaf, first..at_item, &made)
     }
 
     /// Replaces items of a leaf; returns whether it could: else nothing was changed.
-    #[inline]
+    #[inline(always)]
     fn splice(&mut self, at: usize, leaf: &Leaf, range: Range<usize>, made: &Made) -> bool {
         let mut leaf = *leaf;
         let count = leaf.count - range.len() + made.count;
@@ -348,9 +399,9 @@ impl Compact<'_> {
             for (at, &word) in (range.start..).zip(&made.words[..made.count]) {
                 bits::put(bytes, at * stride, stride, word);
             }
-            self.allowance -= leaf.allowance();
+            let allowance = leaf.allowance_of_item();
+            self.allowance = self.allowance + count * allowance - leaf.count * allowance;
             leaf.count = count;
-            self.allowance += leaf.allowance();
             self.store.note_moved(moved.div_ceil(8));
             self.store.set_meta(&leaf);
             if needed + SPARE < leaf.granules {

@@ -6,8 +6,8 @@
 
 use core::ops::Range;
 
-use super::leaf::{Form, ITEMS, Leaf, SCALE_MAX, UNITS};
-use super::store::granules;
+use super::leaf::{Form, HEADER, ITEMS, Leaf, SCALE_MAX, UNITS};
+use super::store::{GRANULE, granules};
 use super::{Compact, bits};
 use crate::mapping::extent::{Extent, Piece, Run};
 
@@ -263,7 +263,9 @@ impl Compact<'_> {
 
     /// Writes the items of a leaf whose header is written. They fill its slot from the begin on.
     fn write_items(&mut self, leaf: &Leaf, runs: &[Run]) {
-        let mut bits = bits::Writer::new(leaf.items_mut(self.store.memory_mut()));
+        let end = leaf.granules * GRANULE - HEADER;
+        let items = leaf.items_mut(self.store.memory_mut());
+        let mut bits = bits::Writer::new(items.get_mut(..end).unwrap_or(&mut []));
         let stride = leaf.stride() as u32;
         if leaf.form == Form::Runs {
             for run in runs {

@@ -41,6 +41,9 @@ pub(super) enum Form {
     Free,
 }
 
+/// Forms by their numbers. A table needs no jump.
+const FORMS: [Form; 4] = [Form::Runs, Form::Pieces, Form::Units, Form::Free];
+
 /// The header of a leaf, decoded, and where it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaf {
@@ -72,12 +75,7 @@ pub(super) fn granules_of(meta: u32) -> usize {
 /// The form of the leaf whose header has that second word.
 #[inline]
 pub(super) fn form_of(meta: u32) -> Form {
-    match meta >> 7 & 3 {
-        0 => Form::Runs,
-        1 => Form::Pieces,
-        2 => Form::Units,
-        _ => Form::Free,
-    }
+    FORMS[(meta >> 7 & 3) as usize]
 }
 
 impl Leaf {
@@ -117,11 +115,18 @@ impl Leaf {
 
     /// Bits that it may take before memory is short, with its part of everything.
     ///
-    /// With physical numbers of 28 bits a run may take 8 bytes; some pieces are holes.
+    /// With physical numbers of 28 bits a run may take 8 bytes; some pieces are holes. Where these
+    /// numbers have more bits, starts and lengths have as many more.
     #[inline]
     pub fn allowance(&self) -> usize {
-        let besides = if self.form == Form::Runs { 34 } else { 22 };
-        self.count * (besides + self.physical_bits) as usize
+        self.count * self.allowance_of_item()
+    }
+
+    /// The same for one item.
+    #[inline]
+    pub fn allowance_of_item(&self) -> usize {
+        let numbers = 2 * self.physical_bits as usize;
+        if self.form == Form::Runs { numbers + 6 } else { numbers.saturating_sub(6) }
     }
 
     /// Bits of an item; of a unit where the form is `Units`.
@@ -204,9 +209,13 @@ impl Leaf {
         bits::set(items, bit, self.physical_bits, u64::from(physical));
     }
 
-    /// Whether an item of that begin and length fits in the fields of this leaf.
-    ///
-    /// Where the form is `Pieces`, a length of one step of the scale always fits.
+    /// Whether a piece of that begin fits in the fields of this leaf.
+    #[inline(always)]
+    pub fn fits(&self, logical: u32) -> bool {
+        (logical - self.base) & bits::mask(self.scale) == 0
+    }
+
+    /// Whether an item of that begin and length fits, where the form is `Runs`.
     #[inline(always)]
     pub fn fit(&self, logical: u32, length: u32) -> bool {
         ((logical - self.base) | length) & bits::mask(self.scale) == 0
@@ -235,21 +244,40 @@ impl Leaf {
         if self.form == Form::Units {
             return (unit - self.base) as usize;
         }
-        // Starts are compared as they are stored.
-        let Some(last) = (unit - self.base).checked_sub(1) else { return 0 };
-        let key = last >> self.scale;
-        let (stride, width) = (self.stride(), self.start_bits);
-        let (mut low, mut size) = (0, self.count);
-        while size > 1 {
-            let middle = low + size / 2;
-            let is_before = bits::get(items, middle * stride, width) <= key;
-            low = select_unpredictable(is_before, middle, low);
-            size -= size / 2;
-        }
-        low + usize::from(size > 0 && bits::get(items, low * stride, width) <= key)
+        let Some(last) = unit.checked_sub(1).filter(|&last| last >= self.base) else { return 0 };
+        let at = self.last_from(items, last);
+        at + usize::from(self.count > 0 && self.start(items, at) <= last)
     }
 
-    /// How many starts [`Self::before`] reads.
+    /// Where the item at `at` begins, unless the form is `Units`.
+    #[inline(always)]
+    fn start(&self, items: &[u8], at: usize) -> u32 {
+        self.base + (bits::get(items, at * self.stride(), self.start_bits) << self.scale)
+    }
+
+    /// The last item that begins at `unit` or before it, 0 if none does.
+    ///
+    /// The leaf's part has `unit`, and its form is not `Units`.
+    #[inline(always)]
+    pub fn last_from(&self, items: &[u8], unit: u32) -> usize {
+        // Starts are compared as they are stored.
+        let key = unit.wrapping_sub(self.base) >> self.scale;
+        let mask = bits::mask(self.start_bits);
+        // A place is an item's number and, in the lower half, the bit at which the item begins.
+        let item = 1 << 32 | self.stride() as u64;
+        // As many steps for every leaf, so that a processor foresees the end: some step nowhere.
+        let (mut low, mut size) = (0, self.count as u64);
+        for _ in 0..ITEMS.ilog2() {
+            let half = size / 2;
+            let middle = low + half * item;
+            let start = bits::low(items, middle as u32 as usize) as u32 & mask;
+            low = select_unpredictable(start <= key, middle, low);
+            size -= half;
+        }
+        (low >> 32) as usize
+    }
+
+    /// How many starts [`Self::last_from`] reads.
     #[inline]
     pub fn steps(&self) -> u64 {
         u64::from(usize::BITS - self.count.leading_zeros())

@@ -11,7 +11,10 @@
 //!
 //! Each item has an allowance of bytes. While all leaves, holes and directory take less than the
 //! sum, memory is not short, and time is worth more: more holes stay, a leaf that grows gets a
-//! spare granule, and one that overflows is divided without its neighbour.
+//! spare granule, and one that overflows is divided without its neighbour. Holes stay as well while
+//! everything takes no more than 1,000 runs may.
+//!
+//! The leaf that was last found is tried first, and before it the piece that was last looked up.
 //!
 //! No change keeps a leaf unpacked, and none takes memory besides that of the caller, except 3 KB
 //! of stack.
@@ -42,6 +45,8 @@ pub struct Compact<'m> {
     allowance: usize,
     /// The leaf that was last found, if its part is not empty: its number, and its part.
     last: Cell<(usize, Extent)>,
+    /// The last piece that was looked up, empty after a change.
+    piece: Cell<Piece>,
     nodes: Cell<u64>,
 }
 
@@ -78,6 +83,7 @@ impl<'m> Compact<'m> {
             reserve,
             allowance: 0,
             last: Cell::new((0, Extent::new(0, 0))),
+            piece: Cell::new(Piece::NONE),
             nodes: Cell::new(0),
         };
         map.store.replace_entries(0, 0, 1);
@@ -100,9 +106,8 @@ impl<'m> Compact<'m> {
             self.count(1);
             return (last, self.leaf(last));
         }
-        let (at, read) = self.store.find(unit);
+        let (at, leaf, read) = self.store.find(unit, self.space.logical, self.physical_bits);
         self.count(read);
-        let leaf = self.leaf(at);
         self.last.set((at, leaf.part()));
         (at, leaf)
     }
@@ -120,8 +125,8 @@ impl<'m> Compact<'m> {
 }
 
 impl Scheme for Compact<'_> {
-    fn find(&mut self, extent: Extent, found: &mut dyn FnMut(Piece)) {
-        self.visit::<true>(extent, found);
+    fn find(&mut self, extent: Extent, mut found: &mut dyn FnMut(Piece)) {
+        self.visit(extent, &mut found);
     }
 
     fn room(&self, _extent: Extent, _adds: bool) -> Result<(), Refusal> {
@@ -140,7 +145,7 @@ impl Mapping for Compact<'_> {
 
     fn walk(&self, visit: &mut dyn FnMut(Run)) {
         Joined::runs(visit, |pieces| {
-            self.visit::<false>(self.space.whole(), |piece| pieces.push(piece))
+            self.visit_from::<false>(0, self.space.whole(), &mut |piece| pieces.push(piece))
         });
     }
 

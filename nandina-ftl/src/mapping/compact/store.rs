@@ -65,6 +65,18 @@ pub(super) struct Store<'m> {
     moved: u64,
 }
 
+/// The first unit of the leaf of an entry.
+#[inline]
+fn base_of(&[a, b, c, d, ..]: &[u8; ENTRY]) -> u32 {
+    u32::from_le_bytes([a, b, c, d])
+}
+
+/// The slot of the leaf of an entry.
+#[inline]
+fn slot_of(&[.., a, b, c, d]: &[u8; ENTRY]) -> usize {
+    u32::from_le_bytes([a, b, c, d]) as usize
+}
+
 /// Granules of a slot for `bits` bits of items.
 #[inline]
 pub(super) fn granules(bits: usize) -> usize {
@@ -152,18 +164,32 @@ impl<'m> Store<'m> {
         set_word(self.memory, entry + 1, slot as u32);
     }
 
-    /// The leaf whose part has `unit`, and how many entries the search has read.
+    /// The entries of the directory: bases fall, so that the last leaf comes first.
     #[inline]
-    pub fn find(&self, unit: u32) -> (usize, u64) {
-        // The first entry is the last one there: bases fall.
+    fn directory(&self) -> &[[u8; ENTRY]] {
         let end = self.memory.len() / WORD * WORD;
         let entries = self.memory.get(end - self.entries * ENTRY..end).unwrap_or(&[]);
-        let (entries, _) = entries.as_chunks::<ENTRY>();
-        // Bases fall, so those behind the unit come first.
-        let behind =
-            entries.partition_point(|&[a, b, c, d, ..]| u32::from_le_bytes([a, b, c, d]) > unit);
-        let steps = usize::BITS - entries.len().leading_zeros();
-        (entries.len().saturating_sub(behind + 1), u64::from(steps))
+        entries.as_chunks().0
+    }
+
+    /// The number of the leaf whose part has `unit`.
+    fn number(&self, unit: u32) -> usize {
+        let behind = self.directory().partition_point(|entry| base_of(entry) > unit);
+        self.entries.saturating_sub(behind + 1)
+    }
+
+    /// The leaf whose part has `unit`, its number, and how many entries the search has read.
+    #[inline(always)]
+    pub fn find(&self, unit: u32, logical: u32, physical_bits: u32) -> (usize, Leaf, u64) {
+        let directory = self.directory();
+        let behind = directory.partition_point(|entry| base_of(entry) > unit);
+        let limit = behind.checked_sub(1).map_or(logical, |next| base_of(&directory[next]));
+        let (base, slot) =
+            directory.get(behind).map_or((0, 0), |entry| (base_of(entry), slot_of(entry)));
+        let meta = word(self.memory, slot * WORDS + 1);
+        let leaf = Leaf::decode(slot * GRANULE, base, limit, meta, physical_bits);
+        let steps = usize::BITS - directory.len().leading_zeros();
+        (self.entries.saturating_sub(behind + 1), leaf, u64::from(steps))
     }
 
     /// Replaces the entries `from..to`, whose slots are free, by `count` entries.
@@ -345,7 +371,7 @@ impl<'m> Store<'m> {
             if self.gap_granules > 0 {
                 let bytes = next * GRANULE..(next + granules) * GRANULE;
                 self.memory.copy_within(bytes, self.gap * GRANULE);
-                let (at, _) = self.find(word(self.memory, self.gap * WORDS));
+                let at = self.number(word(self.memory, self.gap * WORDS));
                 self.set_slot(at, self.gap);
                 self.moved += (granules * GRANULE) as u64;
             }
@@ -397,7 +423,7 @@ impl<'m> Store<'m> {
                 holes += granules;
             } else {
                 let base = word(self.memory, at * WORDS);
-                let (entry, _) = self.find(base);
+                let entry = self.number(base);
                 if self.base(entry) != base || self.slot(entry) != at {
                     return false;
                 }
