@@ -97,9 +97,14 @@ impl SparseChip {
 }
 
 /// Whether all bytes are 0.
+///
+/// It is called twice for each page that is programmed, so it looks for an end only now and then.
 fn are_zeros(bytes: &[u8]) -> bool {
-    let (words, rest) = bytes.as_chunks::<64>();
-    words.iter().all(|word| word.iter().fold(0, |all, byte| all | byte) == 0)
+    let (words, rest) = bytes.as_chunks::<8>();
+    let (blocks, others) = words.as_chunks::<32>();
+    let all = |words: &[[u8; 8]]| words.iter().fold(0, |all, word| all | u64::from_le_bytes(*word));
+    blocks.iter().all(|block| all(block) == 0)
+        && all(others) == 0
         && rest.iter().all(|&byte| byte == 0)
 }
 
