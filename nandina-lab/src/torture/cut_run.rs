@@ -128,6 +128,9 @@ impl CutRun {
         let mut geometry = self.geometry();
         if S::DESCRIPTION.directory {
             geometry.blocks = LEAVES_BLOCKS + u32::from(self.hardships.changed);
+            if self.checkpoints.is_some() {
+                geometry.blocks += CHECKPOINT_BLOCKS;
+            }
         }
         let mut chip = Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed);
         chip.set_faults(self.faults());

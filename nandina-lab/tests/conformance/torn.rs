@@ -475,6 +475,30 @@ fn a_page_that_was_cut_after_a_checkpoint_is_torn_though_that_is_newer() {
     }
 }
 
+/// A page was torn right behind a checkpoint. The suspect that a mount from there listed began one
+/// number too late, so that a later mount without the checkpoint counted the page.
+#[test]
+fn a_page_torn_right_behind_a_checkpoint_is_left_out_without_the_checkpoint_too() {
+    let case = "exhaustive/rosette/seed 1/36 x 60 unstable checkpoints 1/480 mixture/82 mixture";
+    assert_survives(case);
+}
+
+/// The checkpoint that a mount began with could be read in part only, which a full directory took
+/// for too many leaves. The mount reads all blocks then.
+#[test]
+fn a_checkpoint_that_can_be_read_in_part_only_does_not_refuse_a_mount() {
+    let case = "swarm/rosette/seed 910001259 unstable errors";
+    assert_survives(case);
+}
+
+/// A mount erased a block that the newest checkpoint listed, because a torn page was in it. The
+/// erase failed, the block was marked as bad, and was opened since the checkpoint listed it.
+#[test]
+fn a_listed_block_that_went_bad_before_it_was_opened_is_not_opened() {
+    let case = "swarm/rosette/seed 910002626 unstable errors";
+    assert_survives(case);
+}
+
 /// A parent was appended the two halves of a split child, which was cut: it read with one key more
 /// or without it. A mount that moved one of its children wrote the child's new page to the slot of
 /// another one, whose records were lost.

@@ -119,13 +119,17 @@ pub struct Options {
     /// that was programmed since, or every inner node if that is less; without checkpoints a mount
     /// reads a page of every block and every inner node. In `vm` they are every page that was
     /// programmed since, twice, and some three pages for each inner node among them; without
-    /// checkpoints a mount reads every page of the chip for each level of the tree.
+    /// checkpoints a mount reads every page of the chip for each level of the tree. In `rosette`
+    /// they are every page that was programmed since, once, and the checkpoint is read twice;
+    /// after a cut, up to 24 reads more for each listed block that is blank.
     ///
     /// Checkpoints take four blocks from the capacity, and a page (on large chips a few) each time.
     /// A block must have room for one: about a bit for each page of the chip, four bytes for each
     /// block, and the mapping table; and a page must have at least 144 bytes beside its header. So
     /// with checkpoints, [`mapping_bytes`](Self::mapping_bytes) has an upper bound. After a change
-    /// of it, the next mount reads as if there were no checkpoint.
+    /// of it, the next mount reads as if there were no checkpoint. In `rosette` the directory takes
+    /// the place of bits and table: a key and 2 to 4 bytes for each leaf. While it does not fit in
+    /// a block, no checkpoint is written.
     /// [`Index::checkpoint`](crate::Index::checkpoint) writes one at once.
     pub checkpoints: Option<u32>,
     /// Bytes of the table of virtual mappings, 0 to 2^24; 0 for none. Default: 1024.

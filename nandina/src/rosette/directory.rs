@@ -72,6 +72,16 @@ impl<'b> Directory<'b> {
         self.ram.len() / self.entry_bytes
     }
 
+    /// Bytes of an entry: the separator, and the number of the page.
+    pub const fn entry_bytes(&self) -> usize {
+        self.entry_bytes
+    }
+
+    /// The entries, one behind the other.
+    pub fn entries(&self) -> &[u8] {
+        &self.ram[..self.len * self.entry_bytes]
+    }
+
     fn entry(&self, rank: usize) -> &[u8] {
         &self.ram[rank * self.entry_bytes..][..self.entry_bytes]
     }
@@ -88,7 +98,12 @@ impl<'b> Directory<'b> {
 
     /// The page that owns the range at `rank`.
     pub fn page(&self, rank: usize) -> Option<PageNumber> {
-        let stored = &self.entry(rank)[self.key_bytes..];
+        self.page_in(self.entry(rank))
+    }
+
+    /// The page in the bytes of an entry.
+    fn page_in(&self, entry: &[u8]) -> Option<PageNumber> {
+        let stored = &entry[self.key_bytes..self.entry_bytes];
         let mut bytes = [0; 4];
         bytes[..stored.len()].copy_from_slice(stored);
         let number = u32::from_le_bytes(bytes);
@@ -169,6 +184,23 @@ impl<'b> Directory<'b> {
     /// Whether every key has an owner.
     pub fn is_whole(&self) -> bool {
         (0..self.len).all(|rank| self.page(rank).is_some())
+    }
+
+    /// Gives the page of an entry that was stored whatever of its range has no owner.
+    ///
+    /// Its range ends where the entry `next` begins. Other bytes than those of an entry are
+    /// [`Painted::Full`].
+    pub fn paint_entry(&mut self, entry: &[u8], next: Option<&[u8]>, pages: u32) -> Painted {
+        let low = &entry[..self.key_bytes];
+        let high = next.map(|next| &next[..self.key_bytes]);
+        match self.page_in(entry) {
+            // That range was lost before.
+            None => Painted::Nothing,
+            Some(page) if page.0 < pages && high.is_none_or(|high| low < high) => {
+                self.paint((low, high), page)
+            }
+            Some(_) => Painted::Full,
+        }
     }
 
     /// Gives `page` whatever of the range from `low` to `high` has no owner.

@@ -52,7 +52,8 @@ impl<'b, F: Flash> Engine<'b, F> for Leaves<'b, F> {
         Statistics {
             height: if self.directory.len() > 1 { 2 } else { 1 },
             records: self.records,
-            valid_pages: self.log.blocks.valid_pages(),
+            // The session page holds no data.
+            valid_pages: self.log.blocks.valid_pages() - u32::from(self.session.is_some()),
             limit_pages: self.limit_pages(),
             free_pages: self.log.room(),
             collected_blocks: self.collector.collected_blocks().into(),
@@ -63,6 +64,7 @@ impl<'b, F: Flash> Engine<'b, F> for Leaves<'b, F> {
             bad_blocks: self.log.blocks.bad_blocks(),
             refreshed_pages: self.collector.refreshed_pages().into(),
             unexplained_pages: self.unexplained_pages,
+            from_checkpoint: self.checkpoints.base().is_some(),
             ..Statistics::default()
         }
     }
@@ -110,7 +112,10 @@ impl<'b, F: Flash> Engine<'b, F> for Leaves<'b, F> {
     }
 
     fn checkpoint(&mut self) -> Result<bool, EngineFault<F>> {
-        Ok(false)
+        self.mount_if_in_doubt()?;
+        self.settle()?;
+        self.begin_session()?;
+        self.write_checkpoint()
     }
 
     fn gc_step_least(&self) -> u32 {

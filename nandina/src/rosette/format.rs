@@ -48,6 +48,7 @@ impl<F: Flash> Leaves<'_, F> {
             self.log.blocks.set_valid(page, true);
             self.newest = (page, self.log.sequence());
         }
+        self.checkpoints.leave(&mut self.log);
         (self.damaged, self.newest_leaf, self.unexplained_pages) = (None, None, 0);
         self.settled = true;
         Ok(())
@@ -61,6 +62,10 @@ impl<F: Flash> Leaves<'_, F> {
     fn begin_last_session(&mut self) -> Result<(), Fault<F::Error>> {
         if self.log.room() > self.log.block_pages() {
             self.begin_session()?;
+        }
+        if self.log.medium.checkpoints {
+            // From the checkpoint no mount would find the new leaf.
+            self.checkpoints.erase_anchors(&mut self.log)?;
         }
         Ok(())
     }
@@ -80,6 +85,7 @@ impl<F: Flash> Leaves<'_, F> {
     fn survey_to_replace(&mut self) -> Result<u64, Fault<F::Error>> {
         let survey = self.survey(u64::MAX)?;
         let mut highest = survey.unread_sequence();
+        highest = highest.max(survey.checkpoint);
         if let Some(newest) = survey.newest {
             let mut walk = super::order::Walk::START;
             if let Some(block) = self.order.next(&mut walk) {
@@ -91,6 +97,9 @@ impl<F: Flash> Leaves<'_, F> {
                 }
             }
             self.hold_blocks_of(newest.identity)?;
+            if newest.medium.checkpoints {
+                self.checkpoints.erase_anchors(&mut self.log)?;
+            }
         }
         Ok(if survey.is_blank() { 0 } else { highest + GAP / 2 })
     }

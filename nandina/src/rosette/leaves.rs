@@ -10,7 +10,8 @@ use crate::engine::Options;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, Collector};
-use crate::log::{Frames, Log};
+use crate::log::checkpoint::Checkpoints;
+use crate::log::{Frames, Label, Log, Source};
 use crate::node::{Node, PageFault};
 use crate::space::{Dimensions, Extent};
 
@@ -18,6 +19,9 @@ use crate::space::{Dimensions, Extent};
 pub struct Leaves<'b, F> {
     pub(super) log: Log<'b, F>,
     pub(super) collector: Collector,
+    pub(super) checkpoints: Checkpoints,
+    /// A checkpoint was written since the mount.
+    pub(super) replaced: bool,
     pub(super) directory: Directory<'b>,
     /// The blocks as a mount meets them.
     pub(super) order: Order<'b>,
@@ -64,6 +68,8 @@ impl<'b, F: Flash> Leaves<'b, F> {
         Self {
             log: Log::new(flash, CODEC, medium, frames, blocks, (options.verify, victims)),
             collector: Collector::default(),
+            checkpoints: Checkpoints::new(options.checkpoints.unwrap_or(0)),
+            replaced: false,
             directory: Directory::new(directory, options.key_bytes, geometry.pages()),
             order: Order::new(order),
             records: 0,
@@ -90,7 +96,8 @@ impl<'b, F: Flash> Leaves<'b, F> {
     /// The part of the chip that the index can count on.
     fn extent_and_budget(&self) -> (Extent, crate::space::Budget) {
         let lost = self.log.reserve_blocks().max(self.log.blocks.bad_blocks());
-        limits::budget(self.log.block_pages(), self.log.blocks.count().saturating_sub(lost))
+        let area = limits::area_blocks(self.log.medium.checkpoints);
+        limits::budget(self.log.block_pages(), self.log.blocks.count().saturating_sub(lost + area))
     }
 
     /// How many pages must be free, and how many may be valid.
@@ -178,6 +185,31 @@ impl<'b, F: Flash> Leaves<'b, F> {
         Ok((frame, Form::owned(&self.node(frame, page)?, self.range(rank))))
     }
 
+    /// Programs the page in `frame`, into the block that a checkpoint requires next.
+    pub(super) fn write(
+        &mut self,
+        frame: usize,
+        label: Label,
+    ) -> Result<PageNumber, Fault<F::Error>> {
+        if !cfg!(feature = "checkpoints") || !self.log.medium.checkpoints {
+            return self.log.write(frame, label);
+        }
+        loop {
+            let Some(page) = self.log.next_page() else {
+                let filled = self.log.close_block();
+                let next = self.checkpoints.next_block(&mut self.log, filled)?;
+                self.log.open(next)?;
+                continue;
+            };
+            self.log.frames.forget(frame);
+            if self.log.append(Source::Frame(frame), label)? {
+                self.log.frames.release(frame);
+                self.log.blocks.set_valid(page, true);
+                return Ok(page);
+            }
+        }
+    }
+
     /// Programs the leaf in `frame`, with these fences.
     ///
     /// From then on it is the newest there. `note` changes the directory, and returns the pages
@@ -195,7 +227,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         // need a buffer, for its erase count.
         self.log.frames.forget(frame);
         form.set_fences(self.log.frames.bytes_mut(frame), fences);
-        let page = self.log.write(frame, leaf_label(records))?;
+        let page = self.write(frame, leaf_label(records))?;
         self.log.frames.hold(frame, page);
         self.records = records;
         for before in note(&mut self.directory, page).into_iter().flatten() {
@@ -234,7 +266,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         self.log.frames.forget(0);
         self.suspects.write(&mut self.log.frames.bytes_mut(0)[..area_bytes]);
         self.in_doubt = true;
-        let page = self.log.write(0, SESSION)?;
+        let page = self.write(0, SESSION)?;
         if let Some(before) = self.session.take() {
             self.log.supersede(before);
         }
@@ -268,6 +300,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         self.mount_if_in_doubt()?;
         self.settle()?;
         self.begin_session()?;
+        self.keep_checkpoint()?;
         gc::make_room(self, first)?;
         self.empty_postponed()
     }

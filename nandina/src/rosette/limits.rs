@@ -6,6 +6,7 @@
 
 use super::READS_MAX;
 use crate::flash::Geometry;
+use crate::log::checkpoint::AREA_BLOCKS;
 use crate::space::{Budget, Extent, Moves};
 
 /// Blocks beside the reserve: a session that is cut leaves one half written.
@@ -37,9 +38,15 @@ pub(super) fn budget(block_pages: u32, blocks: u32) -> (Extent, Budget) {
     (extent, budget)
 }
 
+/// Blocks that hold no leaves where there are `checkpoints`.
+pub(super) const fn area_blocks(checkpoints: bool) -> u32 {
+    if checkpoints { AREA_BLOCKS } else { 0 }
+}
+
 /// The most leaves on a chip of this geometry, whatever it can do.
-pub(super) fn leaves_max(geometry: &Geometry) -> u32 {
-    budget(geometry.pages_per_block, geometry.blocks).1.limit_pages
+pub(super) fn leaves_max(geometry: &Geometry, checkpoints: bool) -> u32 {
+    let blocks = geometry.blocks.saturating_sub(area_blocks(checkpoints));
+    budget(geometry.pages_per_block, blocks).1.limit_pages
 }
 
 /// The number of leaves above which two neighbours can be merged.

@@ -10,6 +10,8 @@
 //! - a leaf that garbage collection moves is written again, and only RAM changes;
 //! - a mount goes from the newest page to the oldest, and gives each page what no newer one owns.
 //!
+//! A checkpoint stores the directory, so that such a mount ends where the checkpoint begins.
+//!
 //! The directory in RAM says which page owns which range, so a lookup is one read. Log, collection,
 //! wear levelling, refresh and bad blocks are those of the other systems.
 //!
@@ -21,6 +23,7 @@
 
 mod change;
 mod check;
+mod checkpoint;
 mod directory;
 mod engine;
 mod format;
@@ -67,6 +70,7 @@ impl System for Rosette {
         buffers_min: 2,
         buffers_default: 2,
         directory: true,
+        checkpoints: true,
         ..Description::EMPTY
     };
 

@@ -16,6 +16,8 @@
 //! A cut damages only the last page of a block. Other damage may hide what was newer: the mount
 //! counts it ([`Statistics::unexplained_pages`](crate::Statistics::unexplained_pages)). Keys that
 //! no page owns are an error when they are used.
+//!
+//! With a checkpoint all of this is done with the pages behind it alone (`checkpoint.rs`).
 
 use super::directory::Painted;
 use super::leaves::{Leaves, damage_of};
@@ -24,6 +26,7 @@ use super::suspects::Suspects;
 use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc;
+use crate::log::checkpoint::Checkpoint;
 use crate::log::{GAP, LOST_MAX};
 use crate::node::{Medium, PageFault, PageHeader, SESSION_END, SESSION_START};
 use crate::tree::LOOKS;
@@ -38,6 +41,8 @@ pub(super) struct Survey {
     pub newest: Option<PageHeader>,
     any_written: bool,
     other_version: Option<u8>,
+    /// No page of checkpoints has a higher number.
+    pub checkpoint: u64,
     /// Another system that appends records, and its highest sequence number.
     other_system: Option<(u8, u64)>,
 }
@@ -97,20 +102,61 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// Finds the index on the chip, without settling what may be torn.
     fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
-        let mut limit = u64::MAX;
-        let mut highest = 0;
-        let (newest, page) = loop {
+        self.replaced = false;
+        if let Some(found) = self.usable_checkpoint()?
+            && self.find_behind(&found)?
+        {
+            return Ok(());
+        }
+        self.find_in_all_blocks()
+    }
+
+    /// Finds the index from a checkpoint and the pages behind it.
+    ///
+    /// Returns `false` if the checkpoint cannot be used after all.
+    fn find_behind(&mut self, found: &Checkpoint) -> Result<bool, OpenError<F::Error>> {
+        let (mut limit, mut highest) = (u64::MAX, 0);
+        let newest = self.find_newest(found.header.identity, &mut limit, &mut highest)?;
+        // Else no page that counts was written since.
+        let last = PageHeader { sequence: found.last_sequence(), ..found.header };
+        let newest = newest.unwrap_or((last, PageNumber(found.summary.page)));
+        match self.take_found(newest, limit, highest, Some(found)) {
+            Ok(()) => Ok(true),
+            // Whether a part of it can no longer be read or it has too many leaves.
+            Err(OpenError::Corrupt { .. } | OpenError::BadOption { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Finds the index from the pages of all blocks.
+    fn find_in_all_blocks(&mut self) -> Result<(), OpenError<F::Error>> {
+        let (mut limit, mut highest) = (u64::MAX, 0);
+        let newest = loop {
             let survey = self.survey(limit)?;
+            highest = highest.max(survey.checkpoint);
             let first = survey.expect(self.log.medium.system)?;
             self.check_medium(&first.medium)?;
-            if let Some(found) = self.find_newest(&first, &mut limit, &mut highest)? {
+            if let Some(found) = self.find_newest(first.identity, &mut limit, &mut highest)? {
                 break found;
             }
             // Every page of that format is torn, and so is the format.
             limit = limit.min(first.sequence);
         };
+        self.take_found(newest, limit, highest, None)
+    }
+
+    /// Takes the state of the index that ends with the page `newest`.
+    ///
+    /// Pages numbered `limit` and above are torn, and `highest` is the highest number seen.
+    fn take_found(
+        &mut self,
+        (newest, page): (PageHeader, PageNumber),
+        limit: u64,
+        highest: u64,
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<(), OpenError<F::Error>> {
         self.newest = (page, newest.sequence);
-        let found = Found::of(&newest);
+        let found = Found { checkpoint, ..Found::of(&newest) };
         let leaf = match self.paint(found)? {
             Ok(leaf) if self.take_newest(leaf)? => leaf,
             // The state before the newest leaf never had this many: pages of it are erased, and the
@@ -124,16 +170,17 @@ impl<F: Flash> Leaves<'_, F> {
             }
         };
         self.note_apart();
-        self.take_counts(leaf)?;
+        self.take_counts(leaf, checkpoint)?;
         self.count_unexplained();
         // More pages than that cannot have been programmed without success since the newest.
         let gap = GAP + u64::from(self.log.geometry().blocks);
-        self.log.restart(newest.identity, highest + gap);
+        let known = self.checkpoints.base().map_or(0, |base| base.highest);
+        self.log.restart(newest.identity, highest.max(known) + gap);
         self.log.keep_newest(self.block_of(page));
         self.collector.forget_reserve();
         gc::note_reserve(self);
         // Nothing follows the end of a session in its block but a session.
-        let is_end = newest.height == 0 && newest.records == SESSION_END;
+        let is_end = newest.lowest > 0 && newest.height == 0 && newest.records == SESSION_END;
         self.settled = is_end && limit == u64::MAX && self.suspects.is_empty();
         if self.settled {
             self.log.blocks.release();
@@ -173,6 +220,7 @@ impl<F: Flash> Leaves<'_, F> {
     pub(super) fn survey(&mut self, limit: u64) -> Result<Survey, Fault<F::Error>> {
         let mut survey = Survey::default();
         self.log.blocks.clear();
+        self.checkpoints.forget(&mut self.log);
         self.order.clear();
         self.log.find_bad_blocks()?;
         for block in self.log.blocks.all() {
@@ -196,8 +244,14 @@ impl<F: Flash> Leaves<'_, F> {
             match self.log.read_raw(self.log.page_at(block, place), 0)? {
                 Ok(header) => {
                     survey.any_written = true;
-                    self.order.note(block, header.sequence);
                     self.log.blocks.set_erase_count(block, header.erase_count);
+                    if header.lowest == 0 {
+                        // A page of checkpoints: no page may get the number of one that is torn.
+                        let highest = header.sequence + u64::from(self.log.block_pages());
+                        survey.checkpoint = survey.checkpoint.max(highest);
+                        return Ok(());
+                    }
+                    self.order.note(block, header.sequence);
                     self.log.blocks.set_opened_at(block, header.sequence);
                     if header.sequence < limit
                         && survey.newest.is_none_or(|newest| newest.sequence < header.sequence)
@@ -227,12 +281,14 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(())
     }
 
-    /// The newest page of the format of `first` that reads the same each time.
+    /// The newest page of the format `identity` that reads the same each time.
+    ///
+    /// After a checkpoint was found it is newer than that.
     ///
     /// Lowers `limit` to the number of each page that does not; raises `highest` to all numbers.
     fn find_newest(
         &mut self,
-        first: &PageHeader,
+        identity: u32,
         limit: &mut u64,
         highest: &mut u64,
     ) -> Result<Option<(PageHeader, PageNumber)>, Fault<F::Error>> {
@@ -245,8 +301,11 @@ impl<F: Flash> Leaves<'_, F> {
                 if header.sequence >= *limit {
                     continue;
                 }
-                if header.identity != first.identity || header.medium != self.log.medium {
+                if header.identity != identity || header.medium != self.log.medium {
                     // A format begins a block.
+                    break;
+                }
+                if self.is_stored(header.sequence) {
                     break;
                 }
                 if self.is_steady(page, header.sequence)? {
@@ -257,6 +316,11 @@ impl<F: Flash> Leaves<'_, F> {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a page with this number is older than the checkpoint of the mount.
+    fn is_stored(&self, sequence: u64) -> bool {
+        self.checkpoints.base().is_some_and(|base| !base.is_older_than(sequence))
     }
 
     /// Whether `page` reads with this number each time.
@@ -276,7 +340,7 @@ impl<F: Flash> Leaves<'_, F> {
     /// more leaves than there is room for, returns the page of the first that has none.
     fn paint(
         &mut self,
-        mut found: Found,
+        mut found: Found<'_>,
     ) -> Result<Result<Option<NewestLeaf>, PageNumber>, OpenError<F::Error>> {
         self.directory.clear();
         (self.suspects, self.session, self.damaged) = (Suspects::NONE, None, None);
@@ -286,9 +350,14 @@ impl<F: Flash> Leaves<'_, F> {
             if let Some(page) = self.paint_block(block, &mut found)? {
                 return Ok(Err(page));
             }
-            if self.directory.is_whole() {
+            if found.checkpoint.is_none() && self.directory.is_whole() {
                 break;
             }
+        }
+        if let Some(checkpoint) = found.checkpoint
+            && !self.paint_checkpoint(checkpoint, found.session)?
+        {
+            return Ok(Err(PageNumber(checkpoint.summary.page)));
         }
         Ok(Ok(found.leaf))
     }
@@ -314,17 +383,24 @@ impl<F: Flash> Leaves<'_, F> {
     }
 
     /// Takes the counts that the newest leaf records, of an index that is found.
-    fn take_counts(&mut self, leaf: Option<NewestLeaf>) -> Result<(), OpenError<F::Error>> {
-        let Some((page, header)) = leaf else {
-            let page = self.damaged.unwrap_or(self.newest.0);
+    ///
+    /// If there is none, the checkpoint has them.
+    fn take_counts(
+        &mut self,
+        leaf: Option<NewestLeaf>,
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<(), OpenError<F::Error>> {
+        let stored = || checkpoint.map(|found| found.summary.records);
+        let page = leaf.map_or(self.damaged.unwrap_or(self.newest.0), |(page, _)| page);
+        let Some(records) = leaf.map(|(_, header)| header.records).or_else(stored) else {
             return Err(OpenError::Corrupt { page, reason: Damage::NoPage });
         };
         self.count_valid();
         let most = u64::from(self.log.geometry().pages()) * self.form().capacity() as u64;
-        if u64::from(header.records) > most {
+        if u64::from(records) > most {
             return Err(OpenError::Corrupt { page, reason: Damage::TooManyRecords });
         }
-        (self.records, self.newest_leaf) = (header.records, Some(page));
+        (self.records, self.newest_leaf) = (records, leaf.map(|(page, _)| page));
         Ok(())
     }
 
@@ -349,7 +425,7 @@ impl<F: Flash> Leaves<'_, F> {
     fn paint_block(
         &mut self,
         block: BlockNumber,
-        found: &mut Found,
+        found: &mut Found<'_>,
     ) -> Result<Option<PageNumber>, OpenError<F::Error>> {
         let written = self.log.written(block, self.log.block_pages(), 1)?;
         for place in (0..written).rev() {
@@ -366,6 +442,9 @@ impl<F: Flash> Leaves<'_, F> {
                 break;
             }
             let sequence = header.sequence;
+            if self.is_stored(sequence) {
+                break;
+            }
             if sequence > found.highest || self.suspects.exclude(block, sequence) {
                 continue;
             }
@@ -408,14 +487,14 @@ impl<F: Flash> Leaves<'_, F> {
             self.note_damage(page, true);
             return true;
         };
-        match self.directory.paint(fences, page) {
-            Painted::Nothing | Painted::Whole => true,
-            Painted::Apart => {
-                self.apart = true;
-                true
-            }
-            Painted::Full => false,
-        }
+        let painted = self.directory.paint(fences, page);
+        self.take_painted(painted)
+    }
+
+    /// Notes what a page received. Returns `false` if the directory has no room for it.
+    pub(super) fn take_painted(&mut self, painted: Painted) -> bool {
+        self.apart |= painted == Painted::Apart;
+        painted != Painted::Full
     }
 
     /// Notes the leaves that own several ranges though all leaves are counted.
@@ -476,7 +555,9 @@ impl<F: Flash> Leaves<'_, F> {
 
 /// What a mount looks for, and what the pages have shown so far.
 #[derive(Clone, Copy)]
-struct Found {
+struct Found<'c> {
+    /// The checkpoint behind which the pages are, if a mount begins with one.
+    checkpoint: Option<&'c Checkpoint>,
     identity: u32,
     /// The highest sequence number that counts.
     highest: u64,
@@ -488,11 +569,18 @@ struct Found {
     session: bool,
 }
 
-impl Found {
+impl Found<'_> {
     /// Only the newest page is known: the state before the newest leaf is looked for.
     const fn of(newest: &PageHeader) -> Self {
         let (identity, highest) = (newest.identity, newest.sequence);
-        Self { identity, highest, counts_newest: false, leaf: None, session: false }
+        Self {
+            checkpoint: None,
+            identity,
+            highest,
+            counts_newest: false,
+            leaf: None,
+            session: false,
+        }
     }
 }
 

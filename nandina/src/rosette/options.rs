@@ -2,6 +2,7 @@
 //!
 //! Nothing is read or written here.
 
+use super::checkpoint::{STORED_BESIDE_MAX, Stored};
 use super::directory::Directory;
 use super::leaf::Form;
 use super::order::Order;
@@ -11,6 +12,7 @@ use crate::blocks::{Blocks, Validity, Victims, Wear};
 use crate::engine::{Folds, KEY_BYTES_MAX, Options, System};
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Geometry};
+use crate::log::checkpoint::{self, EVERY_MAX};
 use crate::log::{Frames, layout_of};
 use crate::node::Medium;
 use crate::space::{Dimensions, Moves};
@@ -45,8 +47,7 @@ pub(super) fn wear_of(options: &Options) -> Wear {
 pub(super) fn sizes(geometry: &Geometry, options: &Options) -> Sizes {
     let frame_bytes = layout_of(geometry).frame_bytes();
     let frames = buffers(options);
-    let most = limits::leaves_max(geometry);
-    let leaves = options.leaves.map_or(most, |leaves| leaves.min(most)).max(1);
+    let leaves = leaves_max(geometry, options);
     Sizes {
         frames,
         frame_bytes,
@@ -85,7 +86,7 @@ pub(super) const fn medium(geometry: &Geometry, options: &Options) -> Medium {
         value_bytes: options.value_bytes as u16,
         blocks: geometry.blocks,
         pages_per_block: geometry.pages_per_block as u16,
-        checkpoints: false,
+        checkpoints: options.checkpoints.is_some(),
         appended: false,
         atomic: false,
     }
@@ -110,11 +111,60 @@ pub(super) fn check<E>(
             leaf_bytes: form.node_bytes(),
         });
     }
+    if let Some(reason) = checkpoints_refused(geometry, options, block_pages) {
+        return Err(OpenError::BadOption { reason });
+    }
     let needed = ram_needed(geometry, options);
     if ram_bytes < needed {
         return Err(OpenError::RamTooSmall { needed, given: ram_bytes });
     }
     Ok(())
+}
+
+/// Why there can be no checkpoints as the options say, if there are to be any.
+fn checkpoints_refused(
+    geometry: &Geometry,
+    options: &Options,
+    block_pages: u32,
+) -> Option<BadOption> {
+    let every = options.checkpoints?;
+    if !cfg!(feature = "checkpoints") {
+        return Some(BadOption::CheckpointsNotBuilt);
+    }
+    if options.validity == Validity::Searched {
+        return Some(BadOption::NotSearched);
+    }
+    if wear_of(options) == Wear::Circular {
+        return Some(BadOption::CheckpointsUncounted);
+    }
+    if !(1..=EVERY_MAX).contains(&every) {
+        return Some(BadOption::Checkpoints);
+    }
+    let parts = |leaves| parts_for(geometry, options, block_pages, leaves);
+    // None is written while the directory does not fit, but some must fit.
+    parts(limits::LIMIT_MIN).is_none().then_some(BadOption::CheckpointTooLarge)
+}
+
+/// Pages of a checkpoint of this many leaves, or `None` if a block cannot hold one.
+fn parts_for(geometry: &Geometry, options: &Options, block_pages: u32, leaves: u32) -> Option<u32> {
+    let bytes = Directory::ram_needed(options.key_bytes, geometry.pages(), leaves);
+    let bytes = bytes + STORED_BESIDE_MAX;
+    checkpoint::parts::<Stored<'_, '_>>(geometry, &layout_of(geometry), block_pages, bytes)
+}
+
+/// The most pages of a checkpoint; 0 if there are none.
+pub(super) fn parts_max(geometry: &Geometry, options: &Options, block_pages: u32) -> u32 {
+    if options.checkpoints.is_none() {
+        return 0;
+    }
+    let leaves = leaves_max(geometry, options);
+    parts_for(geometry, options, block_pages, leaves).unwrap_or(block_pages)
+}
+
+/// The most leaves that there is RAM for.
+fn leaves_max(geometry: &Geometry, options: &Options) -> u32 {
+    let most = limits::leaves_max(geometry, options.checkpoints.is_some());
+    options.leaves.map_or(most, |leaves| leaves.min(most)).max(1)
 }
 
 /// The option that does not suit, if there is one.
@@ -130,9 +180,6 @@ fn refused(geometry: &Geometry, options: &Options) -> Option<BadOption> {
     }
     if let Some(reason) = unusable(geometry) {
         return Some(reason);
-    }
-    if options.checkpoints.is_some() {
-        return Some(BadOption::NoCheckpoints);
     }
     if let Some(reason) = path_options(options) {
         return Some(reason);

@@ -23,6 +23,11 @@ impl<F: Flash> Leaves<'_, F> {
         limits::settling_pages(self.log.block_pages()) + self.room_to_fail()
     }
 
+    /// Pages that settling leaves free. It may use the room for checkpoints.
+    pub(super) fn kept_to_settle(&self) -> u32 {
+        self.budget().room_pages() + self.kept_beside()
+    }
+
     /// Loads `page` and returns the rank of a range that it owns, if it owns any.
     ///
     /// Cost: one read at most.
@@ -35,6 +40,7 @@ impl<F: Flash> Leaves<'_, F> {
     /// Writes `page` elsewhere, if it is still needed.
     pub(super) fn move_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
         self.begin_session()?;
+        self.keep_checkpoint()?;
         if self.session == Some(page) {
             return self.write_session();
         }
@@ -74,7 +80,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
     }
 
     fn kept(&self) -> u32 {
-        self.budget().room_pages() + self.kept_beside()
+        self.kept_to_settle() + self.checkpoints.room(&self.log)
     }
 
     fn reserve_pages(&self) -> u32 {
@@ -88,6 +94,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
     fn move_cost(&self, _: u32) -> u32 {
         let reads_by_erase = self.log.blocks.wear().reads_by_erase();
         limits::move_cost(self.log.verifies(), reads_by_erase)
+            + self.checkpoints.cost(&self.log, &self.stored())
     }
 
     fn limit_pages(&self) -> u32 {
@@ -111,5 +118,10 @@ impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
 
     fn in_doubt(&self) -> bool {
         self.in_doubt
+    }
+
+    fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
+        // A checkpoint lists the blocks that may be opened after it.
+        Ok(!self.log.medium.checkpoints && self.log.prepare_block()?)
     }
 }

@@ -5,12 +5,13 @@
 use core::convert::Infallible;
 
 use super::leaf::Form;
-use super::limits::{LIMIT_MIN, budget, dense, move_cost, settling_pages};
+use super::limits::{LIMIT_MIN, area_blocks, budget, dense, move_cost, settling_pages};
 use super::suspects::suspects_max;
 use super::{READS_MAX, options};
 use crate::engine::{Cost, Options, Plan};
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
+use crate::log::checkpoint::{self, LIST_MAX};
 use crate::log::{LOST_MAX, layout_of};
 use crate::space::{Dimensions, room_to_fail};
 use crate::tree::{Bounds, LOOKS};
@@ -31,7 +32,9 @@ pub(super) fn planned(
     options::check(geometry, capabilities, options, usize::MAX)?;
     let block_pages = Dimensions::new(geometry, capabilities).block_pages;
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
-    let (extent, budget) = budget(block_pages, geometry.blocks - reserve);
+    let parts = options::parts_max(geometry, options, block_pages);
+    let lost = reserve + area_blocks(options.checkpoints.is_some());
+    let (extent, budget) = budget(block_pages, geometry.blocks.saturating_sub(lost));
     let limit_pages = budget.limit_pages.min(options.leaves.unwrap_or(u32::MAX));
     if limit_pages < LIMIT_MIN {
         return Err(OpenError::ChipTooSmall { limit_pages });
@@ -46,7 +49,7 @@ pub(super) fn planned(
         budget,
         path: 1,
         height: 1,
-        parts: 0,
+        parts,
         options,
         wear: options::wear_of(options),
         trims: true,
@@ -56,7 +59,9 @@ pub(super) fn planned(
     let change = bounds.change_in_log(budget.room_pages() - budget.reserve_pages(), false);
     let beside = settling_pages(block_pages) + room_to_fail(0, reserve, block_pages);
     // A suspect that had to wait for room is emptied, and the session page written again.
-    let short_pages = budget.room_pages() + beside + block_pages;
+    // The blocks for checkpoints are missing as well.
+    let area = if parts > 0 { 2 * block_pages } else { 0 };
+    let short_pages = budget.room_pages() + beside + block_pages + area;
     let after_cuts = bounds.change_in_log(short_pages, true);
     let reads_by_erase = options::wear_of(options).reads_by_erase();
     Ok(Plan {
@@ -65,24 +70,33 @@ pub(super) fn planned(
         valid_pages,
         limit_pages,
         fits,
-        open: open_cost(geometry, block_pages, options.verify),
+        open: open_cost(geometry, block_pages, parts, options.verify),
         get: Cost { reads: 1, programs: 0, erases: 0 },
         change,
         change_after_cuts: after_cuts,
-        gc_step_least: move_cost(options.verify, reads_by_erase),
+        gc_step_least: move_cost(options.verify, reads_by_erase)
+            + if parts > 0 { checkpoint::cost(parts, options.verify) } else { 0 },
     })
 }
 
 /// The most that opening costs.
 ///
 /// The first pages of all blocks and their ends are read, and at most every page, twice where the
-/// state before the newest leaf is gone; and all of that again for each torn page. Then the valid
-/// pages of the blocks that may hold a torn page are moved.
-fn open_cost(geometry: &Geometry, block_pages: u32, verify: bool) -> Cost {
+/// state before the newest leaf is gone; and all of that again for each torn page. Before that, a
+/// checkpoint of `parts` pages, or 0, and the pages behind it may be read and found unusable. Then
+/// the valid pages of the blocks that may hold a torn page are moved.
+fn open_cost(geometry: &Geometry, block_pages: u32, parts: u32, verify: bool) -> Cost {
     let (blocks, pages) = (u64::from(geometry.blocks), u64::from(block_pages));
     let ends = u64::from(block_pages.ilog2() + 2 * LOST_MAX + 4);
     let suspects = suspects_max(block_pages) as u64;
     let looked_at = blocks * (3 * ends + 2 * pages) + LOOKS * (blocks + ends);
+    let behind = if parts > 0 {
+        let listed = LIST_MAX as u64 + 1;
+        3 * ends + 4 * u64::from(parts) + listed * (3 * ends + 2 * pages + LOOKS)
+    } else {
+        0
+    };
+    let looked_at = looked_at + behind;
     // Of the suspects each has at most half the pages of the one before it.
     let moved = 2 * pages + suspects;
     let programs = moved + 2;

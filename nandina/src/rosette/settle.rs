@@ -84,10 +84,10 @@ impl<F: Flash> Leaves<'_, F> {
         let block = self.block_of(newest);
         self.clear_torn_blocks(number)?;
         let mut suspects = self.suspects;
-        for suspect in self.suspects.all() {
+        for suspect in suspects.all() {
             let suspect = BlockNumber(suspect.block);
             if suspect != block {
-                self.log.clear_block(suspect)?;
+                self.clear_block(suspect)?;
             }
         }
         // Of the others each was erased, or has valid pages, or is held: then it still has the leaf
@@ -118,6 +118,7 @@ impl<F: Flash> Leaves<'_, F> {
         }
         self.postponed = false;
         if !suspects.is_empty() {
+            self.replace_checkpoint()?;
             let is_full = suspects.all().len() + 1 >= suspects_max(self.log.block_pages());
             self.empty_suspects(is_full)?;
         }
@@ -158,7 +159,7 @@ impl<F: Flash> Leaves<'_, F> {
         while let Some(suspect) = self.easiest(&left) {
             let block = BlockNumber(suspect.block);
             let pages = self.log.blocks.valid_in(block) + 1;
-            if !at_once && self.log.room() < self.kept() + pages {
+            if !at_once && self.log.room() < self.kept_to_settle() + pages {
                 // Each of the others has as many pages.
                 self.postponed = true;
                 break;
@@ -201,24 +202,38 @@ impl<F: Flash> Leaves<'_, F> {
                 moved => moved?,
             }
         }
-        self.log.clear_block(block)?;
+        self.clear_block(block)?;
         Ok(is_whole)
     }
 
     /// Erases the blocks without valid pages whose first page may be torn.
     ///
-    /// Every page that is not torn has at most the number `newest`. Cost: a read for each such
+    /// Every page that is not torn has at most the number `newest`. Only the blocks are looked at
+    /// that may have been opened since the checkpoint of the mount. Cost: a read for each such
     /// block that was written, [`LOOKS`] for each that was not.
     fn clear_torn_blocks(&mut self, newest: u64) -> Result<(), Fault<F::Error>> {
-        for block in self.log.blocks.all() {
+        let mut position = 0;
+        while let Some(block) = self.checkpoints.scanned_block(&self.log, position) {
+            position += 1;
             if self.log.blocks.is_empty(block)
                 && !self.log.is_newest(block)
                 && self.may_begin_torn(block, newest)?
             {
-                self.log.clear_block(block)?;
+                self.clear_block(block)?;
             }
         }
         self.log.mark_bad_blocks()
+    }
+
+    /// Erases a free block that may hold a torn page.
+    ///
+    /// To a mount from a checkpoint that lists the block it would look as if it had never been
+    /// opened, so no checkpoint is used from then on that is older than the mount.
+    fn clear_block(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
+        if self.log.blocks.is_empty(block) {
+            self.void_checkpoint()?;
+        }
+        self.log.clear_block(block)
     }
 
     fn may_begin_torn(&mut self, block: BlockNumber, newest: u64) -> Result<bool, Fault<F::Error>> {
@@ -243,7 +258,7 @@ impl<F: Flash> Leaves<'_, F> {
             self.in_doubt = true;
             self.log.frames.forget(0);
             self.log.frames.bytes_mut(0).fill(0);
-            let page = self.log.write(0, Label { lowest: 1, height: 0, records: SESSION_END })?;
+            let page = self.write(0, Label { lowest: 1, height: 0, records: SESSION_END })?;
             self.log.blocks.set_valid(page, false);
         }
         Ok(())

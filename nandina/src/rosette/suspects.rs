@@ -16,6 +16,9 @@ const SUSPECT_BYTES: usize = 16;
 /// Bytes of the count.
 const COUNT_BYTES: usize = 2;
 
+/// Bytes of all suspects on any chip.
+pub(super) const BYTES_MAX: usize = COUNT_BYTES + SUSPECT_BYTES * MOST;
+
 /// The most suspects on any chip.
 const MOST: usize = suspects_max(crate::blocks::PAGES_MAX);
 
@@ -98,6 +101,11 @@ impl Suspects {
                 && sequence > suspect.from
                 && sequence - suspect.from <= suspect.span.into()
         })
+    }
+
+    /// Bytes that they take.
+    pub const fn bytes(&self) -> usize {
+        COUNT_BYTES + SUSPECT_BYTES * self.count as usize
     }
 
     /// Writes the suspects into the area of a page.

@@ -241,6 +241,9 @@ impl<'b> Mappings<'b> {
 
 /// A tree stores its mapping table, where it has one.
 impl Stream for Mappings<'_> {
+    const STORES_VALID: bool = true;
+    const HAS_FIXED_SIZE: bool = true;
+
     fn bytes(&self) -> usize {
         self.as_bytes().len()
     }

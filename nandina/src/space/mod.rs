@@ -27,8 +27,7 @@ pub(crate) use dimensions::Dimensions;
 pub(crate) use kind::Checkpointing;
 pub(crate) use kind::{Absent, Any, BuiltCheckpoints, ReadCache};
 pub use kind::{Appends, InPlace, Kind, Maps, Paths};
-use mappings::Mappings;
-pub(crate) use mappings::mappings_in;
+pub(crate) use mappings::{Mappings, mappings_in};
 
 pub(crate) use memory::Memory;
 

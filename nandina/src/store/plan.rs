@@ -8,7 +8,7 @@ use crate::flash::Flash;
 use crate::flash::{Capabilities, Geometry};
 use crate::log::checkpoint::{self, AREA_BLOCKS};
 use crate::log::{Frames, layout_of};
-use crate::space::{Dimensions, Extent, room_to_fail};
+use crate::space::{Dimensions, Extent, Mappings, room_to_fail};
 use crate::tree::{
     Bounds, Form, Limits, Opening, Placement, Size, TreeIndex, WritePolicy, merges_max, move_cost,
     ram_needed, waiting_max,
@@ -63,7 +63,8 @@ fn planned<S: Placement>(
     let parts = match options.checkpoints {
         Some(_) => {
             let mapping_bytes = S::Kind::mapping_bytes(options);
-            checkpoint::parts(geometry, &layout, block_pages, mapping_bytes).unwrap_or(0)
+            checkpoint::parts::<Mappings<'_>>(geometry, &layout, block_pages, mapping_bytes)
+                .unwrap_or(0)
         }
         None => 0,
     };

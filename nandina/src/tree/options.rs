@@ -9,7 +9,7 @@ use crate::flash::Geometry;
 use crate::log::checkpoint::{self, EVERY_MAX};
 use crate::log::{Frames, layout_of};
 use crate::node::{HEADER_BYTES, Medium, Shape};
-use crate::space::{self, Buffers, Dimensions, Kind, Moves, STAGED};
+use crate::space::{self, Buffers, Dimensions, Kind, Mappings, Moves, STAGED};
 
 /// Bytes of the largest table of mappings.
 const MAPPING_BYTES_MAX: usize = 1 << 24;
@@ -133,7 +133,9 @@ impl Options {
                 return bad(BadOption::Checkpoints);
             }
             let mapping_bytes = S::Kind::mapping_bytes(self);
-            if checkpoint::parts(geometry, &layout, chip.block_pages, mapping_bytes).is_none() {
+            if checkpoint::parts::<Mappings<'_>>(geometry, &layout, chip.block_pages, mapping_bytes)
+                .is_none()
+            {
                 return bad(BadOption::CheckpointTooLarge);
             }
         }

@@ -2,7 +2,9 @@
 //!
 //! Nothing is written here, and unreadable pages are no error: there is another way to mount.
 
-use super::page::{BAD, HEAD_BYTES, Head, Kind, PREFIX_BYTES, Prefix, table_bytes};
+use core::ops::Range;
+
+use super::page::{BAD, HEAD_BYTES, Head, Kind, PREFIX_BYTES, Prefix, table_bytes, valid_bytes};
 use super::{ANCHORS, Base, Checkpoint, Checkpoints, Opened, Stream, parts_of};
 use crate::bytes::u32_at;
 use crate::error::Fault;
@@ -25,10 +27,10 @@ impl Checkpoints {
     ///
     /// Cost: for each anchor and for the checkpoints' block the logarithm of its pages to the base
     /// 2, and a few; and the pages of the checkpoint.
-    pub fn find_newest<F: Flash>(
+    pub fn find_newest<F: Flash, S: Stream>(
         &mut self,
         log: &mut Log<'_, F>,
-        stream: &mut impl Stream,
+        stream: &mut S,
     ) -> Result<Option<Checkpoint>, Fault<F::Error>> {
         self.forget(log);
         if self.every == 0 {
@@ -47,15 +49,20 @@ impl Checkpoints {
             }
         }
         let Some((which, Anchor { number, block })) = newest else { return Ok(None) };
-        let parts = parts_of(log, stream);
-        let slots = log.block_pages() / parts;
-        let written = log.written(block, slots, parts)?;
+        // Of one size they are looked for as a whole.
+        let stride = if S::HAS_FIXED_SIZE { parts_of(log, stream) } else { 1 };
+        let mut end = stride * log.written(block, log.block_pages() / stride, stride)?;
         // The last one may have been cut; a complete one lies before it.
-        for slot in (written.saturating_sub(2)..written).rev() {
-            let found = self.read_checkpoint(log, stream, (block, slot * parts), parts)?;
+        for _ in 0..2 {
+            let Some((place, parts)) = last_before::<F, S>(log, block, end, stride)? else { break };
+            end = place;
+            let Some((found, prefix)) = self.read_checkpoint(log, stream, (block, place), parts)?
+            else {
+                continue;
+            };
             // An anchor that is older than the block's checkpoints leads to it by chance: behind
             // the anchor's last page there may be one of which a cut left nothing visible.
-            if let Some(found) = found.filter(|_| self.number == number + u64::from(slot)) {
+            if prefix.number == number + u64::from(prefix.before) {
                 self.reserve_anchors(log);
                 log.blocks.set_reserved(block, true);
                 // A cut erase of the anchor may have left all of it readable, and a cut program may
@@ -72,13 +79,13 @@ impl Checkpoints {
     }
 
     /// Reads the checkpoint at `place` of `block`, if it is whole.
-    fn read_checkpoint<F: Flash>(
+    fn read_checkpoint<F: Flash, S: Stream>(
         &mut self,
         log: &mut Log<'_, F>,
-        stream: &mut impl Stream,
+        stream: &mut S,
         (block, place): (BlockNumber, u32),
         parts: u32,
-    ) -> Result<Option<Checkpoint>, Fault<F::Error>> {
+    ) -> Result<Option<(Checkpoint, Prefix)>, Fault<F::Error>> {
         log.blocks.clear();
         stream.clear();
         let mut found: Option<(Checkpoint, Prefix)> = None;
@@ -98,11 +105,13 @@ impl Checkpoints {
                     return Ok(None);
                 };
                 self.number = prefix.number;
-                found = Some((Checkpoint::new(header, summary, active, list, parts), prefix));
+                let checkpoint =
+                    Checkpoint::new(header, summary, (block, place), active, list, parts);
+                found = Some((checkpoint, prefix));
             }
             let from = part as usize * bytes.len();
-            let table = HEAD_BYTES + geometry.pages().div_ceil(8) as usize;
-            let owned = table_bytes(&geometry);
+            let table = HEAD_BYTES + valid_bytes(&geometry, S::STORES_VALID);
+            let owned = table_bytes(&geometry, S::STORES_VALID);
             let skipped = owned.saturating_sub(from).min(bytes.len());
             if !stream.load(from.max(owned) - owned, &bytes[skipped..]) {
                 return Ok(None);
@@ -129,7 +138,6 @@ impl Checkpoints {
                 }
             }
         }
-        let found = found.map(|(found, _)| found);
         Ok(found.filter(|_| stream.is_sound(log.geometry().pages())))
     }
 
@@ -145,7 +153,7 @@ impl Checkpoints {
         listed().filter(|(since, _)| since.is_none()).for_each(|(_, &block)| list.push(block));
         self.scanned = *list;
         let active = found.active.map(|(block, _)| block);
-        let highest = found.last_sequence().max(opened.checkpoint);
+        let highest = found.anchor_sequence().max(opened.checkpoint);
         self.base = Some(Base { sequence: found.header.sequence, highest, active });
     }
 }
@@ -177,4 +185,56 @@ fn area_page<F: Flash>(
         _ => return Ok(None),
     };
     Ok(Prefix::read(log.frames.bytes(0)).map(|prefix| (header, prefix)))
+}
+
+/// The last checkpoint before the place `end`: where it begins, and its pages.
+///
+/// It may not be whole.
+fn last_before<F: Flash, S: Stream>(
+    log: &mut Log<'_, F>,
+    block: BlockNumber,
+    end: u32,
+    stride: u32,
+) -> Result<Option<(u32, u32)>, Fault<F::Error>> {
+    if S::HAS_FIXED_SIZE {
+        return Ok(end.checked_sub(stride).map(|place| (place, stride)));
+    }
+    // A part of the last one may be damaged, or missing.
+    let mut place = end;
+    while let Some(before) = place.checked_sub(1) {
+        place = before;
+        let page = log.page_at(block, place);
+        if let Some((_, Prefix { kind: Kind::Checkpoint, part, parts, .. })) = area_page(log, page)?
+        {
+            let (part, parts) = (u32::from(part), u32::from(parts));
+            match place.checked_sub(part) {
+                Some(first) if part + 1 == parts => return Ok(Some((first, parts))),
+                // The one before it ends where this one begins.
+                first => place = first.unwrap_or(0),
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a part of the checkpoint `found` again, into page buffer 0.
+///
+/// Returns where it has bytes of the owner, whose part of a checkpoint is of type `S`. `None` if
+/// it can no longer be read. Cost: one read.
+pub fn read_owned<F: Flash, S: Stream>(
+    log: &mut Log<'_, F>,
+    found: &Checkpoint,
+    part: u32,
+) -> Result<Option<Range<usize>>, Fault<F::Error>> {
+    let (block, place) = found.place();
+    let page = log.page_at(block, place + part);
+    let sequence = found.header.sequence + u64::from(part);
+    let is_part = area_page(log, page)?.is_some_and(|(header, prefix)| {
+        header.sequence == sequence && u32::from(prefix.part) == part
+    });
+    let area_bytes = log.layout().area_bytes();
+    let from = part as usize * (area_bytes - PREFIX_BYTES);
+    let owned = table_bytes(&log.geometry(), S::STORES_VALID);
+    let skipped = owned.saturating_sub(from);
+    Ok(is_part.then_some((PREFIX_BYTES + skipped).min(area_bytes)..area_bytes))
 }

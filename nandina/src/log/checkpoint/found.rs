@@ -12,6 +12,8 @@ pub struct Checkpoint {
     pub header: PageHeader,
     /// What it records of its owner.
     pub summary: Summary,
+    /// Its block, and the place of its first page there.
+    place: (BlockNumber, u32),
     /// The block that was being written, and the place of its next page.
     pub active: Option<(BlockNumber, u32)>,
     list: List,
@@ -23,16 +25,32 @@ impl Checkpoint {
     pub const fn new(
         header: PageHeader,
         summary: Summary,
+        place: (BlockNumber, u32),
         active: Option<(BlockNumber, u32)>,
         list: List,
         parts: u32,
     ) -> Self {
-        Self { header, summary, active, list, parts }
+        Self { header, summary, place, active, list, parts }
+    }
+
+    /// Its block, and the place of its first page there.
+    pub const fn place(&self) -> (BlockNumber, u32) {
+        self.place
+    }
+
+    /// Pages of the checkpoint.
+    pub const fn parts(&self) -> u32 {
+        self.parts
     }
 
     /// The number of the checkpoint's last page.
     pub fn last_sequence(&self) -> u64 {
-        self.header.sequence + u64::from(self.parts)
+        self.header.sequence + u64::from(self.parts - 1)
+    }
+
+    /// The number of its anchor, if one was written after it.
+    pub fn anchor_sequence(&self) -> u64 {
+        self.last_sequence() + 1
     }
 
     /// The blocks that may have been opened since.

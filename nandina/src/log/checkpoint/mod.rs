@@ -1,8 +1,8 @@
 //! Checkpoints: copies of the block table on the chip, and of what the owner keeps.
 //!
-//! A tree keeps the place of its root, and its mapping table where there is one. Checkpoints are
-//! written from time to time, so that a mount need not look into every block and walk the tree
-//! (μ-Tree paper, section 5.2).
+//! A tree stores the place of its root and its mapping table, an index of leaves its directory.
+//! They are written from time to time, so that a mount need not look into every block (μ-Tree
+//! paper, section 5.2).
 //!
 //! A checkpoint lists the blocks that may be opened after it, in order. So a mount that finds it
 //! knows where all newer pages are. A checkpoint that is not the newest stays correct until its
@@ -24,6 +24,7 @@ mod opened;
 mod page;
 mod stream;
 
+pub use find::read_owned;
 pub use found::Checkpoint;
 pub use opened::Opened;
 pub use page::Summary;
@@ -57,8 +58,8 @@ pub const AREA_BLOCKS: u32 = 4;
 
 /// Pages of one checkpoint, or `None` if a block cannot hold one.
 ///
-/// `stream_bytes` are the bytes of the owner's part.
-pub const fn parts(
+/// `stream_bytes` are the bytes of the owner's part of type `S`.
+pub const fn parts<S: Stream>(
     geometry: &Geometry,
     layout: &PageLayout,
     block_pages: u32,
@@ -68,7 +69,7 @@ pub const fn parts(
     if area_bytes < PREFIX_BYTES + HEAD_BYTES || geometry.blocks <= AREA_BLOCKS {
         return None;
     }
-    let stream_bytes = page::table_bytes(geometry) + stream_bytes;
+    let stream_bytes = page::table_bytes(geometry, S::STORES_VALID) + stream_bytes;
     let parts = stream_bytes.div_ceil(area_bytes - PREFIX_BYTES) as u32;
     if parts <= block_pages { Some(parts) } else { None }
 }
@@ -101,6 +102,8 @@ pub struct Checkpoints {
     /// None of its blocks may be opened until the anchors are erased.
     stale: bool,
     number: u64,
+    /// The number of the first checkpoint in its block.
+    first: u64,
     list: List,
     /// Blocks opened since the last checkpoint.
     opened: u32,
@@ -138,7 +141,18 @@ impl Checkpoints {
     pub const fn new(every: u32) -> Self {
         let (list, stale) = (List::EMPTY, every > 0);
         let (last, anchor, base) = (None, None, None);
-        Self { every, last, anchor, stale, number: 0, list, opened: every, base, scanned: list }
+        Self {
+            every,
+            last,
+            anchor,
+            stale,
+            number: 0,
+            first: 0,
+            list,
+            opened: every,
+            base,
+            scanned: list,
+        }
     }
 }
 
@@ -196,10 +210,11 @@ impl Checkpoints {
 
     /// The most chip operations that a checkpoint takes if no block fails.
     pub fn cost<F: Flash>(&self, log: &Log<'_, F>, stream: &impl Stream) -> u32 {
-        if self.every == 0 {
+        let parts = parts_of(log, stream);
+        if self.every == 0 || parts > log.block_pages() {
             return 0;
         }
-        cost(parts_of(log, stream), log.verifies())
+        cost(parts, log.verifies())
     }
 
     /// The next block to erase and write.
@@ -224,8 +239,11 @@ impl Checkpoints {
         log: &mut Log<'_, F>,
     ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         self.opened += 1;
-        if let Some(block) = self.list.pop() {
-            return Ok(Some(block));
+        while let Some(block) = self.list.pop() {
+            // The erase of a listed block may have failed without opening it.
+            if !log.blocks.is_bad(block) {
+                return Ok(Some(block));
+            }
         }
         self.void_checkpoint(log)?;
         // A block outside the list is opened only after the checkpoint was erased, and so is any
@@ -311,7 +329,9 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Writes a checkpoint. Returns `false` if there is no block for it.
+    /// Writes a checkpoint.
+    ///
+    /// Returns `false` if there is no block for it, or if it does not fit in one.
     ///
     /// It records what is known of the blocks, and the owner's `summary` and `stream`. No operation
     /// may be running.
@@ -325,6 +345,9 @@ impl Checkpoints {
         stream: &impl Stream,
     ) -> Result<bool, Fault<F::Error>> {
         let parts = parts_of(log, stream);
+        if parts > log.block_pages() {
+            return Ok(false);
+        }
         log.frames.forget_all();
         self.number += 1;
         let before = self.last;
@@ -341,6 +364,9 @@ impl Checkpoints {
                 }
             };
             log.blocks.set_reserved(block, true);
+            if place == 0 {
+                self.first = self.number;
+            }
             let list = self.list_for(log, block);
             if self.program_parts(log, (block, place), &list, (summary, stream))? {
                 self.list = list;
@@ -401,20 +427,21 @@ impl Checkpoints {
     }
 
     /// Programs every part of a checkpoint. Returns `false` if a program failed.
-    fn program_parts<F: Flash>(
+    fn program_parts<F: Flash, S: Stream>(
         &self,
         log: &mut Log<'_, F>,
         (block, place): (BlockNumber, u32),
         list: &List,
-        (summary, stream): (&Summary, &impl Stream),
+        (summary, stream): (&Summary, &S),
     ) -> Result<bool, Fault<F::Error>> {
         let mut head = [0; HEAD_BYTES];
         Head { summary: *summary, active: log.next_place(), list: *list }.write(&mut head);
         let parts = parts_of(log, stream);
         let (number, area_bytes) = (self.number, log.layout().area_bytes());
+        let before = (number - self.first) as u16;
         for part in 0..parts {
-            let prefix =
-                Prefix { kind: Kind::Checkpoint, part: part as u16, parts: parts as u16, number };
+            let (part_of, parts) = (part as u16, parts as u16);
+            let prefix = Prefix { kind: Kind::Checkpoint, part: part_of, parts, before, number };
             let page = &mut log.frames.bytes_mut(0)[..area_bytes];
             prefix.write(page);
             let bytes = &mut page[PREFIX_BYTES..];
@@ -439,7 +466,7 @@ impl Checkpoints {
         while let Some((which, place)) = self.anchor_with_room(log)? {
             let page = &mut log.frames.bytes_mut(0)[..area_bytes];
             page.fill(0xFF);
-            Prefix { kind: Kind::Anchor, part: 0, parts: 1, number }.write(page);
+            Prefix { kind: Kind::Anchor, part: 0, parts: 1, before: 0, number }.write(page);
             page[PREFIX_BYTES..PREFIX_BYTES + 4].copy_from_slice(&block.0.to_le_bytes());
             self.anchor = Some((which, place + 1));
             if program_area(log, ANCHORS[which], place)? {
@@ -473,9 +500,9 @@ impl Checkpoints {
 }
 
 /// Pages of a checkpoint with this part of the owner, or more than a block has.
-fn parts_of<F: Flash>(log: &Log<'_, F>, stream: &impl Stream) -> u32 {
+fn parts_of<F: Flash, S: Stream>(log: &Log<'_, F>, stream: &S) -> u32 {
     let (geometry, layout) = (log.geometry(), log.layout());
-    parts(&geometry, &layout, log.block_pages(), stream.bytes()).unwrap_or(u32::MAX)
+    parts::<S>(&geometry, &layout, log.block_pages(), stream.bytes()).unwrap_or(u32::MAX)
 }
 
 /// Programs page buffer 0 as a page of an anchor or a checkpoint.
@@ -490,8 +517,8 @@ fn program_area<F: Flash>(
 }
 
 /// Fills `out` with the bytes of a checkpoint's stream from `from` on.
-fn fill(out: &mut [u8], from: usize, head: &[u8], blocks: &Blocks<'_>, stream: &impl Stream) {
-    let bits = blocks.valid_bits();
+fn fill<S: Stream>(out: &mut [u8], from: usize, head: &[u8], blocks: &Blocks<'_>, stream: &S) {
+    let bits = if S::STORES_VALID { blocks.valid_bits() } else { &[] };
     let end = head.len() + bits.len() + 4 * blocks.count() as usize;
     let (out, owned) = out.split_at_mut(end.saturating_sub(from).min(out.len()));
     for (at, out) in (from..).zip(out) {

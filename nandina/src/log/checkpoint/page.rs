@@ -3,7 +3,7 @@
 //! This module touches no chip. An area page is a page of an anchor or of a checkpoint.
 //!
 //! ```text
-//! every area page:        0 kind u8   1 zero u8   2 part u16   4 parts u16   6 zero u16
+//! every area page:        0 kind u8   1 zero u8   2 part u16   4 parts u16   6 before u16
 //!                         8 number u64
 //! an anchor, kind 1:     16 block u32
 //! a checkpoint, kind 2:  16 the next bytes of its stream
@@ -11,8 +11,9 @@
 //! the stream:  0 page u32   4 nodes u32   8 records u32   12 height u8   13 listed u8
 //!             14 zero u16   16 active block u32 (2^32 - 1: none)   20 its next place u32
 //!             24 16 listed blocks u32
-//!             88 a bit for each page: it is valid; then for each block its erase count, u32,
-//!                and in the highest bit of that whether it is bad; then the owner's bytes
+//!             88 a bit for each page: it is valid (not for all owners); then for each block its
+//!                erase count, u32, and in the highest bit of that whether it is bad; then the
+//!                owner's bytes
 //! ```
 
 use super::LIST_MAX;
@@ -51,6 +52,8 @@ pub struct Prefix {
     /// Which part of its checkpoint it is, counted from 0, and of how many.
     pub part: u16,
     pub parts: u16,
+    /// Checkpoints before it in its block.
+    pub before: u16,
     /// Rises with every checkpoint. An anchor has that of the first in its block.
     pub number: u64,
 }
@@ -64,7 +67,7 @@ impl Prefix {
         page[1] = 0;
         page[2..4].copy_from_slice(&self.part.to_le_bytes());
         page[4..6].copy_from_slice(&self.parts.to_le_bytes());
-        page[6..8].fill(0);
+        page[6..8].copy_from_slice(&self.before.to_le_bytes());
         page[8..16].copy_from_slice(&self.number.to_le_bytes());
     }
 
@@ -79,6 +82,7 @@ impl Prefix {
             kind,
             part: u16_at(page, 2),
             parts: u16_at(page, 4),
+            before: u16_at(page, 6),
             number,
         })
     }
@@ -134,13 +138,13 @@ impl List {
 /// What a checkpoint records of its owner in a few numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Summary {
-    /// The page from which the owner finds its others: the root of a tree.
+    /// A page of the owner: the root of a tree, or the newest leaf.
     pub page: u32,
     /// Height of a tree.
     pub height: u8,
     /// Records in the index.
     pub records: u32,
-    /// Nodes above the leaves of a tree.
+    /// Nodes above the leaves of a tree, or ranges of a directory.
     pub nodes: u32,
 }
 
@@ -191,6 +195,11 @@ impl Head {
 }
 
 /// Bytes of a checkpoint's stream before those of the owner.
-pub const fn table_bytes(geometry: &Geometry) -> usize {
-    HEAD_BYTES + geometry.pages().div_ceil(8) as usize + 4 * geometry.blocks as usize
+pub const fn table_bytes(geometry: &Geometry, stores_valid: bool) -> usize {
+    valid_bytes(geometry, stores_valid) + HEAD_BYTES + 4 * geometry.blocks as usize
+}
+
+/// Bytes that store which pages are valid.
+pub const fn valid_bytes(geometry: &Geometry, stores_valid: bool) -> usize {
+    if stores_valid { geometry.pages().div_ceil(8) as usize } else { 0 }
 }

@@ -7,7 +7,15 @@
 /// It follows what is stored of the blocks. It is written and loaded in pieces, as the pages of the
 /// checkpoint divide it.
 pub trait Stream {
-    /// Bytes of the owner's part: as many in each checkpoint of one index.
+    /// Whether the checkpoint stores which pages are valid.
+    ///
+    /// If not, the owner finds that from its own part.
+    const STORES_VALID: bool;
+
+    /// Whether each checkpoint of one index has as many bytes as any other.
+    const HAS_FIXED_SIZE: bool;
+
+    /// Bytes of the owner's part, as it is now.
     fn bytes(&self) -> usize;
 
     /// Writes the owner's bytes from `from` on.

@@ -29,7 +29,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
             return Ok(false);
         }
         let identity = Some(found.header.identity);
-        let mut sequence = found.last_sequence().max(opened.checkpoint);
+        let mut sequence = found.anchor_sequence().max(opened.checkpoint);
         // Mounts that were cut may have begun two blocks with one number.
         let mut before = END;
         let mut root: Option<(PageNumber, PageHeader)> = None;

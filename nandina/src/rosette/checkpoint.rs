@@ -1,0 +1,228 @@
+//! Checkpoints: the directory as it was, so that a mount reads only what is newer.
+//!
+//! A mount gives the newer pages what they own first, as without a checkpoint; the entries of the
+//! stored directory are older than all of them, and own what is left. Where the checkpoint is
+//! missing or damaged, the mount reads the pages of all blocks.
+//!
+//! Behind the directory a checkpoint stores the blocks that may hold a torn page, and where the
+//! session page is that lists them, since a mount from it sees no older session page. None is
+//! written before the newest leaf of the mount was written again.
+
+use super::directory::{Directory, Painted};
+use super::leaves::{KEY_MAX, Leaves};
+use super::suspects::{BYTES_MAX, Suspects};
+use crate::bytes::u32_at;
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::gc::PageOwner;
+use crate::log::checkpoint::{Checkpoint, Stream, Summary, read_owned};
+
+/// Bytes of the longest entry of a directory.
+const ENTRY_MAX: usize = KEY_MAX + size_of::<PageNumber>();
+
+/// Bytes that a checkpoint stores beside the directory, at most.
+pub(super) const STORED_BESIDE_MAX: usize = PAGE_BYTES + BYTES_MAX;
+
+const PAGE_BYTES: usize = 4;
+
+/// What a checkpoint stores: the directory, the session page, and what that lists.
+pub(super) struct Stored<'s, 'b> {
+    directory: &'s Directory<'b>,
+    beside: [u8; STORED_BESIDE_MAX],
+    beside_bytes: usize,
+}
+
+impl Stream for Stored<'_, '_> {
+    const STORES_VALID: bool = false;
+    const HAS_FIXED_SIZE: bool = false;
+
+    fn bytes(&self) -> usize {
+        self.directory.entries().len() + self.beside_bytes
+    }
+
+    fn fill(&self, from: usize, out: &mut [u8]) {
+        out.fill(0xFF);
+        let (entries, beside) = (self.directory.entries(), &self.beside[..self.beside_bytes]);
+        let mut filled = 0;
+        for (begin, bytes) in [(0, entries), (entries.len(), beside)] {
+            let left = bytes.get((from + filled).saturating_sub(begin)..).unwrap_or_default();
+            let taken = left.len().min(out.len() - filled);
+            out[filled..filled + taken].copy_from_slice(&left[..taken]);
+            filled += taken;
+        }
+    }
+
+    // A mount takes the bytes when it knows what is newer.
+    fn clear(&mut self) {}
+
+    fn load(&mut self, _: usize, _: &[u8]) -> bool {
+        true
+    }
+
+    fn is_sound(&mut self, _: u32) -> bool {
+        true
+    }
+}
+
+impl<'b, F: Flash> Leaves<'b, F> {
+    /// Whether the medium has checkpoints.
+    ///
+    /// Without them nothing of this file is built.
+    const fn has_checkpoints(&self) -> bool {
+        cfg!(feature = "checkpoints") && self.log.medium.checkpoints
+    }
+
+    /// What a checkpoint stores now.
+    pub(super) fn stored(&self) -> Stored<'_, 'b> {
+        stored(&self.directory, &self.suspects, self.session)
+    }
+
+    /// Writes a checkpoint if one is due before the next page.
+    pub(super) fn keep_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.has_checkpoints() && self.checkpoints.is_due(&self.log, 1) {
+            self.write_checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Writes a checkpoint.
+    ///
+    /// Returns `false` if that has to wait, or if there is no block for it.
+    pub(super) fn write_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
+        if !self.has_checkpoints() || self.newest_leaf.is_some() {
+            return Ok(false);
+        }
+        // The first one takes a block for good, which must not be one of the reserve.
+        let block_pages = self.log.block_pages();
+        let takes = self.checkpoints.room(&self.log) > block_pages;
+        if takes && self.log.room() < self.reserve_pages() + block_pages {
+            return Ok(false);
+        }
+        let last =
+            self.log.next_place().and_then(|(block, next)| Some((block, next.checked_sub(1)?)));
+        let Some((block, place)) = last else { return Ok(false) };
+        let summary = Summary {
+            page: self.log.page_at(block, place).0,
+            height: 1,
+            records: self.records,
+            nodes: self.directory.len() as u32,
+        };
+        self.in_doubt = true;
+        let stored = stored(&self.directory, &self.suspects, self.session);
+        let written = self.checkpoints.write(&mut self.log, &summary, &stored)?;
+        self.in_doubt = false;
+        self.replaced |= written;
+        Ok(written)
+    }
+
+    /// Writes a checkpoint while a mount settles.
+    ///
+    /// Older ones are no longer needed then.
+    pub(super) fn replace_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
+        self.write_checkpoint()?;
+        Ok(())
+    }
+
+    /// Makes the checkpoints unusable, unless one was written since the mount.
+    pub(super) fn void_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.has_checkpoints() && !self.replaced {
+            self.checkpoints.void(&mut self.log)?;
+        }
+        Ok(())
+    }
+
+    /// The newest checkpoint, if a mount can begin with it.
+    ///
+    /// Then only the blocks that may have newer pages are in the order of blocks.
+    pub(super) fn usable_checkpoint(&mut self) -> Result<Option<Checkpoint>, Fault<F::Error>> {
+        if !self.has_checkpoints() {
+            return Ok(None);
+        }
+        let mut unused = stored(&self.directory, &Suspects::NONE, None);
+        let found = self.checkpoints.find_newest(&mut self.log, &mut unused)?;
+        let Some(found) = found else { return Ok(None) };
+        let opened = self.log.look_into(&found)?;
+        if !opened.is_usable(&found) {
+            return Ok(None);
+        }
+        self.checkpoints.go_on_from(&found, &opened);
+        self.order.clear();
+        let listed = opened.since.into_iter().zip(found.listed());
+        let listed = listed.filter_map(|(first, &block)| Some((block, first?)));
+        let active = found.active.map(|(block, _)| (block, found.header.sequence));
+        for (block, first) in active.into_iter().chain(listed) {
+            // A block that the chip has marked held nothing that counts.
+            if first > 0 && !self.log.is_marked(block)? {
+                self.order.note(block, first);
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// Gives each leaf of the checkpoint's directory what no newer one owns.
+    ///
+    /// Takes the suspects as well, unless a newer session page was met. Returns `false` if they
+    /// cannot be read, or if there are more ranges than there is room for.
+    ///
+    /// Cost: a read for each page of the checkpoint.
+    pub(super) fn paint_checkpoint(
+        &mut self,
+        found: &Checkpoint,
+        has_session: bool,
+    ) -> Result<bool, Fault<F::Error>> {
+        let (entry_bytes, pages) = (self.directory.entry_bytes(), self.log.geometry().pages());
+        let mut ranges = found.summary.nodes;
+        let (mut entry, mut filled) = ([0; ENTRY_MAX], 0);
+        let mut before: Option<[u8; ENTRY_MAX]> = None;
+        let (mut beside, mut beside_bytes) = ([0xFF; STORED_BESIDE_MAX], 0);
+        for part in 0..found.parts() {
+            let stored = read_owned::<F, Stored<'_, '_>>(&mut self.log, found, part)?;
+            let Some(stored) = stored else { return Ok(false) };
+            let mut bytes = &self.log.frames.bytes(0)[stored];
+            while ranges > 0 && !bytes.is_empty() {
+                let taken = bytes.len().min(entry_bytes - filled);
+                entry[filled..filled + taken].copy_from_slice(&bytes[..taken]);
+                (bytes, filled) = (&bytes[taken..], filled + taken);
+                if filled < entry_bytes {
+                    continue;
+                }
+                (filled, ranges) = (0, ranges - 1);
+                if let Some(before) = before.replace(entry) {
+                    match self.directory.paint_entry(&before, Some(&entry), pages) {
+                        Painted::Full => return Ok(false),
+                        painted => self.apart |= painted == Painted::Apart,
+                    }
+                }
+            }
+            let taken = bytes.len().min(STORED_BESIDE_MAX - beside_bytes);
+            beside[beside_bytes..beside_bytes + taken].copy_from_slice(&bytes[..taken]);
+            beside_bytes += taken;
+        }
+        let Some(last) = before.filter(|_| ranges == 0) else { return Ok(false) };
+        let painted = self.directory.paint_entry(&last, None, pages);
+        Ok(self.take_painted(painted) && (has_session || self.take_beside(&beside)))
+    }
+
+    /// Takes the suspects that a checkpoint stores, and the page that lists them.
+    fn take_beside(&mut self, beside: &[u8]) -> bool {
+        let geometry = self.log.geometry();
+        let (page, suspects) = (u32_at(beside, 0), &beside[PAGE_BYTES..]);
+        let Some(suspects) = Suspects::read(suspects, geometry.blocks) else { return false };
+        self.suspects = suspects;
+        self.session = (!suspects.is_empty()).then_some(PageNumber(page));
+        self.session.is_none_or(|page| page.0 < geometry.pages())
+    }
+}
+
+/// What a checkpoint stores of these.
+fn stored<'s, 'b>(
+    directory: &'s Directory<'b>,
+    suspects: &Suspects,
+    session: Option<PageNumber>,
+) -> Stored<'s, 'b> {
+    let mut beside = [0; STORED_BESIDE_MAX];
+    let (page, listed) = beside.split_at_mut(PAGE_BYTES);
+    page.copy_from_slice(&session.map_or(u32::MAX, |page| page.0).to_le_bytes());
+    suspects.write(listed);
+    Stored { directory, beside, beside_bytes: PAGE_BYTES + suspects.bytes() }
+}
