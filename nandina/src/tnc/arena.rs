@@ -5,9 +5,13 @@
 //! and where it is on flash, and then its bytes. Where a child is in RAM, the pointer of its parent
 //! is the number of its slot, marked by a bit. This file reads and writes no page.
 //!
+//! A slot is in one of three lists: free, clean without children in RAM in the order of use, or
+//! dirty. So no operation looks at all slots. Only clean nodes with children in RAM are in none:
+//! such a node was used before its children, and when the last of them leaves it is the next.
+//!
 //! ```text
-//! | place: u32 | stamp: u32 | parent: u16 | children in RAM: u16 | level: u8 | state: u8 |
-//! | node |
+//! | place: u32 | before: u16 | behind: u16 | parent: u16 | children in RAM: u16 | level: u8 |
+//! | state: u8 | node |
 //! ```
 
 use super::form::{Form, SLOT_HEAD};
@@ -23,6 +27,8 @@ pub const NOWHERE: u32 = u32::MAX;
 /// Marks a pointer to a node in RAM.
 const IN_RAM: u32 = 1 << 31;
 
+const BEFORE: usize = 4;
+const BEHIND: usize = 6;
 const PARENT: usize = 8;
 const CHILDREN: usize = 10;
 const LEVEL: usize = 12;
@@ -32,14 +38,30 @@ const FREE: u8 = 0;
 const CLEAN: u8 = 1;
 const DIRTY: u8 = 2;
 
+/// A list of slots.
+#[derive(Clone, Copy)]
+struct List {
+    first: u16,
+    last: u16,
+}
+
+impl List {
+    const EMPTY: Self = Self { first: NO_SLOT, last: NO_SLOT };
+}
+
 /// The nodes in RAM.
 pub struct Arena<'b> {
     bytes: &'b mut [u8],
     form: Form,
     slots: u16,
+    /// Slots from this one on were never used.
+    fresh: u16,
     used: u16,
     dirty: u16,
-    clock: u32,
+    /// The list of each state.
+    ///
+    /// That of clean nodes begins with the one that was used last.
+    lists: [List; 3],
 }
 
 /// The slot to which `pointer` leads, if it is one.
@@ -56,17 +78,13 @@ impl<'b> Arena<'b> {
     /// An empty arena.
     pub fn new(bytes: &'b mut [u8], form: Form) -> Self {
         let slots = form.slots(bytes.len()) as u16;
-        let mut arena = Self { bytes, form, slots, used: 0, dirty: 0, clock: 0 };
-        arena.clear();
-        arena
+        Self { bytes, form, slots, fresh: 0, used: 0, dirty: 0, lists: [List::EMPTY; 3] }
     }
 
     /// Forgets all nodes.
-    pub fn clear(&mut self) {
-        for slot in 0..self.slots {
-            self.set_byte(slot, STATE, FREE);
-        }
-        (self.used, self.dirty, self.clock) = (0, 0, 0);
+    pub const fn clear(&mut self) {
+        (self.fresh, self.used, self.dirty) = (0, 0, 0);
+        self.lists = [List::EMPTY; 3];
     }
 
     /// The number of slots.
@@ -106,16 +124,88 @@ impl<'b> Arena<'b> {
         self.bytes[at..at + 2].copy_from_slice(&to.to_le_bytes());
     }
 
+    /// Whether the slot is in the list of its state.
+    fn is_listed(&self, slot: u16) -> bool {
+        self.byte(slot, STATE) != CLEAN || !self.has_children(slot)
+    }
+
+    /// Puts the slot into the list of its state, `before` or behind all others.
+    fn link(&mut self, slot: u16, before: bool) {
+        let state = usize::from(self.byte(slot, STATE));
+        let List { first, last } = self.lists[state];
+        let (end, toward, away) =
+            if before { (first, BEHIND, BEFORE) } else { (last, BEFORE, BEHIND) };
+        self.set_word(slot, toward, end);
+        self.set_word(slot, away, NO_SLOT);
+        if end != NO_SLOT {
+            self.set_word(end, away, slot);
+        }
+        let list = &mut self.lists[state];
+        if before || last == NO_SLOT {
+            list.first = slot;
+        }
+        if !before || first == NO_SLOT {
+            list.last = slot;
+        }
+    }
+
+    /// Takes the slot out of the list of its state.
+    fn unlink(&mut self, slot: u16) {
+        let (before, behind) = (self.word(slot, BEFORE), self.word(slot, BEHIND));
+        let state = usize::from(self.byte(slot, STATE));
+        match before {
+            NO_SLOT => self.lists[state].first = behind,
+            before => self.set_word(before, BEHIND, behind),
+        }
+        match behind {
+            NO_SLOT => self.lists[state].last = before,
+            behind => self.set_word(behind, BEFORE, before),
+        }
+    }
+
+    /// Moves the slot to the list of another state.
+    fn set_state(&mut self, slot: u16, to: u8) {
+        if self.is_listed(slot) {
+            self.unlink(slot);
+        }
+        self.set_byte(slot, STATE, to);
+        if self.is_listed(slot) {
+            self.link(slot, true);
+        }
+    }
+
+    /// Sets how many children of the node RAM holds.
+    fn set_children(&mut self, slot: u16, to: u16) {
+        let was_listed = self.is_listed(slot);
+        if was_listed && to > 0 && self.byte(slot, STATE) == CLEAN {
+            self.unlink(slot);
+        }
+        self.set_word(slot, CHILDREN, to);
+        if !was_listed && self.is_listed(slot) {
+            self.link(slot, false);
+        }
+    }
+
     /// Takes a free slot for an empty, clean node of `level`.
     pub fn take(&mut self, level: u8, parent: u16, place: u32) -> Option<u16> {
-        let slot = (0..self.slots).find(|&slot| self.byte(slot, STATE) == FREE)?;
+        let slot = match self.lists[usize::from(FREE)].first {
+            NO_SLOT if self.fresh == self.slots => return None,
+            NO_SLOT => {
+                self.fresh += 1;
+                self.fresh - 1
+            }
+            slot => {
+                self.unlink(slot);
+                slot
+            }
+        };
         self.used += 1;
         self.set_place(slot, place);
         self.set_word(slot, PARENT, parent);
         self.set_word(slot, CHILDREN, 0);
         self.set_byte(slot, LEVEL, level);
         self.set_byte(slot, STATE, CLEAN);
-        self.touch(slot);
+        self.link(slot, true);
         let (shape, at) = (self.form.shape(level), self.at(slot) + SLOT_HEAD);
         NodeMut::empty(&mut self.bytes[at..at + self.form.node_bytes], shape);
         Some(slot)
@@ -125,19 +215,15 @@ impl<'b> Arena<'b> {
     pub fn free(&mut self, slot: u16) {
         self.dirty -= u16::from(self.is_dirty(slot));
         self.used -= 1;
-        self.set_byte(slot, STATE, FREE);
+        self.set_state(slot, FREE);
     }
 
     /// Notes that the node was used just now.
     pub fn touch(&mut self, slot: u16) {
-        self.clock = self.clock.wrapping_add(1);
-        let at = self.at(slot) + 4;
-        let clock = self.clock;
-        self.bytes[at..at + 4].copy_from_slice(&clock.to_le_bytes());
-    }
-
-    fn age(&self, slot: u16) -> u32 {
-        self.clock.wrapping_sub(u32_at(self.bytes, self.at(slot) + 4))
+        if self.byte(slot, STATE) == CLEAN && self.is_listed(slot) {
+            self.unlink(slot);
+            self.link(slot, true);
+        }
     }
 
     /// Where the node is on flash, or [`NOWHERE`].
@@ -219,14 +305,13 @@ impl<'b> Arena<'b> {
     /// Makes `child` one of `parent`, which points to it at `index`.
     pub fn adopt(&mut self, parent: u16, index: usize, child: u16) {
         self.set_word(child, PARENT, parent);
-        self.set_word(parent, CHILDREN, self.word(parent, CHILDREN) + 1);
+        self.set_children(parent, self.word(parent, CHILDREN) + 1);
         self.edit(parent, |node| node.set_payload(index, &pointer_to(child).to_le_bytes()));
     }
 
     /// Notes that `parent` lost a child in RAM.
     pub fn orphan(&mut self, parent: u16) {
-        let children = self.word(parent, CHILDREN).saturating_sub(1);
-        self.set_word(parent, CHILDREN, children);
+        self.set_children(parent, self.word(parent, CHILDREN).saturating_sub(1));
     }
 
     /// Makes the node the root.
@@ -250,7 +335,7 @@ impl<'b> Arena<'b> {
     /// Makes the node an empty leaf.
     pub fn empty_leaf(&mut self, slot: u16) {
         self.set_byte(slot, LEVEL, 1);
-        self.set_word(slot, CHILDREN, 0);
+        self.set_children(slot, 0);
         let shape = self.form.shape(1);
         NodeMut::empty(self.node_bytes_mut(slot), shape);
     }
@@ -269,7 +354,7 @@ impl<'b> Arena<'b> {
     pub fn mark_dirty(&mut self, slot: u16) {
         let mut next = slot;
         while next != NO_SLOT && !self.is_dirty(next) {
-            self.set_byte(next, STATE, DIRTY);
+            self.set_state(next, DIRTY);
             self.dirty += 1;
             next = self.parent(next);
         }
@@ -278,13 +363,20 @@ impl<'b> Arena<'b> {
     /// Notes that the node was written to `place`.
     pub fn mark_clean(&mut self, slot: u16, place: u32) {
         self.dirty -= u16::from(self.is_dirty(slot));
-        self.set_byte(slot, STATE, CLEAN);
+        self.set_state(slot, CLEAN);
         self.set_place(slot, place);
     }
 
-    /// The dirty node of `level` in the first slot from `from` on.
-    pub fn next_dirty(&self, level: u8, from: u16) -> Option<u16> {
-        (from..self.slots).find(|&slot| self.is_dirty(slot) && self.level(slot) == level)
+    /// The next dirty node of `level` behind `slot`; the first behind [`NO_SLOT`].
+    pub fn next_dirty(&self, level: u8, slot: u16) -> Option<u16> {
+        let mut next = match slot {
+            NO_SLOT => self.lists[usize::from(DIRTY)].first,
+            slot => self.word(slot, BEHIND),
+        };
+        while next != NO_SLOT && self.level(next) != level {
+            next = self.word(next, BEHIND);
+        }
+        (next != NO_SLOT).then_some(next)
     }
 
     /// Removes the least recently used clean node without children in RAM.
@@ -292,20 +384,19 @@ impl<'b> Arena<'b> {
     /// The pointer of its parent leads to its place on flash again. Neither the root nor `pinned`
     /// leaves. Returns `false` if no node can leave.
     pub fn evict(&mut self, pinned: u16) -> bool {
-        let can_leave = |slot: &u16| {
-            *slot != pinned
-                && self.byte(*slot, STATE) == CLEAN
-                && !self.has_children(*slot)
-                && self.parent(*slot) != NO_SLOT
-        };
-        let oldest = (0..self.slots).filter(can_leave).max_by_key(|&slot| self.age(slot));
-        let Some(slot) = oldest else { return false };
+        let mut slot = self.lists[usize::from(CLEAN)].last;
+        while slot != NO_SLOT && (slot == pinned || self.parent(slot) == NO_SLOT) {
+            slot = self.word(slot, BEFORE);
+        }
+        if slot == NO_SLOT {
+            return false;
+        }
         let (parent, place) = (self.parent(slot), self.place(slot));
         if let Some(index) = self.index_of(slot) {
             self.edit(parent, |node| node.set_payload(index, &place.to_le_bytes()));
         }
-        self.orphan(parent);
         self.free(slot);
+        self.orphan(parent);
         true
     }
 }

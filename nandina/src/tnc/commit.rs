@@ -30,9 +30,9 @@ impl<F: Flash> TncIndex<'_, F> {
         let mut building = Building { slots: [NO_SLOT; NODES_MAX], count: 0, lowest: 0 };
         let mut last = self.space.log.sequence() as u32;
         for level in 1..=self.height {
-            let mut from = 0;
-            while let Some(slot) = self.arena.next_dirty(level, from) {
-                from = slot + 1;
+            let mut next = self.arena.next_dirty(level, NO_SLOT);
+            while let Some(slot) = next {
+                next = self.arena.next_dirty(level, slot);
                 self.put_node(&mut building, slot);
                 if slot == self.root || building.count == self.form.per_page {
                     last = self.write_nodes(&mut building, slot == self.root)?;

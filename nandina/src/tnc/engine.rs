@@ -51,6 +51,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             journal_max: form::journal_max(options),
             moves: options.moves,
             limits: Limits::default(),
+            limits_follow_from: (0, 0, 0),
             ended: false,
             settled: false,
             rests: 0,

@@ -73,6 +73,8 @@ pub struct TncIndex<'b, F> {
     journal_max: u32,
     moves: Moves,
     limits: Limits,
+    /// What the limits follow from: height, inner nodes, blocks that can be counted on.
+    limits_follow_from: (u8, u32, u32),
     /// The newest page before the mount ended a session: nothing is torn.
     ended: bool,
     /// No page on the chip can read otherwise than when the index was opened.

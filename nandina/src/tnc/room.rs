@@ -135,7 +135,11 @@ impl<F: Flash> TncIndex<'_, F> {
     /// It may be fuller than the requested moves allow, because other settings filled it. Nodes
     /// move together until it is not: otherwise no record could be removed.
     pub(super) fn set_limits(&mut self) {
-        self.limits = self.means().limits(self.height, self.inner_nodes);
+        let follows_from = (self.height, self.inner_nodes, self.space.extent().blocks);
+        if self.limits_follow_from != follows_from {
+            self.limits = self.means().limits(self.height, self.inner_nodes);
+            self.limits_follow_from = follows_from;
+        }
         let nodes = self.leaves + self.inner_nodes;
         if nodes > self.limits.nodes && self.moves.built() == Moves::Alone {
             self.moves = Moves::Together;
