@@ -38,6 +38,9 @@ pub const SLOTS_MAX: usize = 0xFFF0;
 /// Bytes in front of each node in RAM.
 pub const SLOT_HEAD: usize = 16;
 
+/// Pages that a commit may write also where blocks are smaller.
+const COMMIT_PAGES: u32 = 64;
+
 /// Pages of the journal, if the options do not say.
 const JOURNAL_PAGES: u32 = 128;
 
@@ -201,10 +204,11 @@ pub const fn change_nodes(height: u8) -> usize {
 
 /// Dirty nodes at most, in a tree of `height`.
 ///
-/// Where RAM has room for more, a commit still writes about a block, and no more than a sixteenth
-/// of the chip, so that little room must be kept for it there.
+/// Where RAM has room for more, a commit still writes about a block, or as many pages as a large
+/// block has, and no more than a sixteenth of the chip, so that little room must be kept for it
+/// there.
 pub fn dirty_max(form: &Form, slots: usize, height: u8, block_pages: u32) -> usize {
-    let pages = block_pages.min(form.pages / 16) as usize;
+    let pages = block_pages.max(COMMIT_PAGES).min(form.pages / 16) as usize;
     let least = change_nodes(height);
     (pages * form.per_page).max(least).min(slots.saturating_sub(usize::from(height) + 1))
 }

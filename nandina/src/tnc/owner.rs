@@ -99,6 +99,13 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
         self.form.per_page == 1
     }
 
+    /// A change that commits programs a path, and then its page of the journal.
+    ///
+    /// Where each change does, a shorter look would always miss the same places of a block.
+    fn wear_due(&self) -> bool {
+        self.space.log.wear_due(u32::from(self.height) + 1)
+    }
+
     /// Where a page holds several nodes, the block with the fewest of them.
     fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         if self.form.per_page == 1 {
