@@ -74,6 +74,11 @@ impl<'b> Group<'b> {
         (self.count, self.ticks) = (0, 0);
     }
 
+    /// Forgets the change that was added last.
+    const fn forget_last(&mut self) {
+        self.count = self.count.saturating_sub(1);
+    }
+
     /// Counts a tick. Returns whether the oldest change has waited long enough.
     pub const fn tick(&mut self) -> bool {
         if self.count == 0 || self.ticks_max == 0 {
@@ -144,8 +149,19 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     /// Writes the changes that wait if no more may.
+    ///
+    /// If that fails, the newest of them is refused. It is in the nodes in RAM already, so these
+    /// are read again, and the others are made in them.
     pub(super) fn end_change(&mut self) -> Result<(), Fault<F::Error>> {
-        if self.group.is_used() && self.group.is_full() { self.write_group() } else { Ok(()) }
+        if !self.group.is_used() || !self.group.is_full() {
+            return Ok(());
+        }
+        let written = self.write_group();
+        if written.is_err() {
+            self.group.forget_last();
+            self.in_doubt = true;
+        }
+        written
     }
 
     /// Writes the changes that wait, as many to a page as fit.
