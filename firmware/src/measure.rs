@@ -20,7 +20,7 @@ use crate::host::Report;
 /// Bytes of stack that are painted below each call.
 ///
 /// A call that needs more is reported with all of them.
-const WINDOW_BYTES: usize = 6 << 10;
+const WINDOW_BYTES: usize = 4 << 10;
 
 const PAINT: u32 = 0xC5C5_C5C5;
 

@@ -29,9 +29,20 @@ const PAGE_BUFFERS: usize =
 
 const SEED: u32 = 0x6E61_6E64;
 
+/// RAM for nodes, and the children of one, where nodes are changed in RAM: a page has three nodes.
+const ARENA_BYTES: Option<usize> = if System::DESCRIPTION.journal { Some(2_912) } else { None };
+const FANOUT: Option<u16> = if System::DESCRIPTION.journal { Some(16) } else { None };
+
+/// Enough for every system; the actual need is computed and printed.
+pub const RAM_BYTES: usize = if System::DESCRIPTION.journal { 6 << 10 } else { 4 << 10 };
+
 /// The settings of every index here.
-pub static OPTIONS: Options =
-    Options { page_buffers: Some(PAGE_BUFFERS), ..Options::new(KEY_BYTES, VALUE_BYTES) };
+pub static OPTIONS: Options = Options {
+    page_buffers: Some(PAGE_BUFFERS),
+    arena_bytes: ARENA_BYTES,
+    fanout: FANOUT,
+    ..Options::new(KEY_BYTES, VALUE_BYTES)
+};
 
 /// Prints the RAM of the index, in total and by part.
 pub fn report_ram(report: &mut Report) -> usize {

@@ -129,6 +129,7 @@ fn pages_text(inspection: &Inspection) -> String {
         ("valid: they hold a node of the tree", pages.valid),
         ("stale: superseded", pages.stale),
         ("of checkpoints, new and old", pages.checkpoints),
+        ("of a journal: changes that a mount makes again", pages.journal),
         ("of an operation that was cut", pages.unfinished),
         ("of an index that was here before", pages.other_index),
         ("erased", pages.erased),

@@ -12,19 +12,13 @@ pub use leaf_pairs::LeafPairs;
 
 use nandina::System;
 use nandina::flash::Profile;
-use nandina::store::{BTree, Description, Mu, Rosette, Vm, VmOw, Wandering, Wpcb};
-#[cfg(feature = "tnc")]
-use nandina::tnc::Tnc;
+use nandina::store::{BTree, Description, Mu, Rosette, Tnc, Vm, VmOw, Wandering, Wpcb};
 
 use crate::layer::{Layer, TransitBuffer};
 
-#[cfg(not(any(feature = "example-store", feature = "tnc")))]
-nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette];
-#[cfg(all(feature = "tnc", not(feature = "example-store")))]
+#[cfg(not(feature = "example-store"))]
 nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, Tnc];
-#[cfg(all(feature = "example-store", not(feature = "tnc")))]
-nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, LeafPairs];
-#[cfg(all(feature = "example-store", feature = "tnc"))]
+#[cfg(feature = "example-store")]
 nandina::registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, Tnc, LeafPairs];
 
 /// Whether a system is a store of one's own, and none of the library.

@@ -68,6 +68,7 @@ fn look(chip: &Chip) -> Inspection {
     let pages = &found.pages;
     let sum = pages.valid
         + pages.stale
+        + pages.journal
         + pages.unfinished
         + pages.other_index
         + pages.erased

@@ -56,8 +56,7 @@ pub mod node;
 mod rosette;
 pub mod space;
 pub mod store;
-#[cfg(feature = "tnc")]
-pub mod tnc;
+mod tnc;
 pub mod tree;
 
 /// The stores under their earlier name.

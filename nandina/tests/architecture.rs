@@ -32,7 +32,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "space",
         &["checksum", "bytes", "flash", "node", "error", "blocks", "cache", "log", "gc", "space"],
     ),
-    ("engine", &["flash", "error", "blocks", "gc", "space", "engine"]),
+    ("engine", &["flash", "node", "error", "blocks", "gc", "space", "engine"]),
     (
         "tree",
         &[
@@ -51,7 +51,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "store",
         &[
             "checksum", "bytes", "flash", "node", "error", "blocks", "cache", "log", "gc", "space",
-            "engine", "tree", "rosette", "store",
+            "engine", "tree", "rosette", "tnc", "store",
         ],
     ),
     (

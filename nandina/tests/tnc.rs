@@ -1,12 +1,11 @@
 //! The tree of UBIFS against a `BTreeMap`, through cuts at every operation, on full chips, and
 //! with every shape of its nodes.
-#![cfg(feature = "tnc")]
 
 use std::collections::BTreeMap;
 
 use nandina::flash::profile::{MLC, NOR};
 use nandina::flash::{Geometry, Profile};
-use nandina::tnc::Tnc;
+use nandina::store::Tnc;
 use nandina::{Index, Options, ReadError, Removed, WriteError, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, Faults, TINY};
 

@@ -16,8 +16,6 @@ use nandina_firmware::chip::GEOMETRY;
 use nandina_firmware::records::{KEY_BYTES, VALUE_BYTES};
 use nandina_firmware::{System, work};
 
-const RAM_BYTES: usize = 4 << 10;
-
 /// Addresses unknown to the compiler.
 const PAGES: usize = 0x6000_0000;
 const COMMAND: usize = 0x4000_F000;
@@ -145,7 +143,7 @@ impl Mapped {
 
 #[entry]
 fn main() -> ! {
-    static mut RAM: [u8; RAM_BYTES] = [0; RAM_BYTES];
+    static mut RAM: [u8; work::RAM_BYTES] = [0; work::RAM_BYTES];
     serve(RAM);
     loop {
         cortex_m::asm::wfi();

@@ -15,14 +15,11 @@ use nandina_firmware::{BOARD, System, rules, smoke, work};
 
 const DESCRIPTION: nandina::store::Description = System::DESCRIPTION;
 
-/// Enough for every system; the actual need is computed and printed.
-const RAM_BYTES: usize = 4 << 10;
-
 #[entry]
 fn main() -> ! {
     // The entry function runs once, so these are its own.
     static mut CHIP_RAM: ChipRam = ChipRam::new();
-    static mut RAM: [u8; RAM_BYTES] = [0; RAM_BYTES];
+    static mut RAM: [u8; work::RAM_BYTES] = [0; work::RAM_BYTES];
     let passed = Report::open().is_some_and(|mut report| {
         let passed = run(CHIP_RAM, RAM, &mut report);
         match passed {

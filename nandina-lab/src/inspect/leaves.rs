@@ -28,7 +28,7 @@ impl Walker<'_> {
             .map(|(page, header)| (header.sequence, page))
             .collect();
         leaves.sort_unstable_by(|a, b| b.cmp(a));
-        let mut level = LevelFacts { level: 1, fill_least_percent: 100.0, ..LevelFacts::default() };
+        let mut level = LevelFacts::empty(1);
         let mut gaps: Vec<Gap> = vec![(vec![0; key_bytes], None)];
         for (_, page) in leaves {
             if gaps.is_empty() {
@@ -53,20 +53,13 @@ impl Walker<'_> {
                     end.saturating_sub(place(low))
                 })
                 .sum();
-            let fill = records as f64 * 100.0 / shape.capacity(area_bytes).max(1) as f64;
-            level.nodes += 1;
-            level.records += records as u64;
-            level.fill_mean_percent += fill;
-            level.fill_least_percent = level.fill_least_percent.min(fill);
+            level.add(records, shape.capacity(area_bytes));
             self.valid.insert(page.0);
         }
         if !gaps.is_empty() {
             self.lose(self.facts.root_page, 1, "no leaf that can be read owns some keys");
         }
-        match level.nodes {
-            0 => level.fill_least_percent = 0.0,
-            nodes => level.fill_mean_percent /= f64::from(nodes),
-        }
+        level.finish();
         self.facts.height = if level.nodes > 1 { 2 } else { 1 };
         self.facts.levels = vec![level];
         Ok(())

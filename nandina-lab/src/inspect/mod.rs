@@ -4,6 +4,7 @@
 //! can be decoded.
 
 mod leaves;
+mod packed;
 mod pages;
 mod reader;
 mod walk;
@@ -23,6 +24,7 @@ use crate::LabError;
 use crate::opened::{Job, copy_to_look_at, medium_of, with_index};
 use crate::wear::Spread;
 pub(crate) use pages::Pages;
+use reader::reader_of;
 pub(crate) use walk::{Walk, walk};
 
 /// Older roots that are tried when the newest tree is not whole.
@@ -78,6 +80,8 @@ pub struct PageCounts {
     pub stale: u32,
     /// Pages of checkpoints, in use or not.
     pub checkpoints: u32,
+    /// Changes of a journal that are newer than the newest root, which a mount makes again.
+    pub journal: u32,
     /// Written after the newest root, by an operation that was cut.
     pub unfinished: u32,
     /// Of another index: one that was on the chip before.
@@ -244,6 +248,9 @@ fn count(
     newest: Option<&PageHeader>,
     tree: Option<&Walk>,
 ) -> PageCounts {
+    let is_journal = newest
+        .and_then(|newest| reader_of(newest.medium.system)?.packed)
+        .map(|packed| packed.is_journal);
     let geometry = chip.profile().geometry;
     let pairing = chip.profile().capabilities.pairing;
     let in_block = geometry.pages_per_block;
@@ -267,7 +274,12 @@ fn count(
             }
             Ok(header) if header.lowest == 0 => &mut counts.checkpoints,
             Ok(header) if tree.is_none_or(|tree| header.sequence > tree.facts.sequence) => {
-                &mut counts.unfinished
+                match is_journal {
+                    Some(is_journal) if is_journal(header) => &mut counts.journal,
+                    // It ends or begins a session.
+                    Some(_) if header.height == 0 && header.tag == 0 => &mut counts.stale,
+                    _ => &mut counts.unfinished,
+                }
             }
             Ok(_) => &mut counts.stale,
         };

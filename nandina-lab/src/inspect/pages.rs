@@ -118,16 +118,30 @@ impl Pages {
         of_trees.max_by_key(|header| header.sequence)
     }
 
+    /// Pages of the journal that are newer than the page `root`.
+    pub fn journal_behind(&self, root: PageNumber) -> u32 {
+        let Some(Ok(root)) = self.found.get(root.0 as usize) else { return 0 };
+        let packed = reader_of(root.medium.system).and_then(|reader| reader.packed);
+        let Some(packed) = packed else { return 0 };
+        let counts = |header: &PageHeader| {
+            (packed.is_journal)(header)
+                && header.identity == root.identity
+                && header.sequence > root.sequence
+        };
+        self.readable().filter(|(_, header)| counts(header)).count() as u32
+    }
+
     /// The roots of the index that `newest` belongs to, the newest first.
     pub fn roots(&self, newest: &PageHeader) -> Vec<PageNumber> {
         let reader = reader_of(newest.medium.system);
-        let paths = reader.is_none_or(|reader| reader.system.writes_paths);
+        let last =
+            reader.is_none_or(|reader| reader.system.writes_paths || reader.packed.is_some());
         let mut roots: Vec<_> = self
             .readable()
             .filter(|(_, header)| header.height > 0 && header.identity == newest.identity)
             .filter(|(_, header)| self.counts(header))
-            // In the other systems further pages commit as well.
-            .filter(|(_, header)| paths || header.lowest == header.height)
+            // In the systems in which no root is written last, further pages commit as well.
+            .filter(|(_, header)| last || header.lowest == header.height)
             .map(|(page, header)| (header.sequence, page))
             .collect();
         roots.sort_unstable_by(|one, other| other.cmp(one));

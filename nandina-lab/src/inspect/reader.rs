@@ -3,7 +3,7 @@
 //! No page is read here.
 
 use nandina::System;
-use nandina::engine::Nodes;
+use nandina::engine::{Nodes, Packed};
 use nandina::store::{Description, Visitor};
 
 use crate::systems::{key_of, visit};
@@ -12,6 +12,7 @@ use crate::systems::{key_of, visit};
 #[derive(Clone, Copy)]
 pub(super) struct Reader {
     pub nodes: Nodes,
+    pub packed: Option<Packed>,
     pub system: Description,
 }
 
@@ -21,9 +22,7 @@ impl Visitor for ReaderOf {
     type Output = Option<Reader>;
 
     fn visit<S: System + 'static>(self) -> Option<Reader> {
-        // Pages that hold several nodes are not read yet.
-        let nodes = S::NODES.filter(|_| !S::DESCRIPTION.journal);
-        nodes.map(|nodes| Reader { nodes, system: S::DESCRIPTION })
+        S::NODES.map(|nodes| Reader { nodes, packed: S::PACKED, system: S::DESCRIPTION })
     }
 }
 

@@ -30,6 +30,35 @@ pub struct LevelFacts {
     pub fill_least_percent: f64,
 }
 
+impl LevelFacts {
+    /// One level, of which no node has been read yet.
+    pub(super) fn empty(level: u8) -> Self {
+        Self { level, fill_least_percent: 100.0, ..Self::default() }
+    }
+
+    /// The levels of a tree, the root's first.
+    pub(super) fn of_tree(height: u8) -> Vec<Self> {
+        (1..=height).rev().map(Self::empty).collect()
+    }
+
+    /// Counts a node with `count` records, where `capacity` fit.
+    pub(super) fn add(&mut self, count: usize, capacity: usize) {
+        let fill = count as f64 * 100.0 / capacity.max(1) as f64;
+        self.nodes += 1;
+        self.records += count as u64;
+        self.fill_mean_percent += fill;
+        self.fill_least_percent = self.fill_least_percent.min(fill);
+    }
+
+    /// Turns the sum of all nodes into their mean.
+    pub(super) fn finish(&mut self) {
+        match self.nodes {
+            0 => self.fill_least_percent = 0.0,
+            nodes => self.fill_mean_percent /= f64::from(nodes),
+        }
+    }
+}
+
 /// A node that the tree needs and that cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Loss {
@@ -104,6 +133,7 @@ pub fn walk(pages: &mut Pages, page: PageNumber) -> Result<Walk, LabError> {
     match impossible {
         Some(reason) => walker.lose(page.0, root.height, reason),
         None if reader.is_some_and(|reader| reader.system.directory) => walker.run_leaves()?,
+        None if reader.is_some_and(|reader| reader.packed.is_some()) => walker.run_packed(page)?,
         None => walker.run(page.0)?,
     }
     let Walker { mut facts, valid, .. } = walker;
@@ -135,10 +165,7 @@ impl Walker<'_> {
         if reader.system.maps {
             self.find_names(reader)?;
         }
-        let mut levels: Vec<LevelFacts> = (1..=height)
-            .rev()
-            .map(|level| LevelFacts { level, fill_least_percent: 100.0, ..LevelFacts::default() })
-            .collect();
+        let mut levels = LevelFacts::of_tree(height);
         // Each node is visited once, so pointers in a circle end.
         let mut seen = BTreeSet::new();
         let mut open: Vec<Open> = vec![(root, height, None)];
@@ -176,11 +203,7 @@ impl Walker<'_> {
                 Some(bound) if reader.nodes.trims => node.search(bound).unwrap_or_else(|at| at),
                 _ => node.count(),
             };
-            let fill = count as f64 * 100.0 / capacity.max(1) as f64;
-            facts.nodes += 1;
-            facts.records += count as u64;
-            facts.fill_mean_percent += fill;
-            facts.fill_least_percent = facts.fill_least_percent.min(fill);
+            facts.add(count, capacity);
             if level > 1 {
                 let children = (0..count).rev().map(|slot| {
                     let pointer = node.pointer(slot);
@@ -191,12 +214,7 @@ impl Walker<'_> {
                 open.extend(children);
             }
         }
-        for level in &mut levels {
-            match level.nodes {
-                0 => level.fill_least_percent = 0.0,
-                nodes => level.fill_mean_percent /= f64::from(nodes),
-            }
-        }
+        levels.iter_mut().for_each(LevelFacts::finish);
         self.facts.levels = levels;
         Ok(())
     }
@@ -250,7 +268,7 @@ impl Walker<'_> {
     }
 
     /// Returns why `page` cannot hold a node of `level` of this tree.
-    fn fault(&self, page: u32, level: u8, root: u32) -> Option<&'static str> {
+    pub fn fault(&self, page: u32, level: u8, root: u32) -> Option<&'static str> {
         let header = match self.pages.found.get(page as usize) {
             None => return Some("a pointer leads beyond the chip"),
             Some(Err(PageFault::Erased)) => return Some("it is erased but referenced"),

@@ -3,8 +3,6 @@
 //! A change of cost shows as a difference here, and is reviewed. `UPDATE_EXPECT=1 cargo test -p
 //! nandina-lab --test conformance golden` rewrites the table.
 
-use std::collections::BTreeMap;
-
 use expect_test::expect_file;
 use nandina::flash::profile::{DATAFLASH, MLC, NOR, SD, SLC};
 use nandina_lab::run::{Setup, run};
@@ -14,13 +12,12 @@ use nandina_lab::work::Work;
 /// The table of exact chip operations.
 ///
 /// Each line is `system device phase: reads programs erases`, for 20,000 random records of 4 + 4
-/// bytes, seed 7. Each system behind a feature has a table of its own.
+/// bytes, seed 7.
 #[test]
 fn chip_operations_are_as_pinned() {
     let work = Work::standard(20_000, 4, 4, 7).unwrap();
     // Stores of one's own have a table of theirs, beside their file.
     let (mut table, mut own) = (String::new(), String::new());
-    let mut optional = BTreeMap::<_, String>::new();
     for profile in [MLC.with_blocks(12), SLC.with_blocks(20), NOR, DATAFLASH, SD] {
         let options = nandina::Options::new(4, 4);
         let setup = Setup { profile, options, ram_bytes: None, layer: None };
@@ -28,11 +25,7 @@ fn chip_operations_are_as_pinned() {
             if system.needs.missing(&profile.capabilities).is_some() {
                 continue;
             }
-            let table = match nandina::store::SYSTEMS.contains(system) {
-                true => &mut table,
-                false if is_own(system) => &mut own,
-                false => optional.entry(system.key).or_default(),
-            };
+            let table = if is_own(system) { &mut own } else { &mut table };
             let Ok(cost) = run(system.key, &setup, &work, &|_| {}).unwrap().cost() else {
                 *table += &format!("{} {}: refused\n", system.key, profile.key);
                 continue;
@@ -52,9 +45,6 @@ fn chip_operations_are_as_pinned() {
         }
     }
     expect_file!["golden.txt"].assert_eq(&table);
-    for (key, table) in optional {
-        expect_file![format!("golden-{key}.txt")].assert_eq(&table);
-    }
     if !own.is_empty() {
         expect_file!["../../own/golden.txt"].assert_eq(&own);
     }

@@ -10,6 +10,7 @@ use nandina_lab::torture::Device;
 use nandina_sim::{Chip, Faults, TINY};
 
 use crate::harness::*;
+use crate::rollback::newest_first;
 
 /// Inserts, replaces and removes; compares the index with the model; reopens it and repeats.
 pub struct Under {
@@ -245,6 +246,7 @@ impl Check for OneDeadPage {
         }
         let valid_pages = index.statistics().valid_pages;
         drop(index);
+        let roots = newest_first(&chip);
         let counts_newest = S::DESCRIPTION.maps || S::DESCRIPTION.directory;
         let (mut dead, mut last_pages, mut noticed) = (0, 0, 0);
         for page in (0..case.profile.geometry.pages()).map(PageNumber) {
@@ -266,7 +268,7 @@ impl Check for OneDeadPage {
             let next = PageNumber(page.0 + 1);
             let is_last = next.0.is_multiple_of(case.profile.geometry.pages_per_block)
                 || image.page_is_erased(next);
-            let (mut readable, dead_before) = (Vec::new(), dead);
+            let (mut readable, mut absent, dead_before) = (Vec::new(), 0, dead);
             for number in 0..600 {
                 match index.get(&key(number)) {
                     Ok(Some(found)) if found == value(number, 0) => readable.push(number),
@@ -275,9 +277,14 @@ impl Check for OneDeadPage {
                     // other pages of its block were written after it, the damage is reported; the
                     // last one looks torn.
                     Ok(_) if counts_newest && (told || is_last) => dead += 1,
-                    Ok(_) if S::DESCRIPTION.journal && told => dead += 1,
+                    Ok(None) if S::DESCRIPTION.journal && told => absent += 1,
                     other => return Err(format!("{page}: get of {number} answers {other:?}")),
                 }
+            }
+            dead += absent;
+            // Each change has a page of its own, and no other page takes changes along than a root.
+            if absent > 1 && !roots.contains(&page) {
+                return Err(format!("{page}, which is no root, took {absent} changes along"));
             }
             noticed += u32::from(told || dead > dead_before);
             // Changes of readable records continue for longer than the room lasts.

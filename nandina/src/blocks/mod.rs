@@ -474,7 +474,6 @@ impl<'b> Blocks<'b> {
     }
 
     /// Whether pages of the block can be moved: it is neither bad nor stuck.
-    #[cfg(feature = "tnc")]
     pub(crate) fn can_move(&self, block: BlockNumber) -> bool {
         !self.is_stuck(block) && !self.is_bad(block)
     }

@@ -3,6 +3,7 @@
 use core::ops::Range;
 
 use crate::flash::Needs;
+use crate::node::PageHeader;
 
 /// What the registry records about a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,4 +101,22 @@ pub struct Nodes {
     pub shares_pages: bool,
     /// Pages that a path takes when all of its nodes change, in a tree of this height.
     pub path_pages: fn(u8) -> u32,
+}
+
+/// The level of a node, and its range in the node area of a page.
+pub type NodeRange = (u8, Range<usize>);
+
+/// How nodes of any level are packed into pages, and which pages hold changes.
+///
+/// The tag of a page of nodes is how many it holds. Where a page has room for N, a pointer is N
+/// times the page and the place of the node in it. The number of pages of the chip, as a page, is
+/// the page in which the pointer is.
+#[derive(Clone, Copy)]
+pub struct Packed {
+    /// How many nodes a page has room for, by its node area; 0 if it holds none.
+    pub per_page: fn(&[u8]) -> usize,
+    /// The level and the range of the node at a place in a node area.
+    pub node_at: fn(&[u8], usize) -> Option<NodeRange>,
+    /// Whether a page with this header holds changes of the journal.
+    pub is_journal: fn(&PageHeader) -> bool,
 }

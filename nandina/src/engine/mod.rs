@@ -10,7 +10,7 @@ mod outcome;
 mod plan;
 mod report;
 
-pub use description::{Description, LeafRange, Nodes};
+pub use description::{Description, LeafRange, NodeRange, Nodes, Packed};
 pub use options::{Folds, Options};
 pub use outcome::{Inserted, Removed};
 pub use plan::{Cost, Plan};
@@ -37,6 +37,9 @@ pub trait System {
 
     /// Where the nodes are in its pages; `None` if an inspector cannot read them.
     const NODES: Option<Nodes> = None;
+
+    /// How several nodes lie in a page; `None` if each has a page, or its path has.
+    const PACKED: Option<Packed> = None;
 
     /// What stores the records.
     type Engine<'b, F: Flash>: Engine<'b, F>;

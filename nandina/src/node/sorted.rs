@@ -24,7 +24,6 @@ pub struct Node<'a> {
 
 impl<'a> Node<'a> {
     /// A node without records.
-    #[cfg(feature = "tnc")]
     pub(crate) const EMPTY: Self = Self { bytes: &[0; 2], shape: Shape::sorted(0, 0), count: 0 };
 
     /// Reads a node from `bytes`. Returns `None` if its count is impossible.

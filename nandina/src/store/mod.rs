@@ -22,6 +22,7 @@ pub use registry::{SYSTEMS, Visitor, key_of, visit};
 pub use crate::engine::Description;
 pub use crate::rosette::Rosette;
 pub use crate::space::{Appends, InPlace, Maps, Paths, Space};
+pub use crate::tnc::Tnc;
 pub use crate::tree::{
     Halves, Level, Origin, PlaceFault, Placement, Written, node_in, node_mut_in,
 };

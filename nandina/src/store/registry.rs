@@ -1,6 +1,6 @@
 //! The registry of systems: every test, benchmark and report covers all of them.
 
-use super::{BTree, Mu, Rosette, Vm, VmOw, Wandering, Wpcb};
+use super::{BTree, Mu, Rosette, Tnc, Vm, VmOw, Wandering, Wpcb};
 use crate::engine::System;
 
 /// An action that runs with a system selected by its key.
@@ -51,4 +51,4 @@ macro_rules! registry {
     };
 }
 
-registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette];
+registry![Wandering, Mu, BTree, Vm, VmOw, Wpcb, Rosette, Tnc];

@@ -4,7 +4,7 @@
 
 use core::ops::Range;
 
-use crate::engine::Options;
+use crate::engine::{NodeRange, Options};
 use crate::flash::Geometry;
 use crate::log::layout_of;
 use crate::node::Shape;
@@ -166,6 +166,20 @@ impl Form {
 /// The level that a mark says.
 pub const fn level_in(mark: u8) -> u8 {
     mark & 0xF
+}
+
+/// How many nodes a page with this area has room for; 0 if it holds none.
+pub fn per_page_in(area: &[u8]) -> usize {
+    area.first().map_or(0, |mark| usize::from(mark >> 4))
+}
+
+/// The level and the range of the node at `place` in a page with this area.
+pub fn node_in(area: &[u8], place: usize) -> Option<NodeRange> {
+    let per_page = per_page_in(area);
+    let mark = *area.get(..per_page)?.get(place)?;
+    let range = extent(area.len(), per_page, place);
+    let is_node = usize::from(mark >> 4) == per_page && range.end <= area.len();
+    is_node.then(|| (level_in(mark), range))
 }
 
 /// The range of the node at `place` in a page that has room for `per_page`.

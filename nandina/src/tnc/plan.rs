@@ -1,10 +1,11 @@
 //! The system: its options, its RAM, and the most that any call can cost.
 
 use super::form::{self, Form, SLOTS_MIN, Size, commit_pages, height_max};
+use super::mount::is_journal;
 use super::room::Means;
 use super::{Tnc, TncIndex};
 use crate::blocks::{Validity, Victims, Wear};
-use crate::engine::{Cost, Description, KEY_BYTES_MAX, Nodes, Options, Plan, System};
+use crate::engine::{Cost, Description, KEY_BYTES_MAX, Nodes, Options, Packed, Plan, System};
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Flash, Geometry};
 use crate::log::{Frames, layout_of};
@@ -158,6 +159,9 @@ impl System for Tnc {
         shares_pages: true,
         path_pages: |_| 1,
     });
+
+    const PACKED: Option<Packed> =
+        Some(Packed { per_page: form::per_page_in, node_at: form::node_in, is_journal });
 
     type Engine<'b, F: Flash> = TncIndex<'b, F>;
 

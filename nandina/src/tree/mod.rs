@@ -57,11 +57,7 @@ pub(crate) use placement::relink;
 pub(crate) use placement::{Found, Limits, Replaced};
 pub use placement::{Halves, Level, Origin, PlaceFault, Placement, Written};
 pub use placement::{node_in, node_mut_in};
-#[cfg(any(feature = "checkpoints", feature = "tnc"))]
-pub(crate) use survey::END;
-pub(crate) use survey::Newest;
-#[cfg(feature = "tnc")]
-pub(crate) use survey::survey;
+pub(crate) use survey::{END, Newest, survey};
 pub(crate) use torn_pages::LOOKS;
 pub(crate) use walk::Top;
 
