@@ -23,6 +23,7 @@ mod discard;
 mod frames;
 mod label;
 mod read;
+mod survey;
 mod victim;
 #[cfg(debug_assertions)]
 mod watch;
@@ -32,6 +33,7 @@ mod wear;
 pub use frames::Frames;
 pub use label::Label;
 pub use read::LOST_MAX;
+pub use survey::{Age, END, Newest, Survey};
 pub use weak::WEAK_MAX;
 
 use core::num::Wrapping;

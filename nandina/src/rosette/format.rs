@@ -85,7 +85,7 @@ impl<F: Flash> Leaves<'_, F> {
     fn survey_to_replace(&mut self) -> Result<u64, Fault<F::Error>> {
         let survey = self.survey(u64::MAX)?;
         let mut highest = survey.unread_sequence();
-        highest = highest.max(survey.checkpoint);
+        highest = highest.max(survey.checkpoints);
         if let Some(newest) = survey.newest {
             let mut walk = super::order::Walk::START;
             if let Some(block) = self.order.next(&mut walk) {

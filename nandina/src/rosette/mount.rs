@@ -23,58 +23,13 @@ use super::directory::Painted;
 use super::leaves::{Leaves, damage_of};
 use super::order::Walk;
 use super::suspects::Suspects;
-use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
+use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc;
 use crate::log::checkpoint::Checkpoint;
-use crate::log::{GAP, LOST_MAX};
-use crate::node::{Medium, PageFault, PageHeader, SESSION_END, SESSION_START};
+use crate::log::{GAP, LOST_MAX, Survey};
+use crate::node::{PageHeader, SESSION_END, SESSION_START};
 use crate::tree::LOOKS;
-
-/// Sequence numbers without a verified checksum are trusted only below this.
-const UNCHECKED_END: u64 = 1 << 46;
-
-/// What the first pages of all blocks record.
-#[derive(Default)]
-pub(super) struct Survey {
-    /// The first page of the newest block.
-    pub newest: Option<PageHeader>,
-    any_written: bool,
-    other_version: Option<u8>,
-    /// No page of checkpoints has a higher number.
-    pub checkpoint: u64,
-    /// Another system that appends records, and its highest sequence number.
-    other_system: Option<(u8, u64)>,
-}
-
-impl Survey {
-    /// The first page of the newest block, or why there is no index of this system.
-    fn expect<E>(&self, system: u8) -> Result<PageHeader, OpenError<E>> {
-        if let Some(newest) = self.newest {
-            return Ok(newest);
-        }
-        Err(match (self.other_version, self.other_system) {
-            (Some(found), _) => OpenError::Version { found },
-            (None, Some((found, _))) => OpenError::Mismatch {
-                setting: SYSTEM_NUMBER,
-                found: found.into(),
-                expected: system.into(),
-            },
-            (None, None) if self.any_written => OpenError::NotNandina,
-            (None, None) => OpenError::Blank,
-        })
-    }
-
-    /// Whether no written page is visible.
-    pub const fn is_blank(&self) -> bool {
-        !self.any_written && self.other_version.is_none()
-    }
-
-    /// The highest sequence number of the pages that could not be verified.
-    pub fn unread_sequence(&self) -> u64 {
-        self.other_system.map_or(0, |(_, sequence)| sequence)
-    }
-}
 
 impl<F: Flash> Leaves<'_, F> {
     /// Finds the index on the chip, if it has one with these settings, and settles.
@@ -133,9 +88,9 @@ impl<F: Flash> Leaves<'_, F> {
         let (mut limit, mut highest) = (u64::MAX, 0);
         let newest = loop {
             let survey = self.survey(limit)?;
-            highest = highest.max(survey.checkpoint);
-            let first = survey.expect(self.log.medium.system)?;
-            self.check_medium(&first.medium)?;
+            highest = highest.max(survey.checkpoints);
+            self.log.check_medium(&survey.medium(self.log.medium.system)?)?;
+            let Some(first) = survey.newest else { return Err(OpenError::NotNandina) };
             if let Some(found) = self.find_newest(first.identity, &mut limit, &mut highest)? {
                 break found;
             }
@@ -189,29 +144,6 @@ impl<F: Flash> Leaves<'_, F> {
         Ok(())
     }
 
-    fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
-        let expected = &self.log.medium;
-        let settings = [
-            (SYSTEM_NUMBER, u32::from(found.system), u32::from(expected.system)),
-            ("key size", found.key_bytes.into(), expected.key_bytes.into()),
-            ("value size", found.value_bytes.into(), expected.value_bytes.into()),
-            ("block count", found.blocks, expected.blocks),
-            ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
-            ("checkpoints", found.checkpoints.into(), expected.checkpoints.into()),
-        ];
-        match settings.into_iter().find(|(_, found, expected)| found != expected) {
-            Some((setting, found, expected)) => {
-                Err(OpenError::Mismatch { setting, found, expected })
-            }
-            None if found != expected => Err(OpenError::Mismatch {
-                setting: SYSTEM_NUMBER,
-                found: found.system.into(),
-                expected: expected.system.into(),
-            }),
-            None => Ok(()),
-        }
-    }
-
     /// Reads the first readable page of each block.
     ///
     /// They show the order of the blocks, and their wear.
@@ -225,60 +157,15 @@ impl<F: Flash> Leaves<'_, F> {
         self.log.find_bad_blocks()?;
         for block in self.log.blocks.all() {
             // A block that the chip has marked held nothing that counts.
-            if !self.log.is_marked(block)? {
-                self.survey_block(block, limit, &mut survey)?;
+            if !self.log.is_marked(block)?
+                && let Some(first) =
+                    self.log.survey_block(&mut survey, block, LOST_MAX, ((limit, 0), None))?
+            {
+                self.order.note(block, first);
             }
         }
         self.log.blocks.guess_erase_counts();
         Ok(survey)
-    }
-
-    fn survey_block(
-        &mut self,
-        block: BlockNumber,
-        limit: u64,
-        survey: &mut Survey,
-    ) -> Result<(), Fault<F::Error>> {
-        // A damaged first page must not hide those behind it.
-        for place in 0..self.log.block_pages() {
-            match self.log.read_raw(self.log.page_at(block, place), 0)? {
-                Ok(header) => {
-                    survey.any_written = true;
-                    self.log.blocks.set_erase_count(block, header.erase_count);
-                    if header.lowest == 0 {
-                        // A page of checkpoints: no page may get the number of one that is torn.
-                        let highest = header.sequence + u64::from(self.log.block_pages());
-                        survey.checkpoint = survey.checkpoint.max(highest);
-                        return Ok(());
-                    }
-                    self.order.note(block, header.sequence);
-                    self.log.blocks.set_opened_at(block, header.sequence);
-                    if header.sequence < limit
-                        && survey.newest.is_none_or(|newest| newest.sequence < header.sequence)
-                    {
-                        survey.newest = Some(header);
-                        self.log.blocks.set_last(block, header.erase_count);
-                    }
-                    return Ok(());
-                }
-                // Nor may one that was lost and reads as erased.
-                Err(PageFault::Erased) if place < LOST_MAX => {}
-                Err(PageFault::Erased) => return Ok(()),
-                Err(PageFault::Damaged | PageFault::Unreadable) => survey.any_written = true,
-                Err(PageFault::Version(found)) => {
-                    survey.other_version = Some(found);
-                    return Ok(());
-                }
-                Err(PageFault::Appended { system, sequence }) => {
-                    survey.any_written = true;
-                    // The number is not verified: damage must not use up the remaining numbers.
-                    let sequence = if sequence < UNCHECKED_END { sequence } else { 0 };
-                    let highest = survey.unread_sequence().max(sequence);
-                    survey.other_system = Some((system, highest));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The newest page of the format `identity` that reads the same each time.

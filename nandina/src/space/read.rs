@@ -4,17 +4,41 @@
 
 use super::kind::PATIENCE;
 use super::memory::Memory;
-use super::{Kind, Space};
+use super::{Checkpointing, Kind, Space};
 use crate::cache::Cached;
 use crate::checksum;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
+use crate::log::{Age, Survey};
 use crate::node::PageFault;
 
 impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// Whether page buffers keep their pages from one operation to the next.
     pub(crate) const fn keeps_pages(&self) -> bool {
         if cfg!(feature = "paper-modes") { self.keeps_pages } else { K::KEEPS_PAGES }
+    }
+
+    /// Reads the first readable page of each block.
+    ///
+    /// Finds the erase counts, and the newest block of those that come before `before`. With `of`
+    /// only blocks of that formatting count.
+    #[inline(never)]
+    pub(crate) fn survey(
+        &mut self,
+        before: Age,
+        of: Option<u32>,
+    ) -> Result<Survey, Fault<F::Error>> {
+        let mut survey = Survey::default();
+        self.log.blocks.clear();
+        K::Checkpoints::forget(self);
+        self.log.find_bad_blocks()?;
+        for block in self.log.blocks.all() {
+            self.log.survey_block(&mut survey, block, 1, (before, of))?;
+        }
+        // The count of a block may have been lost in a cut. A block that was never erased shares
+        // the guess, which only delays its first use.
+        self.log.blocks.guess_erase_counts();
+        Ok(survey)
     }
 
     /// Begins an operation: frees the page buffers.

@@ -9,10 +9,10 @@ use super::arena::{NO_SLOT, NOWHERE};
 use super::journal::JOURNAL;
 use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
+use crate::log::END;
 use crate::log::{GAP, Label};
 use crate::node::{PageFault, SESSION_END, SESSION_START};
 use crate::space::Kind;
-use crate::tree::{END, survey};
 
 use super::Tnc;
 
@@ -109,7 +109,7 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Returns the highest sequence number, unless nothing was ever written. Only blocks that such
     /// an index does not need stay free, if there are any.
     fn survey_to_replace(&mut self) -> Result<Option<u64>, OpenError<F::Error>> {
-        let survey = survey(&mut self.space, END, None)?;
+        let survey = self.space.survey(END, None)?;
         let mut highest = survey.unread_sequence();
         if let Some(newest) = survey.newest {
             self.space.log.keep_newest(newest.block);

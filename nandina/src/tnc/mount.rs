@@ -19,11 +19,12 @@ use super::apply::{Key, Value};
 use super::arena::NO_SLOT;
 use super::form::{commit_pages, height_max};
 use super::{TncIndex, journal};
-use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
+use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
 use crate::gc::{self, PageOwner};
-use crate::node::{Medium, PageFault, PageHeader, SESSION_END};
-use crate::tree::{END, LOOKS, Newest, survey};
+use crate::log::{END, Newest};
+use crate::node::{PageFault, PageHeader, SESSION_END};
+use crate::tree::LOOKS;
 
 /// What a mount begins with.
 #[derive(Clone, Copy)]
@@ -66,28 +67,11 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Finds the index on the chip, if it has one with these settings.
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
         self.in_doubt = true;
-        let survey = survey(&mut self.space, END, None)?;
+        let survey = self.space.survey(END, None)?;
         let medium = survey.medium(self.space.log.medium.system)?;
-        self.check_medium(&medium)?;
+        self.space.log.check_medium(&medium)?;
         self.mount_from(survey.newest)?;
         Ok(self.settle_torn()?)
-    }
-
-    fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
-        let expected = &self.space.log.medium;
-        let settings = [
-            (SYSTEM_NUMBER, u32::from(found.system), u32::from(expected.system)),
-            ("key size", found.key_bytes.into(), expected.key_bytes.into()),
-            ("value size", found.value_bytes.into(), expected.value_bytes.into()),
-            ("block count", found.blocks, expected.blocks),
-            ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
-        ];
-        match settings.into_iter().find(|(_, found, expected)| found != expected) {
-            Some((setting, found, expected)) => {
-                Err(OpenError::Mismatch { setting, found, expected })
-            }
-            None => Ok(()),
-        }
     }
 
     /// Mounts the medium again after an operation that failed half way.
@@ -95,7 +79,7 @@ impl<F: Flash> TncIndex<'_, F> {
         if !self.in_doubt {
             return Ok(());
         }
-        let newest = survey(&mut self.space, END, None)?.newest;
+        let newest = self.space.survey(END, None)?.newest;
         self.mount_from(newest)?;
         self.settle_torn()
     }
@@ -268,7 +252,7 @@ impl<F: Flash> TncIndex<'_, F> {
                     return Ok(LastCommit { page, header, block, highest, may_be_torn, damaged });
                 }
             }
-            block = survey(&mut self.space, candidate.age(), None)?.newest;
+            block = self.space.survey(candidate.age(), None)?.newest;
         }
         let page = self.space.log.page_at(newest.block, 0);
         Err(Fault::Corrupt { page, reason: Damage::NoRoot })
@@ -364,7 +348,7 @@ impl<F: Flash> TncIndex<'_, F> {
                 if cannot_write(&fault)
                     || matches!(fault, Fault::NoRoom { .. } | Fault::WornOut { .. }) =>
             {
-                let newest = survey(&mut self.space, END, None)?.newest;
+                let newest = self.space.survey(END, None)?.newest;
                 self.mount_from(newest)
             }
             settled => settled,

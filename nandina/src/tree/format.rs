@@ -3,10 +3,10 @@
 //! An existing index stays whole until the new root takes its place in one program: no page that it
 //! needs is erased before.
 
-use super::survey::{END, survey};
 use super::{CheckpointsOf, Origin, Placement, Replaced, TreeIndex, WritePolicy};
 use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
+use crate::log::END;
 use crate::node::SESSION_START;
 use crate::space::{Checkpointing, Kind};
 
@@ -103,13 +103,13 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// index does not need stay free, if there are any.
     fn survey_to_replace(&mut self) -> Result<Replaced, OpenError<F::Error>> {
         self.torn.outdate_none();
-        let survey = survey(&mut self.space, END, None)?;
+        let survey = self.space.survey(END, None)?;
         if let Some(newest) = survey.newest {
             self.space.log.keep_newest(newest.block);
         }
         let highest = S::Kind::survey_to_replace(self, survey.newest)?;
         let sequence = survey.unread_sequence().max(highest);
-        if survey.checkpoints {
+        if survey.checkpoints > 0 {
             CheckpointsOf::<S>::erase_anchors(&mut self.space)?;
         }
         Ok(if survey.is_blank() { Replaced::Nothing } else { Replaced::Damaged(sequence) })

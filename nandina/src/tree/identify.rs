@@ -4,9 +4,9 @@
 //! walked.
 
 use super::options::{bounded, unusable};
-use super::survey::{END, survey};
 use crate::error::OpenError;
 use crate::flash::{Flash, Geometry};
+use crate::log::END;
 use crate::node::Medium;
 use crate::space::{self, Any, Buffers, Space};
 
@@ -58,7 +58,7 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
     };
     let mut space =
         Space::<_, Any>::new(flash, unknown, &Buffers::SINGLE, 0, |_, _, _, _, _, _| {}, ram);
-    survey(&mut space, END, None)?.medium(0)
+    space.survey(END, None)?.medium(0)
 }
 
 /// Bytes of the buffer that [`identify`] needs on a chip of this geometry.

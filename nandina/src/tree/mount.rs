@@ -21,14 +21,14 @@
 use super::batch::{self, Batch};
 use super::limits::PageLimits;
 use super::split::Separator;
-use super::survey::{Age, END, Newest, survey};
 use super::torn_pages::{TRIES, TornPages};
 use super::{CheckpointsOf, HEIGHT_MAX, Placement, TreeIndex, WritePolicy, relink};
 use crate::engine::Options;
-use crate::error::{Damage, Fault, OpenError, SYSTEM_NUMBER};
+use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, Collector};
-use crate::node::{Medium, PageHeader};
+use crate::log::{Age, END, Newest};
+use crate::node::PageHeader;
 use crate::space::{Checkpointing, Dimensions, Space};
 
 impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
@@ -65,9 +65,9 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// A page of the newest block, if the chip holds an index of these settings.
     #[inline(never)]
     pub(crate) fn newest_page(&mut self) -> Result<Option<Newest>, OpenError<F::Error>> {
-        let survey = survey(&mut self.space, END, None)?;
+        let survey = self.space.survey(END, None)?;
         let medium = survey.medium(self.space.log.medium.system)?;
-        self.check_medium(&medium)?;
+        self.space.log.check_medium(&medium)?;
         Ok(survey.newest)
     }
 
@@ -105,25 +105,6 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
             moved_pages: 0,
             unexplained_pages: 0,
             from_checkpoint: false,
-        }
-    }
-
-    pub(crate) fn check_medium(&self, found: &Medium) -> Result<(), OpenError<F::Error>> {
-        let expected = &self.space.log.medium;
-        let settings = [
-            (SYSTEM_NUMBER, u32::from(found.system), u32::from(expected.system)),
-            ("key size", found.key_bytes.into(), expected.key_bytes.into()),
-            ("value size", found.value_bytes.into(), expected.value_bytes.into()),
-            ("block count", found.blocks, expected.blocks),
-            ("checkpoints", found.checkpoints.into(), expected.checkpoints.into()),
-            ("atomic replacement", found.atomic.into(), expected.atomic.into()),
-            ("pages per block", found.pages_per_block.into(), expected.pages_per_block.into()),
-        ];
-        match settings.into_iter().find(|(_, found, expected)| found != expected) {
-            Some((setting, found, expected)) => {
-                Err(OpenError::Mismatch { setting, found, expected })
-            }
-            None => Ok(()),
         }
     }
 
@@ -211,7 +192,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         before: Age,
         of: Option<u32>,
     ) -> Result<Option<Newest>, Fault<F::Error>> {
-        Ok(survey(&mut self.space, before, of)?.newest)
+        Ok(self.space.survey(before, of)?.newest)
     }
 
     /// Makes the tree with the root `page` and its header `root` the current one.

@@ -14,13 +14,13 @@ use core::ops::Range;
 use super::TreeIndex;
 use super::cost::{Bounds, Opening};
 use super::path::Path;
-use super::survey::{END, Newest};
 use crate::blocks::Wear;
 use crate::cache::Resolve;
 use crate::engine::{Cost, Description, Options};
 use crate::error::{BadOption, Fault, OpenError};
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::log::checkpoint::Checkpoint;
+use crate::log::{END, Newest};
 use crate::node::{Medium, Node, NodeMut, PageLayout, SAME_PAGE, Shape};
 use crate::space::{Budget, Extent, Kind, Moves, Space};
 

@@ -3,10 +3,11 @@
 //! This is for systems whose pages commit for themselves. Nothing is written here.
 
 use super::torn_pages::UNSTEADY_MAX;
-use super::{LOOKS, Newest, Placement, TreeIndex};
+use super::{LOOKS, Placement, TreeIndex};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::LOST_MAX;
+use crate::log::Newest;
 use crate::node::PageFault;
 
 /// What all reads of a page returned, or `None` if they differ.

@@ -16,9 +16,10 @@ use last_programmed::LastProgrammed;
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, PageOwner};
+use crate::log::Newest;
 use crate::node::{PageLayout, Shape};
 use crate::space::{Absent, Appends, Kind, ReadCache};
-use crate::tree::{Found, LOOKS, Newest, Opening, Placement, TreeIndex, WritePolicy, path_options};
+use crate::tree::{Found, LOOKS, Opening, Placement, TreeIndex, WritePolicy, path_options};
 
 impl Kind for Appends {
     const APPENDS: bool = true;

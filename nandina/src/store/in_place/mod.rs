@@ -22,9 +22,10 @@ use shadow_pages::{ROOT as ROOT_PAGE, logical_pages};
 use crate::blocks::Validity;
 use crate::error::{BadOption, Damage, Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
+use crate::log::Newest;
 use crate::space::{Absent, Budget, InPlace, Kind, ReadCache, Space};
 use crate::tree::{
-    Bounds, Limits, Newest, Opening, Placement, Replaced, TreeIndex, WritePolicy, path_options,
+    Bounds, Limits, Opening, Placement, Replaced, TreeIndex, WritePolicy, path_options,
 };
 
 impl Kind for InPlace {
@@ -72,7 +73,7 @@ impl WritePolicy for InPlace {
         index.follow_medium()?;
         match index.recover_in_place()? {
             Some(root) => {
-                index.check_medium(&root.medium)?;
+                index.space.log.check_medium(&root.medium)?;
                 if root.medium == index.space.log.medium {
                     return Ok(());
                 }

@@ -17,11 +17,12 @@ use flush_mappings::Reclaiming;
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, Geometry, PageNumber};
 use crate::gc;
+use crate::log::Newest;
 #[cfg(feature = "checkpoints")]
 use crate::log::checkpoint::Checkpoint;
 use crate::log::checkpoint::{ERASES_MAX, LIST_MAX};
 use crate::space::{BuiltCheckpoints, Kind, Maps, ReadCache, Space, mappings_in};
-use crate::tree::{Limits, Newest, Opening, Path, Placement, TreeIndex, WritePolicy, path_options};
+use crate::tree::{Limits, Opening, Path, Placement, TreeIndex, WritePolicy, path_options};
 
 impl Kind for Maps {
     type Checkpoints = BuiltCheckpoints;

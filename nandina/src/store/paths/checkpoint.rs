@@ -5,10 +5,11 @@
 
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
+use crate::log::END;
 use crate::log::checkpoint::Checkpoint;
 use crate::node::PageHeader;
 use crate::space::Paths;
-use crate::tree::{END, HEIGHT_MAX, Placement, Top, TreeIndex};
+use crate::tree::{HEIGHT_MAX, Placement, Top, TreeIndex};
 
 /// Upper bound of the inner nodes in one page.
 const NODES_BY_PAGE: u32 = HEIGHT_MAX as u32;

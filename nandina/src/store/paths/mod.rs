@@ -17,10 +17,11 @@ use crate::engine::{Cost, Options};
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::log::Label;
+use crate::log::Newest;
 #[cfg(feature = "checkpoints")]
 use crate::log::checkpoint::Checkpoint;
 use crate::space::{Absent, BuiltCheckpoints, Kind, Paths, STAGED, Space};
-use crate::tree::{LOOKS, Newest, Opening, Placement, TreeIndex, WritePolicy};
+use crate::tree::{LOOKS, Opening, Placement, TreeIndex, WritePolicy};
 
 impl Kind for Paths {
     const PAGES_COMMIT: bool = false;

@@ -5,9 +5,10 @@
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, PageOwner};
+use crate::log::Newest;
 use crate::node::PageHeader;
 use crate::space::{BuiltCheckpoints, Checkpointing, Paths};
-use crate::tree::{Newest, Placement, TreeIndex};
+use crate::tree::{Placement, TreeIndex};
 
 /// The highest sequence number and the last root of a block.
 pub(super) struct Last {
