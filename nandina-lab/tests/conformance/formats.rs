@@ -1,12 +1,14 @@
 //! Torn pages that only some reads find, around a format and on a chip that is unwritable.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
-use nandina::store::Description;
+use nandina::store::{Description, Visitor};
 use nandina::{Index, OpenError, System, plan};
 use nandina_lab::hand_on;
+use nandina_lab::systems::{SYSTEMS, visit};
 use nandina_sim::{Chip, ChipError};
 
 use crate::harness::*;
@@ -220,6 +222,55 @@ impl Check for Anchored {
 #[test]
 fn an_index_that_was_formatted_over_stays_gone_when_its_checkpoint_cannot_be_erased() {
     for_every_system(&Anchored);
+}
+
+struct OverAnother;
+
+/// Formats a chip for `S` over an index of each other system.
+struct Before<S>(PhantomData<S>);
+
+impl<S: System + 'static> Visitor for Before<S> {
+    type Output = Outcome;
+
+    fn visit<P: System + 'static>(self) -> Outcome {
+        let mut before = Case::new(suited::<S>(LONG));
+        before.options.checkpoints = Some(2);
+        let before = before.suited::<P>();
+        let case = Case::new(before.profile).suited::<S>();
+        let (mut ram, mut before_ram) = (case.ram::<S>(), before.ram::<P>());
+        for records in [0, 1, 5, 40, 200] {
+            let mut chip = filled::<P>(&before, 30, &mut before_ram)?;
+            let mut index =
+                Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+            for number in 0..records {
+                index.insert(&key(number), &value(number, 1)).map_err(text)?;
+            }
+            drop(index);
+            let opened = Index::<_, P>::open(&mut chip, &before.options, &mut before_ram);
+            if let Ok(found) = opened.map(|index| index.len()) {
+                return Err(format!("over {}: {found} records are back", P::DESCRIPTION.key));
+            }
+            let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            if index.len() != records {
+                return Err(format!("{} of {records} records", index.len()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Check for OverAnother {
+    fn run<S: System + 'static>(&self) -> Outcome {
+        for other in SYSTEMS.iter().filter(|other| other.key != S::DESCRIPTION.key) {
+            visit(other.key, Before::<S>(PhantomData)).ok_or("a system is not visited")??;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_format_over_an_index_of_another_system_leaves_nothing_of_it() {
+    for_every_system(&OverAnother);
 }
 
 struct Unwritable;

@@ -81,6 +81,17 @@ impl Survey {
         !self.any_written && self.other_version.is_none()
     }
 
+    /// Whether the anchors of checkpoints may be those of the newest index.
+    ///
+    /// An index without checkpoints may have nodes in their blocks, although pages of older
+    /// checkpoints are left.
+    pub const fn has_anchors(&self) -> bool {
+        match &self.newest {
+            Some(newest) => newest.medium.checkpoints,
+            None => self.checkpoints > 0,
+        }
+    }
+
     /// The highest sequence number of the pages that could not be verified.
     ///
     /// Their system appends records.

@@ -84,6 +84,9 @@ impl<F: Flash> Leaves<'_, F> {
     /// does not need stay free, if there are any.
     fn survey_to_replace(&mut self) -> Result<u64, Fault<F::Error>> {
         let survey = self.survey(u64::MAX)?;
+        if survey.has_anchors() {
+            self.checkpoints.erase_anchors(&mut self.log)?;
+        }
         let mut highest = survey.unread_sequence();
         highest = highest.max(survey.checkpoints);
         if let Some(newest) = survey.newest {
@@ -97,9 +100,6 @@ impl<F: Flash> Leaves<'_, F> {
                 }
             }
             self.hold_blocks_of(newest.identity)?;
-            if newest.medium.checkpoints {
-                self.checkpoints.erase_anchors(&mut self.log)?;
-            }
         }
         Ok(if survey.is_blank() { 0 } else { highest + GAP / 2 })
     }

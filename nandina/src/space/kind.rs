@@ -13,7 +13,7 @@ use crate::cache::NoCache;
 use crate::cache::{Cache, NoStaging};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::log::checkpoint::{Base, Checkpoint, Summary};
+use crate::log::checkpoint::{self, Base, Checkpoint, Summary};
 use crate::log::{Codec, GAP, Label};
 use crate::node::PageLayout;
 
@@ -72,8 +72,7 @@ pub trait Checkpointing: Sized {
     fn erase_anchors<F: Flash, K: Kind<Checkpoints = Self>>(
         space: &mut Space<'_, F, K>,
     ) -> Result<(), Fault<F::Error>> {
-        let _ = space;
-        Ok(())
+        checkpoint::erase_anchors(&mut space.log)
     }
 
     /// Reads the newest checkpoint into the block table.

@@ -9,8 +9,7 @@ use super::arena::{NO_SLOT, NOWHERE};
 use super::journal::JOURNAL;
 use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
-use crate::log::END;
-use crate::log::{GAP, Label};
+use crate::log::{END, GAP, Label, checkpoint};
 use crate::node::{PageFault, SESSION_END, SESSION_START};
 use crate::space::Kind;
 
@@ -110,6 +109,9 @@ impl<F: Flash> TncIndex<'_, F> {
     /// an index does not need stay free, if there are any.
     fn survey_to_replace(&mut self) -> Result<Option<u64>, OpenError<F::Error>> {
         let survey = self.space.survey(END, None)?;
+        if survey.has_anchors() {
+            checkpoint::erase_anchors(&mut self.space.log)?;
+        }
         let mut highest = survey.unread_sequence();
         if let Some(newest) = survey.newest {
             self.space.log.keep_newest(newest.block);

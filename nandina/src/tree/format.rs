@@ -104,14 +104,14 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     fn survey_to_replace(&mut self) -> Result<Replaced, OpenError<F::Error>> {
         self.torn.outdate_none();
         let survey = self.space.survey(END, None)?;
+        if survey.has_anchors() {
+            CheckpointsOf::<S>::erase_anchors(&mut self.space)?;
+        }
         if let Some(newest) = survey.newest {
             self.space.log.keep_newest(newest.block);
         }
         let highest = S::Kind::survey_to_replace(self, survey.newest)?;
         let sequence = survey.unread_sequence().max(highest);
-        if survey.checkpoints > 0 {
-            CheckpointsOf::<S>::erase_anchors(&mut self.space)?;
-        }
         Ok(if survey.is_blank() { Replaced::Nothing } else { Replaced::Damaged(sequence) })
     }
 

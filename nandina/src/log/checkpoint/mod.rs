@@ -315,14 +315,7 @@ impl Checkpoints {
 
     /// Erases both anchors, so that a mount finds no checkpoint.
     pub fn erase_anchors<F: Flash>(&mut self, log: &mut Log<'_, F>) -> Result<(), Fault<F::Error>> {
-        for block in ANCHORS {
-            // An anchor that cannot be erased may still be readable: it has to be marked as bad, so
-            // that no mount reads it.
-            if !log.blocks.is_bad(block) && !log.erase_for_good(block)? {
-                covered!("an anchor cannot be erased");
-                log.mark_bad_blocks()?;
-            }
-        }
+        erase_anchors(log)?;
         let usable = ANCHORS.iter().position(|&block| !log.blocks.is_bad(block));
         self.anchor = usable.map(|which| (which, 0));
         self.stale = false;
@@ -497,6 +490,19 @@ impl Checkpoints {
         }
         Ok(None)
     }
+}
+
+/// Erases both anchors, of whatever index they are.
+pub fn erase_anchors<F: Flash>(log: &mut Log<'_, F>) -> Result<(), Fault<F::Error>> {
+    for block in ANCHORS {
+        // An anchor that cannot be erased may still be readable: it has to be marked as bad, so
+        // that no mount reads it.
+        if !log.blocks.is_bad(block) && !log.erase_for_good(block)? {
+            covered!("an anchor cannot be erased");
+            log.mark_bad_blocks()?;
+        }
+    }
+    Ok(())
 }
 
 /// Pages of a checkpoint with this part of the owner, or more than a block has.
