@@ -236,9 +236,13 @@ impl<S: System + 'static> Visitor for Before<S> {
         let mut before = Case::new(suited::<S>(LONG));
         before.options.checkpoints = Some(2);
         let before = before.suited::<P>();
-        let case = Case::new(before.profile).suited::<S>();
-        let (mut ram, mut before_ram) = (case.ram::<S>(), before.ram::<P>());
-        for records in [0, 1, 5, 40, 200] {
+        let mut before_ram = before.ram::<P>();
+        for at in 0..10 {
+            let records = [0, 1, 5, 40, 200][at / 2];
+            let mut case = Case::new(before.profile);
+            case.options.checkpoints = (at % 2 == 1).then_some(2);
+            let case = case.suited::<S>();
+            let mut ram = case.ram::<S>();
             let mut chip = filled::<P>(&before, 30, &mut before_ram)?;
             let mut index =
                 Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
@@ -248,7 +252,8 @@ impl<S: System + 'static> Visitor for Before<S> {
             drop(index);
             let opened = Index::<_, P>::open(&mut chip, &before.options, &mut before_ram);
             if let Ok(found) = opened.map(|index| index.len()) {
-                return Err(format!("over {}: {found} records are back", P::DESCRIPTION.key));
+                let before = P::DESCRIPTION.key;
+                return Err(format!("{records} records over {before}: {found} are back"));
             }
             let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
             if index.len() != records {

@@ -12,7 +12,7 @@ pub use reason::{BadOption, Damage};
 
 use core::fmt;
 
-use crate::flash::{Missing, PageNumber};
+use crate::flash::{ErrorKind, FlashError, Missing, PageNumber};
 
 /// A failure inside the index, below any operation.
 ///
@@ -43,6 +43,17 @@ pub enum Fault<E> {
         /// The greatest height that pages allow.
         height: u8,
     },
+}
+
+impl<E: FlashError> Fault<E> {
+    /// Whether the chip rejected what was written but still works.
+    pub fn rejects_writes(&self) -> bool {
+        match self {
+            Self::Device(error) => error.kind() != ErrorKind::Other,
+            Self::Corrupt { reason, .. } => *reason == Damage::NotAsWritten,
+            Self::NoRoom { .. } | Self::WornOut { .. } | Self::TooHigh { .. } => false,
+        }
+    }
 }
 
 /// Why an index could not be formatted or opened.

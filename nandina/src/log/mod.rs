@@ -32,7 +32,7 @@ mod wear;
 
 pub use frames::Frames;
 pub use label::Label;
-pub use read::LOST_MAX;
+pub use read::{LOOKS, LOST_MAX};
 pub use survey::{Age, END, Newest, Survey};
 pub use weak::WEAK_MAX;
 

@@ -12,6 +12,12 @@ use crate::node::{PageFault, PageHeader};
 /// Up to this number of them, the pages behind them are still found.
 pub const LOST_MAX: u32 = 2;
 
+/// Reads after which a page counts as steady where there is no other proof.
+pub const LOOKS: u64 = 24;
+
+/// What all reads of a page returned, or `None` if they differ.
+type Steady<E> = Result<Option<Result<u64, PageFault>>, Fault<E>>;
+
 impl<F: Flash> Log<'_, F> {
     /// Finds the end of the programmed pages of `block` by binary search.
     ///
@@ -83,6 +89,34 @@ impl<F: Flash> Log<'_, F> {
     fn is_blank(&mut self, block: BlockNumber, place: u32) -> Result<bool, Fault<F::Error>> {
         let page = self.page_at(block, place);
         Ok(matches!(self.read_raw(page, 0)?, Err(PageFault::Erased)))
+    }
+
+    /// Whether `page` can be read every time. Cost: [`LOOKS`] reads at most.
+    pub fn is_steady(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+        for _ in 0..LOOKS {
+            if self.read_raw(page, 0)?.is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether `page` reads the same every time, readable or not.
+    pub fn reads_alike(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
+        Ok(self.steady_reading(page)?.is_some())
+    }
+
+    /// The sequence number of `page` or its fault, if it reads the same every time.
+    ///
+    /// Cost: [`LOOKS`] reads at most.
+    pub fn steady_reading(&mut self, page: PageNumber) -> Steady<F::Error> {
+        let first = self.read_raw(page, 0)?.map(|header| header.sequence);
+        for _ in 1..LOOKS {
+            if self.read_raw(page, 0)?.map(|header| header.sequence) != first {
+                return Ok(None);
+            }
+        }
+        Ok(Some(first))
     }
 
     /// Reads any page into page buffer `frame` and returns its header.

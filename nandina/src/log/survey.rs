@@ -181,6 +181,29 @@ impl<F: Flash> Log<'_, F> {
         None
     }
 
+    /// Holds the blocks with pages of the index `identity`, unless that is all blocks.
+    ///
+    /// Not the first block, if a new index `begins` in it.
+    pub fn hold_blocks_of(&mut self, identity: u32, begins: bool) -> Result<(), Fault<F::Error>> {
+        let mut others = false;
+        for block in self.blocks.all() {
+            let first = self.page_at(block, 0);
+            let is_other = match self.read_raw(first, 0)? {
+                Ok(header) => header.identity != identity,
+                Err(fault) => fault == PageFault::Erased,
+            };
+            others |= is_other && !self.blocks.is_bad(block);
+            let is_held = !(is_other || begins && block == BlockNumber(0));
+            self.blocks.set_valid(first, is_held);
+        }
+        if others {
+            self.blocks.hold_valid();
+        } else {
+            self.blocks.forget_valid();
+        }
+        Ok(())
+    }
+
     /// The error for a medium with other settings than those of the log.
     pub fn check_medium<E>(&self, found: &Medium) -> Result<(), OpenError<E>> {
         let expected = &self.medium;

@@ -10,7 +10,6 @@ use super::suspects::Suspects;
 use crate::error::{Fault, OpenError};
 use crate::flash::{BlockNumber, Flash};
 use crate::log::GAP;
-use crate::node::PageFault;
 
 impl<F: Flash> Leaves<'_, F> {
     /// Makes an empty index on the chip, in place of an older one.
@@ -74,7 +73,7 @@ impl<F: Flash> Leaves<'_, F> {
     ///
     /// That erases a root that was replaced in place.
     fn begins_in_first(&self) -> bool {
-        self.log.capabilities().rewrite
+        self.log.capabilities().rewrite && !self.log.medium.checkpoints
     }
 
     /// Surveys a chip whose index, if it has one, cannot be opened.
@@ -99,30 +98,9 @@ impl<F: Flash> Leaves<'_, F> {
                     }
                 }
             }
-            self.hold_blocks_of(newest.identity)?;
+            let begins = self.begins_in_first();
+            self.log.hold_blocks_of(newest.identity, begins)?;
         }
         Ok(if survey.is_blank() { 0 } else { highest + GAP / 2 })
-    }
-
-    /// Holds the blocks with pages of the index `identity`, unless that is all blocks.
-    fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
-        let mut others = false;
-        for block in self.log.blocks.all() {
-            let page = self.log.page_at(block, 0);
-            let is_other = match self.log.read_raw(page, 0)? {
-                Ok(header) => header.identity != identity,
-                Err(fault) => fault == PageFault::Erased,
-            };
-            others |= is_other && !self.log.blocks.is_bad(block);
-            if !(is_other || block == BlockNumber(0) && self.begins_in_first()) {
-                self.log.blocks.set_valid(page, true);
-            }
-        }
-        if others {
-            self.log.blocks.hold_valid();
-        } else {
-            self.log.blocks.forget_valid();
-        }
-        Ok(())
     }
 }

@@ -29,7 +29,6 @@ use crate::gc;
 use crate::log::checkpoint::Checkpoint;
 use crate::log::{GAP, LOST_MAX, Survey};
 use crate::node::{PageHeader, SESSION_END, SESSION_START};
-use crate::tree::LOOKS;
 
 impl<F: Flash> Leaves<'_, F> {
     /// Finds the index on the chip, if it has one with these settings, and settles.
@@ -195,7 +194,7 @@ impl<F: Flash> Leaves<'_, F> {
                 if self.is_stored(header.sequence) {
                     break;
                 }
-                if self.is_steady(page, header.sequence)? {
+                if self.log.steady_reading(page)? == Some(Ok(header.sequence)) {
                     return Ok(Some((header, page)));
                 }
                 covered!("the newest leaf is torn");
@@ -208,16 +207,6 @@ impl<F: Flash> Leaves<'_, F> {
     /// Whether a page with this number is older than the checkpoint of the mount.
     fn is_stored(&self, sequence: u64) -> bool {
         self.checkpoints.base().is_some_and(|base| !base.is_older_than(sequence))
-    }
-
-    /// Whether `page` reads with this number each time.
-    fn is_steady(&mut self, page: PageNumber, sequence: u64) -> Result<bool, Fault<F::Error>> {
-        for _ in 0..LOOKS {
-            if !self.log.read_raw(page, 0)?.is_ok_and(|header| header.sequence == sequence) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Gives each leaf of this format what no newer one owns.

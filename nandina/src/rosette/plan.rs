@@ -11,10 +11,11 @@ use super::{READS_MAX, options};
 use crate::engine::{Cost, Options, Plan};
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
+use crate::log::LOOKS;
 use crate::log::checkpoint::{self, LIST_MAX};
 use crate::log::{LOST_MAX, layout_of};
 use crate::space::{Dimensions, room_to_fail};
-use crate::tree::{Bounds, LOOKS};
+use crate::tree::Bounds;
 
 /// The most leaves of an index that never holds more than `records` records.
 const fn leaves_for(records: u32, capacity: usize) -> u32 {

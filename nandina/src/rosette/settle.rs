@@ -23,24 +23,14 @@
 use super::leaves::Leaves;
 use super::suspects::{Suspect, Suspects, suspects_max};
 use crate::error::{Damage, Fault};
-use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError};
+use crate::flash::{BlockNumber, Flash};
 use crate::gc::{self, PageOwner};
+use crate::log::LOOKS;
 use crate::log::Label;
 use crate::node::{PageFault, SESSION_END};
-use crate::tree::LOOKS;
 
 /// Times that a mount begins again because its newest leaf cannot be read any more.
 const TRIES: u32 = 2;
-
-/// Whether the chip rejected what was written but still works.
-fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
-    match fault {
-        Fault::Device(error) => error.kind() != ErrorKind::Other,
-        Fault::Corrupt { reason, .. } => *reason == Damage::NotAsWritten,
-        Fault::NoRoom { .. } | Fault::WornOut { .. } => true,
-        Fault::TooHigh { .. } => false,
-    }
-}
 
 impl<F: Flash> Leaves<'_, F> {
     /// Settles what a mount has found.
@@ -58,7 +48,10 @@ impl<F: Flash> Leaves<'_, F> {
                     tries -= 1;
                     self.mount_as_seen()?;
                 }
-                Err(fault) if cannot_write(&fault) => {
+                Err(fault)
+                    if fault.rejects_writes()
+                        || matches!(fault, Fault::NoRoom { .. } | Fault::WornOut { .. }) =>
+                {
                     covered!("leaves are read unsettled");
                     return self.mount_as_seen();
                 }

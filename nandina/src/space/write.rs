@@ -126,13 +126,14 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// An index that was replaced in place may have its root there.
     pub(crate) fn begin_where_roots_are_replaced(&mut self) -> Result<(), Fault<F::Error>> {
         let first = BlockNumber(0);
-        if self.begins_in(first) { self.log.make_ready(first) } else { Ok(()) }
+        if self.begins_in_first() { self.log.make_ready(first) } else { Ok(()) }
     }
 
-    /// Whether a new index begins in `block`, to erase a root replaced in place.
-    pub(crate) fn begins_in(&self, block: BlockNumber) -> bool {
-        let is_first = block == BlockNumber(0);
-        is_first && K::COLLECTS && self.log.capabilities().rewrite && !self.log.medium.checkpoints
+    /// Whether a new index begins in the first block.
+    ///
+    /// That erases a root that was replaced in place.
+    pub(crate) fn begins_in_first(&self) -> bool {
+        K::COLLECTS && self.log.capabilities().rewrite && !self.log.medium.checkpoints
     }
 
     /// The block to collect next, of those that gain room.

@@ -10,10 +10,11 @@ use crate::checksum;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, PageOwner};
+use crate::log::LOOKS;
 use crate::log::LOST_MAX;
 use crate::node::{PageFault, PageHeader, SESSION_START};
 use crate::space::Checkpointing;
-use crate::tree::{CheckpointsOf, HEIGHT_MAX, LOOKS, Placement, TreeIndex};
+use crate::tree::{CheckpointsOf, HEIGHT_MAX, Placement, TreeIndex};
 
 /// What the pages of one formatting record.
 pub(super) struct Found {
@@ -195,7 +196,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             return Ok(found);
         }
         while let Some((newest, _)) = self.torn.newest()
-            && !self.is_steady(newest.0)?
+            && !self.space.log.is_steady(PageNumber(newest.0))?
         {
             let block = self.block_of(newest.0);
             if !self.torn.excludes_a_block() && self.erase_was_begun(block)? {
@@ -226,7 +227,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
             let first_page = self.space.log.page_at(block, 0);
             if !self.torn.is_newest(first_page)
-                && (first.is_none() || !self.is_steady(first_page.0)?)
+                && (first.is_none() || !self.space.log.is_steady(first_page)?)
             {
                 self.note_torn_in(block)?;
                 continue;
@@ -239,7 +240,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                     continue;
                 }
                 let is_steady = if place < written {
-                    self.is_steady(page.0)?
+                    self.space.log.is_steady(page)?
                 } else {
                     self.is_steadily_blank(page)?
                 };
@@ -282,7 +283,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 blank = 0;
                 continue;
             }
-            match self.steady_reading(page)? {
+            match self.space.log.steady_reading(page)? {
                 None => {
                     covered!("the first page of a block is torn");
                     self.note_torn(page)?;

@@ -10,7 +10,7 @@ use super::journal::JOURNAL;
 use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
 use crate::log::{END, GAP, Label, checkpoint};
-use crate::node::{PageFault, SESSION_END, SESSION_START};
+use crate::node::{SESSION_END, SESSION_START};
 use crate::space::Kind;
 
 use super::Tnc;
@@ -122,29 +122,9 @@ impl<F: Flash> TncIndex<'_, F> {
                     highest = highest.max(header.sequence);
                 }
             }
-            self.hold_blocks_of(newest.identity)?;
+            let begins = self.space.begins_in_first();
+            self.space.log.hold_blocks_of(newest.identity, begins)?;
         }
         Ok((!survey.is_blank()).then_some(highest))
-    }
-
-    /// Holds the blocks with pages of the index `identity`, unless that is all blocks.
-    fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
-        let mut others = false;
-        for block in self.space.log.blocks.all() {
-            let first = self.space.log.page_at(block, 0);
-            let is_other = match self.space.log.read_raw(first, 0)? {
-                Ok(header) => header.identity != identity,
-                Err(fault) => fault == PageFault::Erased,
-            };
-            others |= is_other && !self.space.log.blocks.is_bad(block);
-            let is_held = !is_other && !self.space.begins_in(block);
-            self.space.log.blocks.set_valid(first, is_held);
-        }
-        if others {
-            self.space.log.blocks.hold_valid();
-        } else {
-            self.space.log.blocks.forget_valid();
-        }
-        Ok(())
     }
 }

@@ -20,11 +20,10 @@ use super::arena::NO_SLOT;
 use super::form::{commit_pages, height_max};
 use super::{TncIndex, journal};
 use crate::error::{Damage, Fault, OpenError};
-use crate::flash::{BlockNumber, ErrorKind, Flash, FlashError, PageNumber};
+use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, PageOwner};
 use crate::log::{END, Newest};
 use crate::node::{PageFault, PageHeader, SESSION_END};
-use crate::tree::LOOKS;
 
 /// What a mount begins with.
 #[derive(Clone, Copy)]
@@ -52,15 +51,6 @@ pub const fn is_journal(header: &PageHeader) -> bool {
         && header.height == 0
         && !header.begins_session()
         && !ends_session(header)
-}
-
-/// Whether the chip rejected what was written but still works.
-fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
-    match fault {
-        Fault::Device(error) => error.kind() != ErrorKind::Other,
-        Fault::Corrupt { reason, .. } => *reason == Damage::NotAsWritten,
-        _ => false,
-    }
 }
 
 impl<F: Flash> TncIndex<'_, F> {
@@ -247,7 +237,10 @@ impl<F: Flash> TncIndex<'_, F> {
                     && header.tag > 0
                     && header.sequence < below;
                 let may_be_torn = is_last && !self.ended;
-                if commits && (!may_be_torn || self.is_steady(page, &header)?) {
+                if commits
+                    && (!may_be_torn
+                        || self.space.log.steady_reading(page)? == Some(Ok(header.sequence)))
+                {
                     let block = candidate;
                     return Ok(LastCommit { page, header, block, highest, may_be_torn, damaged });
                 }
@@ -261,20 +254,6 @@ impl<F: Flash> TncIndex<'_, F> {
     /// How many pages of `block` were programmed.
     pub(super) fn written(&mut self, block: BlockNumber) -> Result<u32, Fault<F::Error>> {
         self.space.log.written(block, self.space.log.block_pages(), 1)
-    }
-
-    /// Whether `page` reads with this header each time.
-    pub(super) fn is_steady(
-        &mut self,
-        page: PageNumber,
-        header: &PageHeader,
-    ) -> Result<bool, Fault<F::Error>> {
-        for _ in 0..LOOKS {
-            if self.space.log.read_raw(page, 0)? != Ok(*header) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Marks the pages of all nodes as valid, and counts the nodes.
@@ -345,7 +324,7 @@ impl<F: Flash> TncIndex<'_, F> {
         match self.settle() {
             Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => Ok(()),
             Err(fault)
-                if cannot_write(&fault)
+                if fault.rejects_writes()
                     || matches!(fault, Fault::NoRoom { .. } | Fault::WornOut { .. }) =>
             {
                 let newest = self.space.survey(END, None)?.newest;

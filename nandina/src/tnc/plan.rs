@@ -8,10 +8,11 @@ use crate::blocks::{Validity, Victims, Wear};
 use crate::engine::{Cost, Description, KEY_BYTES_MAX, Nodes, Options, Packed, Plan, System};
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Flash, Geometry};
+use crate::log::LOOKS;
 use crate::log::{Frames, layout_of};
 use crate::node::{Medium, Shape};
 use crate::space::{self, Buffers, Dimensions, Extent, MOVED_ALONG_MAX, room_to_fail};
-use crate::tree::{LOOKS, unusable};
+use crate::tree::unusable;
 
 /// How the bytes of the caller are divided.
 pub struct Parts {

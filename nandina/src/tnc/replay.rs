@@ -96,7 +96,11 @@ impl<F: Flash> TncIndex<'_, F> {
                 && header.medium == self.space.log.medium
                 && header.sequence > commit.header.sequence;
             let is_last = place + 1 == end;
-            if !counts || (is_last && !self.ended && !self.is_steady(page, &header)?) {
+            if !counts
+                || (is_last
+                    && !self.ended
+                    && self.space.log.steady_reading(page)? != Some(Ok(header.sequence)))
+            {
                 continue;
             }
             if !is_held {

@@ -1,10 +1,11 @@
 //! The most that a call can cost: the parts that stores contribute to a plan.
 
-use super::torn_pages::{BEGUN_ERASE_PAGES, LOOKS, TORN_MAX, TRIES};
+use super::torn_pages::{BEGUN_ERASE_PAGES, TORN_MAX, TRIES};
 use crate::blocks::{Victims, Wear};
 use crate::engine::{Cost, Options};
 use crate::flash::Geometry;
 use crate::gc::SPARE_MOVES;
+use crate::log::LOOKS;
 use crate::log::checkpoint::{ERASES_MAX, LIST_MAX};
 use crate::log::{LOST_MAX, WEAK_MAX};
 use crate::space::{Budget, Extent};

@@ -114,30 +114,4 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         let sequence = survey.unread_sequence().max(highest);
         Ok(if survey.is_blank() { Replaced::Nothing } else { Replaced::Damaged(sequence) })
     }
-
-    /// Holds the blocks with pages of the index `identity`, unless that is all blocks.
-    pub(crate) fn hold_blocks_of(&mut self, identity: u32) -> Result<(), Fault<F::Error>> {
-        let mut others = false;
-        for block in self.space.log.blocks.all() {
-            let first = self.space.log.read_raw(self.space.log.page_at(block, 0), 0)?;
-            let is_other = match first {
-                Ok(header) => header.identity != identity,
-                Err(fault) => fault == crate::node::PageFault::Erased,
-            };
-            if !is_other {
-                self.space.log.blocks.set_valid(self.space.log.page_at(block, 0), true);
-            }
-            others |= is_other && !self.space.log.blocks.is_bad(block);
-            if is_other || !self.space.begins_in(block) {
-                continue;
-            }
-            self.space.log.blocks.set_valid(self.space.log.page_at(block, 0), false);
-        }
-        if others {
-            self.space.log.blocks.hold_valid();
-        } else {
-            self.space.log.blocks.forget_valid();
-        }
-        Ok(())
-    }
 }

@@ -56,7 +56,6 @@ pub(crate) use placement::relink;
 pub(crate) use placement::{Found, Limits, Replaced};
 pub use placement::{Halves, Level, Origin, PlaceFault, Placement, Written};
 pub use placement::{node_in, node_mut_in};
-pub(crate) use torn_pages::LOOKS;
 pub(crate) use walk::Top;
 
 use batch::Batch;

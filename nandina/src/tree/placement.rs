@@ -369,7 +369,8 @@ pub trait WritePolicy: Kind {
         newest: Option<Newest>,
     ) -> Result<u64, Fault<F::Error>> {
         let Some(newest) = newest else { return Ok(0) };
-        index.hold_blocks_of(newest.identity)?;
+        let begins = index.space.begins_in_first();
+        index.space.log.hold_blocks_of(newest.identity, begins)?;
         // No page of its block has a number that is higher by more than the block has pages.
         Ok(newest.sequence + u64::from(index.space.log.block_pages()))
     }

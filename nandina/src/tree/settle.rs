@@ -16,18 +16,9 @@ use super::Placement;
 use super::TreeIndex;
 use super::WritePolicy;
 use crate::error::{Damage, Fault};
-use crate::flash::{ErrorKind, Flash, FlashError, PageNumber};
+use crate::flash::{Flash, PageNumber};
 use crate::gc::PageOwner;
 use crate::node::SESSION_END;
-
-/// Whether the chip rejected what was written but still works.
-fn cannot_write<E: FlashError>(fault: &Fault<E>) -> bool {
-    match fault {
-        Fault::Device(error) => error.kind() != ErrorKind::Other,
-        Fault::Corrupt { reason, .. } => *reason == Damage::NotAsWritten,
-        _ => false,
-    }
-}
 
 impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Whether a mount can begin again without the newest root because of `page`.
@@ -78,7 +69,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 self.mount_as_seen()?;
             }
             // The chip cannot be written now, but all of it can be read.
-            Err(fault) if cannot_write(&fault) => {
+            Err(fault) if fault.rejects_writes() => {
                 covered!("the chip cannot be written while a mount settles");
                 self.mount_as_seen()?;
             }
@@ -144,7 +135,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// There is no room to write it anew before other pages build on it. If it is steady, no block
     /// of the previous tree is needed.
     pub(crate) fn expect_steady(&mut self, page: u32) -> Result<(), Fault<F::Error>> {
-        if self.is_steady(page)? {
+        if self.space.log.is_steady(PageNumber(page))? {
             Ok(())
         } else {
             Err(Fault::Corrupt { page: PageNumber(page), reason: Damage::Checksum })

@@ -3,15 +3,12 @@
 //! This is for systems whose pages commit for themselves. Nothing is written here.
 
 use super::torn_pages::UNSTEADY_MAX;
-use super::{LOOKS, Placement, TreeIndex};
+use super::{Placement, TreeIndex};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::LOST_MAX;
 use crate::log::Newest;
 use crate::node::PageFault;
-
-/// What all reads of a page returned, or `None` if they differ.
-type Steady<E> = Result<Option<Result<u64, PageFault>>, Fault<E>>;
 
 impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Whether a mount counts the page as one of the index.
@@ -19,16 +16,6 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         !self.torn.outdates(sequence)
             && !self.torn.excludes(page)
             && !self.torn.excludes_block(self.block_of(page.0))
-    }
-
-    /// Whether `page` can be read every time.
-    pub(crate) fn is_steady(&mut self, page: u32) -> Result<bool, Fault<F::Error>> {
-        for _ in 0..LOOKS {
-            if self.space.log.read_raw(PageNumber(page), 0)?.is_err() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// The newest block from before a format that was cut, if the root of that is torn.
@@ -39,7 +26,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Otherwise there is no root. Cost: at most [`LOOKS`] reads, and one for each block.
     #[inline(never)]
     pub(crate) fn before_torn_format(&mut self, newest: Newest) -> Result<Newest, Fault<F::Error>> {
-        if !self.is_steady(self.space.log.page_at(newest.block, 0).0)? {
+        if !self.space.log.is_steady(self.space.log.page_at(newest.block, 0))? {
             covered!("the root of a format is torn");
             if let Some(older) = self.survey_newest(newest.age(), None)? {
                 return Ok(older);
@@ -58,7 +45,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         let (mut unsteady, mut steady, mut blank) = (0, 0, 0);
         for place in 0..self.space.log.block_pages() {
             let page = self.space.log.page_at(block, place);
-            match self.steady_reading(page)? {
+            match self.space.log.steady_reading(page)? {
                 None => unsteady += 1,
                 Some(Err(PageFault::Erased)) => blank += 1,
                 Some(_) => steady += 1,
@@ -72,21 +59,5 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
         }
         Ok(false)
-    }
-
-    /// Whether `page` reads the same every time, readable or not.
-    pub(crate) fn reads_alike(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {
-        Ok(self.steady_reading(page)?.is_some())
-    }
-
-    /// The sequence number of `page` or its fault, if it reads the same every time.
-    pub(crate) fn steady_reading(&mut self, page: PageNumber) -> Steady<F::Error> {
-        let first = self.space.log.read_raw(page, 0)?.map(|header| header.sequence);
-        for _ in 1..LOOKS {
-            if self.space.log.read_raw(page, 0)?.map(|header| header.sequence) != first {
-                return Ok(None);
-            }
-        }
-        Ok(Some(first))
     }
 }

@@ -11,9 +11,6 @@ use crate::node::{PageHeader, SESSION_END};
 /// Times that a mount begins again, each time without one more torn page.
 pub(crate) const TRIES: u32 = 2;
 
-/// Reads after which a page counts as steady where there is no other proof.
-pub(crate) const LOOKS: u64 = 24;
-
 /// Pages of a block that may be torn although its erase was not begun.
 pub(crate) const UNSTEADY_MAX: u32 = 2;
 

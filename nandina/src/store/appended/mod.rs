@@ -16,10 +16,11 @@ use last_programmed::LastProgrammed;
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::{self, PageOwner};
+use crate::log::LOOKS;
 use crate::log::Newest;
 use crate::node::{PageLayout, Shape};
 use crate::space::{Absent, Appends, Kind, ReadCache};
-use crate::tree::{Found, LOOKS, Opening, Placement, TreeIndex, WritePolicy, path_options};
+use crate::tree::{Found, Opening, Placement, TreeIndex, WritePolicy, path_options};
 
 impl Kind for Appends {
     const APPENDS: bool = true;

@@ -30,8 +30,9 @@
 
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
+use crate::log::LOOKS;
 use crate::space::InPlace;
-use crate::tree::{LOOKS, Placement, TreeIndex};
+use crate::tree::{Placement, TreeIndex};
 
 impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// Finds the last session: the newer session page that reads the same each time.

@@ -16,12 +16,13 @@ use crate::cache::{Cache, Staging};
 use crate::engine::{Cost, Options};
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
+use crate::log::LOOKS;
 use crate::log::Label;
 use crate::log::Newest;
 #[cfg(feature = "checkpoints")]
 use crate::log::checkpoint::Checkpoint;
 use crate::space::{Absent, BuiltCheckpoints, Kind, Paths, STAGED, Space};
-use crate::tree::{LOOKS, Opening, Placement, TreeIndex, WritePolicy};
+use crate::tree::{Opening, Placement, TreeIndex, WritePolicy};
 
 impl Kind for Paths {
     const PAGES_COMMIT: bool = false;
@@ -108,7 +109,7 @@ impl WritePolicy for Paths {
     ) -> Result<bool, Fault<F::Error>> {
         // If the page reads differently each time, the erase of its block was begun: no tree that
         // counts needs it.
-        Ok(index.torn.is_newest(page) || !index.reads_alike(page)?)
+        Ok(index.torn.is_newest(page) || !index.space.log.reads_alike(page)?)
     }
 
     fn settle<F: Flash, S: Placement<Kind = Self>>(
@@ -131,7 +132,8 @@ impl WritePolicy for Paths {
     ) -> Result<u64, Fault<F::Error>> {
         let Some(newest) = newest else { return Ok(0) };
         let last = index.last_root(newest.block, None, 0, u64::MAX)?;
-        index.hold_blocks_of(newest.identity)?;
+        let begins = index.space.begins_in_first();
+        index.space.log.hold_blocks_of(newest.identity, begins)?;
         Ok(last.sequence.max(newest.sequence))
     }
 

@@ -220,7 +220,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
                     }
                     left -= 1;
                 }
-                None if self.reads_alike(self.space.log.page_at(block, 0))? => {}
+                None if self.space.log.reads_alike(self.space.log.page_at(block, 0))? => {}
                 None => return Ok(false),
             }
         }
@@ -232,7 +232,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
         let pages = self.space.log.block_pages();
         let written = self.space.log.written(block, pages, 1)?;
         for place in written.saturating_sub(1)..(written + 1).min(pages) {
-            if !self.reads_alike(self.space.log.page_at(block, place))? {
+            if !self.space.log.reads_alike(self.space.log.page_at(block, place))? {
                 return Ok(false);
             }
         }
