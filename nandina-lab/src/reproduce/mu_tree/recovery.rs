@@ -28,7 +28,7 @@ const LARGEST: u32 = 2048;
 
 /// Chips of one size, two, four... up to the largest; quick runs end earlier.
 fn sizes(quick: bool) -> Vec<u32> {
-    let most = if quick { LARGEST / 16 } else { LARGEST };
+    let most = if quick { LARGEST / 8 } else { LARGEST };
     (0..).map(|power| 32 << power).take_while(|&blocks| blocks <= most).collect()
 }
 
