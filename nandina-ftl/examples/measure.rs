@@ -9,13 +9,16 @@
 
 #[path = "../tests/numbers/mod.rs"]
 mod numbers;
+#[path = "../tests/runs/mod.rs"]
+mod runs;
 
 use std::time::Instant;
 
 use nandina_ftl::mapping::registry::Entry;
-use nandina_ftl::mapping::{Extent, MAPPINGS, Mapping, Run, Space};
+use nandina_ftl::mapping::{Extent, MAPPINGS, Mapping, Space};
 
 use numbers::Numbers;
+use runs::least_runs;
 
 /// Physical units: 28 bits.
 const PHYSICAL: u32 = (1 << 28) - 1;
@@ -76,17 +79,6 @@ const STREAMS: &[Stream] = &[
         },
     },
 ];
-
-/// The least runs that hold the content: those of a walk, joined.
-fn least_runs(map: &dyn Mapping) -> (usize, u64) {
-    let (mut runs, mut units, mut last) = (0, 0, None::<Run>);
-    map.walk(&mut |run| {
-        runs += usize::from(!last.is_some_and(|last| last.continues_to(&run)));
-        units += u64::from(run.length);
-        last = Some(run);
-    });
-    (runs, units)
-}
 
 fn measure(entry: &Entry, stream: &Stream) {
     let space = Space { logical: stream.space, physical: PHYSICAL };

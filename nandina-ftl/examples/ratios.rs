@@ -11,6 +11,8 @@
 
 #[path = "../tests/numbers/mod.rs"]
 mod numbers;
+#[path = "../tests/runs/mod.rs"]
+mod runs;
 
 use std::fs::read_dir;
 use std::hint::black_box;
@@ -23,6 +25,7 @@ use nandina_lab::block_trace::{BlockTrace, Choices, Kind, Layout, Request};
 use nandina_lab::replay::{Unit, nanoseconds};
 
 use numbers::Numbers;
+use runs::least_runs;
 
 /// Physical units, if the space is not larger: 28 bits.
 const PHYSICAL: u64 = (1 << 28) - 1;
@@ -184,21 +187,11 @@ fn turn(entry: &Entry, memory: &mut [u8], stream: &Stream, times: &mut Times) {
         looking += (nanoseconds() - middle) / again as u64;
         writing += middle - begin;
         black_box(units);
-        (times.bytes, times.runs) = (map.bytes().used, least_runs(&*map));
+        (times.bytes, times.runs) = (map.bytes().used, least_runs(&*map).0);
     }
     let each = |sum: u64, count: usize| sum as f64 / (count * repeats) as f64;
     times.writes.push(each(writing, stream.writes.len()));
     times.look_ups.push(each(looking, stream.look_ups.len()));
-}
-
-/// The least runs that can tell the content of a mapping.
-fn least_runs(map: &dyn Mapping) -> usize {
-    let (mut runs, mut last) = (0, None::<Run>);
-    map.walk(&mut |run| {
-        runs += usize::from(!last.is_some_and(|last| last.continues_to(&run)));
-        last = Some(run);
-    });
-    runs
 }
 
 fn median(times: &mut [f64]) -> f64 {

@@ -3,11 +3,13 @@
 //! Bytes are all bytes in use, with directory, slack and holes. Physical numbers have 28 bits.
 
 mod numbers;
+mod runs;
 
 use nandina_ftl::mapping::registry::by_name;
-use nandina_ftl::mapping::{Extent, MAPPINGS, Mapping, Run, Space};
+use nandina_ftl::mapping::{Extent, MAPPINGS, Mapping, Space};
 
 use numbers::Numbers;
+use runs::least_runs;
 
 const PHYSICAL: u32 = (1 << 28) - 1;
 
@@ -53,16 +55,6 @@ const STREAMS: &[(&str, u32, u32, Stream)] = &[
     }),
 ];
 
-/// The least runs that can tell the content of a mapping.
-fn least_runs(map: &dyn Mapping) -> usize {
-    let (mut runs, mut last) = (0, None::<Run>);
-    map.walk(&mut |run| {
-        runs += usize::from(!last.is_some_and(|last| last.continues_to(&run)));
-        last = Some(run);
-    });
-    runs
-}
-
 /// Bytes that `page-2` uses after the extents that were written.
 struct Leaves(Vec<bool>);
 
@@ -102,7 +94,7 @@ fn compact_takes_at_most_8_bytes_a_run_and_never_more_than_page_or_page_2() {
             if turn % 1000 != 999 {
                 continue;
             }
-            let (used, runs, page_2) = (map.bytes().used, least_runs(&*map), leaves.bytes());
+            let (used, runs, page_2) = (map.bytes().used, least_runs(&*map).0, leaves.bytes());
             let each = used as f64 / runs as f64;
             assert!(runs < 1000 || each <= 8.0, "{name}, turn {turn}: {each:.2} bytes a run");
             assert!(used <= 4 * logical as usize, "{name}, turn {turn}: {used}, above page");

@@ -29,6 +29,7 @@ mod victim;
 mod watch;
 mod weak;
 mod wear;
+mod write;
 
 pub use frames::Frames;
 pub use label::Label;
@@ -433,28 +434,6 @@ impl<'b, F: Flash> Log<'b, F> {
             self.ready = block;
         }
         Ok(true)
-    }
-
-    /// Seals a page, programs it into the next place, and makes it valid.
-    ///
-    /// The log itself chooses the block.
-    pub fn write(&mut self, frame: usize, label: Label) -> Result<PageNumber, Fault<F::Error>> {
-        loop {
-            let Some(page) = self.next_page() else {
-                let filled = self.close_block();
-                if !self.open_ready() {
-                    let next = self.next_block(filled)?;
-                    self.open(next)?;
-                }
-                continue;
-            };
-            self.frames.forget(frame);
-            if self.append(Source::Frame(frame), label)? {
-                self.frames.release(frame);
-                self.blocks.set_valid(page, true);
-                return Ok(page);
-            }
-        }
     }
 
     /// Seals a page and programs it into the next place of the open block.

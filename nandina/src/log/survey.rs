@@ -57,12 +57,12 @@ impl Newest {
 }
 
 impl Survey {
-    /// The medium of the newest index, or why there is none of this system.
+    /// The newest block, or why there is no index of this system.
     ///
     /// `system` is the number of the system.
-    pub fn medium<E>(&self, system: u8) -> Result<Medium, OpenError<E>> {
-        if let Some(newest) = &self.newest {
-            return Ok(newest.medium);
+    pub fn expect<E>(&self, system: u8) -> Result<Newest, OpenError<E>> {
+        if let Some(newest) = self.newest {
+            return Ok(newest);
         }
         Err(match (self.other_version, self.other_system) {
             (Some(found), _) => OpenError::Version { found },
@@ -179,6 +179,17 @@ impl<F: Flash> Log<'_, F> {
         // The last page there may be torn: no page may get its number.
         survey.checkpoints = survey.checkpoints.max(sequence + u64::from(self.block_pages()));
         None
+    }
+
+    /// The highest number of the pages in `block` that can be read, or 0.
+    pub fn highest_in(&mut self, block: BlockNumber) -> Result<u64, Fault<F::Error>> {
+        let mut highest = 0;
+        for place in 0..self.written(block, self.block_pages(), 1)? {
+            if let Ok(header) = self.read_raw(self.page_at(block, place), 0)? {
+                highest = highest.max(header.sequence);
+            }
+        }
+        Ok(highest)
     }
 
     /// Holds the blocks with pages of the index `identity`, unless that is all blocks.

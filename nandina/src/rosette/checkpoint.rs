@@ -32,6 +32,21 @@ pub(super) struct Stored<'s, 'b> {
     beside_bytes: usize,
 }
 
+impl<'s, 'b> Stored<'s, 'b> {
+    /// What a checkpoint stores of these.
+    pub fn of(
+        directory: &'s Directory<'b>,
+        suspects: &Suspects,
+        session: Option<PageNumber>,
+    ) -> Self {
+        let mut beside = [0; STORED_BESIDE_MAX];
+        let (page, listed) = beside.split_at_mut(PAGE_BYTES);
+        page.copy_from_slice(&session.map_or(u32::MAX, |page| page.0).to_le_bytes());
+        suspects.write(listed);
+        Self { directory, beside, beside_bytes: PAGE_BYTES + suspects.bytes() }
+    }
+}
+
 impl Stream for Stored<'_, '_> {
     const STORES_VALID: bool = false;
     const HAS_FIXED_SIZE: bool = false;
@@ -68,13 +83,8 @@ impl<'b, F: Flash> Leaves<'b, F> {
     /// Whether the medium has checkpoints.
     ///
     /// Without them nothing of this file is built.
-    const fn has_checkpoints(&self) -> bool {
+    pub(super) const fn has_checkpoints(&self) -> bool {
         cfg!(feature = "checkpoints") && self.log.medium.checkpoints
-    }
-
-    /// What a checkpoint stores now.
-    pub(super) fn stored(&self) -> Stored<'_, 'b> {
-        stored(&self.directory, &self.suspects, self.session)
     }
 
     /// Writes a checkpoint if one is due before the next page.
@@ -108,19 +118,11 @@ impl<'b, F: Flash> Leaves<'b, F> {
             nodes: self.directory.len() as u32,
         };
         self.in_doubt = true;
-        let stored = stored(&self.directory, &self.suspects, self.session);
+        let stored = Stored::of(&self.directory, &self.suspects, self.session);
         let written = self.checkpoints.write(&mut self.log, &summary, &stored)?;
         self.in_doubt = false;
         self.replaced |= written;
         Ok(written)
-    }
-
-    /// Writes a checkpoint while a mount settles.
-    ///
-    /// Older ones are no longer needed then.
-    pub(super) fn replace_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
-        self.write_checkpoint()?;
-        Ok(())
     }
 
     /// Makes the checkpoints unusable, unless one was written since the mount.
@@ -138,7 +140,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
         if !self.has_checkpoints() {
             return Ok(None);
         }
-        let mut unused = stored(&self.directory, &Suspects::NONE, None);
+        let mut unused = Stored::of(&self.directory, &Suspects::NONE, None);
         let found = self.checkpoints.find_newest(&mut self.log, &mut unused)?;
         let Some(found) = found else { return Ok(None) };
         let opened = self.log.look_into(&found)?;
@@ -212,17 +214,4 @@ impl<'b, F: Flash> Leaves<'b, F> {
         self.session = (!suspects.is_empty()).then_some(PageNumber(page));
         self.session.is_none_or(|page| page.0 < geometry.pages())
     }
-}
-
-/// What a checkpoint stores of these.
-fn stored<'s, 'b>(
-    directory: &'s Directory<'b>,
-    suspects: &Suspects,
-    session: Option<PageNumber>,
-) -> Stored<'s, 'b> {
-    let mut beside = [0; STORED_BESIDE_MAX];
-    let (page, listed) = beside.split_at_mut(PAGE_BYTES);
-    page.copy_from_slice(&session.map_or(u32::MAX, |page| page.0).to_le_bytes());
-    suspects.write(listed);
-    Stored { directory, beside, beside_bytes: PAGE_BYTES + suspects.bytes() }
 }

@@ -92,11 +92,7 @@ impl<F: Flash> Leaves<'_, F> {
             let mut walk = super::order::Walk::START;
             if let Some(block) = self.order.next(&mut walk) {
                 self.log.keep_newest(block);
-                for place in 0..self.log.written(block, self.log.block_pages(), 1)? {
-                    if let Ok(header) = self.log.read_raw(self.log.page_at(block, place), 0)? {
-                        highest = highest.max(header.sequence);
-                    }
-                }
+                highest = highest.max(self.log.highest_in(block)?);
             }
             let begins = self.begins_in_first();
             self.log.hold_blocks_of(newest.identity, begins)?;

@@ -11,7 +11,7 @@ use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{self, Collector};
 use crate::log::checkpoint::Checkpoints;
-use crate::log::{Frames, Label, Log, Source};
+use crate::log::{Frames, Label, Log};
 use crate::node::{Node, PageFault};
 use crate::space::{Dimensions, Extent};
 
@@ -191,23 +191,11 @@ impl<'b, F: Flash> Leaves<'b, F> {
         frame: usize,
         label: Label,
     ) -> Result<PageNumber, Fault<F::Error>> {
-        if !cfg!(feature = "checkpoints") || !self.log.medium.checkpoints {
+        if !self.has_checkpoints() {
             return self.log.write(frame, label);
         }
-        loop {
-            let Some(page) = self.log.next_page() else {
-                let filled = self.log.close_block();
-                let next = self.checkpoints.next_block(&mut self.log, filled)?;
-                self.log.open(next)?;
-                continue;
-            };
-            self.log.frames.forget(frame);
-            if self.log.append(Source::Frame(frame), label)? {
-                self.log.frames.release(frame);
-                self.log.blocks.set_valid(page, true);
-                return Ok(page);
-            }
-        }
+        let checkpoints = &mut self.checkpoints;
+        self.log.write_into(frame, label, |log, filled| checkpoints.next_block(log, filled))
     }
 
     /// Programs the leaf in `frame`, with these fences.

@@ -76,7 +76,7 @@ impl<F: Flash> Leaves<'_, F> {
         let newest = newest.unwrap_or((last, PageNumber(found.summary.page)));
         match self.take_found(newest, limit, highest, Some(found)) {
             Ok(()) => Ok(true),
-            // Whether a part of it can no longer be read or it has too many leaves.
+            // A part of it can no longer be read, or it has too many leaves.
             Err(OpenError::Corrupt { .. } | OpenError::BadOption { .. }) => Ok(false),
             Err(error) => Err(error),
         }
@@ -88,8 +88,8 @@ impl<F: Flash> Leaves<'_, F> {
         let newest = loop {
             let survey = self.survey(limit)?;
             highest = highest.max(survey.checkpoints);
-            self.log.check_medium(&survey.medium(self.log.medium.system)?)?;
-            let Some(first) = survey.newest else { return Err(OpenError::NotNandina) };
+            let first = survey.expect(self.log.medium.system)?;
+            self.log.check_medium(&first.medium)?;
             if let Some(found) = self.find_newest(first.identity, &mut limit, &mut highest)? {
                 break found;
             }

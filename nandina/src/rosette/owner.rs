@@ -3,6 +3,7 @@
 //! A moved leaf is trimmed and written again, with fences around what it still owns. Nothing else
 //! on the chip refers to it.
 
+use super::checkpoint::Stored;
 use super::leaves::Leaves;
 use super::limits;
 use crate::error::Fault;
@@ -94,7 +95,9 @@ impl<'b, F: Flash> PageOwner<'b, F> for Leaves<'b, F> {
     fn move_cost(&self, _: u32) -> u32 {
         let reads_by_erase = self.log.blocks.wear().reads_by_erase();
         limits::move_cost(self.log.verifies(), reads_by_erase)
-            + self.checkpoints.cost(&self.log, &self.stored())
+            + self
+                .checkpoints
+                .cost(&self.log, &Stored::of(&self.directory, &self.suspects, self.session))
     }
 
     fn limit_pages(&self) -> u32 {

@@ -11,9 +11,8 @@ use super::{READS_MAX, options};
 use crate::engine::{Cost, Options, Plan};
 use crate::error::OpenError;
 use crate::flash::{Capabilities, Geometry};
-use crate::log::LOOKS;
 use crate::log::checkpoint::{self, LIST_MAX};
-use crate::log::{LOST_MAX, layout_of};
+use crate::log::{LOOKS, LOST_MAX, layout_of};
 use crate::space::{Dimensions, room_to_fail};
 use crate::tree::Bounds;
 

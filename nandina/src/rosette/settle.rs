@@ -25,8 +25,7 @@ use super::suspects::{Suspect, Suspects, suspects_max};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash};
 use crate::gc::{self, PageOwner};
-use crate::log::LOOKS;
-use crate::log::Label;
+use crate::log::{LOOKS, Label};
 use crate::node::{PageFault, SESSION_END};
 
 /// Times that a mount begins again because its newest leaf cannot be read any more.
@@ -111,7 +110,8 @@ impl<F: Flash> Leaves<'_, F> {
         }
         self.postponed = false;
         if !suspects.is_empty() {
-            self.replace_checkpoint()?;
+            // Older checkpoints are no longer needed from then on.
+            self.write_checkpoint()?;
             let is_full = suspects.all().len() + 1 >= suspects_max(self.log.block_pages());
             self.empty_suspects(is_full)?;
         }

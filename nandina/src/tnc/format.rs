@@ -116,12 +116,7 @@ impl<F: Flash> TncIndex<'_, F> {
         if let Some(newest) = survey.newest {
             self.space.log.keep_newest(newest.block);
             highest = highest.max(newest.sequence);
-            for place in 0..self.written(newest.block)? {
-                let page = self.space.log.page_at(newest.block, place);
-                if let Ok(header) = self.space.log.read_raw(page, 0)? {
-                    highest = highest.max(header.sequence);
-                }
-            }
+            highest = highest.max(self.space.log.highest_in(newest.block)?);
             let begins = self.space.begins_in_first();
             self.space.log.hold_blocks_of(newest.identity, begins)?;
         }

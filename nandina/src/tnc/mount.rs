@@ -58,9 +58,9 @@ impl<F: Flash> TncIndex<'_, F> {
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
         self.in_doubt = true;
         let survey = self.space.survey(END, None)?;
-        let medium = survey.medium(self.space.log.medium.system)?;
-        self.space.log.check_medium(&medium)?;
-        self.mount_from(survey.newest)?;
+        let newest = survey.expect(self.space.log.medium.system)?;
+        self.space.log.check_medium(&newest.medium)?;
+        self.mount_from(Some(newest))?;
         Ok(self.settle_torn()?)
     }
 

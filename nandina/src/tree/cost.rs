@@ -5,9 +5,8 @@ use crate::blocks::{Victims, Wear};
 use crate::engine::{Cost, Options};
 use crate::flash::Geometry;
 use crate::gc::SPARE_MOVES;
-use crate::log::LOOKS;
 use crate::log::checkpoint::{ERASES_MAX, LIST_MAX};
-use crate::log::{LOST_MAX, WEAK_MAX};
+use crate::log::{LOOKS, LOST_MAX, WEAK_MAX};
 use crate::space::{Budget, Extent};
 
 /// What the worst cost of a change follows from.

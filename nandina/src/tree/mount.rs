@@ -66,9 +66,9 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     #[inline(never)]
     pub(crate) fn newest_page(&mut self) -> Result<Option<Newest>, OpenError<F::Error>> {
         let survey = self.space.survey(END, None)?;
-        let medium = survey.medium(self.space.log.medium.system)?;
-        self.space.log.check_medium(&medium)?;
-        Ok(survey.newest)
+        let newest = survey.expect(self.space.log.medium.system)?;
+        self.space.log.check_medium(&newest.medium)?;
+        Ok(Some(newest))
     }
 
     /// An unmounted index; `options` are already validated.

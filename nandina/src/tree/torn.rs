@@ -6,8 +6,7 @@ use super::torn_pages::UNSTEADY_MAX;
 use super::{Placement, TreeIndex};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::log::LOST_MAX;
-use crate::log::Newest;
+use crate::log::{LOST_MAX, Newest};
 use crate::node::PageFault;
 
 impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {

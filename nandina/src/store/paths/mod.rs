@@ -16,11 +16,9 @@ use crate::cache::{Cache, Staging};
 use crate::engine::{Cost, Options};
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::log::LOOKS;
-use crate::log::Label;
-use crate::log::Newest;
 #[cfg(feature = "checkpoints")]
 use crate::log::checkpoint::Checkpoint;
+use crate::log::{LOOKS, Label, Newest};
 use crate::space::{Absent, BuiltCheckpoints, Kind, Paths, STAGED, Space};
 use crate::tree::{Opening, Placement, TreeIndex, WritePolicy};
 
