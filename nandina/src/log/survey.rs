@@ -60,8 +60,8 @@ impl Survey {
     /// The newest block, or why there is no index of this system.
     ///
     /// `system` is the number of the system.
-    pub fn expect<E>(&self, system: u8) -> Result<Newest, OpenError<E>> {
-        if let Some(newest) = self.newest {
+    pub fn expect<E>(&self, system: u8) -> Result<&Newest, OpenError<E>> {
+        if let Some(newest) = &self.newest {
             return Ok(newest);
         }
         Err(match (self.other_version, self.other_system) {

@@ -60,7 +60,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let survey = self.space.survey(END, None)?;
         let newest = survey.expect(self.space.log.medium.system)?;
         self.space.log.check_medium(&newest.medium)?;
-        self.mount_from(Some(newest))?;
+        self.mount_from(survey.newest)?;
         Ok(self.settle_torn()?)
     }
 

@@ -68,7 +68,7 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         let survey = self.space.survey(END, None)?;
         let newest = survey.expect(self.space.log.medium.system)?;
         self.space.log.check_medium(&newest.medium)?;
-        Ok(Some(newest))
+        Ok(survey.newest)
     }
 
     /// An unmounted index; `options` are already validated.
