@@ -72,11 +72,7 @@ pub fn count_bits(bytes: &[u8], from: usize, to: usize) -> u32 {
     }
     let edges = (from..first * 8).chain(last * 8..to);
     let edges = edges.filter(|&at| Bits(bytes).has(at)).count() as u32;
-    // On large devices it is called for every choice of a block. Elsewhere bytes take less code.
-    let in_words = if cfg!(feature = "large-devices") { (last - first) / 4 * 4 } else { 0 };
-    let (words, rest) = bytes[first..last].split_at(in_words);
-    let words: u32 = words.chunks_exact(4).map(|word| u32_at(word, 0).count_ones()).sum();
-    edges + words + rest.iter().map(|byte| byte.count_ones()).sum::<u32>()
+    edges + bytes[first..last].iter().map(|byte| byte.count_ones()).sum::<u32>()
 }
 
 /// Whether one of the bits from `from` to before `to` is set.

@@ -32,7 +32,7 @@ const SESSION_BLOCKS: u32 = 1;
 /// Bytes of RAM for an FTL on this chip, without those of its mapping.
 ///
 /// They are two pages with their headers, one bit for each page of the chip, and 8.5 bytes for each
-/// of its blocks (24.5 on chips of 4,096 blocks and more where `nandina` has `large-devices`).
+/// of its blocks (26.5 on chips of 4,096 blocks and more where `nandina` has `large-devices`).
 pub const fn ram_needed(geometry: &Geometry) -> usize {
     let (validity, victims, wear) = TABLE;
     let frame_bytes = layout_of(geometry).frame_bytes();

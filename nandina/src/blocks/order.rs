@@ -2,14 +2,20 @@
 //!
 //! For each choice there is a tournament of the blocks: a binary tree whose inner nodes hold the
 //! winner of the subtree below. When a block changes, its matches are played again, up to the root.
+//! The block that was opened last takes no part, since it changes with every page; it is compared
+//! with the winner.
+//!
+//! How many pages of a block are valid is counted here, too: a match would else count the bits of
+//! two blocks.
 //!
 //! RAM: four bytes for each choice and block, with the number of blocks rounded up to a power of
-//! two. Small chips have no such trees ([`ORDERED_MIN`]): there, looking at all blocks costs less
-//! than the trees.
+//! two, and two bytes for the count of each block. Small chips have neither ([`ORDERED_MIN`]):
+//! there, looking at all blocks costs less.
 //!
 //! Cost: the logarithm of the blocks to the base 2, for a change and for a choice.
 
-use super::{Blocks, Mark};
+use super::{Blocks, Mark, WORD_BYTES};
+use crate::bytes::u16_at;
 use crate::flash::BlockNumber;
 
 /// The fewest blocks that are kept in order.
@@ -43,9 +49,16 @@ pub(super) const fn is_ordered(blocks: u32, counts_erases: bool) -> bool {
     cfg!(feature = "large-devices") && counts_erases && blocks >= ORDERED_MIN
 }
 
-/// Bytes that the trees take.
+/// Bytes of the count of valid pages of a block.
+const COUNT_BYTES: usize = 2;
+
+/// Bytes that the trees and the counts take.
 pub(super) const fn order_bytes(blocks: u32, counts_erases: bool) -> usize {
-    if is_ordered(blocks, counts_erases) { CHOICES.len() * leaves(blocks) * 4 } else { 0 }
+    if is_ordered(blocks, counts_erases) {
+        CHOICES.len() * leaves(blocks) * WORD_BYTES + COUNT_BYTES * blocks as usize
+    } else {
+        0
+    }
 }
 
 /// The number of leaves of a tree.
@@ -54,6 +67,34 @@ const fn leaves(blocks: u32) -> usize {
 }
 
 impl Blocks<'_> {
+    /// The offset of the count of a block in the table.
+    const fn valid_count_at(&self, block: BlockNumber) -> usize {
+        self.table.len() - COUNT_BYTES * (self.count() - block.0) as usize
+    }
+
+    /// How many pages of the block are valid. Only where blocks are kept in order.
+    pub(super) const fn valid_count(&self, block: BlockNumber) -> u32 {
+        u16_at(self.table, self.valid_count_at(block)) as u32
+    }
+
+    /// Counts one valid page more or less, where blocks are kept in order.
+    pub(super) fn count_valid(&mut self, block: BlockNumber, valid: bool) {
+        if self.is_ordered() {
+            let count = self.valid_count(block);
+            let count = if valid { count + 1 } else { count - 1 };
+            let at = self.valid_count_at(block);
+            self.table[at..at + COUNT_BYTES].copy_from_slice(&(count as u16).to_le_bytes());
+        }
+    }
+
+    /// Counts no valid page in any block.
+    pub(super) fn count_none_valid(&mut self) {
+        if self.is_ordered() {
+            let from = self.valid_count_at(BlockNumber(0));
+            self.table[from..].fill(0);
+        }
+    }
+
     /// The rank of a block for a choice, or `None` if it is no candidate.
     ///
     /// Lower ranks win; of equal ranks the lower block number.
@@ -65,6 +106,11 @@ impl Blocks<'_> {
             Choice::Release => self.has(block, Mark::Held),
         };
         is_candidate.then(|| self.candidate_rank(choice, block.0))
+    }
+
+    /// The rank of a block in the tree: the block that was opened last has none.
+    fn entry(&self, choice: Choice, block: BlockNumber) -> Option<Rank> {
+        if block == self.last.0 { None } else { self.rank(choice, block) }
     }
 
     /// The rank of a block that is known to be a candidate.
@@ -84,7 +130,7 @@ impl Blocks<'_> {
             return self.order_word(choice as usize * leaves + node);
         }
         let block = (node - leaves) as u32;
-        if block < self.count() && self.rank(choice, BlockNumber(block)).is_some() {
+        if block < self.count() && self.entry(choice, BlockNumber(block)).is_some() {
             block
         } else {
             NONE
@@ -101,20 +147,38 @@ impl Blocks<'_> {
 
     /// Plays the matches of `block` again, after something about it has changed.
     pub(super) fn reorder(&mut self, block: BlockNumber) {
-        if self.is_ordered() {
-            for choice in CHOICES {
-                self.play_up(choice, block);
-            }
+        if self.is_ordered() && block != self.last.0 {
+            self.play_all(block);
+        }
+    }
+
+    fn play_all(&mut self, block: BlockNumber) {
+        for choice in CHOICES {
+            self.play_up(choice, block, false);
+        }
+    }
+
+    /// Makes `block`, which was erased `count` times, the one that was opened last.
+    pub(super) fn change_last(&mut self, block: BlockNumber, count: u32) {
+        let before = core::mem::replace(&mut self.last, (block, count)).0;
+        if self.is_ordered() && before != block {
+            self.play_all(before);
+            self.play_all(block);
         }
     }
 
     /// The same, after one of its pages became valid, or garbage.
     ///
     /// Only the choice of a victim depends on how many valid pages it has; the others on whether it
-    /// has any, and `had_valid` says whether it had before.
-    pub(super) fn reorder_page(&mut self, block: BlockNumber, had_valid: bool) {
-        if self.is_ordered() && had_valid == self.has_valid(block) {
-            self.play_up(Choice::Collect, block);
+    /// has any, and `had_valid` says whether it had before. `valid` is what the page became.
+    pub(super) fn reorder_page(&mut self, block: BlockNumber, had_valid: bool, valid: bool) {
+        if self.is_ordered() && block != self.last.0 && had_valid == self.has_valid(block) {
+            // The block that is emptied wins every match before and after.
+            if valid
+                || self.order_word(Choice::Collect as usize * leaves(self.count()) + 1) != block.0
+            {
+                self.play_up(Choice::Collect, block, !valid);
+            }
         } else {
             self.reorder(block);
         }
@@ -122,19 +186,24 @@ impl Blocks<'_> {
 
     /// Plays the matches of `block` for one choice again, as far up as need be.
     ///
-    /// The winner so far and its rank go up with it, so that a match ranks one block only.
-    fn play_up(&mut self, choice: Choice, block: BlockNumber) {
+    /// The winner so far and its rank go up with it, so that a match ranks one block only. If the
+    /// rank of the block can only have become better (`gains`), matches that it won are not played.
+    fn play_up(&mut self, choice: Choice, block: BlockNumber, gains: bool) {
         let leaves = leaves(self.count());
         let mut node = leaves + block.0 as usize;
-        let mut best = self.rank(choice, block);
+        let mut best = self.entry(choice, block);
         while node > 1 {
-            let at = choice as usize * leaves + node / 2;
+            let (at, sibling) = (choice as usize * leaves + node / 2, node ^ 1);
             let before = self.order_word(at);
             // A block that is no candidate now, and did not win before, changes nothing.
             if best.is_none() && before != block.0 {
                 break;
             }
-            let other = self.winner(choice, node ^ 1);
+            node /= 2;
+            if gains && before == block.0 {
+                continue;
+            }
+            let other = self.winner(choice, sibling);
             if other != NONE {
                 let rank = self.candidate_rank(choice, other);
                 best = Some(best.map_or(rank, |best| best.min(rank)));
@@ -145,7 +214,6 @@ impl Blocks<'_> {
                 break;
             }
             self.set_order_word(at, winner);
-            node /= 2;
         }
     }
 
@@ -195,7 +263,9 @@ impl Blocks<'_> {
         // At most one branch for each level is pending, beside the one being searched.
         let mut waiting = [0; 33];
         waiting[0] = 1;
-        let (mut count, mut best) = (1, NONE);
+        let last = self.last.0;
+        let is_best = !excluded(last) && self.rank(choice, last).is_some();
+        let (mut count, mut best) = (1, if is_best { last.0 } else { NONE });
         while count > 0 {
             count -= 1;
             let node = waiting[count];
@@ -241,7 +311,7 @@ mod tests {
 
         #[test]
         fn the_best_block_is_the_one_that_a_look_at_all_finds(
-            steps in prop::collection::vec((0..10u8, 0..GEOMETRY.blocks, 0..4u32, 0..9u32), 1..400),
+            steps in prop::collection::vec((0..12u8, 0..GEOMETRY.blocks, 0..4u32, 0..9u32), 1..400),
             hot in 1..40u32,
         ) {
             let mut ram = [0xA5; 160_000];
@@ -261,6 +331,10 @@ mod tests {
                     5 => blocks.set_valid(page, false),
                     6 if number == 0 => blocks.hold_valid(),
                     6 => blocks.hold(block),
+                    7 => blocks.note_open(block),
+                    8 => blocks.supersede_all((page.0..page.0 + number).map(PageNumber).filter(
+                        |page| page.0 < GEOMETRY.pages(),
+                    )),
                     _ => blocks.set_valid(page, true),
                 }
                 let excluded = [block.0, number, blocks.victim(None).map_or(0, |best| best.0)];
