@@ -54,6 +54,19 @@ pub trait LogicalPages {
     /// Returns `false` for one that was never written, or was trimmed; `bytes` are all ones then.
     fn read(&mut self, logical: u32, bytes: &mut [u8]) -> Result<bool, Self::Error>;
 
+    /// Reads logical pages from `logical` on, as many as `bytes` has room for.
+    ///
+    /// Returns how many of them hold something; of the others, the bytes are all ones. After an
+    /// error `bytes` are undefined. Default: a [`read`](Self::read) of each.
+    fn read_pages(&mut self, logical: u32, bytes: &mut [u8]) -> Result<u32, Self::Error> {
+        let each = self.page_bytes();
+        let mut held = 0;
+        for (number, page) in (logical..).zip(bytes.chunks_mut(each)) {
+            held += u32::from(self.read(number, page)?);
+        }
+        Ok(held)
+    }
+
     /// Writes a logical page, durably and whole.
     fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error>;
 

@@ -1,11 +1,11 @@
 //! A chip for long replays: it stores no main data that are zeros.
 //!
 //! Hosts that replay block traces write pages of zeros, because traces have no contents. A device
-//! of many GiB then takes some 100 bytes of memory for each programmed page. The last bytes of the
-//! main data, where pages carry headers, and the spare area are stored in a [`Chip`], which checks
-//! every rule and counts every operation; other main data that are no zeros are stored beside it.
-//! So nothing is forgotten, and a replay gets the results that it would get on a [`Chip`]. There
-//! are no cuts and no faults.
+//! of many GiB then takes some 60 bytes of memory for each programmed page. The bytes where pages
+//! carry headers, at the end of the main data or in the spare area, are stored in a [`Chip`], which
+//! checks every rule and counts every operation; other main data that are no zeros are stored
+//! beside it. So nothing is forgotten, and a replay gets the results that it would get on a
+//! [`Chip`]. There are no cuts and no faults.
 
 use std::collections::HashMap;
 
@@ -13,16 +13,25 @@ use nandina::flash::{BlockNumber, Capabilities, Flash, Geometry, PageNumber, Pro
 
 use crate::{Chip, ChipError, Counters, TimeSplit, Wear};
 
-/// Bytes at the end of the main data that the chip stores, whatever they are.
-const STORED: usize = 40;
+/// Bytes of a header, of which the spare area takes what it can and the main data the rest.
+const HEADER: u32 = 40;
+
+/// The fewest bytes at the end of the main data that the chip stores, whatever they are.
+const STORED_MIN: u32 = 8;
+
+/// Zeros that a host can write, of which the chip knows that they are zeros.
+static ZEROS: [u8; 1 << 22] = [0; 1 << 22];
 
 /// A chip of a profile whose pages are programmed once between two erases.
 ///
-/// It has neither [`Capabilities::rewrite`] nor [`Capabilities::overwrite`].
+/// It has neither [`Capabilities::rewrite`] nor [`Capabilities::overwrite`], and only the first 40
+/// bytes of the spare area.
 #[derive(Clone, Debug)]
 pub struct SparseChip {
     chip: Chip,
     geometry: Geometry,
+    /// Bytes at the end of the main data that `chip` stores.
+    stored: usize,
     /// Main data before the last bytes, of pages where they are no zeros.
     rest: HashMap<u32, Box<[u8]>>,
     /// The checksum of a page's zeros.
@@ -34,8 +43,10 @@ impl SparseChip {
     ///
     /// Panics if a page has fewer than 40 bytes of main data.
     pub fn new(profile: Profile) -> Self {
-        let geometry = profile.geometry;
-        assert!(geometry.page_bytes as usize >= STORED, "pages of 40 bytes or more");
+        let spare_bytes = profile.geometry.spare_bytes.min(HEADER);
+        let geometry = Geometry { spare_bytes, ..profile.geometry };
+        assert!(geometry.page_bytes >= HEADER, "pages of 40 bytes or more");
+        let stored = (HEADER - spare_bytes).max(STORED_MIN);
         let timing = nandina::flash::Timing {
             read_ns: profile.page_read_ns(),
             read_byte_ns: 0,
@@ -44,12 +55,12 @@ impl SparseChip {
             ..profile.timing
         };
         let chip = Chip::new(Profile {
-            geometry: Geometry { page_bytes: STORED as u32, ..geometry },
+            geometry: Geometry { page_bytes: stored, ..geometry },
             capabilities: Self::capabilities_of(profile.capabilities),
             timing,
             ..profile
         });
-        Self { chip, geometry, rest: HashMap::new(), zeros: None }
+        Self { chip, geometry, stored: stored as usize, rest: HashMap::new(), zeros: None }
     }
 
     const fn capabilities_of(capabilities: Capabilities) -> Capabilities {
@@ -60,7 +71,7 @@ impl SparseChip {
     /// Counts of the chip's operations since it was made.
     pub const fn counters(&self) -> Counters {
         let stored = self.chip.counters();
-        let each = self.geometry.page_bytes as u64 - STORED as u64;
+        let each = self.geometry.page_bytes as u64 - self.stored as u64;
         Counters {
             bytes_read: stored.bytes_read + stored.reads * each,
             bytes_programmed: stored.bytes_programmed + stored.programs * each,
@@ -83,6 +94,14 @@ impl SparseChip {
         self.rest.len()
     }
 
+    /// This many bytes of zeros, or as many as there are.
+    ///
+    /// A chip does not look at what is programmed from here: it cannot be anything else. A replay
+    /// takes less time by that.
+    pub fn zeros(length: usize) -> &'static [u8] {
+        &ZEROS[..length.min(ZEROS.len())]
+    }
+
     /// Checks the length of what is read or programmed (rule 4).
     fn check_length(&self, page: PageNumber, main: usize, spare: usize) -> Result<(), ChipError> {
         let Geometry { page_bytes, spare_bytes, .. } = self.geometry;
@@ -98,8 +117,12 @@ impl SparseChip {
 
 /// Whether all bytes are 0.
 ///
-/// It is called twice for each page that is programmed, so it looks for an end only now and then.
+/// Bytes within [`ZEROS`] are. It is called twice for each page that is programmed, so it looks for
+/// an end only now and then.
 fn are_zeros(bytes: &[u8]) -> bool {
+    if ZEROS.as_ptr_range().contains(&bytes.as_ptr()) {
+        return true;
+    }
     let (words, rest) = bytes.as_chunks::<8>();
     let (blocks, others) = words.as_chunks::<32>();
     let all = |words: &[[u8; 8]]| words.iter().fold(0, |all, word| all | u64::from_le_bytes(*word));
@@ -143,7 +166,7 @@ impl Flash for SparseChip {
         spare: &mut [u8],
     ) -> Result<Reading, ChipError> {
         self.check_length(page, main.len(), spare.len())?;
-        let (first, last) = main.split_at_mut(main.len() - STORED);
+        let (first, last) = main.split_at_mut(main.len() - self.stored);
         let reading = self.chip.read(page, last, spare)?;
         match self.rest.get(&page.0) {
             Some(bytes) => first.copy_from_slice(bytes),
@@ -155,7 +178,7 @@ impl Flash for SparseChip {
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
         self.check_length(page, main.len(), spare.len())?;
-        let (first, last) = main.split_at(main.len() - STORED);
+        let (first, last) = main.split_at(main.len() - self.stored);
         self.chip.program(page, last, spare)?;
         if !are_zeros(first) {
             self.rest.insert(page.0, first.into());

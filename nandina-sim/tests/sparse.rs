@@ -59,7 +59,8 @@ fn a_sparse_chip_equals_one_that_stores_everything() {
         capabilities: Capabilities { programs_per_page: Some(1), ..capabilities },
         ..MLC
     };
-    compare(once(TINY.geometry, TINY.capabilities), 1);
+    let header = Geometry { spare_bytes: 40, ..TINY.geometry };
+    compare(once(header, TINY.capabilities), 1);
     let no_spare = Geometry { page_bytes: 264, spare_bytes: 0, pages_per_block: 16, blocks: 6 };
     compare(once(no_spare, MLC.capabilities), 2);
     let little = Geometry { page_bytes: 300, spare_bytes: 16, ..no_spare };
@@ -67,12 +68,25 @@ fn a_sparse_chip_equals_one_that_stores_everything() {
 }
 
 #[test]
+fn a_larger_spare_area_takes_its_time_and_is_not_offered() {
+    let (mut chip, mut sparse) = (Chip::new(TINY), SparseChip::new(TINY));
+    assert_eq!((TINY.geometry.spare_bytes, sparse.geometry().spare_bytes), (64, 40));
+    chip.program(PageNumber(0), &[0; 512], &[7; 40]).unwrap();
+    sparse.program(PageNumber(0), SparseChip::zeros(512), &[7; 40]).unwrap();
+    assert_eq!(sparse.time(), chip.time());
+    assert_eq!(sparse.counters(), chip.counters());
+    let (mut main, mut spare) = ([1; 512], [1; 40]);
+    sparse.read(PageNumber(0), &mut main, &mut spare).unwrap();
+    assert_eq!((main, spare), ([0; 512], [7; 40]));
+}
+
+#[test]
 fn lengths_of_no_page_are_refused() {
     let mut sparse = SparseChip::new(TINY);
-    let (mut main, mut spare) = ([0; 511], [0; 64]);
+    let (mut main, mut spare) = ([0; 511], [0; 40]);
     let wrong = sparse.read(PageNumber(0), &mut main, &mut spare).unwrap_err();
-    assert!(wrong.to_string().contains("511 + 64 bytes were named"), "{wrong}");
-    let wrong = sparse.program(PageNumber(0), &[0; 512], &[0; 65]).unwrap_err();
-    assert!(wrong.to_string().contains("512 + 65 bytes were named"), "{wrong}");
+    assert!(wrong.to_string().contains("511 + 40 bytes were named"), "{wrong}");
+    let wrong = sparse.program(PageNumber(0), &[0; 512], &[0; 41]).unwrap_err();
+    assert!(wrong.to_string().contains("512 + 41 bytes were named"), "{wrong}");
     assert_eq!(sparse.counters().operations(), 0);
 }

@@ -57,6 +57,7 @@ pub(crate) mod mount;
 mod order;
 mod owner;
 mod places;
+mod read;
 mod request;
 mod settle;
 mod size;
@@ -75,12 +76,11 @@ use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::gc::{self, Collector};
 use nandina::log::{Codec, Frames, Log, layout_of};
 use nandina::node::Medium;
-use nandina::{Damage, Fault, Idle};
+use nandina::{Fault, Idle};
 
 use crate::logical::{LogicalPages, Statistics};
 use crate::mapping::{Extent, Mapping, Refusal, Run};
 use bytes::{Kind, LOGICAL_END, Own, SUSPECTS_MAX, SYSTEM, Suspects};
-use error::damage_of;
 use order::Order;
 use places::Places;
 use size::{FRAMES, Limits, TABLE};
@@ -292,26 +292,6 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         Statistics { erases: self.statistics.erases + erases, ..self.statistics }
     }
 
-    /// Reads a logical page.
-    ///
-    /// Returns `false` for one that was never written, or was trimmed; `bytes` are all ones then.
-    /// Cost: one read.
-    pub fn read(&mut self, logical: u32, bytes: &mut [u8]) -> Result<bool, FtlError<F::Error>> {
-        self.expect_page(bytes.len())?;
-        self.expect_inside(logical, 1)?;
-        self.mount_if_in_doubt()?;
-        bytes.fill(0xFF);
-        let Some(page) = self.find(logical) else { return Ok(false) };
-        match self.read_kind(page, 0)? {
-            Kind::Data(found) if found == logical => {
-                bytes.copy_from_slice(&self.log.frames.bytes(0)[..bytes.len()]);
-                Ok(true)
-            }
-            Kind::Hole(found) if found == logical => Ok(false),
-            _ => Err(FtlError::Corrupt { page, reason: Damage::OtherIndex }),
-        }
-    }
-
     /// Writes a logical page, durably and whole.
     ///
     /// If the mapping has no memory for it, it is refused before anything of it is programmed.
@@ -396,14 +376,6 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         if self.in_doubt { self.mount() } else { Ok(()) }
     }
 
-    /// Reads a page that counts into a page buffer, and returns its kind.
-    fn read_kind(&mut self, page: PageNumber, frame: usize) -> Result<Kind, Fault<F::Error>> {
-        match self.log.read_raw(page, frame)? {
-            Ok(header) => Ok(Kind::of(header.lowest, header.records)),
-            Err(fault) => Err(Fault::Corrupt { page, reason: damage_of(fault) }),
-        }
-    }
-
     /// The page that holds a logical page.
     fn find(&mut self, logical: u32) -> Option<PageNumber> {
         let mut found = None;
@@ -486,6 +458,10 @@ impl<F: Flash, M: Mapping> LogicalPages for Ftl<'_, F, M> {
 
     fn read(&mut self, logical: u32, bytes: &mut [u8]) -> Result<bool, Self::Error> {
         Self::read(self, logical, bytes)
+    }
+
+    fn read_pages(&mut self, logical: u32, bytes: &mut [u8]) -> Result<u32, Self::Error> {
+        Self::read_pages(self, logical, bytes)
     }
 
     fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), Self::Error> {

@@ -14,7 +14,7 @@
 
 use nandina::flash::{Flash, PageNumber};
 use nandina::gc;
-use nandina::log::{Label, Source};
+use nandina::log::Label;
 
 use super::bytes::{Kind, open_label};
 use super::{Ftl, FtlError, size};
@@ -96,9 +96,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 let position = (logical - extent.start) as u8;
                 let open = open_label(logical, position);
                 let label = if is_last { Kind::Data(logical).label() } else { open };
-                self.log.frames.forget(0);
-                self.log.frames.bytes_mut(0)[..each].copy_from_slice(bytes);
-                let Some(page) = self.append_page(label)? else { return Ok(false) };
+                let Some(page) = self.append_page(bytes, label)? else { return Ok(false) };
                 self.statistics.programmed += 1;
                 first = first.or(Some(self.places.place(page)));
             }
@@ -119,8 +117,12 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         Some(self.log.block_pages() - place).filter(|&left| left > 0)
     }
 
-    /// Programs the page in page buffer 0. Returns `None` if that failed.
-    fn append_page(&mut self, label: Label) -> Result<Option<PageNumber>, FtlError<F::Error>> {
+    /// Programs a page with this content. Returns `None` if that failed.
+    fn append_page(
+        &mut self,
+        bytes: &[u8],
+        label: Label,
+    ) -> Result<Option<PageNumber>, FtlError<F::Error>> {
         loop {
             let Some(page) = self.log.next_page() else {
                 let filled = self.log.close_block();
@@ -131,10 +133,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 }
                 continue;
             };
-            if !self.log.append(Source::Frame(0), label)? {
+            if !self.log.append_from(bytes, label)? {
                 return Ok(None);
             }
-            self.log.frames.release(0);
             self.log.blocks.set_valid(page, true);
             return Ok(Some(page));
         }

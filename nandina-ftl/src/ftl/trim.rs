@@ -42,9 +42,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.in_doubt = true;
         let (log, places) = (&mut self.log, self.places);
         self.mapping.remove(extent, &mut |run| {
-            for place in run.physical..run.physical + run.length {
-                log.supersede(places.page(place));
-            }
+            log.supersede_all(
+                (run.physical..run.physical + run.length).map(|place| places.page(place)),
+            );
         })?;
         self.log.blocks.release();
         self.in_doubt = false;

@@ -92,10 +92,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let each = self.page_bytes();
         let mut pending: Option<Pending> = None;
         for (logical, bytes) in (row.start..row.end()).zip(bytes.chunks_exact(each)) {
-            self.log.frames.forget(0);
-            self.log.frames.bytes_mut(0)[..each].copy_from_slice(bytes);
             self.in_doubt = true;
-            let page = self.log.write(0, Kind::Data(logical).label())?;
+            let page = self.log.write_outside(bytes, Kind::Data(logical).label())?;
             self.statistics.programmed += 1;
             self.statistics.host_writes += 1;
             let place = self.places.place(page);
@@ -128,9 +126,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     pub(super) fn map_row(&mut self, extent: Extent, place: u32) -> Result<(), FtlError<F::Error>> {
         let (log, places) = (&mut self.log, self.places);
         self.mapping.update(extent, place, &mut |before| {
-            for place in before.physical..before.physical + before.length {
-                log.supersede(places.page(place));
-            }
+            log.supersede_all(
+                (before.physical..before.physical + before.length).map(|place| places.page(place)),
+            );
         })?;
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! Random changes without faults, over every mapping.
 
+use nandina::flash::Geometry;
+use nandina::flash::profile::Profile;
+use nandina_ftl::ftl::FtlError;
 use nandina_ftl::mapping::MAPPINGS as ALL;
 use nandina_sim::Chip;
 
@@ -28,6 +31,48 @@ fn every_mapping_keeps_the_contents_through_changes_and_sessions() {
                     host.verify(ftl, &what)
                 })
                 .unwrap();
+        }
+    }
+}
+
+#[test]
+fn pages_that_are_read_in_a_row_are_those_that_are_read_one_by_one() {
+    // With and without a spare area that holds the header: main data is copied or not.
+    for spare_bytes in [CHIP.geometry.spare_bytes, 0] {
+        let geometry = Geometry { spare_bytes, ..CHIP.geometry };
+        let profile = Profile { geometry, ..CHIP };
+        for entry in ALL {
+            let (mut chip, mut numbers) = (Chip::new(profile), Numbers(11));
+            let mut memory = Memory::new(&profile, entry.name);
+            let mut host = Host::new(memory.logical_pages);
+            let work = |ftl: &mut crate::host::Device<'_>| {
+                for _ in 0..300 {
+                    host.change(ftl, &mut numbers)?;
+                }
+                let (pages, each) = (ftl.logical_pages(), ftl.page_bytes());
+                let mut one_by_one = vec![1; pages as usize * each];
+                let mut held = Vec::new();
+                for (logical, bytes) in (0..).zip(one_by_one.chunks_mut(each)) {
+                    held.push(u32::from(ftl.read(logical, bytes)?));
+                }
+                for _ in 0..20 {
+                    let from = numbers.below(pages);
+                    let end = from + 1 + numbers.below(pages - from);
+                    let row = from as usize..end as usize;
+                    let mut bytes = vec![2; row.len() * each];
+                    let count = ftl.read_pages(from, &mut bytes)?;
+                    assert_eq!(count, held[row.clone()].iter().sum::<u32>(), "{}", entry.name);
+                    assert!(bytes == one_by_one[row.start * each..row.end * each]);
+                }
+                let mut beyond = vec![3; 2 * each];
+                let outside = ftl.read_pages(pages - 1, &mut beyond);
+                assert!(matches!(outside, Err(FtlError::Outside { .. })), "{outside:?}");
+                let part = ftl.read_pages(0, &mut beyond[1..]);
+                assert!(matches!(part, Err(FtlError::PageSize { .. })), "{part:?}");
+                Ok(held)
+            };
+            let held = memory.with(&mut chip, true, work).unwrap();
+            assert!(held.contains(&0) && held.contains(&1), "{}", entry.name);
         }
     }
 }

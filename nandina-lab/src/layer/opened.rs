@@ -191,6 +191,10 @@ impl<C: Flash<Error = ChipError>> LogicalPages for Pages<'_, C> {
         each!(self, ftl => LogicalPages::read(ftl, logical, bytes)).map_err(error)
     }
 
+    fn read_pages(&mut self, logical: u32, bytes: &mut [u8]) -> Result<u32, ChipError> {
+        each!(self, ftl => LogicalPages::read_pages(ftl, logical, bytes)).map_err(error)
+    }
+
     fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), ChipError> {
         each!(self, ftl => LogicalPages::write(ftl, logical, bytes)).map_err(error)
     }

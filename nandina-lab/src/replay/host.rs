@@ -97,7 +97,9 @@ fn counters(chips: &[SparseChip]) -> Counters {
 pub(super) struct Host<'l, L: OnChips> {
     ftl: &'l mut L,
     page: Vec<u8>,
-    /// What is written.
+    /// Where several pages are read to.
+    pages_read: Vec<u8>,
+    /// What is written by requests that are longer than [`SparseChip::zeros`].
     zeros: Vec<u8>,
     failed: Option<L::Error>,
     replayed: u64,
@@ -122,6 +124,7 @@ where
         Self {
             ftl,
             page: vec![0; page_bytes],
+            pages_read: Vec::new(),
             zeros: Vec::new(),
             failed: None,
             replayed: 0,
@@ -164,9 +167,11 @@ where
         match kind {
             Kind::Read => {
                 self.host_reads += u64::from(end - start);
-                for page in start..end {
-                    self.ftl.read(page, &mut self.page)?;
+                let bytes = (end - start) as usize * self.ftl.page_bytes();
+                if self.pages_read.len() < bytes {
+                    self.pages_read.resize(bytes, 0);
                 }
+                self.ftl.read_pages(start, &mut self.pages_read[..bytes])?;
             }
             Kind::Write => {
                 let ends =
@@ -176,10 +181,12 @@ where
                     self.ftl.read(page, &mut self.page)?;
                 }
                 let bytes = (end - start) as usize * self.page.len();
-                if self.zeros.len() < bytes {
-                    self.zeros.resize(bytes, 0);
+                let mut zeros = SparseChip::zeros(bytes);
+                if zeros.len() < bytes {
+                    self.zeros.resize(bytes.max(self.zeros.len()), 0);
+                    zeros = &self.zeros[..bytes];
                 }
-                self.ftl.write_pages(start, &self.zeros[..bytes])?;
+                self.ftl.write_pages(start, zeros)?;
             }
             Kind::Trim => self.ftl.trim(start, end - start)?,
             Kind::Flush => {}

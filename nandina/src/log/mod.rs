@@ -22,6 +22,7 @@ pub mod checkpoint;
 mod discard;
 mod frames;
 mod label;
+mod outside;
 mod read;
 mod survey;
 mod victim;
@@ -444,17 +445,22 @@ impl<'b, F: Flash> Log<'b, F> {
         #[cfg(debug_assertions)]
         self.check_append(label);
         self.active.1 += 1;
-        if self.program_at(block, place, source, label)? {
-            if place == 0 {
-                self.blocks.set_opened_at(block, self.sequence);
-            }
-            self.begun = true;
-            self.newest = NO_BLOCK;
-            Ok(true)
-        } else {
+        let programmed = self.program_at(block, place, source, label)?;
+        self.note_appended(programmed, block, place);
+        Ok(programmed)
+    }
+
+    /// Records that the page at `place` of the open block was programmed, or closes the block.
+    fn note_appended(&mut self, programmed: bool, block: BlockNumber, place: u32) {
+        if !programmed {
             self.active = (NO_BLOCK, 0);
-            Ok(false)
+            return;
         }
+        if place == 0 {
+            self.blocks.set_opened_at(block, self.sequence);
+        }
+        self.begun = true;
+        self.newest = NO_BLOCK;
     }
 
     /// Seals a page and programs it.
@@ -602,6 +608,15 @@ impl<'b, F: Flash> Log<'b, F> {
         if self.follows_hints() {
             self.blocks.track(self.geometry().block_of(page));
         }
+    }
+
+    /// Makes several pages garbage, as [`supersede`](Self::supersede) does.
+    pub fn supersede_all(&mut self, pages: impl Iterator<Item = PageNumber> + Clone) {
+        if self.follows_hints() {
+            let geometry = self.geometry();
+            pages.clone().for_each(|page| self.blocks.track(geometry.block_of(page)));
+        }
+        self.blocks.supersede_all(pages);
     }
 
     /// Blocks kept in reserve for those that go bad.

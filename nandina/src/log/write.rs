@@ -21,7 +21,25 @@ impl<F: Flash> Log<'_, F> {
         &mut self,
         frame: usize,
         label: Label,
+        next: impl FnMut(&mut Self, Option<BlockNumber>) -> Result<BlockNumber, Fault<F::Error>>,
+    ) -> Result<PageNumber, Fault<F::Error>> {
+        self.write_by(next, |log| {
+            log.frames.forget(frame);
+            let is_written = log.append(Source::Frame(frame), label)?;
+            if is_written {
+                log.frames.release(frame);
+            }
+            Ok(is_written)
+        })
+    }
+
+    /// As [`write_into`](Self::write_into), where `append` programs the page.
+    ///
+    /// It returns `false` if the program failed, and is called again with another block open.
+    pub(super) fn write_by(
+        &mut self,
         mut next: impl FnMut(&mut Self, Option<BlockNumber>) -> Result<BlockNumber, Fault<F::Error>>,
+        mut append: impl FnMut(&mut Self) -> Result<bool, Fault<F::Error>>,
     ) -> Result<PageNumber, Fault<F::Error>> {
         loop {
             let Some(page) = self.next_page() else {
@@ -32,9 +50,7 @@ impl<F: Flash> Log<'_, F> {
                 }
                 continue;
             };
-            self.frames.forget(frame);
-            if self.append(Source::Frame(frame), label)? {
-                self.frames.release(frame);
+            if append(self)? {
                 self.blocks.set_valid(page, true);
                 return Ok(page);
             }

@@ -76,6 +76,13 @@ impl PageLayout {
         self.frame_bytes.saturating_sub(HEADER_BYTES)
     }
 
+    /// Whether the spare area holds the whole header.
+    ///
+    /// Then the area for nodes is the main data.
+    pub const fn has_header_beside(&self) -> bool {
+        self.area_bytes() == self.page_bytes
+    }
+
     /// Writes the header of `frame` and its checksum.
     pub fn seal(&self, frame: &mut [u8], header: &PageHeader) {
         self.seal_as(frame, header, header.medium.appended, &mut checksum::of);
@@ -92,11 +99,23 @@ impl PageLayout {
         appended: bool,
         sum: &mut Sum<'_>,
     ) {
-        self.write_header(frame, header);
+        let (area, bytes) = frame.split_at_mut(self.area_bytes());
+        Self::seal_parts(area, &mut bytes[..HEADER_BYTES], header, appended, sum);
+    }
+
+    /// The same for a page whose area and header are apart in RAM.
+    #[inline]
+    pub fn seal_parts(
+        area: &[u8],
+        bytes: &mut [u8],
+        header: &PageHeader,
+        appended: bool,
+        sum: &mut Sum<'_>,
+    ) {
+        header.write(bytes);
         // Content that cannot be sealed cannot be opened either.
-        let checksum = self.checksum(frame, appended, sum).unwrap_or(0);
-        let at = self.area_bytes() + field::CHECKSUM.start;
-        frame[at..at + field::CHECKSUM.len()].copy_from_slice(&checksum.to_le_bytes());
+        let checksum = Self::checksum(area, bytes, appended, sum).unwrap_or(0);
+        bytes[field::CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
     }
 
     /// Writes the header of `frame` without a checksum.
@@ -128,9 +147,21 @@ impl PageLayout {
         appended: bool,
         sum: &mut Sum<'_>,
     ) -> Result<(), PageFault> {
-        let header = self.fields(frame);
+        let (area, bytes) = frame.split_at(self.area_bytes());
+        Self::check_parts(area, bytes, appended, sum)
+    }
+
+    /// The same for a page whose area and header are apart in RAM.
+    #[inline]
+    pub fn check_parts(
+        area: &[u8],
+        bytes: &[u8],
+        appended: bool,
+        sum: &mut Sum<'_>,
+    ) -> Result<(), PageFault> {
+        let header = Fields(bytes);
         if !header.has_magic() {
-            return Err(if bytes::is_erased(frame) {
+            return Err(if bytes::is_erased(bytes) && bytes::is_erased(area) {
                 PageFault::Erased
             } else {
                 PageFault::Damaged
@@ -145,10 +176,11 @@ impl PageLayout {
             return Err(PageFault::Appended { system, sequence });
         }
         // No page on the medium is marked as unpacked.
-        if appended && frame[self.area_bytes() + field::APPENDED.start] > 1 {
+        if appended && bytes[field::APPENDED.start] > 1 {
             return Err(PageFault::Damaged);
         }
-        if self.checksum(frame, is_appended && appended, sum) != Some(header.checksum()) {
+        let checksum = Self::checksum(area, bytes, is_appended && appended, sum);
+        if checksum != Some(header.checksum()) {
             return Err(PageFault::Damaged);
         }
         if header.sequence() >= SEQUENCE_END { Err(PageFault::Damaged) } else { Ok(()) }
@@ -157,6 +189,11 @@ impl PageLayout {
     /// The header of a page that was checked.
     pub fn header(&self, frame: &[u8]) -> PageHeader {
         self.fields(frame).header()
+    }
+
+    /// The header in its own bytes.
+    pub fn header_in(bytes: &[u8]) -> PageHeader {
+        Fields(bytes).header()
     }
 
     /// The settings of the index in a page that was checked.
@@ -184,28 +221,28 @@ impl PageLayout {
         self.fields(frame).erase_count()
     }
 
-    /// The checksum of the page in `frame`, or `None` if it cannot be a page.
+    /// The checksum of a page, or `None` if it cannot be a page.
     #[inline]
-    fn checksum(&self, frame: &[u8], appended: bool, sum: &mut Sum<'_>) -> Option<u32> {
-        let (area, header) = frame.split_at(self.area_bytes());
-        let header = &header[field::CHECKSUM.end..HEADER_BYTES];
+    fn checksum(area: &[u8], bytes: &[u8], appended: bool, sum: &mut Sum<'_>) -> Option<u32> {
+        let header = &bytes[field::CHECKSUM.end..HEADER_BYTES];
         if !appended {
             return Some(sum(&[area, header]));
         }
-        let [head, records] = appended::sealed(area, &self.appended_shape(frame)?).ok()?;
+        let shape = Self::appended_shape(area.len(), Fields(bytes))?;
+        let [head, records] = appended::sealed(area, &shape).ok()?;
         Some(sum(&[head, records, header]))
     }
 
-    /// The shape of the node of appended records in `frame`, if it can be one.
-    fn appended_shape(&self, frame: &[u8]) -> Option<Shape> {
-        let header = self.header(frame);
+    /// The shape of a node of appended records, if there can be one with this header.
+    fn appended_shape(area_bytes: usize, fields: Fields<'_>) -> Option<Shape> {
+        let header = fields.header();
         let medium = header.medium;
         let (key_bytes, value_bytes) = (medium.key_bytes.into(), medium.value_bytes.into());
         let shape = match header.lowest {
             1 => Shape::sorted(key_bytes, value_bytes),
             _ => Shape::inner(key_bytes),
         };
-        shape.appended(self.area_bytes())
+        shape.appended(area_bytes)
     }
 
     /// Unpacks the node in `frame`, a page that was checked, for use in RAM.
@@ -216,8 +253,8 @@ impl PageLayout {
         if !self.is_packed(frame) {
             return true;
         }
-        let Some(shape) = self.appended_shape(frame) else { return false };
         let (area, header) = frame.split_at_mut(self.area_bytes());
+        let Some(shape) = Self::appended_shape(area.len(), Fields(header)) else { return false };
         let is_node = appended::unpack(area, &shape).is_ok();
         if is_node {
             header[field::APPENDED.start] = UNPACKED;
