@@ -450,7 +450,7 @@ impl<'b, F: Flash> Log<'b, F> {
         Ok(programmed)
     }
 
-    /// Records that the page at `place` of the open block was programmed, or closes the block.
+    /// Records that a page of the open block was programmed, or closes the block.
     fn note_appended(&mut self, programmed: bool, block: BlockNumber, place: u32) {
         if !programmed {
             self.active = (NO_BLOCK, 0);
