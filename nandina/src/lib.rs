@@ -68,7 +68,9 @@ pub use store as place;
 struct Readme;
 
 pub use blocks::{Validity, Victims, Wear};
-pub use engine::{Cost, Folds, Inserted, Options, Plan, Removed, Statistics, System, Violation};
+pub use engine::{
+    Batches, Change, Cost, Folds, Inserted, Options, Plan, Removed, Statistics, System, Violation,
+};
 pub use error::{BadOption, Damage, Fault, OpenError, PairError, ReadError, WriteError};
 pub use gc::Idle;
 pub use index::{Index, KeyBounds, Pairs, Range, Records, plan, ram_needed};

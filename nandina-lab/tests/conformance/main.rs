@@ -6,6 +6,7 @@
 mod analysis;
 mod anchors;
 mod atomic;
+mod batches;
 mod blamed;
 mod buffer;
 mod buffer_costs;

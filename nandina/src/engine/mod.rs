@@ -4,12 +4,14 @@
 //! is one; another one may keep its nodes otherwise, or have none. An engine never checks the sizes
 //! of keys and values: [`Index`](crate::Index) does that for all of them.
 
+mod batch;
 mod description;
 mod options;
 mod outcome;
 mod plan;
 mod report;
 
+pub use batch::{Batches, Change};
 pub use description::{Description, LeafRange, NodeRange, Nodes, Packed};
 pub use options::{Folds, Options};
 pub use outcome::{Inserted, Removed};

@@ -175,6 +175,13 @@ pub enum WriteError<E> {
         /// More inner nodes leave room for fewer pages.
         limit_pages: u32,
     },
+    /// The batch has too many changes; nothing of it was made.
+    BatchTooLarge {
+        /// The most.
+        most: usize,
+        /// Changes given.
+        given: usize,
+    },
     /// More blocks have become bad than were kept in reserve.
     ///
     /// Those that are left do not suffice for the change. Everything can still be read, and removed
@@ -322,6 +329,9 @@ impl<E: fmt::Display> fmt::Display for WriteError<E> {
             }
             Self::Full { limit_pages } => {
                 write!(f, "the device is full: no more than {limit_pages} pages may be valid")
+            }
+            Self::BatchTooLarge { most, given } => {
+                write!(f, "a batch of {given} changes was given, it may have {most}")
             }
             Self::WornOut { bad_blocks } => worn_out(f, *bad_blocks),
             Self::TooHigh { height } => {

@@ -3,6 +3,7 @@
 //! It checks the sizes of keys and values, and gives each operation its own error type. Nothing
 //! here knows how records are stored.
 
+mod batch;
 mod pairs;
 mod range;
 

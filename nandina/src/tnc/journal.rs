@@ -11,7 +11,7 @@
 
 use super::TncIndex;
 use super::form::{self, COUNT_BYTES, Form};
-use crate::engine::Options;
+use crate::engine::{Change, Options};
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::gc::PageOwner;
@@ -65,6 +65,17 @@ impl<'b> Group<'b> {
         !self.bytes.is_empty()
     }
 
+    /// The most changes that wait; as many as there may be where none does.
+    pub const fn most(&self) -> usize {
+        if self.is_used() { self.most } else { usize::MAX }
+    }
+
+    /// Whether this many changes find room beside one another, in one page.
+    pub const fn has_room_for(&self, changes: usize) -> bool {
+        let in_page = self.page_entries - self.count % self.page_entries;
+        changes <= in_page && self.count + changes <= self.most()
+    }
+
     const fn is_full(&self) -> bool {
         self.count >= self.most
     }
@@ -74,9 +85,9 @@ impl<'b> Group<'b> {
         (self.count, self.ticks) = (0, 0);
     }
 
-    /// Forgets the change that was added last.
-    const fn forget_last(&mut self) {
-        self.count = self.count.saturating_sub(1);
+    /// Forgets the changes that were added behind the first `count`.
+    const fn forget_behind(&mut self, count: usize) {
+        self.count = count;
     }
 
     /// Counts a tick. Returns whether the oldest change has waited long enough.
@@ -95,10 +106,21 @@ impl<'b> Group<'b> {
     fn add(&mut self, key: &[u8], value: Option<&[u8]>) {
         let first = self.count / self.page_entries * self.page_entries;
         let same = (first..self.count).find(|&at| self.entry(at).0 == key);
-        let at = same.unwrap_or(self.count);
-        self.count += usize::from(same.is_none());
+        match same {
+            Some(at) => write_entry(self.entry_mut(at), key, value),
+            None => self.push(key, value),
+        }
+    }
+
+    /// Adds a change behind all others.
+    fn push(&mut self, key: &[u8], value: Option<&[u8]>) {
+        write_entry(self.entry_mut(self.count), key, value);
+        self.count += 1;
+    }
+
+    fn entry_mut(&mut self, at: usize) -> &mut [u8] {
         let start = at * self.entry_bytes;
-        write_entry(&mut self.bytes[start..start + self.entry_bytes], key, value);
+        &mut self.bytes[start..start + self.entry_bytes]
     }
 
     /// Key and value of a change that waits; no value for a removal.
@@ -134,17 +156,48 @@ impl<F: Flash> TncIndex<'_, F> {
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
         if self.group.is_used() {
-            if self.group.len() == 0 {
-                self.records_before_group = self.records;
-            }
+            self.begin_group();
             self.group.add(key, value);
             return Ok(());
         }
+        self.write_changes([(key, value)].into_iter(), records)
+    }
+
+    /// The same for the changes of a batch, which find room in one page.
+    pub(super) fn note_changes(
+        &mut self,
+        changes: &[Change<'_>],
+        records: u32,
+    ) -> Result<(), Fault<F::Error>> {
+        let changes = changes.iter().map(|change| (change.key(), change.value()));
+        if self.group.is_used() {
+            self.begin_group();
+            changes.for_each(|(key, value)| self.group.push(key, value));
+            return Ok(());
+        }
+        self.write_changes(changes, records)
+    }
+
+    fn begin_group(&mut self) {
+        if self.group.len() == 0 {
+            self.records_before_group = self.records;
+        }
+    }
+
+    /// Programs a page of the journal with these changes.
+    fn write_changes<'c>(
+        &mut self,
+        changes: impl ExactSizeIterator<Item = (&'c [u8], Option<&'c [u8]>)>,
+        records: u32,
+    ) -> Result<(), Fault<F::Error>> {
         let (frame, entry_bytes) = (self.building(), self.form.entry_bytes());
         let area = self.space.area_mut(frame);
         area.fill(0xFF);
-        area[..COUNT_BYTES].copy_from_slice(&1u16.to_le_bytes());
-        write_entry(&mut area[COUNT_BYTES..][..entry_bytes], key, value);
+        let (count, entries) = area.split_at_mut(COUNT_BYTES);
+        count.copy_from_slice(&(changes.len() as u16).to_le_bytes());
+        for ((key, value), entry) in changes.zip(entries.chunks_exact_mut(entry_bytes)) {
+            write_entry(entry, key, value);
+        }
         self.program_journal(frame, records)
     }
 
@@ -153,12 +206,17 @@ impl<F: Flash> TncIndex<'_, F> {
     /// If that fails, the newest of them is refused. It is in the nodes in RAM already, so these
     /// are read again, and the others are made in them.
     pub(super) fn end_change(&mut self) -> Result<(), Fault<F::Error>> {
+        self.end_changes(self.group.len().saturating_sub(1))
+    }
+
+    /// The same for a batch, before which `waiting` changes did.
+    pub(super) fn end_changes(&mut self, waiting: usize) -> Result<(), Fault<F::Error>> {
         if !self.group.is_used() || !self.group.is_full() {
             return Ok(());
         }
         let written = self.write_group();
         if written.is_err() {
-            self.group.forget_last();
+            self.group.forget_behind(waiting);
             self.in_doubt = true;
         }
         written

@@ -14,6 +14,7 @@
 
 mod apply;
 mod arena;
+mod batch;
 mod check;
 mod commit;
 mod descend;

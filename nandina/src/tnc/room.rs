@@ -151,11 +151,26 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// Cost: a commit if the journal or RAM is full, and what garbage collection takes.
     pub(super) fn make_room(&mut self) -> Result<(), Fault<F::Error>> {
+        self.make_room_for(1, 0)
+    }
+
+    /// The same for several changes, between which no commit may come.
+    ///
+    /// They may make the tree higher by `growth`. Refuses them if RAM has no room for their nodes.
+    pub(super) fn make_room_for(
+        &mut self,
+        changes: usize,
+        growth: u8,
+    ) -> Result<(), Fault<F::Error>> {
         self.rests = 0;
         self.ready()?;
         self.settle()?;
-        let is_full = self.arena.dirty() + change_nodes(self.height) > self.dirty_max()
-            || self.journal_pages >= self.journal_max;
+        let height = self.height + growth;
+        let (nodes, most) = (changes * change_nodes(height), self.means().dirty_max(height));
+        if nodes > most && changes > 1 {
+            return Err(Fault::TooHigh { height: self.height });
+        }
+        let is_full = self.arena.dirty() + nodes > most || self.journal_pages >= self.journal_max;
         let is_short = self.space.room() < self.kept() && self.has_journal();
         if is_full || is_short {
             self.commit()?;
