@@ -17,6 +17,9 @@ pub struct Settings {
     /// they are durable when it is flushed
     #[arg(long, value_name = "PAGES", default_value_t = 0, value_parser = size(0..=65_535))]
     write_buffer: usize,
+    /// Changes after which the write buffer is flushed, 1 and more [default: when it is full]
+    #[arg(long, value_name = "CHANGES", value_parser = clap::value_parser!(u32).range(1..))]
+    write_buffer_changes: Option<u32>,
     /// How garbage collection chooses a block: fewest (valid pages), cost-benefit, or tracked:N,
     /// the μ-Tree paper's bounded bookkeeping of N blocks
     #[arg(long, default_value = "fewest", value_parser = victims)]
@@ -28,12 +31,36 @@ pub struct Settings {
     /// Blocks from one checkpoint to the next, 1 to 12 [default: no checkpoints]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=12))]
     checkpoints: Option<u32>,
+    /// Bytes of RAM for nodes of tnc [default: 32 nodes]
+    #[arg(long, value_name = "BYTES", value_parser = size(0..=1 << 32))]
+    arena_bytes: Option<usize>,
+    /// The most children of an inner node of tnc, which bounds the size of nodes [default: 32]
+    #[arg(long, value_name = "CHILDREN", value_parser = clap::value_parser!(u16).range(4..))]
+    fanout: Option<u16>,
+    /// Pages of the journal of tnc from one commit to the next [default: 128]
+    #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..))]
+    journal_pages: Option<u32>,
+    /// The most leaves of rosette, each of which takes RAM [default: as many as the chip allows]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
+    leaves: Option<u32>,
 }
 
 impl Settings {
     /// Returns `options` with these settings.
     pub const fn of(&self, options: Options) -> Options {
-        let Self { read_cache, write_cache, write_buffer, victims, validity, checkpoints } = *self;
-        Options { read_cache, write_cache, write_buffer, victims, validity, checkpoints, ..options }
+        Options {
+            read_cache: self.read_cache,
+            write_cache: self.write_cache,
+            write_buffer: self.write_buffer,
+            write_buffer_changes: self.write_buffer_changes,
+            victims: self.victims,
+            validity: self.validity,
+            checkpoints: self.checkpoints,
+            arena_bytes: self.arena_bytes,
+            fanout: self.fanout,
+            journal_pages: self.journal_pages,
+            leaves: self.leaves,
+            ..options
+        }
     }
 }

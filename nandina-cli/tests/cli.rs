@@ -326,6 +326,36 @@ fn compare_lists_the_systems_that_cannot_run_and_why() {
 }
 
 #[test]
+fn settings_of_one_system_are_given_and_named() {
+    let arguments = ["compare", "--systems", "tnc", "--device", "slc", "--records", "20000"];
+    let report = |more: &[&str]| {
+        let report = json(&[&arguments[..], more, &["--json"]].concat());
+        let insert = &report["systems"][0]["phases"][0];
+        let settings = report["settings"].as_str().unwrap_or_default().to_owned();
+        (insert["programs_per_op"].as_f64().unwrap(), settings)
+    };
+    let group = ["--write-buffer", "1", "--write-buffer-changes", "16"];
+    let (alone, settings) = report(&[]);
+    assert_eq!(settings, "");
+    let (grouped, settings) = report(&group);
+    assert!(grouped < alone && settings.contains("flushed after 16 changes"), "{settings}");
+    let large = ["--arena-bytes", "200000", "--fanout", "64", "--journal-pages", "256"];
+    let (in_ram, settings) = report(&[&group[..], &large].concat());
+    assert!(in_ram < grouped, "{in_ram} and {grouped} programs an insert");
+    for part in ["200000 bytes for nodes", "64 children of a node", "256 pages of a journal"] {
+        assert!(settings.contains(part), "{settings}");
+    }
+    let plan = |more: &[&str]| {
+        let plan = ["plan", "--systems", "rosette", "--device", "slc", "--json"];
+        json(&[&plan[..], more].concat())["plans"][0]["ram_bytes"].as_u64().unwrap()
+    };
+    assert!(plan(&["--leaves", "1000"]) < plan(&[]), "a directory of fewer leaves");
+    for (flag, wrong) in [("--fanout", "3"), ("--journal-pages", "0"), ("--leaves", "1")] {
+        assert!(mistake(&["plan", flag, wrong]).contains(wrong));
+    }
+}
+
+#[test]
 fn victims_and_checkpoints_are_chosen_by_name_and_number() {
     let plan = json(&["plan", "--device", "mlc", "--checkpoints", "4", "--json"]);
     let without = json(&["plan", "--device", "mlc", "--json"]);

@@ -121,11 +121,22 @@ fn settings(options: &Options, idle_steps: bool) -> String {
         settings.push(format!("caches of {read_cache} pages read and {write_cache} written"));
     }
     if write_buffer > 0 {
-        settings.push(format!("a write buffer of {write_buffer} pages"));
+        let each =
+            options.write_buffer_changes.map(|most| format!(", flushed after {most} changes"));
+        settings
+            .push(format!("a write buffer of {write_buffer} pages{}", each.unwrap_or_default()));
     }
     if let Some(every) = checkpoints {
         settings.push(format!("a checkpoint every {every} blocks"));
     }
+    let of_systems = [
+        ("bytes for nodes of tnc", options.arena_bytes),
+        ("children of a node of tnc", options.fanout.map(usize::from)),
+        ("pages of a journal of tnc", options.journal_pages.map(|pages| pages as usize)),
+        ("leaves of rosette", options.leaves.map(|leaves| leaves as usize)),
+    ];
+    let given = |(what, most): (&str, Option<usize>)| most.map(|most| format!("{most} {what}"));
+    settings.extend(of_systems.into_iter().filter_map(given));
     match victims {
         Victims::Fewest => {}
         Victims::CostBenefit => settings.push("victims by cost and benefit".into()),

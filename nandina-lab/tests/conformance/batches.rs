@@ -156,7 +156,6 @@ fn run_cut(options: &Options, formatted: &Chip, at: u64, cut: Cut) -> Result<(bo
     let Some(state) = states.iter().position(|state| *state == found) else {
         return Err(format!("none of {} states is there", states.len()));
     };
-    drop(index);
     // What was seen stays, also if power fails while it is opened again.
     let operations = chip.counters().operations();
     chip.cut_at(operations + at % 23, cut);
@@ -176,7 +175,7 @@ fn a_batch_that_is_cut_is_there_wholly_or_not_at_all() {
     for (write_buffer, unstable_pages) in [(0, 0), (0, 1), (1, 1)] {
         let options = Options { write_buffer, journal_pages: Some(7), ..OPTIONS };
         let (mut chip, mut room) = (Chip::with_seed(CHIP, seed()), ram(&options));
-        drop(Index::<_, Tnc>::format(&mut chip, &options, &mut room).unwrap());
+        Index::<_, Tnc>::format(&mut chip, &options, &mut room).unwrap();
         chip.set_faults(Faults { unstable_pages, ..Faults::NONE });
         let (mut cuts, mut there) = (0, 0);
         'all: for at in (0..).filter(|&at| share.takes(at)) {
@@ -272,7 +271,6 @@ fn run_error(
                 write(&mut index, &batch).map_err(text)?;
                 index.flush().map_err(text)?;
                 compare(&mut index, &after)?;
-                drop(index);
                 let mut index: Tested<'_, '_> =
                     Index::open(&mut chip, options, &mut ram).map_err(text)?;
                 compare(&mut index, &after)?;
@@ -290,7 +288,7 @@ fn a_device_that_gives_up_in_a_batch_leaves_all_of_it_or_nothing() {
     for write_buffer in [0, 1] {
         let options = Options { write_buffer, journal_pages: Some(7), ..OPTIONS };
         let (mut chip, mut room) = (Chip::with_seed(CHIP, seed()), ram(&options));
-        drop(Index::<_, Tnc>::format(&mut chip, &options, &mut room).unwrap());
+        Index::<_, Tnc>::format(&mut chip, &options, &mut room).unwrap();
         let (mut errors, mut there) = (0, 0);
         'all: for at in (0..).filter(|&at| share.takes(at)) {
             for cut in Cut::ALL {
