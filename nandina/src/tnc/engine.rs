@@ -127,7 +127,11 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         let leaf = self.descend(key)?;
         let node = self.arena.node(leaf);
         let is_new = match node.search(key) {
-            Ok(index) if node.payload(index) == value => return Ok(Inserted::Replaced),
+            Ok(index) if node.payload(index) == value => {
+                // It may have this value by a change that waits.
+                let waits = self.group.len() > 0;
+                return Ok(if waits { Inserted::Buffered } else { Inserted::Replaced });
+            }
             Ok(_) => false,
             Err(_) => {
                 self.allow_split(leaf)?;
@@ -150,7 +154,8 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         self.make_room()?;
         let leaf = self.descend(key)?;
         if self.arena.node(leaf).search(key).is_err() {
-            return Ok(Removed::Absent);
+            // It may be absent by a change that waits.
+            return Ok(if self.group.len() > 0 { Removed::Buffered } else { Removed::Absent });
         }
         self.note_change(key, None, self.records.saturating_sub(1))?;
         self.in_doubt = true;

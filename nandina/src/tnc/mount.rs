@@ -128,10 +128,10 @@ impl<F: Flash> TncIndex<'_, F> {
         // behind the commit, which the journal takes, are no room.
         if commit.may_be_torn {
             let mut needed = commit_pages(&self.form, self.dirty_max());
-            let mut first = commit.block.sequence;
-            while let Some((_, next)) = self.next_block(first, commit)? {
+            let mut age = commit.block.age();
+            while let Some(next) = self.next_block(age, commit)? {
                 needed += self.space.log.block_pages();
-                first = next;
+                age = next;
             }
             if self.space.room() < needed + self.space.log.block_pages() {
                 self.space.log.blocks.release();
@@ -189,13 +189,13 @@ impl<F: Flash> TncIndex<'_, F> {
             }
             Err(fault) => return Err(fault),
         }
-        let mut next = Some((before.block.block, before.block.sequence));
-        while let Some((block, first)) = next {
-            if first > commit.header.sequence {
+        let mut next = Some(before.block.age());
+        while let Some(age) = next {
+            if age.0 > commit.header.sequence {
                 break;
             }
-            self.space.log.blocks.hold(block);
-            next = self.next_block(first, &before)?;
+            self.space.log.blocks.hold(BlockNumber(age.1));
+            next = self.next_block(age, &before)?;
         }
         Ok(())
     }

@@ -12,43 +12,46 @@ use super::mount::{LastCommit, is_journal};
 use crate::bytes::u16_at;
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::log::GAP;
+use crate::log::{Age, GAP};
 
 impl<F: Flash> TncIndex<'_, F> {
     /// Makes all changes of the journal behind `commit`.
     ///
     /// Its blocks are kept from being erased.
     pub(super) fn replay(&mut self, commit: &LastCommit) -> Result<(), Fault<F::Error>> {
-        let (mut block, mut first) = (commit.block.block, commit.block.sequence);
+        let mut age = commit.block.age();
         loop {
+            let (first, block) = (age.0, BlockNumber(age.1));
             let lost_behind = self.replay_block(block, first, commit)?;
-            let Some(next) = self.next_block(first, commit)? else { return Ok(()) };
+            let Some(next) = self.next_block(age, commit)? else { return Ok(()) };
             // A mount after a cut leaves a gap behind the torn page. Without it the work went on,
             // so that the page was whole. In a block that failed its program was not.
             let went_on =
-                lost_behind.is_some_and(|sequence| next.1.saturating_sub(sequence) < GAP / 2);
+                lost_behind.is_some_and(|sequence| next.0.saturating_sub(sequence) < GAP / 2);
             self.unexplained_pages += u32::from(went_on && !self.space.log.blocks.is_bad(block));
-            (block, first) = next;
+            age = next;
         }
     }
 
-    /// The block that was opened next after the one whose first page has this number.
+    /// The age of the block that was opened next after the one of age `after`.
     ///
-    /// Cost: one read for each block, or a few.
+    /// Two blocks may begin with the same number: a mount did not see the torn first page of one
+    /// and gave it again. Cost: one read for each block, or a few.
     pub(super) fn next_block(
         &mut self,
-        first: u64,
+        after: Age,
         commit: &LastCommit,
-    ) -> Result<Option<(BlockNumber, u64)>, Fault<F::Error>> {
-        let mut next: Option<(BlockNumber, u64)> = None;
+    ) -> Result<Option<Age>, Fault<F::Error>> {
+        let mut next: Option<Age> = None;
         for block in self.space.log.blocks.all() {
             let Some(header) = self.space.log.first_header(block)? else { continue };
+            let age = (header.sequence, block.0);
             let comes = header.identity == commit.header.identity
                 && header.medium == self.space.log.medium
-                && header.sequence > first
+                && age > after
                 && header.sequence <= commit.highest;
-            if comes && next.is_none_or(|(_, sequence)| header.sequence < sequence) {
-                next = Some((block, header.sequence));
+            if comes && next.is_none_or(|next| age < next) {
+                next = Some(age);
             }
         }
         Ok(next)
