@@ -48,6 +48,9 @@ const HARD: u64 = 0x6861_7264_7368_6970;
 /// So the episodes that tests name keep the default table.
 const SMALL: u64 = 0x0073_6D61_6C6C_0003;
 
+/// Derives a seed for nodes in RAM and a journal.
+const NODES: u64 = 0x6E6F_6465_7300_0004;
+
 /// Derives a seed for small pages.
 ///
 /// So the rest of an episode is as its seed named it before.
@@ -188,6 +191,15 @@ impl Settings {
         }
         if S::DESCRIPTION.directory && small.random_bool(0.25) {
             options.leaves = Some(small.random_range(2..60));
+        }
+        if S::DESCRIPTION.journal {
+            let mut nodes = ChaCha8Rng::seed_from_u64(seed ^ NODES);
+            // A node is smaller than a page.
+            let node_bytes = profile.geometry.page_bytes as usize + 16;
+            options.fanout = nodes.random_bool(0.5).then(|| nodes.random_range(4..40));
+            options.arena_bytes =
+                nodes.random_bool(0.5).then(|| node_bytes * nodes.random_range(11..60));
+            options.journal_pages = nodes.random_bool(0.5).then(|| nodes.random_range(1..40));
         }
         Self {
             chip,

@@ -46,6 +46,10 @@ pub(super) fn changed<S: System>(options: &Options, random: &mut ChaCha8Rng) -> 
         },
         keep_pages: [None, Some(true), Some(false)][random.random_range(0..3)],
         leaves: options.leaves,
+        // Nodes are of one size, and as many changes must fit in RAM as before.
+        fanout: options.fanout,
+        arena_bytes: options.arena_bytes,
+        journal_pages: options.journal_pages,
         verify: options.verify || random.random_range(0..4) == 0,
         ..Options::new(key_bytes, value_bytes)
     })

@@ -524,3 +524,16 @@ fn a_torn_page_in_a_block_that_was_marked_hides_no_newer_page() {
     let case = "swarm/vm/seed 230004247 unstable changed formats errors";
     assert_survives(case);
 }
+
+#[test]
+fn a_journal_behind_a_torn_page_of_the_same_number_is_replayed() {
+    // A mount that ended well does not see the torn first page of a block, gives its number again,
+    // and writes a journal into another block. The next mount reads both.
+    assert_survives("swarm/tnc/seed 940000168 unstable changed formats errors");
+}
+
+#[test]
+fn a_full_tree_of_packed_nodes_moves_them_together_whatever_is_requested() {
+    assert_survives("swarm/tnc/seed 940003513 unstable changed formats errors");
+    assert_survives("swarm/tnc/seed 960001081 unstable changed formats errors narrow");
+}

@@ -59,7 +59,7 @@ pub struct Options {
     pub page_buffers: Option<usize>,
     /// How garbage collection moves pages. Default: [`Moves::Together`].
     ///
-    /// Others need the feature `paper-modes` of this library.
+    /// Others need the feature `paper-modes` of this library. In `tnc` nodes always move together.
     pub moves: Moves,
     /// How garbage collection chooses a block. Default: [`Victims::Fewest`].
     pub victims: Victims,

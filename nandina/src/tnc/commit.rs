@@ -40,7 +40,7 @@ impl<F: Flash> TncIndex<'_, F> {
             }
         }
         self.space.commit(last)?;
-        self.journal_pages = 0;
+        self.forget_journal();
         self.group.clear();
         self.in_doubt = false;
         Ok(())

@@ -9,6 +9,7 @@ use super::plan::{check_options, medium_of, parts_of};
 use super::room::Limits;
 use super::scan::TncScan;
 use super::{Tnc, TncIndex};
+use crate::blocks::NO_BLOCK;
 use crate::engine::{
     Bounds, Engine, EngineFault, Inserted, Options, Record, Removed, Statistics, System, Violation,
 };
@@ -48,8 +49,9 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             leaves: 0,
             inner_nodes: 0,
             journal_pages: 0,
+            journal_blocks: 0,
+            journal_block: NO_BLOCK,
             journal_max: form::journal_max(options),
-            moves: options.moves,
             limits: Limits::default(),
             limits_follow_from: (0, 0, 0),
             ended: false,

@@ -11,9 +11,10 @@
 
 use super::TncIndex;
 use super::form::{self, COUNT_BYTES, Form};
+use crate::blocks::NO_BLOCK;
 use crate::engine::{Change, Options};
 use crate::error::Fault;
-use crate::flash::{Flash, PageNumber};
+use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::PageOwner;
 use crate::log::Label;
 
@@ -99,13 +100,16 @@ impl<'b> Group<'b> {
         self.ticks >= self.ticks_max
     }
 
-    /// Adds a change. It replaces one of the same key that will be in the same page.
+    /// Adds a change, in which a value replaces one that its key got before.
     ///
+    /// It does so if both share a page.
     /// A page is there after a cut or it is not, so what is there is still a first part of all
-    /// changes.
+    /// changes. A removal replaces nothing, and nothing replaces it: without it other nodes would
+    /// be split and merged when the changes are made again, and RAM may have no room for those.
     fn add(&mut self, key: &[u8], value: Option<&[u8]>) {
         let first = self.count / self.page_entries * self.page_entries;
-        let same = (first..self.count).find(|&at| self.entry(at).0 == key);
+        let same = (first..self.count).rev().find(|&at| self.entry(at).0 == key);
+        let same = same.filter(|&at| value.is_some() && self.entry(at).1.is_some());
         match same {
             Some(at) => write_entry(self.entry_mut(at), key, value),
             None => self.push(key, value),
@@ -251,10 +255,23 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Its block is not free before the next commit.
     fn program_journal(&mut self, frame: usize, records: u32) -> Result<(), Fault<F::Error>> {
         let page = self.program(frame, JOURNAL, Label { lowest: 1, height: 0, records })?;
-        self.space.log.blocks.hold(self.space.log.geometry().block_of(page));
+        let block = self.space.log.geometry().block_of(page);
+        self.space.log.blocks.hold(block);
         self.space.log.supersede(page);
-        self.journal_pages += 1;
+        self.note_journal(block);
         Ok(())
+    }
+
+    /// Counts a page of the journal in `block`.
+    pub(super) fn note_journal(&mut self, block: BlockNumber) {
+        self.journal_pages += 1;
+        self.journal_blocks += u32::from(block != self.journal_block);
+        self.journal_block = block;
+    }
+
+    /// Counts no page of the journal.
+    pub(super) const fn forget_journal(&mut self) {
+        (self.journal_pages, self.journal_blocks, self.journal_block) = (0, 0, NO_BLOCK);
     }
 
     /// The page buffer in which pages are built.
@@ -276,5 +293,32 @@ impl<F: Flash> TncIndex<'_, F> {
         let page = self.space.program(frame, lowest, height, records)?;
         self.in_doubt = in_doubt;
         Ok(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flash::profile::SLC;
+
+    #[test]
+    fn a_value_replaces_a_value_and_a_removal_stays_where_it_is() {
+        let options = Options::new(2, 1).write_buffer(1);
+        let form = Form::new(&SLC.geometry, &options);
+        let mut bytes = [0; 512];
+        let mut group = Group::new(&mut bytes, &form, &options);
+        let changes: [(&[u8], Option<&[u8]>); 6] = [
+            (b"aa", Some(b"1")),
+            (b"bb", Some(b"2")),
+            (b"aa", Some(b"3")),
+            (b"bb", None),
+            (b"bb", Some(b"4")),
+            (b"bb", Some(b"5")),
+        ];
+        changes.iter().for_each(|(key, value)| group.add(key, *value));
+        let found: [(&[u8], Option<&[u8]>); 4] =
+            [(b"aa", Some(b"3")), (b"bb", Some(b"2")), (b"bb", None), (b"bb", Some(b"5"))];
+        assert_eq!(group.len(), found.len());
+        found.iter().enumerate().for_each(|(at, entry)| assert_eq!(group.entry(at), *entry));
     }
 }

@@ -31,8 +31,9 @@ mod room;
 mod scan;
 
 use crate::blocks::Wear;
+use crate::flash::BlockNumber;
 use crate::gc::Collector;
-use crate::space::{Absent, Kind, Moves, ReadCache, Space};
+use crate::space::{Absent, Kind, ReadCache, Space};
 
 use arena::Arena;
 use form::Form;
@@ -72,7 +73,9 @@ pub struct TncIndex<'b, F> {
     /// Pages of the journal since the last commit, and the most of them.
     journal_pages: u32,
     journal_max: u32,
-    moves: Moves,
+    /// Blocks of the journal since the last commit, and the newest of them.
+    journal_blocks: u32,
+    journal_block: BlockNumber,
     limits: Limits,
     /// What the limits follow from: height, inner nodes, blocks that can be counted on.
     limits_follow_from: (u8, u32, u32),

@@ -137,7 +137,7 @@ impl<F: Flash> TncIndex<'_, F> {
                 self.space.log.blocks.release();
             }
         }
-        self.journal_pages = 0;
+        self.forget_journal();
         self.replay(commit)?;
         self.records_before_group = self.records;
         self.apply_group()

@@ -13,7 +13,7 @@ use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{Collector, PageOwner};
 use crate::log::Log;
 use crate::node::Node;
-use crate::space::{MOVED_ALONG_MAX, Moves};
+use crate::space::MOVED_ALONG_MAX;
 
 /// The first key of a node and its level. A node that is empty has no key.
 type FirstKey = (Option<Key>, u8);
@@ -70,7 +70,7 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn pages_beside(&self) -> u32 {
-        if self.moves.built() == Moves::Together { MOVED_ALONG_MAX } else { 0 }
+        MOVED_ALONG_MAX
     }
 
     fn write_out(&mut self) -> Result<(), Fault<F::Error>> {

@@ -2,7 +2,7 @@
 
 use super::form::{self, Form, SLOTS_MIN, Size, commit_pages, height_max};
 use super::mount::is_journal;
-use super::room::Means;
+use super::room::{JOURNAL_BLOCKS, Means};
 use super::{Tnc, TncIndex};
 use crate::blocks::{Validity, Victims, Wear};
 use crate::engine::{Cost, Description, KEY_BYTES_MAX, Nodes, Options, Packed, Plan, System};
@@ -196,7 +196,7 @@ impl System for Tnc {
         let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
         let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
         let extent = Extent { block_pages, blocks: geometry.blocks - reserve };
-        let means = Means { form, extent, slots, moves: options.moves };
+        let means = Means { form, extent, slots };
         let group = form.group_bytes(geometry.page_bytes, options);
         let group = form::group_max(&form, group, options);
         let least = means.limits(2, 1).nodes;
@@ -238,8 +238,10 @@ impl System for Tnc {
         let after_cuts = path.and(2, whole).and(3, spare).and(rounds(short), collected);
         let nodes = if fits { size.inner_nodes } else { geometry.pages() };
         let journal = u64::from(form::journal_max(options));
-        let journal_blocks = journal / block + 4;
-        let reads = 5 * blocks * (journal_blocks + 2)
+        let journal_blocks = journal / block + u64::from(JOURNAL_BLOCKS) + 2;
+        // Where the last commit may be torn, the blocks of the journal are looked for three times,
+        // and three pages of an erased block are read.
+        let reads = 9 * blocks * (journal_blocks + 2)
             + journal_blocks * (2 * LOOKS + 2 * block)
             + 2 * u64::from(nodes)
             + journal * (1 + 3 * height);

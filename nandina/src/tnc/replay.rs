@@ -110,7 +110,7 @@ impl<F: Flash> TncIndex<'_, F> {
                 self.space.log.blocks.hold(block);
                 is_held = true;
             }
-            self.journal_pages += 1;
+            self.note_journal(block);
             self.replay_page(page, frame)?;
         }
         Ok((end < written && since >= commit.header.sequence).then_some(since))

@@ -10,12 +10,15 @@ use crate::blocks::Wear;
 use crate::error::Fault;
 use crate::flash::Flash;
 use crate::gc::{self, PageOwner};
-use crate::space::{Extent, MOVED_ALONG_MAX, Moves};
+use crate::space::{Extent, MOVED_ALONG_MAX};
 
 /// Pages of a change beside those of a commit.
 ///
 /// They are one of the journal, and the first of a session.
 const CHANGE_PAGES: u32 = 2;
+
+/// Blocks of the journal beside those that its pages fill.
+pub const JOURNAL_BLOCKS: u32 = 2;
 
 /// Idle steps without a change between them; then the index rests.
 const RESTS: u8 = 8;
@@ -38,7 +41,6 @@ pub struct Means {
     pub extent: Extent,
     /// Nodes that RAM has room for.
     pub slots: usize,
-    pub moves: Moves,
 }
 
 impl Means {
@@ -74,16 +76,15 @@ impl Means {
     /// the mean, however they are spread over its pages.
     pub fn limits(&self, height: u8, inner_nodes: u32) -> Limits {
         let block = self.extent.block_pages;
-        let together = self.moves.built() == Moves::Together;
         let operation = commit_pages(&self.form, self.dirty_max(height)) + CHANGE_PAGES;
         let mut best = Limits { nodes: 0, room_pages: operation + block, reserve_pages: block };
         for valid in 1..block {
             let nodes = valid * self.form.per_page as u32;
-            let pages = self.pages_to_empty(nodes, height, inner_nodes, together);
+            let pages = self.pages_to_empty(nodes, height, inner_nodes, true);
             if pages + self.extent.gain() > block {
                 break;
             }
-            let (_, commits) = self.written(nodes, height, inner_nodes, together);
+            let (_, commits) = self.written(nodes, height, inner_nodes, true);
             let reserve_pages = gc::reserve_blocks(commits.max(valid)) * block;
             let room_pages = operation + reserve_pages;
             let longest = room_pages + u32::from(height) - 1;
@@ -117,7 +118,7 @@ impl Means {
 impl<F: Flash> TncIndex<'_, F> {
     pub(super) fn means(&self) -> Means {
         let (form, extent, slots) = (self.form, self.space.extent(), self.arena.slots());
-        Means { form, extent, slots, moves: self.moves }
+        Means { form, extent, slots }
     }
 
     /// Dirty nodes at most.
@@ -131,19 +132,11 @@ impl<F: Flash> TncIndex<'_, F> {
     }
 
     /// Computes the limits of the tree as it is.
-    ///
-    /// It may be fuller than the requested moves allow, because other settings filled it. Nodes
-    /// move together until it is not: otherwise no record could be removed.
     pub(super) fn set_limits(&mut self) {
         let follows_from = (self.height, self.inner_nodes, self.space.extent().blocks);
         if self.limits_follow_from != follows_from {
             self.limits = self.means().limits(self.height, self.inner_nodes);
             self.limits_follow_from = follows_from;
-        }
-        let nodes = self.leaves + self.inner_nodes;
-        if nodes > self.limits.nodes && self.moves.built() == Moves::Alone {
-            self.moves = Moves::Together;
-            self.limits = self.means().limits(self.height, self.inner_nodes);
         }
     }
 
@@ -170,13 +163,21 @@ impl<F: Flash> TncIndex<'_, F> {
         if nodes > most && changes > 1 {
             return Err(Fault::TooHigh { height: self.height });
         }
-        let is_full = self.arena.dirty() + nodes > most || self.journal_pages >= self.journal_max;
+        let is_full = self.arena.dirty() + nodes > most || self.journal_is_full();
         let is_short = self.space.room() < self.kept() && self.has_journal();
         if is_full || is_short {
             self.commit()?;
         }
         self.set_limits();
         gc::make_room(self, true)
+    }
+
+    /// Whether the journal has no room for another page.
+    ///
+    /// Sessions with few changes leave it in many blocks, and a mount looks for each of them.
+    fn journal_is_full(&self) -> bool {
+        let blocks = self.journal_max / self.space.log.block_pages();
+        self.journal_pages >= self.journal_max || self.journal_blocks > blocks + JOURNAL_BLOCKS
     }
 
     /// Whether an idle step commits, and counts the step.
@@ -189,7 +190,8 @@ impl<F: Flash> TncIndex<'_, F> {
         let change = change_nodes(self.height);
         let is_short = self.space.room() < gc::floor(self) + self.space.log.block_pages();
         let is_full = self.arena.dirty() + 2 * change > self.dirty_max()
-            || self.journal_pages + 1 >= self.journal_max;
+            || self.journal_pages + 1 >= self.journal_max
+            || self.journal_is_full();
         self.has_journal() && (is_short || is_full || self.rests > RESTS)
     }
 
