@@ -477,7 +477,7 @@ fn sessions_with_few_changes_leave_a_journal_in_few_blocks() {
     let plan =
         nandina::plan::<Tnc>(&profile.geometry, &profile.capabilities, &options, 200).unwrap();
     let (mut chip, mut ram) = (Chip::new(profile), ram(&profile, &options));
-    drop(Tree::format(&mut chip, &options, &mut ram).unwrap());
+    Tree::format(&mut chip, &options, &mut ram).unwrap();
     let mut most = 0;
     for session in 0..150u32 {
         let before = chip.counters().reads;
