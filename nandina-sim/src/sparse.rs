@@ -1,7 +1,7 @@
 //! A chip for long replays: it stores no main data that are zeros.
 //!
 //! Hosts that replay block traces write pages of zeros, because traces have no contents. A device
-//! of many GiB then takes some 60 bytes of memory for each programmed page. The bytes where pages
+//! of many GiB then takes 50 bytes of memory for each page of a block in use. The bytes where pages
 //! carry headers, at the end of the main data or in the spare area, are stored in a [`Chip`], which
 //! checks every rule and counts every operation; other main data that are no zeros are stored
 //! beside it. So nothing is forgotten, and a replay gets the results that it would get on a

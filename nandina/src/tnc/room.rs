@@ -18,6 +18,8 @@ use crate::space::{Extent, MOVED_ALONG_MAX};
 const CHANGE_PAGES: u32 = 2;
 
 /// Blocks of the journal beside those that its pages fill.
+///
+/// If there are more, a commit is due.
 pub const JOURNAL_BLOCKS: u32 = 2;
 
 /// Idle steps without a change between them; then the index rests.
