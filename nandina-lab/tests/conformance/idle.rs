@@ -3,15 +3,19 @@
 use std::cell::Cell;
 
 use nandina::flash::profile::Ecc;
-use nandina::flash::{Flash, PageNumber, Reading};
+use nandina::flash::{Flash, Geometry, PageNumber, Profile, Reading};
 use nandina::store::Description;
 use nandina::{Index, Moves, OpenError, System, Wear, WriteError};
 use nandina_lab::hand_on;
-use nandina_sim::{Chip, ChipError, Cut, Tear};
+use nandina_sim::{Chip, ChipError, Cut, TINY, Tear};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::harness::*;
+
+/// A chip of short blocks, on which a path takes most of a block.
+const SHORT: Profile =
+    Profile { geometry: Geometry { blocks: 40, pages_per_block: 4, ..TINY.geometry }, ..TINY };
 
 struct RoomAfterCuts;
 
@@ -90,6 +94,7 @@ impl Check for Ends {
             (SMALL, Moves::Alone),
             (LONG, Moves::Together),
             (LONG, Moves::Alone),
+            (SHORT, Moves::Together),
         ] {
             let mut case = Case::new(profile);
             case.options.moves = moves;

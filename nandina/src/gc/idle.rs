@@ -4,6 +4,7 @@
 //! ECC can still correct it.
 
 use super::{PageOwner, floor, next_valid, next_victim, note_refreshed, review_reserve, save};
+use crate::blocks::NO_BLOCK;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 
@@ -43,6 +44,9 @@ enum Due {
 }
 
 /// Does part of the work that is due, with at most `budget` chip operations.
+///
+/// From one change to the next, at most one block with cold data is emptied: gaining the room that
+/// cold data takes wears other blocks, and where blocks are short that would never come to an end.
 pub fn step<'b, F: Flash>(
     owner: &mut impl PageOwner<'b, F>,
     budget: u32,
@@ -87,6 +91,9 @@ pub fn step<'b, F: Flash>(
         if cause == Cause::Ahead && !together && !gains(owner, block, false) {
             break (true, false);
         }
+        if cause == Cause::Rested {
+            owner.collector_mut().rested = block;
+        }
         if cause == Cause::Weak {
             note_refreshed(owner);
         }
@@ -110,7 +117,7 @@ fn left<'b, F: Flash>(owner: &impl PageOwner<'b, F>, start: u32, budget: u32) ->
 
 /// The least budget with which a step makes progress.
 pub fn least<'b, F: Flash>(owner: &impl PageOwner<'b, F>) -> u32 {
-    let gains = owner.room() < floor(owner);
+    let gains = owner.room() < floor(owner) && !owner.empties_blocks();
     owner.move_cost(if gains { owner.pages_beside() } else { 0 })
 }
 
@@ -135,7 +142,8 @@ fn due<'b, F: Flash>(
     let room = owner.room();
     if room < floor(owner) {
         // As the next change would: the same victim, and no other work before it.
-        if (owner.collector().reserve_touched && owner.move_pages() > 1) || !owner.knows_pages() {
+        let repairs = owner.collector().reserve_touched && owner.move_pages() > 1;
+        if repairs || owner.empties_blocks() || !owner.knows_pages() {
             return Ok(Due::Change);
         }
         let victim = next_victim(owner, true)?;
@@ -152,7 +160,9 @@ fn due<'b, F: Flash>(
         return Ok(Due::Move(page, Cause::Bad));
     }
     if look && owner.wear_due() {
+        let begun = owner.collector().rested;
         let rested = owner.log_mut().rested()?;
+        let rested = rested.filter(|&block| begun == NO_BLOCK || begun == block);
         if let Some(page) = first_valid(owner, rested)? {
             return Ok(Due::Move(page, Cause::Rested));
         }

@@ -14,6 +14,7 @@ mod idle;
 pub use idle::Idle;
 pub use idle::{least, step};
 
+use crate::blocks::NO_BLOCK;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::Log;
@@ -27,7 +28,6 @@ pub const SPARE_MOVES: u32 = 4;
 const IDLE_ROUNDS: u32 = 16;
 
 /// The state and the counters of a garbage collector.
-#[derive(Default)]
 pub struct Collector {
     /// Whether cuts, or blocks that failed, have touched the reserve.
     reserve_touched: bool,
@@ -35,6 +35,20 @@ pub struct Collector {
     refreshed_pages: u32,
     /// The next page that the patrol reads to check its ECC.
     patrol: u32,
+    /// The block with cold data that idle steps have emptied since the last change.
+    rested: BlockNumber,
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self {
+            reserve_touched: false,
+            collected_blocks: 0,
+            refreshed_pages: 0,
+            patrol: 0,
+            rested: NO_BLOCK,
+        }
+    }
 }
 
 impl Collector {
@@ -134,12 +148,20 @@ pub trait PageOwner<'b, F: Flash> {
         Ok(false)
     }
 
-    /// Moves pages of `victim` that the owner knows of without the block table.
+    /// Moves pages of `victim` in an order of the owner's.
     ///
+    /// Not once cuts have touched the reserve, unless it [empties blocks](Self::empties_blocks).
     /// Default: moves none.
     fn collect_ahead(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
         let _ = victim;
         Ok(())
+    }
+
+    /// Whether [`collect_ahead`](Self::collect_ahead) empties blocks, and nothing else gains room.
+    ///
+    /// An idle step then leaves that to the next change. Default: false.
+    fn empties_blocks(&self) -> bool {
+        false
     }
 
     /// Whether the block table knows which pages are valid.
@@ -219,6 +241,7 @@ pub fn make_room<'b, F: Flash>(
     first: bool,
 ) -> Result<(), Fault<F::Error>> {
     if first {
+        owner.collector_mut().rested = NO_BLOCK;
         let is_short = owner.room() < owner.kept();
         if is_short {
             gain_room(owner, 0)?;
@@ -249,7 +272,7 @@ pub fn gain_room<'b, F: Flash>(
             return Err(no_room(owner));
         };
         let room = owner.room();
-        if !owner.collector().reserve_touched {
+        if owner.empties_blocks() || !owner.collector().reserve_touched {
             owner.collect_ahead(victim)?;
         }
         collect(owner, victim)?;
