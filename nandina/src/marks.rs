@@ -32,6 +32,7 @@ pub const NAMES: &[&str] = &[
     "an index is read unsettled",
     "leaves are read unsettled",
     "no anchor can be written",
+    "nodes are written ahead of their commit",
     "room ends while a mount settles",
     "settling begins with no room but what is held",
     "settling meets damage that no cut explains",

@@ -398,6 +398,36 @@ fn packed(blocks: u32, (fanout, nodes): (usize, usize)) -> (Profile, Options) {
 }
 
 #[test]
+fn a_chip_of_packed_nodes_is_filled_by_records_and_churns() {
+    for (at, shape) in PACKED.into_iter().enumerate() {
+        let (profile, options) = packed(64, shape);
+        let (mut chip, mut ram) = (Chip::new(profile), ram(&profile, &options));
+        let mut index = Tree::format(&mut chip, &options, &mut ram).unwrap();
+        let (mut numbers, mut model) = (Numbers(at as u64), Model::new());
+        loop {
+            let number = numbers.below(1 << 20);
+            match index.insert(&number.to_be_bytes(), &value(number, 0)) {
+                Ok(_) => drop(model.insert(number.to_be_bytes(), value(number, 0))),
+                Err(WriteError::Full { .. }) => break,
+                Err(error) => panic!("{shape:?}: {error}"),
+            }
+        }
+        let used = model.len() * 16;
+        let all = profile.geometry.pages() as usize * profile.geometry.page_bytes as usize;
+        println!("{shape:?}: {} records, {} % of the chip", model.len(), used * 100 / all);
+        let keys: Vec<_> = model.keys().copied().collect();
+        let before = index.statistics().collected_blocks;
+        for round in 0..6000 {
+            let change = (keys[numbers.below(keys.len() as u32) as usize], Some(value(round, 1)));
+            make(&mut index, change).unwrap_or_else(|error| panic!("{shape:?} {round}: {error}"));
+            note(&mut model, change);
+        }
+        expect_content(&mut index, &model, "after churn");
+        assert!(index.statistics().collected_blocks > before + 20, "{shape:?}");
+    }
+}
+
+#[test]
 fn a_full_chip_of_packed_nodes_recovers_however_often_collection_is_cut() {
     for (at, shape) in PACKED.into_iter().enumerate() {
         let (profile, options) = packed(24, shape);

@@ -39,6 +39,9 @@ pub struct CutRun {
 /// is collected as early as in a run without checkpoints.
 const CHECKPOINT_BLOCKS: u32 = 3;
 
+/// Blocks that an index with a journal keeps free beside, for the commit of a mount.
+const SETTLED_BLOCKS: u32 = 2;
+
 /// Blocks of the chip for leaves alone: so few that some must be collected.
 const LEAVES_BLOCKS: u32 = 7;
 
@@ -131,6 +134,9 @@ impl CutRun {
             if self.checkpoints.is_some() {
                 geometry.blocks += CHECKPOINT_BLOCKS;
             }
+        }
+        if S::DESCRIPTION.journal {
+            geometry.blocks += SETTLED_BLOCKS;
         }
         let mut chip = Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed);
         chip.set_faults(self.faults());

@@ -292,8 +292,11 @@ impl Check for RefusedWithItsFlush {
             let mut case = case((1, 0, 0));
             case.profile.capabilities.bad_blocks_per_mille = 60;
             case.options.write_buffer_changes = Some(4);
-            // In none of these lives a flush is refused if the journal is longer.
-            case.options.journal_pages = Some(4);
+            if S::DESCRIPTION.journal {
+                // On other chips, and with other journals, no flush is refused.
+                case.profile.geometry.blocks = 24;
+                case.options.journal_pages = Some(4);
+            }
             let case = case.suited::<S>();
             let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
             let worn = Cell::new(false);

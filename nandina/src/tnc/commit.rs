@@ -4,6 +4,8 @@
 //! section 6.2, *Commit*). The page with the root is the commit: with it all changes so far are in
 //! the tree, and the journal before it is garbage. A pointer to a child in the same page has only
 //! its place, because that page has no number yet.
+//!
+//! Where many nodes move, they are written ahead as RAM fills up, and the commit writes the rest.
 
 use super::TncIndex;
 use super::arena::{NO_SLOT, NOWHERE, slot_in};
@@ -19,6 +21,10 @@ struct Building {
     lowest: u8,
 }
 
+impl Building {
+    const EMPTY: Self = Self { slots: [NO_SLOT; NODES_MAX], count: 0, lowest: 0 };
+}
+
 impl<F: Flash> TncIndex<'_, F> {
     /// Writes all dirty nodes, at least the root.
     ///
@@ -27,7 +33,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.in_doubt = true;
         self.arena.mark_dirty(self.root);
         self.space.begin_operation(true);
-        let mut building = Building { slots: [NO_SLOT; NODES_MAX], count: 0, lowest: 0 };
+        let mut building = Building::EMPTY;
         let mut last = self.space.log.sequence() as u32;
         for level in 1..=self.height {
             let mut next = self.arena.next_dirty(level, NO_SLOT);
@@ -44,6 +50,41 @@ impl<F: Flash> TncIndex<'_, F> {
         self.group.clear();
         self.in_doubt = false;
         Ok(())
+    }
+
+    /// Writes a page of dirty nodes before their commit, those of the lowest levels first.
+    ///
+    /// A node is written only after its dirty children, or in one page with them. The root stays
+    /// for the commit: until then nothing on flash leads to these nodes, so that a cut makes them
+    /// garbage. Cost: one program, and an erase for each block.
+    pub(super) fn write_ahead(&mut self) -> Result<(), Fault<F::Error>> {
+        let in_doubt = core::mem::replace(&mut self.in_doubt, true);
+        let mut building = Building::EMPTY;
+        for level in 1..self.height {
+            let mut next = self.arena.next_dirty(level, NO_SLOT);
+            while let Some(slot) = next.filter(|_| building.count < self.form.per_page) {
+                next = self.arena.next_dirty(level, slot);
+                if !self.has_dirty_child(slot, &building) {
+                    self.put_node(&mut building, slot);
+                }
+            }
+        }
+        if building.count > 0 {
+            covered!("nodes are written ahead of their commit");
+            self.write_nodes(&mut building, false)?;
+        }
+        self.in_doubt = in_doubt;
+        Ok(())
+    }
+
+    /// Whether a child of the node is dirty and not in the page that is being built.
+    fn has_dirty_child(&self, slot: u16, building: &Building) -> bool {
+        let node = self.arena.node(slot);
+        let written = &building.slots[..building.count];
+        self.arena.level(slot) > 1
+            && (0..node.count())
+                .filter_map(|index| slot_in(node.pointer(index)))
+                .any(|child| self.arena.is_dirty(child) && !written.contains(&child))
     }
 
     /// Puts a node into the page that is being built.

@@ -73,6 +73,14 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
         MOVED_ALONG_MAX
     }
 
+    fn empties_blocks(&self) -> bool {
+        self.means().writes_ahead(self.height)
+    }
+
+    fn collect_ahead(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {
+        if self.empties_blocks() { self.empty_block(victim) } else { Ok(()) }
+    }
+
     fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
         if self.has_journal() { self.commit() } else { Ok(()) }
     }
@@ -167,6 +175,31 @@ impl<F: Flash> TncIndex<'_, F> {
         self.commit()
     }
 
+    /// Writes the needed nodes of `block` elsewhere, with one commit for all.
+    ///
+    /// It ends where room is short or something is damaged. Then the pages that are left move one
+    /// by one.
+    fn empty_block(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
+        self.write_out()?;
+        let pages = self.space.log.geometry().pages_per_block;
+        let from = block.0 * pages;
+        for page in (from..from + pages).map(PageNumber) {
+            if self.space.log.room() <= self.commit_pages() + u32::from(self.height) + 1 {
+                break;
+            }
+            if !self.space.log.blocks.is_valid(page) {
+                continue;
+            }
+            match self.make_page_dirty(page, Some(block)) {
+                Ok(true) => self.moved_pages = self.moved_pages.saturating_add(1),
+                Ok(false) => self.space.log.note_unreachable(page),
+                Err(Fault::Corrupt { .. }) => break,
+                Err(fault) => return Err(fault),
+            }
+        }
+        self.write_out()
+    }
+
     /// Makes the needed nodes of `page` dirty, with their paths.
     ///
     /// Returns whether it has any.
@@ -177,7 +210,10 @@ impl<F: Flash> TncIndex<'_, F> {
     ) -> Result<bool, Fault<F::Error>> {
         let mut is_needed = false;
         for at in 0..self.form.per_page {
-            if self.arena.dirty() + usize::from(self.height) > self.dirty_max() {
+            let is_full = self.arena.dirty() + usize::from(self.height) > self.dirty_max();
+            if is_full && self.empties_blocks() {
+                self.write_ahead()?;
+            } else if is_full {
                 self.commit()?;
             }
             if let Some(slot) = self.needed_node(page, at)? {

@@ -22,6 +22,9 @@ const CHANGE_PAGES: u32 = 2;
 /// If there are more, a commit is due.
 pub const JOURNAL_BLOCKS: u32 = 2;
 
+/// Rounds in which the number of commits and that of the nodes they write bound each other.
+const ROUNDS: u32 = 4;
+
 /// Idle steps without a change between them; then the index rests.
 const RESTS: u8 = 8;
 
@@ -52,42 +55,105 @@ impl Means {
     }
 
     /// The most nodes written to empty a block with `nodes` of them, and the commits.
+    ///
+    /// Each commit but the last is as large as RAM allows, and writes its inner nodes anew, the root
+    /// at least. An inner node takes its children in the block along; they are divided where a path
+    /// takes no more, and where a commit ends.
     fn written(&self, nodes: u32, height: u8, inner_nodes: u32, together: bool) -> (u32, u32) {
-        let paths = match together {
-            true => nodes.min(inner_nodes + nodes / MOVED_ALONG_MAX),
-            false => nodes,
-        };
-        let written = nodes + paths * (u32::from(height) - 1);
-        let each = self.dirty_max(height).saturating_sub(height.into()).max(1);
-        (written, written.div_ceil(each as u32).min(nodes))
+        let dirty_max = self.dirty_max(height) as u32;
+        let height = u32::from(height);
+        let dirty = dirty_max.saturating_sub(height);
+        let each = dirty.saturating_sub(inner_nodes).max(dirty / height).max(1);
+        let largest = dirty_max.saturating_sub(self.form.per_page as u32 * height);
+        let (mut above, mut commits) = (nodes * (height - 1), nodes.div_ceil(each));
+        if together {
+            for _ in 0..ROUNDS {
+                let paths = inner_nodes + nodes / MOVED_ALONG_MAX + commits;
+                above = above.min(commits * inner_nodes).min(paths * (height - 1));
+                commits = commits.min((nodes + above).checked_div(largest).unwrap_or(nodes) + 1);
+            }
+        }
+        (nodes + above, commits)
     }
 
     /// The most pages written to empty a block with `nodes` nodes.
     ///
-    /// Where a page holds several, the last page of each commit may not be full.
+    /// Where a page holds several, the last page of each commit may not be full; and each page that
+    /// moves by itself takes a commit.
     pub fn pages_to_empty(&self, nodes: u32, height: u8, inner_nodes: u32, together: bool) -> u32 {
         let (written, commits) = self.written(nodes, height, inner_nodes, together);
         let per_page = self.form.per_page as u32;
+        let commits = if together { commits } else { nodes.min(self.extent.block_pages) };
         written.div_ceil(per_page) + if per_page > 1 { commits } else { 0 }
+    }
+
+    /// Whether a victim is emptied by one commit, ahead of which nodes are written.
+    ///
+    /// So each page that is written ahead is full. Else each page of a victim takes a commit.
+    pub fn writes_ahead(&self, height: u8) -> bool {
+        let path = 2 * usize::from(height) + 2;
+        self.form.per_page > 1 && self.dirty_max(height) >= self.form.per_page + path
+    }
+
+    /// The most nodes from level 3 on.
+    ///
+    /// Of neighbours below one parent, each two have more children than one node can hold.
+    fn upper_nodes(&self, height: u8, inner_nodes: u32) -> u32 {
+        let pair = self.form.capacity(2) as u32 + 1;
+        let (mut most, mut below) = (1, inner_nodes);
+        for level in 3..u32::from(height) {
+            below = 2 * below / pair + 1;
+            // One of each parent may be left over, so each level adds to all below it.
+            most += below * (level - 2) + 1;
+        }
+        most
+    }
+
+    /// The most pages written to empty a block with `nodes` nodes by one commit.
+    ///
+    /// Each node is written, and those above it. What fits in RAM besides is written once; else a
+    /// node is written as often as one below it moves. The root is written once.
+    fn pages_at_once(&self, nodes: u32, height: u8, inner_nodes: u32) -> u32 {
+        let per_page = self.form.per_page as u32;
+        let room =
+            (self.dirty_max(height) as u32).saturating_sub(2 * (u32::from(height) + per_page));
+        let upper = self.upper_nodes(height, inner_nodes);
+        let above = match height {
+            1 => 0,
+            2 => 1,
+            _ if inner_nodes <= room => nodes.min(inner_nodes) + upper,
+            _ if upper <= room => nodes + upper,
+            _ => nodes * (u32::from(height) - 2) + 1,
+        };
+        (nodes + above).div_ceil(per_page) + 1
     }
 
     /// The limits for a tree of `height` with `inner_nodes`.
     ///
     /// As in `space/budget.rs`, which has the proof: of all numbers of nodes of a victim the one is
-    /// taken that allows the most nodes. A move is a commit here. Some block has no more nodes than
-    /// the mean, however they are spread over its pages.
+    /// taken that allows the most nodes. A move is a commit here, or all of a victim: then a cut
+    /// leaves nothing moved, and of what it wrote nothing but the pages of the mount's commit, which
+    /// the next one supersedes. Some block has no more nodes than the mean, however they are spread
+    /// over its pages.
     pub fn limits(&self, height: u8, inner_nodes: u32) -> Limits {
         let block = self.extent.block_pages;
-        let operation = commit_pages(&self.form, self.dirty_max(height)) + CHANGE_PAGES;
-        let mut best = Limits { nodes: 0, room_pages: operation + block, reserve_pages: block };
+        let commit = commit_pages(&self.form, self.dirty_max(height));
+        let (operation, settled) = (commit + CHANGE_PAGES, (commit + 1).div_ceil(block));
+        let reserve_pages = (1 + settled) * block;
+        let mut best = Limits { nodes: 0, room_pages: operation + reserve_pages, reserve_pages };
         for valid in 1..block {
             let nodes = valid * self.form.per_page as u32;
-            let pages = self.pages_to_empty(nodes, height, inner_nodes, true);
+            let (pages, commits) = if self.writes_ahead(height) {
+                (self.pages_at_once(nodes, height, inner_nodes), 1)
+            } else {
+                let (_, commits) = self.written(nodes, height, inner_nodes, true);
+                (self.pages_to_empty(nodes, height, inner_nodes, true), commits)
+            };
             if pages + self.extent.gain() > block {
                 break;
             }
-            let (_, commits) = self.written(nodes, height, inner_nodes, true);
-            let reserve_pages = gc::reserve_blocks(commits.max(valid)) * block;
+            // A session that is cut takes the rest of a block, and its mount commits.
+            let reserve_pages = (gc::reserve_blocks(commits.max(valid)) + settled) * block;
             let room_pages = operation + reserve_pages;
             let longest = room_pages + u32::from(height) - 1;
             let closed = self.extent.blocks.saturating_sub(longest / block + 1);
