@@ -4,7 +4,6 @@
 //! ECC can still correct it.
 
 use super::{PageOwner, floor, next_valid, next_victim, note_refreshed, review_reserve, save};
-use crate::blocks::NO_BLOCK;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 
@@ -92,7 +91,7 @@ pub fn step<'b, F: Flash>(
             break (true, false);
         }
         if cause == Cause::Rested {
-            owner.collector_mut().rested = block;
+            owner.collector_mut().rested = Some(block);
         }
         if cause == Cause::Weak {
             note_refreshed(owner);
@@ -162,7 +161,7 @@ fn due<'b, F: Flash>(
     if look && owner.wear_due() {
         let begun = owner.collector().rested;
         let rested = owner.log_mut().rested()?;
-        let rested = rested.filter(|&block| begun == NO_BLOCK || begun == block);
+        let rested = rested.filter(|&block| begun.is_none_or(|begun| begun == block));
         if let Some(page) = first_valid(owner, rested)? {
             return Ok(Due::Move(page, Cause::Rested));
         }

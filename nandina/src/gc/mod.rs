@@ -14,7 +14,6 @@ mod idle;
 pub use idle::Idle;
 pub use idle::{least, step};
 
-use crate::blocks::NO_BLOCK;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::Log;
@@ -28,6 +27,7 @@ pub const SPARE_MOVES: u32 = 4;
 const IDLE_ROUNDS: u32 = 16;
 
 /// The state and the counters of a garbage collector.
+#[derive(Default)]
 pub struct Collector {
     /// Whether cuts, or blocks that failed, have touched the reserve.
     reserve_touched: bool,
@@ -36,19 +36,7 @@ pub struct Collector {
     /// The next page that the patrol reads to check its ECC.
     patrol: u32,
     /// The block with cold data that idle steps have emptied since the last change.
-    rested: BlockNumber,
-}
-
-impl Default for Collector {
-    fn default() -> Self {
-        Self {
-            reserve_touched: false,
-            collected_blocks: 0,
-            refreshed_pages: 0,
-            patrol: 0,
-            rested: NO_BLOCK,
-        }
-    }
+    rested: Option<BlockNumber>,
 }
 
 impl Collector {
@@ -241,7 +229,7 @@ pub fn make_room<'b, F: Flash>(
     first: bool,
 ) -> Result<(), Fault<F::Error>> {
     if first {
-        owner.collector_mut().rested = NO_BLOCK;
+        owner.collector_mut().rested = None;
         let is_short = owner.room() < owner.kept();
         if is_short {
             gain_room(owner, 0)?;

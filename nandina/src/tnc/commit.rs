@@ -52,11 +52,12 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(())
     }
 
-    /// Writes a page of dirty nodes before their commit, those of the lowest levels first.
+    /// Writes a page of dirty nodes before their commit.
     ///
-    /// A node is written only after its dirty children, or in one page with them. The root stays
-    /// for the commit: until then nothing on flash leads to these nodes, so that a cut makes them
-    /// garbage. Cost: one program, and an erase for each block.
+    /// Those of the lowest levels come first. A node is written only after its dirty children, or
+    /// in one page with them. The root stays for the commit: until then nothing on flash leads to
+    /// these nodes, so that a cut makes them garbage. Cost: one program, and an erase for each
+    /// block.
     pub(super) fn write_ahead(&mut self) -> Result<(), Fault<F::Error>> {
         let in_doubt = core::mem::replace(&mut self.in_doubt, true);
         let mut building = Building::EMPTY;

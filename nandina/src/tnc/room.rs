@@ -132,8 +132,8 @@ impl Means {
     ///
     /// As in `space/budget.rs`, which has the proof: of all numbers of nodes of a victim the one is
     /// taken that allows the most nodes. A move is a commit here, or all of a victim: then a cut
-    /// leaves nothing moved, and of what it wrote nothing but the pages of the mount's commit, which
-    /// the next one supersedes. Some block has no more nodes than the mean, however they are spread
+    /// leaves nothing moved, and valid are only the pages of the mount's commit, which the next one
+    /// supersedes. Some block has no more nodes than the mean, however they are spread
     /// over its pages.
     pub fn limits(&self, height: u8, inner_nodes: u32) -> Limits {
         let block = self.extent.block_pages;

@@ -17,7 +17,7 @@ const SHOWN_ELSEWHERE: [&str; 6] = [
      change marks its whole path",
     "c3: only a clean node without a child in memory leaves: checked after changes by the same tests",
     "c4: a node in memory has its parent in memory: checked after changes by the same tests",
-    "c5: after power loss nothing is lost: the model has no flash; nandina/tests/tnc.rs compares the system tnc \
+    "c5: after power loss nothing is lost: the model has no flash; nandina/tests/tnc/main.rs compares the system tnc \
      with a map through cuts",
     "c14: reads are faster than with a lazy update pool: the paper has no figure, and there is no such pool here",
 ];

@@ -1,0 +1,106 @@
+//! Pages with several nodes: how full a chip gets, and how its blocks are emptied through cuts.
+
+use nandina::flash::{Geometry, Profile};
+use nandina::{Options, Removed, WriteError};
+use nandina_sim::{Chip, Cut, Faults};
+
+use crate::*;
+
+/// A chip of pages that hold several nodes, fanout, and nodes in RAM.
+const PACKED: [(usize, usize); 3] = [(8, 200), (32, 40), (16, 24)];
+
+/// A chip of `blocks` blocks, and options with room for so many nodes in RAM.
+fn packed(blocks: u32, (fanout, nodes): (usize, usize)) -> (Profile, Options) {
+    let geometry = Geometry { blocks, ..LARGE.geometry };
+    let node_bytes = (fanout * 8).max(4 * 16) + 24;
+    let options = OPTIONS.fanout(fanout as u16).arena_bytes(nodes * (node_bytes + 16));
+    (Profile { geometry, ..LARGE }, options)
+}
+
+#[test]
+fn a_chip_of_packed_nodes_is_filled_by_records_and_churns() {
+    for (at, shape) in PACKED.into_iter().enumerate() {
+        let (profile, options) = packed(64, shape);
+        let (mut chip, mut ram) = (Chip::new(profile), ram(&profile, &options));
+        let mut index = Tree::format(&mut chip, &options, &mut ram).unwrap();
+        let (mut numbers, mut model) = (Numbers(at as u64), Model::new());
+        loop {
+            let number = numbers.below(1 << 20);
+            match index.insert(&number.to_be_bytes(), &value(number, 0)) {
+                Ok(_) => drop(model.insert(number.to_be_bytes(), value(number, 0))),
+                Err(WriteError::Full { .. }) => break,
+                Err(error) => panic!("{shape:?}: {error}"),
+            }
+        }
+        let used = model.len() * 16;
+        let all = profile.geometry.pages() as usize * profile.geometry.page_bytes as usize;
+        println!("{shape:?}: {} records, {} % of the chip", model.len(), used * 100 / all);
+        let keys: Vec<_> = model.keys().copied().collect();
+        let before = index.statistics().collected_blocks;
+        for round in 0..6000 {
+            let change = (keys[numbers.below(keys.len() as u32) as usize], Some(value(round, 1)));
+            make(&mut index, change).unwrap_or_else(|error| panic!("{shape:?} {round}: {error}"));
+            note(&mut model, change);
+        }
+        expect_content(&mut index, &model, "after churn");
+        assert!(index.statistics().collected_blocks > before + 20, "{shape:?}");
+    }
+}
+
+#[test]
+fn a_full_chip_of_packed_nodes_recovers_however_often_collection_is_cut() {
+    for (at, shape) in PACKED.into_iter().enumerate() {
+        let (profile, options) = packed(24, shape);
+        let (mut chip, mut ram) = (Chip::with_seed(profile, at as u64), ram(&profile, &options));
+        let (mut numbers, mut model) = (Numbers(at as u64 + 40), Model::new());
+        let mut index = Tree::format(&mut chip, &options, &mut ram).unwrap();
+        let mut refused = 0;
+        while refused < 20 {
+            let number = numbers.below(1 << 20);
+            match index.insert(&number.to_be_bytes(), &value(number, 0)) {
+                Ok(_) => drop(model.insert(number.to_be_bytes(), value(number, 0))),
+                Err(_) => refused += 1,
+            }
+        }
+        chip.set_faults(Faults { unstable_pages: 2, ..Faults::NONE });
+        let keys: Vec<_> = model.keys().copied().collect();
+        let (mut cuts, mut done) = (0, 0);
+        for session in 0..400u32 {
+            // Most sessions end before a block is emptied, now and then one lasts.
+            let within = if session % 16 == 15 { 4000 } else { 60 };
+            let end = chip.counters().operations() + u64::from(numbers.below(within));
+            chip.cut_at(end, Cut::ALL[numbers.below(5) as usize]);
+            let mut pending = None;
+            if let Ok(mut index) = Tree::open(&mut chip, &options, &mut ram) {
+                for round in 0..40 {
+                    let key = keys[numbers.below(keys.len() as u32) as usize];
+                    let change = (key, Some(value(session, round)));
+                    pending = Some(change);
+                    match make(&mut index, change) {
+                        Ok(()) => note(&mut model, change),
+                        Err(WriteError::Device(_)) => break,
+                        Err(error) => panic!("{shape:?}, session {session}: {error}"),
+                    }
+                    (pending, done) = (None, done + 1);
+                }
+            }
+            chip.restore_power();
+            cuts += 1;
+            let mut index = Tree::open(&mut chip, &options, &mut ram)
+                .unwrap_or_else(|error| panic!("{shape:?}, session {session}: {error}"));
+            if let Some((key, new)) = pending {
+                let found = index.get(&key).unwrap().map(|value| value.try_into().unwrap());
+                assert!(found == new || found == model.get(&key).copied(), "session {session}");
+                model.insert(key, found.unwrap());
+            }
+            if session % 20 == 0 {
+                expect_content(&mut index, &model, "after a cut");
+            }
+        }
+        let mut index = Tree::open(&mut chip, &options, &mut ram).unwrap();
+        for key in keys {
+            assert_eq!(index.remove(&key).unwrap(), Removed::Found, "{shape:?}");
+        }
+        assert!(index.is_empty() && cuts == 400 && done > 300, "{done} changes");
+    }
+}
