@@ -22,7 +22,7 @@ const CHANGE_PAGES: u32 = 2;
 /// If there are more, a commit is due.
 pub const JOURNAL_BLOCKS: u32 = 2;
 
-/// Rounds in which the number of commits and that of the nodes they write bound each other.
+/// Rounds in which the numbers of commits and of written nodes bound each other.
 const ROUNDS: u32 = 4;
 
 /// Idle steps without a change between them; then the index rests.
