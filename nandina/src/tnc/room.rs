@@ -56,8 +56,8 @@ impl Means {
 
     /// The most nodes written to empty a block with `nodes` of them, and the commits.
     ///
-    /// Each commit but the last is as large as RAM allows, and writes its inner nodes anew, the root
-    /// at least. An inner node takes its children in the block along; they are divided where a path
+    /// Each commit but the last is as large as RAM allows. It writes its inner nodes anew, at least
+    /// the root. An inner node takes its children in the block along; they are divided where a path
     /// takes no more, and where a commit ends.
     fn written(&self, nodes: u32, height: u8, inner_nodes: u32, together: bool) -> (u32, u32) {
         let dirty_max = self.dirty_max(height) as u32;
