@@ -145,9 +145,9 @@ pub trait PageOwner<'b, F: Flash> {
         Ok(())
     }
 
-    /// Whether [`collect_ahead`](Self::collect_ahead) empties blocks, and nothing else gains room.
+    /// Whether only [`collect_ahead`](Self::collect_ahead) gains room.
     ///
-    /// An idle step then leaves that to the next change. Default: false.
+    /// It empties blocks then, and an idle step leaves that to the next change. Default: false.
     fn empties_blocks(&self) -> bool {
         false
     }
