@@ -19,6 +19,7 @@ pub const NAMES: &[&str] = &[
     "a mount begins again without the newest root",
     "a mount near the reserve writes nothing",
     "a page has the logical address of a newer one",
+    "a page that is newer than the checkpoint is lost",
     "a page that reads as erased hides others",
     "a part of a checkpoint cannot be programmed",
     "a leaf owns two ranges because one between them is lost",

@@ -16,6 +16,7 @@ mod canary;
 mod checkpoints;
 mod close;
 mod deaf;
+mod decay;
 mod faults;
 mod folds;
 mod formats;

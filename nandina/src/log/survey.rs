@@ -128,10 +128,8 @@ impl<F: Flash> Log<'_, F> {
                 Err(PageFault::Erased) if place < lost => {}
                 Err(PageFault::Erased) => break,
                 Err(PageFault::Damaged | PageFault::Unreadable) => survey.any_written = true,
-                Err(PageFault::Version(found)) => {
-                    survey.other_version = Some(found);
-                    break;
-                }
+                // No checksum covers that version, so it may be damage as well.
+                Err(PageFault::Version(found)) => survey.other_version = Some(found),
                 Err(PageFault::Appended { system, sequence }) => {
                     survey.any_written = true;
                     // The number is not verified: damage must not use up the remaining numbers.

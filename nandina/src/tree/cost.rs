@@ -122,11 +122,11 @@ impl Opening {
 
     /// Reads to find a checkpoint that leads nowhere.
     ///
-    /// Both anchors and its block are searched, and the blocks that it lists looked into.
+    /// Both anchors and its block are searched, and the first pages of the blocks that it lists.
     pub fn search_in_vain(&self) -> u64 {
         3 * u64::from(self.block_pages.ilog2() + 3)
             + 2 * u64::from(self.checkpoint_pages)
-            + LIST_MAX as u64
+            + LIST_MAX as u64 * u64::from(1 + LOST_MAX)
     }
 
     /// The cost of a mount where each page commits.

@@ -5,7 +5,7 @@
 use super::{Checkpoint, LIST_MAX};
 use crate::error::Fault;
 use crate::flash::Flash;
-use crate::log::{GAP, Log};
+use crate::log::{GAP, LOST_MAX, Log};
 use crate::node::PageFault;
 
 /// What the first pages of the blocks record that a checkpoint lists.
@@ -94,10 +94,11 @@ impl<F: Flash> Log<'_, F> {
                         }
                         break;
                     }
-                    Err(PageFault::Damaged | PageFault::Unreadable) => {}
-                    Err(PageFault::Erased | PageFault::Version(_) | PageFault::Appended { .. }) => {
-                        break;
-                    }
+                    // A first page that is damaged, or was lost and reads as erased, must not hide
+                    // those behind it.
+                    Err(PageFault::Erased) if place < LOST_MAX => {}
+                    Err(PageFault::Damaged | PageFault::Unreadable | PageFault::Version(_)) => {}
+                    Err(PageFault::Erased | PageFault::Appended { .. }) => break,
                 }
             }
         }

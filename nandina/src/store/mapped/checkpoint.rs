@@ -11,8 +11,9 @@
 
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
+use crate::log::GAP;
 use crate::log::checkpoint::{Checkpoint, Checkpoints};
-use crate::node::PageHeader;
+use crate::node::{PageFault, PageHeader};
 use crate::space::{Checkpointing, Maps};
 use crate::store::page_commits;
 use crate::tree::{HEIGHT_MAX, Placement, Top, TreeIndex};
@@ -84,7 +85,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     /// Applies the newer pages that commit to the checkpoint `found`, in their order.
     ///
     /// Returns the page that the newest commit superseded, or `None` if the pages do not continue
-    /// the tree of the checkpoint.
+    /// the tree of the checkpoint, or if one of them is lost: those behind it may not continue it.
     #[inline(never)]
     fn apply_newer(
         &mut self,
@@ -94,6 +95,10 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
         self.inner_nodes = found.summary.nodes;
         let (mut scan, mut last, mut before) = (Scan::default(), 0, None);
         while let Some((page, header)) = self.next_newer(&mut scan, found.header.identity)? {
+            if scan.lost {
+                covered!("a page that is newer than the checkpoint is lost");
+                return Ok(None);
+            }
             let level = header.lowest;
             if header.height == 0 || !(1..=HEIGHT_MAX).contains(&level) {
                 // It commits nothing: if it counts, a page that commits leads to it.
@@ -151,18 +156,34 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
             while scan.place < self.space.log.block_pages() {
                 let page = self.space.log.page_at(block, scan.place);
                 scan.place += 1;
-                let Ok(header) = self.space.log.read_raw(page, 0)? else { continue };
+                let header = match self.space.log.read_raw(page, 0)? {
+                    Ok(header) => header,
+                    // The rest of a block may be blank, and a page in the middle may look so.
+                    Err(PageFault::Erased) => {
+                        scan.blank = true;
+                        continue;
+                    }
+                    Err(_) => {
+                        scan.unread = true;
+                        continue;
+                    }
+                };
                 if base.has_all_of(block, header.sequence) {
+                    scan.unread = false;
                     break;
                 }
-                if base.is_older_than(header.sequence)
-                    && header.identity == identity
-                    && self.counts(page, header.sequence)
-                {
+                if !base.is_older_than(header.sequence) {
+                    scan.unread = false;
+                } else if header.identity == identity && self.counts(page, header.sequence) {
+                    // A page that a cut tore is followed by the gap that a mount leaves.
+                    let goes_on = header.sequence < scan.last + GAP;
+                    scan.lost = (scan.unread || scan.blank) && goes_on;
+                    (scan.unread, scan.blank, scan.last) = (false, false, header.sequence);
                     return Ok(Some((page, header)));
                 }
             }
-            *scan = Scan { block: scan.block + 1, place: 0 };
+            scan.block += 1;
+            (scan.place, scan.blank) = (0, false);
         }
         Ok(None)
     }
@@ -173,4 +194,12 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
 struct Scan {
     block: u32,
     place: u32,
+    /// The sequence number of the last one.
+    last: u64,
+    /// Behind it is a page that cannot be read.
+    unread: bool,
+    /// Behind it, in its block, is a page that looks erased.
+    blank: bool,
+    /// A page before it is lost that no cut can have torn.
+    lost: bool,
 }
