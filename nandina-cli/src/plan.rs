@@ -5,7 +5,7 @@
 use clap::Args;
 use nandina::flash::Profile;
 use nandina::store::Visitor;
-use nandina::{Cost, Options, Plan, System};
+use nandina::{Cost, OpenError, Options, Plan, System};
 use nandina_lab::LabError;
 use nandina_lab::fit::{Misfit, misfit};
 use nandina_lab::systems::visit;
@@ -97,13 +97,14 @@ impl Visitor for OfSystem<'_> {
 
     fn visit<S: System + 'static>(self) -> Self::Output {
         let capabilities = &self.profile.capabilities;
-        if let Some(missing) = S::DESCRIPTION.needs.missing(capabilities) {
-            return Err(missing.to_string());
-        }
         let geometry = &self.profile.geometry;
         let records = self.arguments.records;
-        let plan = nandina::plan::<S>(geometry, capabilities, &self.options, records)
-            .map_err(|error| error.to_string())?;
+        let plan = nandina::plan::<S>(geometry, capabilities, &self.options, records).map_err(
+            |error| match error {
+                OpenError::Unsuited(missing) => missing.to_string(),
+                error => error.to_string(),
+            },
+        )?;
         Ok((plan, misfit::<S>(&self.profile, &self.options, records, &plan)))
     }
 }
@@ -209,7 +210,8 @@ fn table(profile: &Profile, records: u32, plans: &[(&str, Answer)]) -> String {
         "{records} records on {}, {} blocks, nodes half full\n{sizes}\n\nThe most that one call costs on \
          a chip whose blocks do not fail\n{costs}{refused}\n\nRAM is the buffer; the index struct comes on \
          top. A change is an insert, a replacement or a remove with the garbage collection due, and with all \
-         pending changes of a write buffer; after cuts: when cuts have used up the reserve. Time is modelled, each operation at a random place.",
+         pending changes of a write buffer; after cuts: when cuts have used up the reserve. \
+         Open: a mount after all that, with what it writes before the first change; after `close` it only reads, except that btree writes two pages. Time is modelled, each operation at a random place.",
         profile.key, profile.geometry.blocks
     )
 }

@@ -18,7 +18,7 @@ pub struct Reproduce {
     #[arg(value_enum)]
     pub paper: Paper,
     /// A smaller run: a quarter of the records and less of the rest; about a minute of processor
-    /// time for mu-tree, seconds for vmtree, extents and tnc
+    /// time for mu-tree, seconds for the others
     #[arg(long)]
     pub quick: bool,
     /// Seed of everything random

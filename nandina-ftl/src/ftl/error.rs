@@ -177,9 +177,14 @@ impl<E: fmt::Display> fmt::Display for FtlError<E> {
                 write!(f, "a buffer block has at most {most} pages, blocks have {given}")
             }
             Self::Blank => f.write_str("the chip holds no FTL: format it"),
-            Self::OtherContent { system } => {
-                write!(f, "the chip holds pages of system {system} or of another geometry")
-            }
+            Self::OtherContent { system } => match nandina::store::key_of(*system) {
+                Some(key) => write!(f, "the chip holds an index of {key}, not this FTL"),
+                None => write!(
+                    f,
+                    "the chip holds pages of another FTL, of another geometry, or of a system that is \
+                     not known (number {system})"
+                ),
+            },
             Self::LogicalPages { found, given } => {
                 write!(f, "the chip holds logical page {found}, the FTL has {given} logical pages")
             }

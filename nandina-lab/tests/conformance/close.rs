@@ -1,8 +1,12 @@
 //! The work that `close` saves the next mount.
 
+use std::cell::RefCell;
+
+use expect_test::expect_file;
 use nandina::store::Description;
 use nandina::{Index, System};
-use nandina_sim::Chip;
+use nandina_lab::systems::is_own;
+use nandina_sim::{Chip, Counters};
 
 use crate::harness::*;
 
@@ -69,6 +73,59 @@ impl Check for Closed {
         }
         Ok(())
     }
+}
+
+/// The chip operations of mounts, with the first change after each.
+#[derive(Default)]
+struct Mounts {
+    table: RefCell<String>,
+}
+
+impl Check for Mounts {
+    fn concerns(&self, system: &Description) -> bool {
+        !is_own(system)
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let case = Case::new(LONG).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::new(case.profile);
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        for number in 0..RECORDS {
+            index.insert(&key(number), &value(number, 0)).map_err(text)?;
+        }
+        index.close();
+        for (turn, before) in (1..).zip(["closed", "dropped"]) {
+            let start = chip.counters();
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            let open = index.flash().counters();
+            index.insert(&key(turn), &value(turn, turn)).map_err(text)?;
+            let change = index.flash().counters();
+            let cost = |end: Counters, start: Counters| {
+                let written = |counters: Counters| {
+                    counters.programs + counters.overwrites + counters.rewrites
+                };
+                let programs = written(end) - written(start);
+                format!("{} {programs} {}", end.reads - start.reads, end.erases - start.erases)
+            };
+            *self.table.borrow_mut() += &format!(
+                "{} {before}: {}, first change {}\n",
+                S::DESCRIPTION.key,
+                cost(open, start),
+                cost(change, open)
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Each line is `system end: reads programs erases` of the mount, and of the change behind it.
+#[test]
+fn mounts_cost_what_is_pinned() {
+    let mounts = Mounts::default();
+    for_every_system(&mounts);
+    expect_file!["mounts.txt"].assert_eq(&mounts.table.borrow());
 }
 
 #[test]

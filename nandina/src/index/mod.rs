@@ -276,5 +276,8 @@ pub fn plan<S: System>(
     options: &Options,
     records: u32,
 ) -> Result<Plan, OpenError<Infallible>> {
+    if let Some(missing) = S::DESCRIPTION.needs.missing(capabilities) {
+        return Err(OpenError::Unsuited(missing));
+    }
     S::plan(geometry, capabilities, options, records)
 }
