@@ -232,8 +232,17 @@ mod tests {
         for (system, per_cent) in [("btree", 0), ("wpcb", 50)] {
             let order = Order::Mixed;
             let (records, block_pages, seed) = (20_000, 8, 3);
-            let growth =
-                Growth { system, records, per_cent, order, then_removes: false, block_pages, seed };
+            let (then_removes, looks_up) = (false, false);
+            let growth = Growth {
+                system,
+                records,
+                per_cent,
+                order,
+                then_removes,
+                looks_up,
+                block_pages,
+                seed,
+            };
             let grown = grow(&growth, &|_| {}).unwrap();
             let keys = keys(records, per_cent, order, seed);
             let fast = Below::fast(4);

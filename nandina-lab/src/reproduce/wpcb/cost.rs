@@ -5,8 +5,8 @@ use nandina_sim::Counters;
 
 /// Nanoseconds of a page read, a page program and a block erase (Table 1 and section 2.1; the erase
 /// is that of its reference 16).
-const READ_NS: u64 = 25_000;
-const PROGRAM_NS: u64 = 200_000;
+pub const READ_NS: u64 = 25_000;
+pub const PROGRAM_NS: u64 = 200_000;
 const ERASE_NS: u64 = 1_500_000;
 
 /// What a phase cost.

@@ -17,6 +17,10 @@ pub struct Growth {
     pub order: Order,
     /// Whether all records are then looked up and removed, in random order.
     pub then_removes: bool,
+    /// Whether a lookup of a record that is there follows each insert and removal.
+    ///
+    /// Then `then_removes` looks up nothing more between them.
+    pub looks_up: bool,
     /// Pages of a block.
     pub block_pages: u32,
     /// Seed of the keys.
@@ -26,7 +30,14 @@ pub struct Growth {
 impl Growth {
     /// Operations of the index.
     pub fn operations(&self) -> u64 {
-        u64::from(self.records) * if self.then_removes { 3 } else { 1 }
+        let records = u64::from(self.records);
+        match (self.then_removes, self.looks_up) {
+            (false, false) => records,
+            (false, true) => records * 2,
+            (true, false) => records * 3,
+            // The last removal leaves nothing to look up.
+            (true, true) => records * 4 - 1,
+        }
     }
 }
 
@@ -54,6 +65,33 @@ pub struct Grown {
     pub block_pages: u32,
     /// The costs, if the index writes raw flash itself.
     pub raw: Option<Costs>,
+    /// What Table 2 is made from.
+    pub tally: Tally,
+}
+
+/// What Table 2 is made from: counts of the whole work, where nothing else is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Programs of the index, with those of its own buffer or log, and without those of an FTL.
+    pub programs: u64,
+    /// Lookups.
+    pub lookups: u64,
+    /// Pages that they read.
+    pub lookup_reads: u64,
+    /// Nodes that were divided.
+    pub splits: u64,
+    /// Nodes that were joined, and logs that were merged with the nodes of their block.
+    pub merges: u64,
+    /// Nodes in the pages with nodes that were programmed.
+    pub nodes: u64,
+    /// Programs of such pages.
+    pub node_pages: u64,
+    /// The most changes that were in RAM alone.
+    pub in_ram: u32,
+    /// The most changes that were in flash, but not yet in the page of their node.
+    pub in_flash: u32,
+    /// Pages that hold the index after the inserts, its log or buffer included.
+    pub held: u32,
 }
 
 /// The operations of one kind.

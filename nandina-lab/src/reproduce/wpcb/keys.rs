@@ -54,6 +54,16 @@ pub fn keys(count: u32, per_cent: u32, order: Order, seed: u64) -> Vec<u32> {
     }
 }
 
+/// For each insert or removal of these keys, a key that is there after it.
+///
+/// The last removal leaves none.
+pub fn looked_up(keys: &[u32], inserts: bool, seed: u64) -> Vec<u32> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x100C);
+    let there = |at: usize| if inserts { 0..at + 1 } else { at + 1..keys.len() };
+    let there = (0..keys.len()).map(there).filter(|there| !there.is_empty());
+    there.map(|there| keys[rng.random_range(there)]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -158,6 +158,7 @@ impl Experiments {
             per_cent,
             order: Order::Mixed,
             then_removes: false,
+            looks_up: false,
             block_pages: self.scale.block_pages,
             seed: self.seed,
         }
@@ -207,9 +208,9 @@ impl Experiments {
 
 impl Experiments {
     /// The trees of the paper's figures that are only counted.
-    fn rivals(&self) -> [Side; Rival::ALL.len()] {
+    fn rivals(&self) -> [Side; Rival::DRAWN.len()] {
         let fast = Below::fast(self.scale.blocks(counts::LOG_BLOCKS));
-        Rival::ALL.map(|rival| Side {
+        Rival::DRAWN.map(|rival| Side {
             system: rival.key(),
             name: rival.name(),
             below: if rival.is_raw() { Below::RAW } else { fast },

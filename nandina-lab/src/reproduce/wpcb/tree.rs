@@ -5,9 +5,9 @@
 use nandina::store::Visitor;
 use nandina::{Index, Options, Removed, System, ram_needed};
 
-use super::device::{Device, Event};
-use super::growth::{Grown, Growth, Phase};
-use super::keys::{Order, keys};
+use super::device::{Device, Event, Events};
+use super::growth::{Grown, Growth, Phase, Tally};
+use super::keys::{Order, keys, looked_up};
 use crate::LabError;
 use crate::systems::visit;
 
@@ -35,24 +35,56 @@ fn blocks_for(records: u32, block_pages: u32) -> u32 {
     records.div_ceil(60 * block_pages) * 9 / 8 + 4
 }
 
-/// Does `operation` for each key.
+/// Checks that a record is there.
+fn look_up<S: System>(index: &mut Index<'_, &mut Device, S>, key: &[u8]) -> Result<(), String> {
+    match index.get(key).map_err(|error| error.to_string())? {
+        Some(value) if value == key => Ok(()),
+        _ => Err("a lookup found another value than was inserted".into()),
+    }
+}
+
+/// Does `operation` for each key. With `looked_up`, a lookup of its key follows each.
 fn phase<S: System>(
     index: &mut Index<'_, &mut Device, S>,
-    keys: &[u32],
+    (keys, looked_up): (&[u32], &[u32]),
     progress: &(dyn Fn(u64) + Sync),
+    tally: &mut Tally,
     mut operation: impl FnMut(&mut Index<'_, &mut Device, S>, &[u8]) -> Result<(), String>,
 ) -> Result<Phase, String> {
-    let mut reads = 0;
+    let (mut reads, mut looked_up) = (0, looked_up.iter());
     for chunk in keys.chunks(4096) {
+        let mut operations = chunk.len() as u64;
         for key in chunk {
             operation(index, &key.to_be_bytes())?;
             reads += u64::from(index.flash().end_operation());
+            if let Some(key) = looked_up.next() {
+                look_up(index, &key.to_be_bytes())?;
+                let read = u64::from(index.flash().end_operation());
+                reads += read;
+                tally.lookups += 1;
+                tally.lookup_reads += read;
+                operations += 1;
+            }
         }
-        progress(chunk.len() as u64);
+        progress(operations);
     }
     let events = index.flash().take_events();
     let writes = events.iter().filter(|event| matches!(event, Event::Write(_))).count() as u64;
+    tally.programs += writes;
     Ok(Phase { events, reads, writes })
+}
+
+/// The page writes of each operation.
+fn writes_of_each(events: &Events) -> impl Iterator<Item = u64> {
+    let mut writes = 0;
+    events.iter().filter_map(move |event| match event {
+        Event::Write(_) => {
+            writes += 1;
+            None
+        }
+        Event::Trim(_) => None,
+        Event::End(_) => Some(std::mem::take(&mut writes)),
+    })
 }
 
 impl Grow<'_> {
@@ -67,31 +99,47 @@ impl Grow<'_> {
         let format = index.flash().take_events();
         index.flash().end_operation();
         index.flash().take_events();
-        let mut height = 0;
+        let (mut height, mut tally) = (0, Tally::default());
         let order = keys(records, per_cent, order, seed);
-        let inserts = phase(&mut index, &order, self.progress, |index, key| {
+        let looks = |order: &[u32], inserts| match self.growth.looks_up {
+            true => looked_up(order, inserts, seed),
+            false => Vec::new(),
+        };
+        let looked_up = looks(&order, true);
+        let work = (&order[..], &looked_up[..]);
+        let inserts = phase(&mut index, work, self.progress, &mut tally, |index, key| {
             index.insert(key, key).map_err(|error| text(&error))?;
             height = height.max(index.statistics().height);
             Ok(())
         })?;
+        // A division writes both halves and their parent; a leaf that is opened beside a full one
+        // takes itself and the parent.
+        tally.splits =
+            writes_of_each(&inserts.events).map(|writes| writes.saturating_sub(1) / 2).sum();
         let nodes = index.statistics().valid_pages;
         let pages = index.flash().pages();
         let blocks = pages.div_ceil(block_pages);
+        (tally.held, tally.nodes, tally.node_pages) = (pages, u64::from(nodes), u64::from(pages));
         let (mut lookups, mut removals) = (None, None);
         if then_removes {
             let order = keys(records, 0, Order::Mixed, seed ^ 0x5EA7);
-            lookups = Some(phase(&mut index, &order, self.progress, |index, key| {
-                match index.get(key).map_err(|error| text(&error))? {
-                    Some(value) if value == key => Ok(()),
-                    _ => Err("a lookup found another value than was inserted".into()),
-                }
-            })?);
-            removals = Some(phase(&mut index, &order, self.progress, |index, key| {
+            if !self.growth.looks_up {
+                let work = (&order[..], &[][..]);
+                let looked_up = phase(&mut index, work, self.progress, &mut tally, look_up)?;
+                lookups = Some(looked_up);
+            }
+            let looked_up = looks(&order, false);
+            let work = (&order[..], &looked_up[..]);
+            let removed = phase(&mut index, work, self.progress, &mut tally, |index, key| {
                 match index.remove(key).map_err(|error| text(&error))? {
                     Removed::Found => Ok(()),
                     _ => Err("a record was gone before its removal".into()),
                 }
-            })?);
+            })?;
+            // An empty leaf that goes leaves its parent to be written; a join would write more.
+            tally.merges =
+                writes_of_each(&removed.events).filter(|&writes| writes > 1).count() as u64;
+            removals = Some(removed);
         }
         // Removals take no new page.
         let (most_blocks, raw) = (blocks, None);
@@ -107,6 +155,7 @@ impl Grow<'_> {
             most_blocks,
             block_pages,
             raw,
+            tally,
         })
     }
 }
@@ -125,6 +174,7 @@ mod tests {
                 per_cent: 100,
                 order,
                 then_removes: false,
+                looks_up: false,
                 block_pages: 64,
                 seed: 1,
             };

@@ -17,7 +17,7 @@
 use nandina_sim::Counters;
 
 use super::super::device::{Event, Events};
-use super::store::Store;
+use super::store::{State, Store};
 use super::tree::{Touch, Tree};
 
 /// Sectors of a page: a page takes so many programs.
@@ -47,6 +47,8 @@ pub struct Logged {
     blocks: Vec<Block>,
     block_of: Vec<u32>,
     counts: Counters,
+    /// Blocks that were written anew.
+    merges: u64,
     logical: Option<Logical>,
 }
 
@@ -89,6 +91,7 @@ impl Logged {
             blocks: Vec::new(),
             block_of: Vec::new(),
             counts: Counters::default(),
+            merges: 0,
             logical: None,
         }
     }
@@ -199,6 +202,7 @@ impl Logged {
         let nodes = block.nodes.len() as u32;
         self.counts.reads += u64::from(nodes + block.log_pages);
         self.counts.erases += 1;
+        self.merges += 1;
         let moved = match self.node_pages {
             None if nodes * 4 > self.block_pages * 3 => {
                 block.nodes.split_off(block.nodes.len() / 2)
@@ -285,5 +289,13 @@ impl Store for Logged {
             return logical.end;
         }
         self.blocks.iter().filter(|block| !block.nodes.is_empty()).count() as u32
+    }
+
+    fn state(&self) -> State {
+        let records = self.blocks.iter().map(|block| block.records.len() as u32).sum();
+        // A block is taken as a whole: its log area is there before it is programmed.
+        let held = self.blocks(self.block_pages) * self.block_pages;
+        let logs_merged = self.merges;
+        State { in_flash: records, held, node_pages: 1, nodes: 1, logs_merged, in_ram: 0 }
     }
 }

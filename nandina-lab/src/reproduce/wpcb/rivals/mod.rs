@@ -5,20 +5,21 @@
 //! Their rules are those that the paper and its references state; what was chosen here is named
 //! where it is.
 
+mod live;
 mod logged;
+mod model;
+mod numbers;
 mod paths;
 mod store;
 mod tree;
 
-use super::cost::Costs;
-use super::device::{Event, Events};
-use super::growth::{Grown, Growth, Phase};
-use super::keys::{Order, keys};
+use super::growth::{Grown, Growth};
 use crate::LabError;
 use logged::Logged;
+use model::{Model, OnFlash};
 use paths::Paths;
-use store::{Store, cost};
-use tree::{Rule, Touch, Tree};
+use store::OwnPages;
+use tree::{Rule, Tree};
 
 /// A tree that is only counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,12 +34,23 @@ pub enum Rival {
     Dipl,
     /// The same over an FTL.
     DiplOverFtl,
+    /// μ-tree, over an FTL.
+    Mu,
 }
 
 impl Rival {
-    /// All of them.
-    pub const ALL: [Self; 5] =
+    /// Those of the paper's figures.
+    pub const DRAWN: [Self; 5] =
         [Self::Merging, Self::MuStar, Self::Ipl, Self::Dipl, Self::DiplOverFtl];
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Merging,
+        Self::MuStar,
+        Self::Ipl,
+        Self::Dipl,
+        Self::DiplOverFtl,
+        Self::Mu,
+    ];
 
     /// Its name in the column of systems.
     pub const fn key(self) -> &'static str {
@@ -48,6 +60,7 @@ impl Rival {
             Self::Ipl => "ipl",
             Self::Dipl => "dipl",
             Self::DiplOverFtl => "dipl-ftl",
+            Self::Mu => "mu-shares",
         }
     }
 
@@ -59,6 +72,7 @@ impl Rival {
             Self::Ipl => "IPL B-tree",
             Self::Dipl => "dIPL B-tree on raw flash",
             Self::DiplOverFtl => "dIPL B-tree",
+            Self::Mu => "μ-tree",
         }
     }
 
@@ -67,11 +81,24 @@ impl Rival {
         matches!(self, Self::Ipl | Self::Dipl)
     }
 
-    const fn rule(self) -> Rule {
+    fn model(self, growth: &Growth) -> Box<dyn Model> {
+        let block_pages = growth.block_pages;
+        let tree = |merges| Tree::new(Rule::Nodes { merges });
         match self {
-            Self::Merging => Rule::Nodes { merges: true },
-            Self::MuStar => Rule::Paths,
-            Self::Ipl | Self::Dipl | Self::DiplOverFtl => Rule::Nodes { merges: false },
+            Self::Merging => Box::new(OnFlash { tree: tree(true), store: OwnPages::default() }),
+            Self::MuStar => {
+                Box::new(OnFlash { tree: Tree::new(Rule::Paths), store: Paths::default() })
+            }
+            Self::Mu => {
+                Box::new(OnFlash { tree: Tree::new(Rule::Shares), store: Paths::default() })
+            }
+            Self::Ipl => Box::new(OnFlash { tree: tree(false), store: Logged::fixed(block_pages) }),
+            Self::Dipl => {
+                Box::new(OnFlash { tree: tree(false), store: Logged::dynamic(block_pages) })
+            }
+            Self::DiplOverFtl => {
+                Box::new(OnFlash { tree: tree(false), store: Logged::over_ftl(block_pages) })
+            }
         }
     }
 }
@@ -82,129 +109,22 @@ pub const NOTE: &str = "btree-merging, mu-star, ipl, dipl and dipl-ftl are count
     quarter of a page for each changed node; dipl-ftl has FAST below it, as the others, and programs a \
     page for each sector.";
 
-/// Each node in a logical page of its own, which an FTL replaces as a whole.
-#[derive(Default)]
-struct OwnPages {
-    end: u32,
-}
-
-impl Store for OwnPages {
-    fn read(&mut self, nodes: &[u32]) -> u32 {
-        // The root is in a page buffer, as it is in the other systems.
-        nodes.len() as u32 - 1
-    }
-
-    fn write(&mut self, tree: &Tree, events: &mut Events) -> u32 {
-        for &(node, touch) in tree.touched() {
-            events.push(match touch {
-                Touch::Gone => Event::Trim(node),
-                Touch::Entry | Touch::Moved | Touch::New { .. } => Event::Write(node),
-            });
-            self.end = self.end.max(node + 1);
-        }
-        tree.beside()
-    }
-
-    fn pages(&self) -> u32 {
-        self.end
-    }
-}
-
 /// Grows the rival named `growth.system`, if there is one.
 pub fn grow(growth: &Growth, progress: &(dyn Fn(u64) + Sync)) -> Option<Result<Grown, LabError>> {
     let rival = Rival::ALL.into_iter().find(|rival| rival.key() == growth.system)?;
-    let block_pages = growth.block_pages;
-    let mut store: Box<dyn Store> = match rival {
-        Rival::Merging => Box::new(OwnPages::default()),
-        Rival::MuStar => Box::new(Paths::default()),
-        Rival::Ipl => Box::new(Logged::fixed(block_pages)),
-        Rival::Dipl => Box::new(Logged::dynamic(block_pages)),
-        Rival::DiplOverFtl => Box::new(Logged::over_ftl(block_pages)),
-    };
-    Some(live(rival, growth, &mut *store, progress))
-}
-
-/// One kind of operation on a model.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Work {
-    Insert,
-    LookUp,
-    Remove,
-}
-
-fn live(
-    rival: Rival,
-    growth: &Growth,
-    store: &mut dyn Store,
-    progress: &(dyn Fn(u64) + Sync),
-) -> Result<Grown, LabError> {
-    let mut tree = Tree::new(rival.rule());
-    let (mut format, mut height, mut costs) = (Events::default(), 1, Costs::default());
-    store.write(&tree, &mut format);
-    store.raw();
-    let mut phase = |tree: &mut Tree, store: &mut dyn Store, keys: &[u32], work| {
-        let (mut events, mut reads, mut each) = (Events::default(), 0, Vec::new());
-        for chunk in keys.chunks(4096) {
-            for &key in chunk {
-                tree.descend(key);
-                let mut read = store.read(tree.path());
-                let was_there = match work {
-                    Work::Insert => !tree.insert(key),
-                    Work::LookUp => tree.has(key),
-                    Work::Remove => tree.remove(key),
-                };
-                if was_there == (work == Work::Insert) {
-                    return Err(LabError(format!("{}: a wrong record", rival.key())));
-                }
-                if work != Work::LookUp {
-                    read += store.write(tree, &mut events);
-                }
-                height = height.max(tree.height());
-                reads += u64::from(read);
-                let mut done = store.raw();
-                done.reads += u64::from(read);
-                each.push(done);
-                events.push(Event::End(read));
-            }
-            progress(chunk.len() as u64);
-        }
-        let writes = events.iter().filter(|event| matches!(event, Event::Write(_))).count() as u64;
-        let cost = cost(&each);
-        Ok((Phase { events, reads, writes }, cost))
-    };
-    let order = keys(growth.records, growth.per_cent, growth.order, growth.seed);
-    let (inserts, cost) = phase(&mut tree, store, &order, Work::Insert)?;
-    costs.inserts = cost;
-    let (nodes, pages, blocks) = (tree.nodes(), store.pages(), store.blocks(growth.block_pages));
-    let (mut lookups, mut removals) = (None, None);
-    if growth.then_removes {
-        let order = keys(growth.records, 0, Order::Mixed, growth.seed ^ 0x5EA7);
-        let (looked_up, cost) = phase(&mut tree, store, &order, Work::LookUp)?;
-        (lookups, costs.lookups) = (Some(looked_up), cost);
-        let (removed, cost) = phase(&mut tree, store, &order, Work::Remove)?;
-        (removals, costs.removals) = (Some(removed), cost);
-    }
-    costs.chip_blocks = blocks;
-    let raw = rival.is_raw().then_some(costs);
-    let block_pages = growth.block_pages;
-    let most_blocks = blocks.max(store.blocks(block_pages));
-    Ok(Grown {
-        format,
-        inserts,
-        lookups,
-        removals,
-        height,
-        nodes,
-        pages,
-        blocks,
-        most_blocks,
-        block_pages,
-        raw,
-    })
+    Some(live::live(rival, growth, progress))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::super::device::Events;
+    use super::super::keys::Order;
+    use super::model::Work;
     use super::*;
 
     fn grown(rival: Rival, records: u32, per_cent: u32) -> Grown {
@@ -214,6 +134,7 @@ mod tests {
             per_cent,
             order: Order::Mixed,
             then_removes: true,
+            looks_up: false,
             block_pages: 64,
             seed: 1,
         };
@@ -225,8 +146,50 @@ mod tests {
         for rival in Rival::ALL {
             for per_cent in [0, 50, 100] {
                 let grown = grown(rival, 20_000, per_cent);
-                assert!(grown.height >= 2 && grown.nodes > 20_000 / 128, "{rival:?}");
+                assert!(grown.nodes > 20_000 / 128, "{rival:?}");
+                assert!(grown.height >= 2, "{rival:?}");
                 assert_eq!(grown.raw.is_some(), rival.is_raw());
+            }
+        }
+    }
+
+    #[test]
+    fn every_answer_is_that_of_a_map() {
+        let growth = Growth {
+            system: "",
+            records: 20_000,
+            per_cent: 0,
+            order: Order::Mixed,
+            then_removes: true,
+            looks_up: false,
+            block_pages: 8,
+            seed: 1,
+        };
+        for rival in Rival::ALL {
+            let (mut model, mut map) = (rival.model(&growth), BTreeMap::new());
+            let (mut rng, mut events) = (ChaCha8Rng::seed_from_u64(3), Events::default());
+            model.format(&mut events);
+            // It grows, and then it shrinks.
+            for step in 0..60_000_u32 {
+                let key: u32 = rng.random_range(0..20_000);
+                let work = match rng.random_range(0..4) {
+                    0 => Work::LookUp,
+                    1 if step < 30_000 => Work::Remove,
+                    2 if step >= 30_000 => Work::Insert,
+                    _ if step < 30_000 => Work::Insert,
+                    _ => Work::Remove,
+                };
+                let was_there = match work {
+                    Work::LookUp => map.contains_key(&key),
+                    Work::Insert => map.insert(key, ()).is_some(),
+                    Work::Remove => map.remove(&key).is_some(),
+                };
+                let (answer, _) = model.work(work, key, &mut events);
+                assert_eq!(answer, was_there, "{rival:?}, step {step}, {work:?} {key}");
+            }
+            for key in 0..20_000 {
+                let (answer, _) = model.work(Work::LookUp, key, &mut events);
+                assert_eq!(answer, map.contains_key(&key), "{rival:?}, {key}");
             }
         }
     }

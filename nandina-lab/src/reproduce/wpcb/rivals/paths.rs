@@ -1,18 +1,17 @@
-//! μ*-tree over an FTL: the nodes of a path share the page of its leaf.
+//! μ-tree and μ*-tree over an FTL: the nodes of a path share the page of its leaf.
 //!
 //! Each leaf has a logical page. A change writes the path into it, so one page; the newest copy of
 //! an inner node is in the page of the leaf that changed last below it. If nodes were divided, the
 //! other halves go to one more page.
 //!
-//! Chosen here, because the paper does not say: a page may be divided between its levels in any
-//! proportion, and if a path does not fit, its largest node is divided.
+//! Chosen here for μ*-tree, because the paper does not say: a page may be divided between its levels
+//! in any proportion, and if a path does not fit, its largest node is divided. In μ-tree each level
+//! has a fixed share. Both drop empty nodes and join none.
 
 use super::super::device::{Event, Events};
-use super::store::Store;
+use super::numbers::NOWHERE;
+use super::store::{State, Store, beside_the_root};
 use super::tree::{Touch, Tree};
-
-/// A node that has no page yet.
-const NOWHERE: u32 = u32::MAX;
 
 /// Where the newest copy of each node is.
 #[derive(Default)]
@@ -22,6 +21,8 @@ pub struct Paths {
     /// The number of nodes whose newest copy is in each page.
     held: Vec<u32>,
     free: Vec<u32>,
+    /// Nodes that were written, and the programs of pages with them.
+    written: (u64, u64),
 }
 
 impl Paths {
@@ -65,6 +66,7 @@ impl Paths {
         let own = leaf.map_or(NOWHERE, |leaf| self.page_of(leaf));
         let page = if own == NOWHERE { self.new_page() } else { own };
         events.push(Event::Write(page));
+        self.written = (self.written.0 + nodes.len() as u64, self.written.1 + 1);
         for &node in nodes {
             if let Some(empty) = self.set(node, page) {
                 events.push(Event::Trim(empty));
@@ -75,9 +77,8 @@ impl Paths {
 
 impl Store for Paths {
     fn read(&mut self, nodes: &[u32]) -> u32 {
-        // The page with the root is in a page buffer; a page is read once.
         let pages: Vec<u32> = nodes.iter().map(|&node| self.page_of(node)).collect();
-        (1..pages.len()).filter(|&place| !pages[..place].contains(&pages[place])).count() as u32
+        beside_the_root(&pages)
     }
 
     fn write(&mut self, tree: &Tree, events: &mut Events) -> u32 {
@@ -104,5 +105,11 @@ impl Store for Paths {
 
     fn pages(&self) -> u32 {
         self.held.len() as u32
+    }
+
+    fn state(&self) -> State {
+        let (nodes, node_pages) = self.written;
+        let held = self.pages() - self.free.len() as u32;
+        State { held, node_pages, nodes, ..State::default() }
     }
 }

@@ -18,6 +18,17 @@ pub enum Rule {
     },
     /// A path must fit in a page: if it does not, its largest node is divided.
     Paths,
+    /// A path has a page, and each of its levels a fixed share of that.
+    ///
+    /// A leaf has one half, each level above half of the one below, and the root what is left. A
+    /// root whose share is full is divided, so that both halves fit the share of their new level.
+    Shares,
+    /// As nodes that merge, but a node above the leaves has few entries: it is the header of a
+    /// leaf of several pages, which grows and shrinks a page at a time.
+    Leaves {
+        /// The most pages of a leaf.
+        pages: usize,
+    },
 }
 
 /// What an operation did to a node.
@@ -53,6 +64,8 @@ pub struct Tree {
     path: Vec<u32>,
     touched: Vec<(u32, Touch)>,
     beside: u32,
+    splits: u64,
+    joins: u64,
 }
 
 impl Tree {
@@ -60,7 +73,7 @@ impl Tree {
     pub fn new(rule: Rule) -> Self {
         let touched = vec![(0, Touch::New { beside: 0 })];
         let (nodes, free) = (vec![Node::default()], Vec::new());
-        Self { rule, nodes, free, path: vec![0], touched, beside: 0 }
+        Self { rule, nodes, free, path: vec![0], touched, beside: 0, splits: 0, joins: 0 }
     }
 
     /// The nodes of the last descent, from the root to the leaf.
@@ -76,6 +89,26 @@ impl Tree {
     /// Neighbours that the last operation read.
     pub const fn beside(&self) -> u32 {
         self.beside
+    }
+
+    /// Nodes that were divided so far.
+    pub const fn splits(&self) -> u64 {
+        self.splits
+    }
+
+    /// Nodes that were joined with a neighbour so far.
+    pub const fn joins(&self) -> u64 {
+        self.joins
+    }
+
+    /// The keys of a node, in ascending order.
+    pub fn keys(&self, node: u32) -> &[u32] {
+        &self.at(node).keys
+    }
+
+    /// The children of a node: none of a leaf.
+    pub fn children(&self, node: u32) -> &[u32] {
+        &self.at(node).children
     }
 
     /// Levels.
@@ -114,15 +147,41 @@ impl Tree {
         self.at(node).keys.partition_point(|&low| low <= key).max(1) - 1
     }
 
-    /// Goes from the root to the leaf of `key`. Every operation begins with it.
-    pub fn descend(&mut self, key: u32) {
+    /// Begins an operation, or a batch of them that is written at once.
+    pub fn begin(&mut self) {
         self.touched.clear();
         self.beside = 0;
+    }
+
+    /// Begins an operation on `key`.
+    pub fn descend(&mut self, key: u32) {
+        self.begin();
+        self.seek(key);
+    }
+
+    /// Goes from the root to the leaf of `key`.
+    pub fn seek(&mut self, key: u32) {
         self.path.truncate(1);
         while !self.is_leaf(self.leaf()) {
             let node = self.leaf();
             self.path.push(self.at(node).children[self.slot(node, key)]);
         }
+    }
+
+    /// The first key that belongs to the node at this place of the path, and the first beyond.
+    pub fn range(&self, depth: usize) -> (u32, Option<u32>) {
+        let (mut first, mut beyond) = (0, None);
+        for two in self.path[..=depth].windows(2) {
+            let inner = self.at(two[0]);
+            let Some(slot) = inner.children.iter().position(|&child| child == two[1]) else {
+                continue;
+            };
+            if slot > 0 {
+                first = inner.keys[slot];
+            }
+            beyond = inner.keys.get(slot + 1).copied().or(beyond);
+        }
+        (first, beyond)
     }
 
     /// Whether the leaf has `key`.
@@ -168,12 +227,33 @@ impl Tree {
         true
     }
 
+    /// The most entries of a node at this place of the path.
+    const fn most(&self, depth: usize) -> usize {
+        let level = self.path.len() - depth;
+        match self.rule {
+            Rule::Leaves { pages } if level == 2 => pages,
+            Rule::Shares if depth == 0 => (ENTRIES >> (level - 1)) - 1,
+            Rule::Shares => ENTRIES >> level,
+            _ => ENTRIES,
+        }
+    }
+
+    /// The fewest entries of a node at this place of the path: below, it is filled or goes.
+    const fn least(&self, depth: usize) -> usize {
+        match self.rule {
+            Rule::Nodes { merges: true } | Rule::Leaves { .. } => self.most(depth) / 2,
+            _ => 1,
+        }
+    }
+
     /// The place on the path of a node that must be divided.
     fn crowded(&self) -> Option<usize> {
-        let lens = || self.path.iter().map(|&node| self.len(node));
+        let lens = self.path.iter().map(|&node| self.len(node));
         match self.rule {
-            Rule::Nodes { .. } => lens().rposition(|len| len > ENTRIES),
-            Rule::Paths if lens().sum::<usize>() <= ENTRIES => None,
+            Rule::Nodes { .. } | Rule::Leaves { .. } | Rule::Shares => {
+                (0..self.path.len()).rfind(|&depth| self.len(self.path[depth]) > self.most(depth))
+            }
+            Rule::Paths if lens.sum::<usize>() <= ENTRIES => None,
             Rule::Paths => (0..self.path.len()).max_by_key(|&depth| self.len(self.path[depth])),
         }
     }
@@ -188,6 +268,7 @@ impl Tree {
             false => self.at_mut(node).children.split_off(half),
         };
         let first = keys[0];
+        self.splits += 1;
         self.touch(node, Touch::Moved);
         let upper = self.make(Node { keys, children }, node);
         if depth == 0 {
@@ -214,14 +295,10 @@ impl Tree {
         let Ok(place) = self.at(leaf).keys.binary_search(&key) else { return false };
         self.at_mut(leaf).keys.remove(place);
         self.touch(leaf, Touch::Entry);
-        let least = match self.rule {
-            Rule::Nodes { merges: true } => ENTRIES / 2,
-            _ => 1,
-        };
         let mut depth = self.path.len() - 1;
-        while depth > 0 && self.len(self.path[depth]) < least {
+        while depth > 0 && self.len(self.path[depth]) < self.least(depth) {
             let slot = self.slot(self.path[depth - 1], key);
-            let joined = match least {
+            let joined = match self.least(depth) {
                 1 => {
                     self.drop_child(depth - 1, slot);
                     true
@@ -278,7 +355,8 @@ impl Tree {
         let [lower, upper] = [left, left + 1].map(|at| self.at(parent).children[at]);
         self.beside += 1;
         self.touch(parent, Touch::Entry);
-        if self.len(lower) + self.len(upper) <= ENTRIES {
+        if self.len(lower) + self.len(upper) <= self.most(depth) {
+            self.joins += 1;
             let moved = std::mem::take(self.at_mut(upper));
             let inner = self.at_mut(parent);
             inner.keys.remove(left + 1);
@@ -346,5 +424,40 @@ mod tests {
             assert!(tree.path().iter().map(|&node| tree.len(node)).sum::<usize>() <= ENTRIES);
         }
         assert!(tree.height() > 2);
+    }
+
+    #[test]
+    fn each_level_has_its_share_of_a_page() {
+        let mut tree = Tree::new(Rule::Shares);
+        let mut heights = Vec::new();
+        for key in 0..40_000 {
+            tree.descend(key);
+            assert!(tree.insert(key));
+            let height = tree.path().len();
+            if height > heights.len() {
+                heights.push(key + 1);
+            }
+            let lens: Vec<usize> = tree.path().iter().map(|&node| tree.len(node)).collect();
+            let shares =
+                (0..height).map(|depth| ENTRIES >> (height - depth).min(height - 1).max(1));
+            assert!(height == 1 || lens.into_iter().zip(shares).all(|(len, share)| len <= share));
+        }
+        // The first leaf is full at 128 keys, the root at 64 leaves, each of which but one has 32.
+        assert_eq!(heights[..3], [1, 128, 129 + 32 * 61]);
+    }
+
+    #[test]
+    fn a_leaf_of_several_pages_is_divided_by_its_header() {
+        let mut tree = Tree::new(Rule::Leaves { pages: 4 });
+        for key in 0..1_000 {
+            tree.descend(key);
+            assert!(tree.insert(key));
+            if tree.path().len() > 1 {
+                assert!(tree.len(tree.path()[tree.path().len() - 2]) <= 4);
+            }
+        }
+        assert_eq!((tree.height(), tree.range(1)), (3, (768, None)));
+        tree.descend(0);
+        assert_eq!((tree.range(1), tree.range(2)), ((0, Some(128)), (0, Some(64))));
     }
 }

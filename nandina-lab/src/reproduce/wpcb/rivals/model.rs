@@ -1,0 +1,96 @@
+//! What every counted tree answers, and the trees that write each change at once.
+
+use super::super::device::Events;
+use super::store::{State, Store};
+use super::tree::Tree;
+
+/// One kind of operation on a model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Work {
+    /// A key that is not there comes.
+    Insert,
+    /// A key is looked up.
+    LookUp,
+    /// A key goes.
+    Remove,
+}
+
+/// A tree that is counted.
+pub trait Model {
+    /// Does one operation. Returns whether the key was there before, and the pages that it read.
+    fn work(&mut self, work: Work, key: u32, events: &mut Events) -> (bool, u32);
+
+    /// The tree as flash has it.
+    fn tree(&self) -> &Tree;
+
+    /// How it reaches flash.
+    fn store(&mut self) -> &mut dyn Store;
+
+    /// Writes the empty tree.
+    fn format(&mut self, events: &mut Events);
+
+    /// What Table 2 asks.
+    fn state(&self) -> State;
+}
+
+/// A tree and its pages. As a model, each change is written at once.
+pub struct OnFlash<S> {
+    /// The tree.
+    pub tree: Tree,
+    /// Its pages.
+    pub store: S,
+}
+
+impl<S: Store> OnFlash<S> {
+    /// Makes these changes: whether each key is to be there. Returns the pages that it reads.
+    ///
+    /// Each node is read and written once.
+    pub fn apply(&mut self, changes: &[(u32, bool)], events: &mut Events) -> u32 {
+        self.tree.begin();
+        let mut read = Vec::new();
+        for &(key, is_there) in changes {
+            self.tree.seek(key);
+            for &node in self.tree.path() {
+                let is_in_ram = self.tree.touched().iter().any(|&(touched, _)| touched == node);
+                if !read.contains(&node) && (read.is_empty() || !is_in_ram) {
+                    read.push(node);
+                }
+            }
+            match is_there {
+                true => self.tree.insert(key),
+                false => self.tree.remove(key),
+            };
+        }
+        // The store still knows where these nodes were.
+        self.store.read(&read) + self.store.write(&self.tree, events)
+    }
+}
+
+impl<S: Store> Model for OnFlash<S> {
+    fn work(&mut self, work: Work, key: u32, events: &mut Events) -> (bool, u32) {
+        self.tree.descend(key);
+        let read = self.store.read(self.tree.path());
+        match work {
+            Work::LookUp => (self.tree.has(key), read),
+            Work::Insert => (!self.tree.insert(key), read + self.store.write(&self.tree, events)),
+            Work::Remove => (self.tree.remove(key), read + self.store.write(&self.tree, events)),
+        }
+    }
+
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn store(&mut self) -> &mut dyn Store {
+        &mut self.store
+    }
+
+    fn format(&mut self, events: &mut Events) {
+        self.store.write(&self.tree, events);
+        self.store.raw();
+    }
+
+    fn state(&self) -> State {
+        self.store.state()
+    }
+}
