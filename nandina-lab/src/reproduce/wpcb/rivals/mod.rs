@@ -5,9 +5,11 @@
 //! Their rules are those that the paper and its references state; what was chosen here is named
 //! where it is.
 
+mod buffered;
 mod live;
 mod logged;
 mod model;
+mod numbered;
 mod numbers;
 mod paths;
 mod store;
@@ -15,6 +17,7 @@ mod tree;
 
 use super::growth::{Grown, Growth};
 use crate::LabError;
+use buffered::{ibsf, mb};
 use logged::Logged;
 use model::{Model, OnFlash};
 use paths::Paths;
@@ -36,6 +39,10 @@ pub enum Rival {
     DiplOverFtl,
     /// μ-tree, over an FTL.
     Mu,
+    /// IBSF: changes in RAM, of which the oldest go first.
+    Ibsf,
+    /// MB-tree: changes in RAM, leaves of several pages.
+    Mb,
 }
 
 impl Rival {
@@ -43,13 +50,15 @@ impl Rival {
     pub const DRAWN: [Self; 5] =
         [Self::Merging, Self::MuStar, Self::Ipl, Self::Dipl, Self::DiplOverFtl];
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Merging,
         Self::MuStar,
         Self::Ipl,
         Self::Dipl,
         Self::DiplOverFtl,
         Self::Mu,
+        Self::Ibsf,
+        Self::Mb,
     ];
 
     /// Its name in the column of systems.
@@ -61,6 +70,8 @@ impl Rival {
             Self::Dipl => "dipl",
             Self::DiplOverFtl => "dipl-ftl",
             Self::Mu => "mu-shares",
+            Self::Ibsf => "ibsf",
+            Self::Mb => "mb",
         }
     }
 
@@ -73,6 +84,8 @@ impl Rival {
             Self::Dipl => "dIPL B-tree on raw flash",
             Self::DiplOverFtl => "dIPL B-tree",
             Self::Mu => "μ-tree",
+            Self::Ibsf => "IBSF",
+            Self::Mb => "MB-tree",
         }
     }
 
@@ -83,6 +96,8 @@ impl Rival {
 
     fn model(self, growth: &Growth) -> Box<dyn Model> {
         let block_pages = growth.block_pages;
+        // Changes that RAM has room for, where a tree gathers them.
+        let room = (growth.records as usize).div_ceil(1000);
         let tree = |merges| Tree::new(Rule::Nodes { merges });
         match self {
             Self::Merging => Box::new(OnFlash { tree: tree(true), store: OwnPages::default() }),
@@ -99,6 +114,8 @@ impl Rival {
             Self::DiplOverFtl => {
                 Box::new(OnFlash { tree: tree(false), store: Logged::over_ftl(block_pages) })
             }
+            Self::Ibsf => Box::new(ibsf(room)),
+            Self::Mb => Box::new(mb(room)),
         }
     }
 }
