@@ -14,6 +14,7 @@ mod numbers;
 mod paths;
 mod store;
 mod tree;
+mod units;
 
 use super::growth::{Grown, Growth};
 use crate::LabError;
@@ -23,6 +24,7 @@ use model::{Model, OnFlash};
 use paths::Paths;
 use store::OwnPages;
 use tree::{Rule, Tree};
+use units::IndexUnits;
 
 /// A tree that is only counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +41,8 @@ pub enum Rival {
     DiplOverFtl,
     /// μ-tree, over an FTL.
     Mu,
+    /// BFTL: index units of many nodes in each page.
+    Bftl,
     /// IBSF: changes in RAM, of which the oldest go first.
     Ibsf,
     /// MB-tree: changes in RAM, leaves of several pages.
@@ -50,13 +54,14 @@ impl Rival {
     pub const DRAWN: [Self; 5] =
         [Self::Merging, Self::MuStar, Self::Ipl, Self::Dipl, Self::DiplOverFtl];
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Merging,
         Self::MuStar,
         Self::Ipl,
         Self::Dipl,
         Self::DiplOverFtl,
         Self::Mu,
+        Self::Bftl,
         Self::Ibsf,
         Self::Mb,
     ];
@@ -70,6 +75,7 @@ impl Rival {
             Self::Dipl => "dipl",
             Self::DiplOverFtl => "dipl-ftl",
             Self::Mu => "mu-shares",
+            Self::Bftl => "bftl",
             Self::Ibsf => "ibsf",
             Self::Mb => "mb",
         }
@@ -84,6 +90,7 @@ impl Rival {
             Self::Dipl => "dIPL B-tree on raw flash",
             Self::DiplOverFtl => "dIPL B-tree",
             Self::Mu => "μ-tree",
+            Self::Bftl => "BFTL",
             Self::Ibsf => "IBSF",
             Self::Mb => "MB-tree",
         }
@@ -114,6 +121,7 @@ impl Rival {
             Self::DiplOverFtl => {
                 Box::new(OnFlash { tree: tree(false), store: Logged::over_ftl(block_pages) })
             }
+            Self::Bftl => Box::new(OnFlash { tree: tree(true), store: IndexUnits::new(room) }),
             Self::Ibsf => Box::new(ibsf(room)),
             Self::Mb => Box::new(mb(room)),
         }
