@@ -72,7 +72,7 @@ pub struct Grown {
 /// What Table 2 is made from: counts of the whole work, where nothing else is said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// Programs of the index, with those of its own buffer or log, and without those of an FTL.
+    /// Programs of the index and of its own buffer or log, without those of an FTL.
     pub programs: u64,
     /// Lookups.
     pub lookups: u64,

@@ -43,7 +43,9 @@ fn look_up<S: System>(index: &mut Index<'_, &mut Device, S>, key: &[u8]) -> Resu
     }
 }
 
-/// Does `operation` for each key. With `looked_up`, a lookup of its key follows each.
+/// Does `operation` for each key.
+///
+/// With `looked_up`, a lookup of one of its keys follows each.
 fn phase<S: System>(
     index: &mut Index<'_, &mut Device, S>,
     (keys, looked_up): (&[u32], &[u32]),
@@ -112,10 +114,6 @@ impl Grow<'_> {
             height = height.max(index.statistics().height);
             Ok(())
         })?;
-        // A division writes both halves and their parent; a leaf that is opened beside a full one
-        // takes itself and the parent.
-        tally.splits =
-            writes_of_each(&inserts.events).map(|writes| writes.saturating_sub(1) / 2).sum();
         let nodes = index.statistics().valid_pages;
         let pages = index.flash().pages();
         let blocks = pages.div_ceil(block_pages);
@@ -162,7 +160,29 @@ impl Grow<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rivals;
     use super::*;
+
+    #[test]
+    fn the_counted_tree_has_the_nodes_of_the_system() {
+        for per_cent in [0, 50, 100] {
+            let growth = |system| Growth {
+                system,
+                records: 60_000,
+                per_cent,
+                order: Order::Mixed,
+                then_removes: false,
+                looks_up: false,
+                block_pages: 64,
+                seed: 1,
+            };
+            let system = grow(&growth("wpcb"), &|_| {}).unwrap();
+            let counted = rivals::grow(&growth("wpcb-tree"), &|_| {}).unwrap().unwrap();
+            assert_eq!((counted.nodes, counted.height), (system.nodes, system.height));
+            // With ascending keys, only the root is divided: every other node was opened.
+            assert_eq!(counted.tally.splits < 10, per_cent == 100, "{}", counted.tally.splits);
+        }
+    }
 
     #[test]
     fn a_leaf_has_room_for_128_entries() {

@@ -22,7 +22,7 @@ use super::store::{OwnPages, State, Store};
 use super::tree::{Rule, Tree};
 
 /// The most pages of a leaf of `mb`.
-const LEAF_PAGES: usize = 4;
+pub const LEAF_PAGES: usize = 4;
 
 /// Which leaf is written when the buffer is full.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,9 +91,9 @@ pub fn ibsf(room: usize) -> Buffered<OwnPages> {
     Buffered::new(OnFlash { tree, store: OwnPages::default() }, Victim::Oldest, 0, room)
 }
 
-/// MB-tree with room for so many changes.
-pub fn mb(room: usize) -> Buffered<Numbered> {
-    let tree = Tree::new(Rule::Leaves { pages: LEAF_PAGES });
+/// MB-tree with room for so many changes, and leaves of at most so many pages.
+pub fn mb(room: usize, pages: usize) -> Buffered<Numbered> {
+    let tree = Tree::new(Rule::Leaves { pages });
     Buffered::new(OnFlash { tree, store: Numbered::with_headers() }, Victim::Fullest, 1, room)
 }
 
@@ -116,7 +116,9 @@ impl<S: Store> Buffered<S> {
         self.changes.get(&key).map_or_else(|| self.flash.tree.has(key), |change| change.is_there)
     }
 
-    /// Notes a change of a key whose leaf is the last of the path. Returns the pages that it reads.
+    /// Notes a change of a key whose leaf is the last of the path.
+    ///
+    /// Returns the pages that it reads.
     fn note(&mut self, key: u32, is_there: bool, events: &mut Events) -> u32 {
         if let Some(change) = self.changes.get_mut(&key) {
             change.is_there = is_there;
@@ -271,7 +273,7 @@ mod tests {
 
     #[test]
     fn mb_writes_the_leaf_with_the_most_changes() {
-        let mut tree = mb(4);
+        let mut tree = mb(4, LEAF_PAGES);
         // Two leaves of 2 and 4 pages: the keys from 1,280 on are in the second.
         for key in 0..400 {
             tree.flash.apply(&[(key * 10, true)], &mut Events::default());
@@ -288,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_leaf_of_mb_grows_and_shrinks_by_a_page() {
-        let mut tree = mb(1);
+        let mut tree = mb(1, LEAF_PAGES);
         let pages = |tree: &Buffered<Numbered>| tree.state().held;
         let keys: Vec<u32> = (0..190).collect();
         writes(&mut tree, Work::Insert, &keys);

@@ -6,11 +6,11 @@
 //! into the buffers of the next such level, or into the leaves. So it waits for ever if nothing is
 //! looked up.
 //!
-//! The paper names LA-tree without a description. Chosen here: K = 2; the last page of the root's
-//! buffer gathers in RAM, and is lost at a cut, unless each change is to be durable, which programs a
-//! page for each; a change is made blindly, and reads nothing; emptying is taken to read the
-//! buffer's pages, and to read and write one page for each of its changes, but at most one for each
-//! node it can go to; a page has room for 128 changes.
+//! The paper names LA-tree without a description. Chosen here: K = 2. The last page of the root's
+//! buffer gathers in RAM and is lost at a cut, unless each change is to be durable, which programs a
+//! page for each. A change is made blindly, and reads nothing. Emptying is taken to read the pages
+//! of the buffer, and to read and write one page for each of its changes, but at most one for each
+//! node it can go to. A page has room for 128 changes.
 
 use std::collections::BTreeMap;
 
@@ -138,8 +138,10 @@ impl Lazy {
         buffer.pages.len() as u64 * READ_NS + written * (READ_NS + PROGRAM_NS)
     }
 
-    /// Finds a key. Returns whether it is there, the pages read of the root's buffer, of each other
-    /// buffer on the way, and of nodes.
+    /// Finds a key.
+    ///
+    /// Returns whether it is there, and the pages read: of the root's buffer, of each other buffer on
+    /// the way, and of nodes.
     fn find(&mut self, key: u32) -> (bool, u32, Vec<(usize, u32)>, u32) {
         let mut lower = Vec::new();
         self.flash.tree.seek(key);
@@ -197,7 +199,9 @@ impl Lazy {
         (is_there, read)
     }
 
-    /// Moves the changes of a buffer to the nodes of a level. Returns the pages that it reads.
+    /// Moves the changes of a buffer to the nodes of a level.
+    ///
+    /// Returns the pages that it reads.
     fn empty(&mut self, buffer: Buffer, level: usize, events: &mut Events) -> u32 {
         let mut read = buffer.pages.len() as u32;
         let mut changes = BTreeMap::new();
@@ -226,7 +230,7 @@ impl Lazy {
         read
     }
 
-    /// Empties the buffers of nodes whose neighbour took keys from them or gave them some.
+    /// Empties the buffers of nodes that gave keys to a neighbour or took some.
     ///
     /// So a change is never in the buffer of another node than the one that has its key.
     fn settle(&mut self, events: &mut Events) -> u32 {

@@ -19,14 +19,14 @@ mod units;
 
 use super::growth::{Grown, Growth};
 use crate::LabError;
-use buffered::{ibsf, mb};
+use buffered::{LEAF_PAGES, ibsf, mb};
 use lazy::Lazy;
 use logged::Logged;
 use model::{Model, OnFlash};
 use paths::Paths;
 use store::OwnPages;
 use tree::{Rule, Tree};
-use units::IndexUnits;
+use units::{IndexUnits, UNITS};
 
 /// A tree that is only counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +53,12 @@ pub enum Rival {
     LaDurable,
     /// MB-tree: changes in RAM, leaves of several pages.
     Mb,
+    /// BFTL whose units have the room of one entry.
+    BftlSmall,
+    /// MB-tree with leaves of up to 128 pages, so that a header is as large as a node.
+    MbLarge,
+    /// The tree of WPCB-tree alone, to count its divisions.
+    WpcbTree,
 }
 
 impl Rival {
@@ -60,7 +66,7 @@ impl Rival {
     pub const DRAWN: [Self; 5] =
         [Self::Merging, Self::MuStar, Self::Ipl, Self::Dipl, Self::DiplOverFtl];
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Merging,
         Self::MuStar,
         Self::Ipl,
@@ -72,6 +78,9 @@ impl Rival {
         Self::La,
         Self::LaDurable,
         Self::Mb,
+        Self::BftlSmall,
+        Self::MbLarge,
+        Self::WpcbTree,
     ];
 
     /// Its name in the column of systems.
@@ -88,6 +97,9 @@ impl Rival {
             Self::La => "la",
             Self::LaDurable => "la-durable",
             Self::Mb => "mb",
+            Self::BftlSmall => "bftl-small",
+            Self::MbLarge => "mb-large",
+            Self::WpcbTree => "wpcb-tree",
         }
     }
 
@@ -105,6 +117,9 @@ impl Rival {
             Self::La => "LA-tree",
             Self::LaDurable => "LA-tree, each change durable",
             Self::Mb => "MB-tree",
+            Self::BftlSmall => "BFTL, a unit as small as an entry",
+            Self::MbLarge => "MB-tree, leaves of up to 128 pages",
+            Self::WpcbTree => "WPCB-tree, counted",
         }
     }
 
@@ -118,6 +133,11 @@ impl Rival {
         // Changes that RAM has room for, where a tree gathers them.
         let room = (growth.records as usize).div_ceil(1000);
         let tree = |merges| Tree::new(Rule::Nodes { merges });
+        let bftl = |units| -> Box<dyn Model> {
+            // A whole page at least: less would be written into one anyway.
+            let store = IndexUnits::new(room.max(units), units);
+            Box::new(OnFlash { tree: tree(true), store })
+        };
         match self {
             Self::Merging => Box::new(OnFlash { tree: tree(true), store: OwnPages::default() }),
             Self::MuStar => {
@@ -133,9 +153,14 @@ impl Rival {
             Self::DiplOverFtl => {
                 Box::new(OnFlash { tree: tree(false), store: Logged::over_ftl(block_pages) })
             }
-            Self::Bftl => Box::new(OnFlash { tree: tree(true), store: IndexUnits::new(room) }),
+            Self::Bftl => bftl(UNITS),
+            Self::BftlSmall => bftl(2 * UNITS),
+            Self::MbLarge => Box::new(mb(room, 128)),
+            Self::WpcbTree => {
+                Box::new(OnFlash { tree: Tree::new(Rule::Ascending), store: OwnPages::default() })
+            }
             Self::Ibsf => Box::new(ibsf(room)),
-            Self::Mb => Box::new(mb(room)),
+            Self::Mb => Box::new(mb(room, LEAF_PAGES)),
             Self::La => Box::new(Lazy::new(false)),
             Self::LaDurable => Box::new(Lazy::new(true)),
         }
@@ -143,10 +168,10 @@ impl Rival {
 }
 
 /// What the reports say of these figures.
-pub const NOTE: &str = "btree-merging, mu-star, ipl, dipl and dipl-ftl are counting models in RAM, not systems \
-    of the registry: they store nothing and survive no cut. ipl and dipl write raw flash, a sector of a \
-    quarter of a page for each changed node; dipl-ftl has FAST below it, as the others, and programs a \
-    page for each sector.";
+pub const NOTE: &str = "btree-merging, mu-star, mu-shares (μ-tree), ipl, dipl, dipl-ftl, bftl, ibsf, mb and la are \
+    counting models in RAM, not systems of the registry: they store nothing and survive no cut. ipl and \
+    dipl write raw flash, a sector of a quarter of a page for each changed node; dipl-ftl has FAST below \
+    it, as the others, and programs a page for each sector.";
 
 /// Grows the rival named `growth.system`, if there is one.
 pub fn grow(growth: &Growth, progress: &(dyn Fn(u64) + Sync)) -> Option<Result<Grown, LabError>> {

@@ -17,7 +17,9 @@ pub enum Work {
 
 /// A tree that is counted.
 pub trait Model {
-    /// Does one operation. Returns whether the key was there before, and the pages that it read.
+    /// Does one operation.
+    ///
+    /// Returns whether the key was there before, and the pages that it read.
     fn work(&mut self, work: Work, key: u32, events: &mut Events) -> (bool, u32);
 
     /// The tree as flash has it.
@@ -42,9 +44,9 @@ pub struct OnFlash<S> {
 }
 
 impl<S: Store> OnFlash<S> {
-    /// Makes these changes: whether each key is to be there. Returns the pages that it reads.
+    /// Makes these changes: whether each key is to be there.
     ///
-    /// Each node is read and written once.
+    /// Each node is read and written once. Returns the pages that it reads.
     pub fn apply(&mut self, changes: &[(u32, bool)], events: &mut Events) -> u32 {
         self.tree.begin();
         let mut read = Vec::new();

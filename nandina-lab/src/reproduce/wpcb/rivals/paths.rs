@@ -4,9 +4,9 @@
 //! an inner node is in the page of the leaf that changed last below it. If nodes were divided, the
 //! other halves go to one more page.
 //!
-//! Chosen here for μ*-tree, because the paper does not say: a page may be divided between its levels
-//! in any proportion, and if a path does not fit, its largest node is divided. In μ-tree each level
-//! has a fixed share. Both drop empty nodes and join none.
+//! Chosen here for μ*-tree, because the paper does not say: a page may be divided between its
+//! levels in any proportion, and if a path does not fit, its largest node is divided; nodes are not
+//! joined. In μ-tree each level has a fixed share, and nodes are joined and filled as in the B-tree.
 
 use super::super::device::{Event, Events};
 use super::numbers::NOWHERE;

@@ -54,9 +54,9 @@ pub trait Store {
     }
 }
 
-/// How many of these pages are read: each once, and not that of the root, which is first.
+/// How many of these pages are read: each once, and not the first.
 ///
-/// The page with the root is in a page buffer, as it is in the other systems.
+/// It is that of the root, which is in a page buffer, as it is in the other systems.
 pub fn beside_the_root(pages: &[u32]) -> u32 {
     (1..pages.len()).filter(|&place| !pages[..place].contains(&pages[place])).count() as u32
 }

@@ -16,15 +16,22 @@ pub enum Rule {
         /// Otherwise only an empty node goes.
         merges: bool,
     },
+    /// As nodes that do not merge, but a full leaf stays full if keys ascend.
+    ///
+    /// A new key that is higher than all of its leaf opens a leaf beside it.
+    Ascending,
     /// A path must fit in a page: if it does not, its largest node is divided.
     Paths,
     /// A path has a page, and each of its levels a fixed share of that.
     ///
     /// A leaf has one half, each level above half of the one below, and the root what is left. A
     /// root whose share is full is divided, so that both halves fit the share of their new level.
+    /// Nodes merge as above.
     Shares,
-    /// As nodes that merge, but a node above the leaves has few entries: it is the header of a
-    /// leaf of several pages, which grows and shrinks a page at a time.
+    /// As nodes that merge, but a leaf has several pages.
+    ///
+    /// The node above them is their header: it has few entries, and the leaf grows and shrinks a
+    /// page at a time.
     Leaves {
         /// The most pages of a leaf.
         pages: usize,
@@ -92,11 +99,15 @@ impl Tree {
     }
 
     /// Nodes that were divided so far.
+    ///
+    /// A leaf of several pages that grows by a page is not.
     pub const fn splits(&self) -> u64 {
         self.splits
     }
 
     /// Nodes that were joined with a neighbour so far.
+    ///
+    /// Pages of one leaf are not counted.
     pub const fn joins(&self) -> u64 {
         self.joins
     }
@@ -168,7 +179,9 @@ impl Tree {
         }
     }
 
-    /// The first key that belongs to the node at this place of the path, and the first beyond.
+    /// The keys that belong to the node at this place of the path.
+    ///
+    /// Returns the first of them, and the first beyond.
     pub fn range(&self, depth: usize) -> (u32, Option<u32>) {
         let (mut first, mut beyond) = (0, None);
         for two in self.path[..=depth].windows(2) {
@@ -238,10 +251,14 @@ impl Tree {
         }
     }
 
-    /// The fewest entries of a node at this place of the path: below, it is filled or goes.
+    /// The fewest entries of a node at this place of the path.
+    ///
+    /// With fewer, it is filled or goes.
     const fn least(&self, depth: usize) -> usize {
         match self.rule {
-            Rule::Nodes { merges: true } | Rule::Leaves { .. } => self.most(depth) / 2,
+            Rule::Nodes { merges: true } | Rule::Leaves { .. } | Rule::Shares => {
+                self.most(depth) / 2
+            }
             _ => 1,
         }
     }
@@ -250,7 +267,7 @@ impl Tree {
     fn crowded(&self) -> Option<usize> {
         let lens = self.path.iter().map(|&node| self.len(node));
         match self.rule {
-            Rule::Nodes { .. } | Rule::Leaves { .. } | Rule::Shares => {
+            Rule::Nodes { .. } | Rule::Leaves { .. } | Rule::Shares | Rule::Ascending => {
                 (0..self.path.len()).rfind(|&depth| self.len(self.path[depth]) > self.most(depth))
             }
             Rule::Paths if lens.sum::<usize>() <= ENTRIES => None,
@@ -258,18 +275,40 @@ impl Tree {
         }
     }
 
+    /// Whether a node is one of the pages of a leaf.
+    fn is_page(&self, node: u32) -> bool {
+        matches!(self.rule, Rule::Leaves { .. }) && self.is_leaf(node)
+    }
+
+    /// Whether a full leaf stays full, because `key`, which is new, is its highest.
+    fn stays_full(&self, node: u32, key: u32) -> bool {
+        self.rule == Rule::Ascending
+            && self.is_leaf(node)
+            && self.at(node).keys.last() == Some(&key)
+    }
+
     /// Divides a node in the middle; the path goes on in the half with `key`.
     fn divide(&mut self, depth: usize, key: u32) {
         let node = self.path[depth];
-        let half = self.len(node) / 2;
+        let stays = self.stays_full(node, key);
+        let half = match self.rule {
+            _ if stays => self.len(node) - 1,
+            Rule::Ascending => self.len(node).div_ceil(2),
+            _ => self.len(node) / 2,
+        };
+        self.splits += u64::from(!stays && !self.is_page(node));
         let keys = self.at_mut(node).keys.split_off(half);
         let children = match self.is_leaf(node) {
             true => Vec::new(),
             false => self.at_mut(node).children.split_off(half),
         };
         let first = keys[0];
-        self.splits += 1;
-        self.touch(node, Touch::Moved);
+        if stays {
+            // It is as it was before the new entry.
+            self.touched.retain(|&(touched, _)| touched != node);
+        } else {
+            self.touch(node, Touch::Moved);
+        }
         let upper = self.make(Node { keys, children }, node);
         if depth == 0 {
             let root = Node { keys: vec![0, first], children: vec![node, upper] };
@@ -356,7 +395,7 @@ impl Tree {
         self.beside += 1;
         self.touch(parent, Touch::Entry);
         if self.len(lower) + self.len(upper) <= self.most(depth) {
-            self.joins += 1;
+            self.joins += u64::from(!self.is_page(lower));
             let moved = std::mem::take(self.at_mut(upper));
             let inner = self.at_mut(parent);
             inner.keys.remove(left + 1);
@@ -424,6 +463,29 @@ mod tests {
             assert!(tree.path().iter().map(|&node| tree.len(node)).sum::<usize>() <= ENTRIES);
         }
         assert!(tree.height() > 2);
+    }
+
+    #[test]
+    fn a_leaf_that_ascending_keys_filled_stays_full() {
+        let mut tree = two_leaves(Rule::Ascending, 129);
+        assert_eq!((tree.keys(0).len(), tree.keys(1), tree.splits()), (128, &[128][..], 0));
+        for key in 129..256 {
+            tree.descend(key);
+            assert!(tree.insert(key));
+        }
+        tree.descend(256);
+        assert!(tree.insert(256));
+        // Figure 8: the new leaf and its parent are written.
+        assert_eq!(tree.touched(), [(3, Touch::New { beside: 1 }), (2, Touch::Entry)]);
+        // A key within a full leaf divides it in the middle.
+        let mut tree = Tree::new(Rule::Ascending);
+        for key in (0..128).chain([1_000]) {
+            tree.descend(key * 2);
+            assert!(tree.insert(key * 2));
+        }
+        tree.descend(5);
+        assert!(tree.insert(5));
+        assert_eq!((tree.keys(0).len(), tree.splits()), (65, 1));
     }
 
     #[test]

@@ -18,8 +18,8 @@ use super::numbers::Numbers;
 use super::store::{State, Store, beside_the_root};
 use super::tree::{Touch, Tree};
 
-/// Units of a page.
-const UNITS: usize = 64;
+/// Units of a page, each with the room of two entries.
+pub const UNITS: usize = 64;
 
 /// The longest list of pages.
 const LIST: usize = 4;
@@ -31,6 +31,8 @@ type Unit = (u32, u32, bool);
 #[derive(Default)]
 pub struct IndexUnits {
     room: usize,
+    /// Units of a page.
+    units: usize,
     /// The reservation buffer, by node and key.
     reserved: BTreeMap<(u32, u32), bool>,
     /// The translation table: the pages of each node, the oldest first.
@@ -47,9 +49,9 @@ pub struct IndexUnits {
 }
 
 impl IndexUnits {
-    /// A reservation buffer for so many units.
-    pub fn new(room: usize) -> Self {
-        Self { room: room.max(1), ..Self::default() }
+    /// A reservation buffer for so many units, and pages of so many.
+    pub fn new(room: usize, units: usize) -> Self {
+        Self { room: room.max(1), units, ..Self::default() }
     }
 
     fn list(&self, node: u32) -> &[u32] {
@@ -106,7 +108,7 @@ impl IndexUnits {
         let mut groups: Vec<Vec<Unit>> = Vec::new();
         for ((node, key), is_there) in std::mem::take(&mut self.reserved) {
             match groups.last_mut() {
-                Some(group) if group[0].0 == node && group.len() < UNITS => {
+                Some(group) if group[0].0 == node && group.len() < self.units => {
                     group.push((node, key, is_there));
                 }
                 _ => groups.push(vec![(node, key, is_there)]),
@@ -117,7 +119,7 @@ impl IndexUnits {
         groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
         let mut pages: Vec<Vec<Unit>> = Vec::new();
         for group in groups {
-            match pages.iter_mut().find(|page| page.len() + group.len() <= UNITS) {
+            match pages.iter_mut().find(|page| page.len() + group.len() <= self.units) {
                 Some(page) => page.extend(group),
                 None => pages.push(group),
             }
@@ -137,7 +139,7 @@ impl IndexUnits {
         self.let_go(node, events);
         let units: Vec<Unit> =
             self.keys[node as usize].iter().map(|&key| (node, key, true)).collect();
-        for page in units.chunks(UNITS) {
+        for page in units.chunks(self.units) {
             self.program(page.to_vec(), events);
         }
         read as u32
@@ -207,7 +209,7 @@ mod tests {
 
     fn bftl(room: usize) -> OnFlash<IndexUnits> {
         let tree = Tree::new(Rule::Nodes { merges: true });
-        OnFlash { tree, store: IndexUnits::new(room) }
+        OnFlash { tree, store: IndexUnits::new(room, UNITS) }
     }
 
     fn inserted(tree: &mut OnFlash<IndexUnits>, key: u32) -> (Vec<Event>, u32) {
@@ -233,7 +235,7 @@ mod tests {
 
     #[test]
     fn units_of_many_nodes_share_a_page() {
-        let mut store = IndexUnits::new(300);
+        let mut store = IndexUnits::new(300, UNITS);
         (store.lists, store.keys) = (vec![Vec::new(); 5], vec![Vec::new(); 5]);
         // Groups of 40, 30, 20, 24 and 100 units: the last is a full page and 36.
         for (node, units) in [(0, 40), (1, 30), (2, 20), (3, 24), (4, 100)] {
