@@ -1,8 +1,9 @@
 //! The experiments of the WPCB-tree paper (Ho and Park).
 //!
-//! Table 1, Figures 2 and 9 to 15, the formulas of section 5, and what the paper leaves out: the log
-//! blocks of its FTL, the same flash for both sides, a page map, larger trees, and fuller chips.
-//! The charts have no printed values, so only what its sentences say stands beside our figures.
+//! Tables 1 and 2, Figures 2 and 9 to 15, the formulas of section 5, and what the paper leaves out:
+//! the log blocks of its FTL, the same flash for both sides, a page map, larger trees, and fuller
+//! chips. The charts have no printed values, so only what its sentences say stands beside our
+//! figures.
 //!
 //! An index runs once in RAM, and its pages are then written through each FTL. All times are the
 //! latencies of Table 1 and an erase of 1.5 ms, without processor time.
@@ -19,6 +20,7 @@ mod keys;
 mod model;
 mod rivals;
 mod runs;
+mod table2;
 mod times;
 mod tree;
 
@@ -111,20 +113,22 @@ impl Experiments {
             blocks::cases(self),
             model::cases(self),
             beyond::cases(self),
+            table2::cases(self),
         ];
         all.into_iter().flatten().collect()
     }
 
     /// Operations of all runs.
     pub fn total(&self) -> u64 {
-        Runs::operations(&self.cases())
+        Runs::operations(&self.cases(), &table2::growths(self))
     }
 
     /// Runs everything. `progress` is called with the number of operations done since its last
     /// call.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Reproduction, LabError> {
-        let runs = Runs::run(&self.cases(), progress)?;
+        let runs = Runs::run(&self.cases(), &table2::growths(self), progress)?;
         let mut experiments = counts::experiments(self, &runs)?;
+        experiments.push(table2::experiment(self, &runs)?);
         experiments.extend(times::experiments(self, &runs)?);
         experiments.extend(blocks::experiments(self, &runs)?);
         experiments.push(model::experiment(self, &runs)?);

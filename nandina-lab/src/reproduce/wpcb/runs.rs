@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::below::{Below, replay};
 use super::cost::Costs;
-use super::growth::{Grown, Growth};
+use super::growth::{Grown, Growth, Tally};
 use super::rivals;
 use super::tree::grow;
 use crate::LabError;
@@ -23,6 +23,8 @@ pub struct Case {
 pub struct Runs {
     grown: Vec<(Growth, Grown)>,
     costs: Vec<(Case, Costs)>,
+    /// Of indexes that are counted without an FTL.
+    tallies: Vec<(Growth, Tally)>,
 }
 
 /// Each different item once, in the order in which they are first named.
@@ -57,21 +59,31 @@ fn each<T: Copy + Send + Sync, R: Send>(
 }
 
 impl Runs {
-    /// Operations of these cases: each index once by itself, and once on each FTL.
-    pub fn operations(cases: &[Case]) -> u64 {
+    /// Operations of all these runs.
+    ///
+    /// Of the cases, each index runs once by itself and once on each FTL.
+    pub fn operations(cases: &[Case], counted: &[Growth]) -> u64 {
         let cases = distinct(cases.iter().copied());
         let growths = distinct(cases.iter().map(|case| case.growth));
         let alone: u64 = growths.iter().map(Growth::operations).sum();
+        let alone = alone + counted.iter().map(Growth::operations).sum::<u64>();
         alone + cases.iter().map(|case| case.growth.operations()).sum::<u64>()
     }
 
     /// Does the runs. `progress` is called with the number of operations done since its last call.
-    pub fn run(cases: &[Case], progress: &(dyn Fn(u64) + Sync)) -> Result<Self, LabError> {
+    pub fn run(
+        cases: &[Case],
+        counted: &[Growth],
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Self, LabError> {
+        let live = |growth: &Growth| {
+            rivals::grow(growth, progress).unwrap_or_else(|| grow(growth, progress))
+        };
+        // Their page writes are not kept: nothing replays them.
+        let tallies = each(counted, |growth| Ok(live(growth)?.tally))?;
         let cases = distinct(cases.iter().copied());
         let growths = distinct(cases.iter().map(|case| case.growth));
-        let grown = each(&growths, |growth| {
-            rivals::grow(growth, progress).unwrap_or_else(|| grow(growth, progress))
-        })?;
+        let grown = each(&growths, live)?;
         let costs = each(&cases, |case| {
             let (_, grown) = grown
                 .iter()
@@ -81,13 +93,19 @@ impl Runs {
             progress(case.growth.operations());
             Ok(costs)
         })?;
-        Ok(Self { grown, costs })
+        Ok(Self { grown, costs, tallies })
     }
 
     /// What an index did. The growth is of one of the cases.
     pub fn grown(&self, growth: &Growth) -> Result<&Grown, LabError> {
         let found = self.grown.iter().find(|(of, _)| of == growth);
         found.map(|(_, grown)| grown).ok_or_else(|| LabError(format!("{growth:?} was not run")))
+    }
+
+    /// The counts of an index that was only counted.
+    pub fn tally(&self, growth: &Growth) -> Result<&Tally, LabError> {
+        let found = self.tallies.iter().find(|(of, _)| of == growth);
+        found.map(|(_, tally)| tally).ok_or_else(|| LabError(format!("{growth:?} was not counted")))
     }
 
     /// What a case cost.
