@@ -66,6 +66,7 @@ impl Runs {
         let cases = distinct(cases.iter().copied());
         let growths = distinct(cases.iter().map(|case| case.growth));
         let alone: u64 = growths.iter().map(Growth::operations).sum();
+        let counted = distinct(counted.iter().copied());
         let alone = alone + counted.iter().map(Growth::operations).sum::<u64>();
         alone + cases.iter().map(|case| case.growth.operations()).sum::<u64>()
     }
@@ -80,7 +81,7 @@ impl Runs {
             rivals::grow(growth, progress).unwrap_or_else(|| grow(growth, progress))
         };
         // Their page writes are not kept: nothing replays them.
-        let tallies = each(counted, |growth| Ok(live(growth)?.tally))?;
+        let tallies = each(&distinct(counted.iter().copied()), |growth| Ok(live(growth)?.tally))?;
         let cases = distinct(cases.iter().copied());
         let growths = distinct(cases.iter().map(|case| case.growth));
         let grown = each(&growths, live)?;

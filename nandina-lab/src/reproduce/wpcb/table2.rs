@@ -190,22 +190,30 @@ const METRICS: [(&str, &str); 8] = [
     ("pages", "pages"),
 ];
 
-fn work(of: &Experiments, system: &'static str, per_cent: u32) -> Growth {
-    Growth { then_removes: true, looks_up: true, ..of.inserts(system, per_cent) }
+/// The most records of μ-tree, whose page of 128 entries has room for 6 levels.
+const MU_RECORDS: u32 = 100_000;
+
+/// How many records a tree gets.
+fn records(of: &Experiments, system: &str) -> u32 {
+    let all = of.scale.records;
+    if system == Rival::Mu.key() { all.min(MU_RECORDS) } else { all }
+}
+
+fn work(of: &Experiments, system: &'static str, records: u32, per_cent: u32) -> Growth {
+    Growth { records, then_removes: true, looks_up: true, ..of.inserts(system, per_cent) }
 }
 
 /// WPCB-tree as the paper has it.
 fn wpcb(of: &Experiments, per_cent: u32) -> Case {
     let [_, Side { system, below, .. }, _] = of.sides(LOG_BLOCKS);
-    Case { growth: work(of, system, per_cent), below }
+    Case { growth: work(of, system, of.scale.records, per_cent), below }
 }
 
 /// Systems that are counted without an FTL, in the order of the rows.
 fn counted() -> impl Iterator<Item = &'static str> {
     let trees = TREES.into_iter().map(|(system, ..)| system).filter(|system| *system != WPCB);
     let variants = VARIANTS.into_iter().map(|(rival, _)| rival.key());
-    let others = [Rival::Merging.key(), Rival::WpcbTree.key()];
-    trees.chain(variants).chain(others)
+    trees.chain(variants).chain([Rival::WpcbTree.key()])
 }
 
 /// The cases of this experiment.
@@ -215,7 +223,13 @@ pub fn cases(of: &Experiments) -> Vec<Case> {
 
 /// What is only counted for this experiment.
 pub fn growths(of: &Experiments) -> Vec<Growth> {
-    counted().flat_map(|system| RATIOS.map(|per_cent| work(of, system, per_cent))).collect()
+    let trees = counted().map(|system| (system, records(of, system)));
+    let bases = [of.scale.records, records(of, Rival::Mu.key())];
+    let bases = bases.map(|records| (Rival::Merging.key(), records));
+    trees
+        .chain(bases)
+        .flat_map(|(system, records)| RATIOS.map(|per_cent| work(of, system, records, per_cent)))
+        .collect()
 }
 
 /// What WPCB-tree did. Its buffer is no part of the index, so the FTL counts it.
@@ -229,24 +243,34 @@ fn wpcb_tally(of: &Experiments, runs: &Runs, per_cent: u32) -> Result<Tally, Lab
         // The converter writes the newest pages of a buffer block.
         programs: tally.programs + costs.removals.conversions.newest,
         // The system does not count divisions. This tree has the same nodes.
-        splits: runs.tally(&work(of, Rival::WpcbTree.key(), per_cent))?.splits,
+        splits: runs.tally(&work(of, Rival::WpcbTree.key(), of.scale.records, per_cent))?.splits,
         ..tally
     })
 }
 
 /// Counts of one tree, for each ratio and for all of them.
-fn counts(of: &Experiments, runs: &Runs, system: &'static str) -> Result<Vec<Counts>, LabError> {
+fn counts(
+    of: &Experiments,
+    runs: &Runs,
+    system: &'static str,
+    records: u32,
+) -> Result<Vec<Counts>, LabError> {
     let mut all = Vec::new();
     for per_cent in RATIOS {
         let tally = match system {
             WPCB => wpcb_tally(of, runs, per_cent)?,
-            _ => *runs.tally(&work(of, system, per_cent))?,
+            _ => *runs.tally(&work(of, system, records, per_cent))?,
         };
-        all.push(Counts { tally, records: u64::from(of.scale.records) });
+        all.push(Counts { tally, records: u64::from(records) });
     }
     let both = all.iter().fold(Counts::default(), |sum, counts| sum.and(*counts));
     all.push(both);
     Ok(all)
+}
+
+/// The same of the B-tree that all are compared with.
+fn base(of: &Experiments, runs: &Runs, records: u32) -> Result<Vec<Counts>, LabError> {
+    counts(of, runs, Rival::Merging.key(), records)
 }
 
 /// What WPCB-tree's entries would be if they were counted in another way.
@@ -274,7 +298,7 @@ fn causes(
 ) -> Result<(), LabError> {
     let mut all = Vec::new();
     for (rival, columns) in VARIANTS {
-        let counts = counts(of, runs, rival.key())?;
+        let counts = counts(of, runs, rival.key(), of.scale.records)?;
         let both = counts[RATIOS.len()];
         all.extend(columns.iter().map(|&column| (rival.key(), rival.name(), column, both)));
     }
@@ -297,22 +321,23 @@ fn causes(
 pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError> {
     let title = "Table 2: eight properties of nine trees, by the B-tree that merges";
     let mut experiment = begun("table2", title);
-    let btree = counts(of, runs, Rival::Merging.key())?;
-    let [.., base] = &btree[..] else { return Ok(experiment) };
     let trees = TREES.into_iter().map(|(system, ..)| system);
     let systems = [Rival::Merging.key()].into_iter().chain(trees);
     for system in systems {
-        let counts = counts(of, runs, system)?;
-        let [.., both] = &counts[..] else { continue };
+        let records = records(of, system);
+        let counts = counts(of, runs, system, records)?;
+        let btree = base(of, runs, records)?;
+        let (both, base) = (counts[RATIOS.len()], btree[RATIOS.len()]);
+        let config = format!("rs 0 and 1, {records} records");
         for (column, (metric, unit)) in METRICS.into_iter().enumerate() {
             let figure = both.figure(column);
-            experiment.rows.push(Row::alone(system, "rs 0 and 1", metric, figure, unit));
+            experiment.rows.push(Row::alone(system, &config, metric, figure, unit));
         }
         let Some((_, name, printed)) = TREES.into_iter().find(|tree| tree.0 == system) else {
             continue;
         };
         for (column, ((title, _), printed)) in COLUMNS.into_iter().zip(printed).enumerate() {
-            let word = both.word(column, base);
+            let word = both.word(column, &base);
             let holds = word == printed || (word, printed) == ("Low", "Reduced");
             let detail = if matches!(column, 2..=5 | 7) {
                 let by = |at: usize| counts[at].figure(column) / btree[at].figure(column);
@@ -324,17 +349,20 @@ pub fn experiment(of: &Experiments, runs: &Runs) -> Result<Experiment, LabError>
             experiment.orderings.push((claim, holds));
         }
     }
-    causes(of, runs, base, &mut experiment)?;
+    let btree = base(of, runs, of.scale.records)?;
+    causes(of, runs, &btree[RATIOS.len()], &mut experiment)?;
     let hold = experiment.orderings.iter().filter(|(_, holds)| *holds).count();
     experiment.notes.push(format!(
         "{hold} of {} entries are as printed. The work: {} inserts of unique keys and their removal in \
          random order, a lookup of a record that is there after each, once with random and once with \
          ascending keys; the figures are of both. Up to a tenth more or less than the B-tree that \
          merges is 'Normal'. WPCB as printed, C = {}, over FAST; the others as they write, without \
-         what an FTL makes of it.",
+         what an FTL makes of it. μ-tree and the B-tree beside it have {} records: its page has no \
+         room for more levels.",
         experiment.orderings.len(),
         of.scale.records,
         of.buffer(),
+        records(of, Rival::Mu.key()),
     ));
     let definitions = COLUMNS.into_iter().map(|(title, text)| format!("'{title}': {text}"));
     experiment.notes.extend(definitions);

@@ -27,6 +27,10 @@ impl Life<'_> {
         if was_there == (work == Work::Insert) {
             return Err(LabError(format!("{}: a wrong record", self.rival.key())));
         }
+        if self.model.tree().is_too_high() {
+            let rival = self.rival.name();
+            return Err(LabError(format!("{rival}: a page of 128 entries has room for 6 levels")));
+        }
         self.height = self.height.max(self.model.tree().height());
         let mut done = self.model.store().raw();
         done.reads += u64::from(read);

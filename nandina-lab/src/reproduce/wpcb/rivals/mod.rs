@@ -41,7 +41,7 @@ pub enum Rival {
     Dipl,
     /// The same over an FTL.
     DiplOverFtl,
-    /// μ-tree, over an FTL.
+    /// μ-tree, over an FTL: some 200,000 ascending keys at most.
     Mu,
     /// BFTL: index units of many nodes in each page.
     Bftl,
@@ -217,6 +217,22 @@ mod tests {
                 assert_eq!(grown.raw.is_some(), rival.is_raw());
             }
         }
+    }
+
+    #[test]
+    fn a_tree_with_too_many_levels_for_its_page_is_refused() {
+        let growth = Growth {
+            system: Rival::Mu.key(),
+            records: 400_000,
+            per_cent: 100,
+            order: Order::Mixed,
+            then_removes: false,
+            looks_up: false,
+            block_pages: 64,
+            seed: 1,
+        };
+        let error = grow(&growth, &|_| {}).unwrap().err().unwrap();
+        assert_eq!(error.0, "μ-tree: a page of 128 entries has room for 6 levels");
     }
 
     #[test]

@@ -6,6 +6,9 @@
 /// Entries of a node, or of all nodes of a path that share a page.
 const ENTRIES: usize = 128;
 
+/// The first level that has no share of a page.
+const SHARES: usize = 7;
+
 /// When nodes are divided and joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
@@ -127,6 +130,11 @@ impl Tree {
         self.path.len() as u8
     }
 
+    /// Whether a page has no room for so many levels.
+    pub fn is_too_high(&self) -> bool {
+        self.rule == Rule::Shares && self.path.len() >= SHARES
+    }
+
     /// Nodes.
     pub fn nodes(&self) -> u32 {
         (self.nodes.len() - self.free.len()) as u32
@@ -245,6 +253,8 @@ impl Tree {
         let level = self.path.len() - depth;
         match self.rule {
             Rule::Leaves { pages } if level == 2 => pages,
+            // From level 7 on there is no share; the tree is then too high, and says so.
+            Rule::Shares if level >= SHARES => 2,
             Rule::Shares if depth == 0 => (ENTRIES >> (level - 1)) - 1,
             Rule::Shares => ENTRIES >> level,
             _ => ENTRIES,
