@@ -1,16 +1,16 @@
 //! LA-tree: changes wait in flash, above the nodes that they belong to, until lookups pay for them.
 //!
 //! The root and the nodes of every K-th level above the leaves have a buffer: pages of changes, in
-//! the order in which they came. A lookup reads the buffers on its way, the newest page first, until
-//! one has its key. When a buffer has cost the lookups as much as emptying it would, it is emptied:
-//! into the buffers of the next such level, or into the leaves. So it waits for ever if nothing is
-//! looked up.
+//! the order in which they came. A lookup reads the buffers on its way, the newest page first,
+//! until one has its key. When a buffer has cost the lookups as much as emptying it would, it is
+//! emptied: into the buffers of the next such level, or into the leaves. So it waits for ever if
+//! nothing is looked up.
 //!
 //! The paper names LA-tree without a description. Chosen here: K = 2. The last page of the root's
-//! buffer gathers in RAM and is lost at a cut, unless each change is to be durable, which programs a
-//! page for each. A change is made blindly, and reads nothing. Emptying is taken to read the pages
-//! of the buffer, and to read and write one page for each of its changes, but at most one for each
-//! node it can go to. A page has room for 128 changes.
+//! buffer gathers in RAM and is lost at a cut, unless each change is to be durable, which programs
+//! a page for each. A change is made blindly, and reads nothing. Emptying is taken to read the
+//! pages of the buffer, and to read and write one page for each of its changes, but at most one for
+//! each node it can go to. A page has room for 128 changes.
 
 use std::collections::BTreeMap;
 
@@ -140,8 +140,8 @@ impl Lazy {
 
     /// Finds a key.
     ///
-    /// Returns whether it is there, and the pages read: of the root's buffer, of each other buffer on
-    /// the way, and of nodes.
+    /// Returns whether it is there, and the pages read: of the root's buffer, of each other buffer
+    /// on the way, and of nodes.
     fn find(&mut self, key: u32) -> (bool, u32, Vec<(usize, u32)>, u32) {
         let mut lower = Vec::new();
         self.flash.tree.seek(key);

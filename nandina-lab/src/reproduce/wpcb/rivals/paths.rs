@@ -6,7 +6,8 @@
 //!
 //! Chosen here for μ*-tree, because the paper does not say: a page may be divided between its
 //! levels in any proportion, and if a path does not fit, its largest node is divided; nodes are not
-//! joined. In μ-tree each level has a fixed share, and nodes are joined and filled as in the B-tree.
+//! joined. In μ-tree each level has a fixed share, and nodes are joined and filled as in the
+//! B-tree.
 
 use super::super::device::{Event, Events};
 use super::numbers::NOWHERE;
