@@ -167,3 +167,28 @@ fn chips_of_absurd_sizes_are_refused_and_never_panic() {
         for_every_system(&Absurd(pairing));
     }
 }
+
+/// Plans for chips that lack what a system needs.
+struct Unsuited;
+
+impl Check for Unsuited {
+    fn run<S: System + 'static>(&self) -> Outcome {
+        for Profile { key, geometry, capabilities, .. } in PROFILES {
+            let planned = plan::<S>(geometry, capabilities, &Options::new(4, 4), 10);
+            let lacks = S::DESCRIPTION.needs.missing(capabilities);
+            let refused = match planned {
+                Err(OpenError::Unsuited(missing)) => Some(missing),
+                _ => None,
+            };
+            if refused != lacks {
+                return Err(format!("{key}: {refused:?} in place of {lacks:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn plan_refuses_a_chip_that_lacks_what_a_system_needs() {
+    for_every_system(&Unsuited);
+}

@@ -123,7 +123,7 @@ impl Check for FullChip {
         let mut programs = Vec::new();
         for (victims, spare_bytes) in choices::<S>() {
             let case = case(victims, spare_bytes, Moves::Together);
-            let Profile { geometry, capabilities, .. } = case.profile;
+            let Profile { geometry, capabilities, .. } = suited::<S>(case.profile);
             let done = with_index::<S, _>(&case, |index| {
                 let mut records = 0;
                 loop {
