@@ -293,7 +293,7 @@ impl Check for RefusedWithItsFlush {
             case.profile.capabilities.bad_blocks_per_mille = 60;
             case.options.write_buffer_changes = Some(4);
             if S::DESCRIPTION.journal {
-                // On other chips, and with other journals, no flush is refused.
+                // With fewer blocks or more, or with a journal of one page, no flush is refused.
                 case.profile.geometry.blocks = 24;
                 case.options.journal_pages = Some(4);
             }

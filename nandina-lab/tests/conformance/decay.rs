@@ -5,6 +5,7 @@
 //! lost, but no change is made in one place and looked up in another.
 
 use nandina::flash::{BlockNumber, Geometry, PageNumber, Profile};
+use nandina::node::HEADER_BYTES;
 use nandina::store::Description;
 use nandina::{Index, System, WriteError};
 use nandina_lab::effort::Share;
@@ -114,6 +115,9 @@ fn an_index_with_a_rotten_page_returns_what_its_changes_made_of_it() {
     for_every_system(&OneChangeFollowsFromAnother);
 }
 
+/// Bytes of the pages that are damaged.
+const PAGE_BYTES: u32 = 512;
+
 /// The first page of a block is damaged, and newer ones are behind it.
 struct FirstPage;
 
@@ -125,7 +129,7 @@ impl Check for FirstPage {
     fn run<S: System + 'static>(&self) -> Outcome {
         for checkpoints in [None, Some(2), Some(5)] {
             let geometry =
-                Geometry { blocks: 48, pages_per_block: 8, page_bytes: 512, spare_bytes: 0 };
+                Geometry { blocks: 48, pages_per_block: 8, page_bytes: PAGE_BYTES, spare_bytes: 0 };
             let mut case = Case::new(Profile { geometry, ..TINY });
             case.options.checkpoints = checkpoints;
             case.options = fitted::<S>(case.options);
@@ -186,7 +190,8 @@ impl Damage {
 
     fn apply(self, main: &mut [u8]) {
         match self {
-            Self::Version => main[512 - 34] ^= 8,
+            // The header is the end of the page, and its byte 6 the version (docs/FORMAT.md).
+            Self::Version => main[PAGE_BYTES as usize - HEADER_BYTES + 6] ^= 8,
             Self::Zeros => main.fill(0),
             Self::Ones => main.fill(0xFF),
         }

@@ -81,15 +81,21 @@ impl Means {
     /// Where a page holds several, the last page of each commit may not be full; and each page that
     /// moves by itself takes a commit.
     pub fn pages_to_empty(&self, nodes: u32, height: u8, inner_nodes: u32, together: bool) -> u32 {
+        self.page_by_page(nodes, height, inner_nodes, together).0
+    }
+
+    /// These pages, and the commits.
+    fn page_by_page(&self, nodes: u32, height: u8, inner_nodes: u32, together: bool) -> (u32, u32) {
         let (written, commits) = self.written(nodes, height, inner_nodes, together);
         let per_page = self.form.per_page as u32;
         let commits = if together { commits } else { nodes.min(self.extent.block_pages) };
-        written.div_ceil(per_page) + if per_page > 1 { commits } else { 0 }
+        let partial = if per_page > 1 { commits } else { 0 };
+        (written.div_ceil(per_page) + partial, commits)
     }
 
     /// Whether a victim is emptied by one commit, ahead of which nodes are written.
     ///
-    /// So each page that is written ahead is full. Else each page of a victim takes a commit.
+    /// So each page that is written ahead is full. Else each few pages of a victim take a commit.
     pub fn writes_ahead(&self, height: u8) -> bool {
         let path = 2 * usize::from(height) + 2;
         self.form.per_page > 1 && self.dirty_max(height) >= self.form.per_page + path
@@ -133,8 +139,8 @@ impl Means {
     /// As in `space/budget.rs`, which has the proof: of all numbers of nodes of a victim the one is
     /// taken that allows the most nodes. A move is a commit here, or all of a victim: then a cut
     /// leaves nothing moved, and valid are only the pages of the mount's commit, which the next one
-    /// supersedes. Some block has no more nodes than the mean, however they are spread
-    /// over its pages.
+    /// supersedes. Some block has no more nodes than the mean, however they are spread over its
+    /// pages.
     pub fn limits(&self, height: u8, inner_nodes: u32) -> Limits {
         let block = self.extent.block_pages;
         let commit = commit_pages(&self.form, self.dirty_max(height));
@@ -146,8 +152,7 @@ impl Means {
             let (pages, commits) = if self.writes_ahead(height) {
                 (self.pages_at_once(nodes, height, inner_nodes), 1)
             } else {
-                let (_, commits) = self.written(nodes, height, inner_nodes, true);
-                (self.pages_to_empty(nodes, height, inner_nodes, true), commits)
+                self.page_by_page(nodes, height, inner_nodes, true)
             };
             if pages + self.extent.gain() > block {
                 break;

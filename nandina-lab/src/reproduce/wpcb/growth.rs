@@ -94,6 +94,24 @@ pub struct Tally {
     pub held: u32,
 }
 
+impl Tally {
+    /// This and other work: the sums, and the larger of what was the most.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            programs: self.programs + other.programs,
+            lookups: self.lookups + other.lookups,
+            lookup_reads: self.lookup_reads + other.lookup_reads,
+            splits: self.splits + other.splits,
+            merges: self.merges + other.merges,
+            nodes: self.nodes + other.nodes,
+            node_pages: self.node_pages + other.node_pages,
+            in_ram: self.in_ram.max(other.in_ram),
+            in_flash: self.in_flash.max(other.in_flash),
+            held: self.held + other.held,
+        }
+    }
+}
+
 /// The operations of one kind.
 pub struct Phase {
     /// What they did, operation by operation.

@@ -2,8 +2,8 @@
 //!
 //! Tables 1 and 2, Figures 2 and 9 to 15, the formulas of section 5, and what the paper leaves out:
 //! the log blocks of its FTL, the same flash for both sides, a page map, larger trees, and fuller
-//! chips. The charts have no printed values, so only what its sentences say stands beside our
-//! figures.
+//! chips. The charts have no printed values, so our figures are compared only with what its
+//! sentences say.
 //!
 //! An index runs once in RAM, and its pages are then written through each FTL. All times are the
 //! latencies of Table 1 and an erase of 1.5 ms, without processor time.

@@ -125,20 +125,7 @@ struct Counts {
 impl Counts {
     /// This and other work.
     fn and(self, other: Self) -> Self {
-        let (a, b) = (self.tally, other.tally);
-        let tally = Tally {
-            programs: a.programs + b.programs,
-            lookups: a.lookups + b.lookups,
-            lookup_reads: a.lookup_reads + b.lookup_reads,
-            splits: a.splits + b.splits,
-            merges: a.merges + b.merges,
-            nodes: a.nodes + b.nodes,
-            node_pages: a.node_pages + b.node_pages,
-            in_ram: a.in_ram.max(b.in_ram),
-            in_flash: a.in_flash.max(b.in_flash),
-            held: a.held + b.held,
-        };
-        Self { tally, records: self.records + other.records }
+        Self { tally: self.tally.and(other.tally), records: self.records + other.records }
     }
 
     fn figure(&self, column: usize) -> f64 {

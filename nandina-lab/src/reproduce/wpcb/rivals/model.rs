@@ -1,4 +1,4 @@
-//! What every counted tree answers, and the trees that write each change at once.
+//! The operations that each counted tree has, and the trees that write each change at once.
 
 use super::super::device::Events;
 use super::store::{State, Store};
@@ -7,11 +7,11 @@ use super::tree::Tree;
 /// One kind of operation on a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// A key that is not there comes.
+    /// Inserts a key that is absent.
     Insert,
-    /// A key is looked up.
+    /// Looks a key up.
     LookUp,
-    /// A key goes.
+    /// Removes a key.
     Remove,
 }
 
@@ -22,7 +22,7 @@ pub trait Model {
     /// Returns whether the key was there before, and the pages that it read.
     fn work(&mut self, work: Work, key: u32, events: &mut Events) -> (bool, u32);
 
-    /// The tree as flash has it.
+    /// The tree as it is stored in flash.
     fn tree(&self) -> &Tree;
 
     /// How it reaches flash.
@@ -31,7 +31,7 @@ pub trait Model {
     /// Writes the empty tree.
     fn format(&mut self, events: &mut Events);
 
-    /// What Table 2 asks.
+    /// The counts that Table 2 needs.
     fn state(&self) -> State;
 }
 
