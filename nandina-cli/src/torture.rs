@@ -66,8 +66,9 @@ pub struct Arguments {
     /// instead of the first cut
     #[arg(long)]
     errors: bool,
-    /// Half of the chips of a swarm have pages of 160 to 316 bytes: nodes have few records, and
-    /// trees become high
+    /// Half of the chips of a swarm have pages of 160 to 316 bytes: nodes have few records, trees
+    /// become high, and some checkpoints take several blocks. In the modes that cut at every
+    /// operation, pages of 256 bytes, on a chip on which a checkpoint takes two blocks
     #[arg(long)]
     narrow: bool,
     /// Replay one case by the name that a failing run printed, and nothing else
@@ -100,12 +101,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         return run_case(name, arguments.json);
     }
     let swarm = matches!(arguments.mode, ModeArgument::Swarm);
-    for (option, is_given) in
-        [("--operations", arguments.operations.is_some()), ("--narrow", arguments.narrow)]
-    {
-        if !swarm && is_given {
-            return Err(LabError(format!("{option} is for a swarm: add --mode swarm")));
-        }
+    if !swarm && arguments.operations.is_some() {
+        return Err(LabError("--operations is for a swarm: add --mode swarm".into()));
     }
     if arguments.narrow && arguments.over.iter().any(|layer| layer != NONE) {
         return Err(LabError("--narrow is for a chip without an FTL: leave --over out".into()));
@@ -130,7 +127,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
             lean,
             checkpoints: arguments.checkpoints,
             hardships: Hardships { unstable, buffered, changed, formats, errors, narrow },
-            ..if large { CutRun::LARGE } else { CutRun::SMALL }
+            ..match (large, narrow && !swarm) {
+                (true, _) => CutRun::LARGE,
+                (false, true) => CutRun::NARROW,
+                (false, false) => CutRun::SMALL,
+            }
         },
         operations: arguments.operations.unwrap_or(200_000),
     };

@@ -107,7 +107,6 @@ fn layers_that_cannot_be_are_refused_in_a_line() {
         ("compare --over ftl:page --device sd", "sd replaces pages in place: it needs no FTL"),
         ("torture --over ftl:fats", "there is no layer 'ftl:fats'"),
         ("torture --mode swarm --over ftl:fast --systems vm-ow", "it programs a page 2"),
-        ("torture --narrow", "--narrow is for a swarm: add --mode swarm"),
         ("torture --mode swarm --narrow --over ftl:fast", "--narrow is for a chip without an FTL"),
         ("torture --systems pages --over ftl:fast", "pages is for a swarm: choose --mode swarm"),
         ("torture --mode swarm --systems pages", "pages are those of an FTL: choose one by --over"),

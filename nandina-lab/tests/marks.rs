@@ -190,6 +190,10 @@ fn every_rare_branch_is_reached() {
     }
     // Cuts of a run with a checkpoint after every few changes.
     survive(&["mu"], Mode::Linear, CutRun { checkpoints: Some(1), ..CutRun::SMALL });
+    // And of one in which a checkpoint takes several blocks.
+    let narrow = Hardships { narrow: true, ..Hardships::NONE };
+    let several = CutRun { checkpoints: Some(1), hardships: narrow, ..CutRun::NARROW };
+    survive(&["mu"], Mode::Linear, several);
     // Pages that commit are also the first of a block.
     let unstable = Hardships { unstable: true, ..Hardships::NONE };
     survive(&["vm"], Mode::Linear, CutRun { hardships: unstable, ..CutRun::SMALL });

@@ -229,6 +229,11 @@ impl Chip {
         }
     }
 
+    /// Marks a block as bad from the factory.
+    pub fn spoil_block(&mut self, block: BlockNumber) {
+        self.blocks.change(block.0 as usize).bad = true;
+    }
+
     /// Lets the chip lie unused for `days`.
     ///
     /// Programmed pages lose bits ([`Faults::retention_days`]).

@@ -2,7 +2,7 @@
 //!
 //! This file only describes the run.
 
-use nandina::flash::{Geometry, Profile};
+use nandina::flash::{BlockNumber, Geometry, Profile};
 use nandina::{Index, Moves, OpenError, Options, System, Validity, ram_needed};
 use nandina_ftl::ftl::DISK;
 use nandina_sim::{Chip, Faults, TINY};
@@ -45,6 +45,19 @@ const SETTLED_BLOCKS: u32 = 2;
 /// Blocks of the chip for leaves alone: so few that some must be collected.
 const LEAVES_BLOCKS: u32 = 7;
 
+/// The chip of a run with narrow pages, most of whose blocks are bad.
+///
+/// So its block table is large, and a checkpoint takes two blocks.
+const NARROW: Geometry =
+    Geometry { page_bytes: 256, spare_bytes: 64, pages_per_block: 4, blocks: 200 };
+
+/// Bytes of a mapping table, and leaves in a directory, with which they are not more.
+const NARROW_MAPPING_BYTES: usize = 64;
+const NARROW_LEAVES: u32 = 60;
+
+/// Blocks of that chip that are good beside those of the other, for the larger checkpoints.
+const NARROW_BLOCKS: u32 = 4;
+
 impl CutRun {
     /// The smallest run that contains all of this on the chip for exhaustive tests.
     pub const SMALL: Self = Self {
@@ -54,6 +67,9 @@ impl CutRun {
         checkpoints: None,
         hardships: Hardships::NONE,
     };
+
+    /// The same on narrow pages, of which each holds as many of its records.
+    pub const NARROW: Self = Self { value_bytes: 28, ..Self::SMALL };
 
     /// A run with higher trees and more collections.
     pub const LARGE: Self = Self {
@@ -82,7 +98,12 @@ impl CutRun {
     pub(super) fn options<S: System>(&self) -> Options {
         let checkpoints = self.checkpoints;
         let write_buffer = usize::from(self.hardships.buffered);
-        let options = Options { checkpoints, write_buffer, ..Options::new(4, self.value_bytes) };
+        let mut options =
+            Options { checkpoints, write_buffer, ..Options::new(4, self.value_bytes) };
+        if self.hardships.narrow {
+            options.mapping_bytes = NARROW_MAPPING_BYTES;
+            options.leaves = S::DESCRIPTION.directory.then_some(NARROW_LEAVES);
+        }
         fitted::<S>(if self.lean {
             Options {
                 page_buffers: Some(2),
@@ -138,8 +159,16 @@ impl CutRun {
         if S::DESCRIPTION.journal {
             geometry.blocks += SETTLED_BLOCKS;
         }
-        let mut chip = Chip::with_seed(suited::<S>(Profile { geometry, ..TINY }), seed);
+        let mut profile = suited::<S>(Profile { geometry, ..TINY });
+        let mut bad = 0..0;
+        if self.hardships.narrow {
+            bad = geometry.blocks + NARROW_BLOCKS..NARROW.blocks;
+            profile.geometry = NARROW;
+            profile.capabilities.bad_blocks_per_mille = u8::MAX;
+        }
+        let mut chip = Chip::with_seed(profile, seed);
         chip.set_faults(self.faults());
+        bad.for_each(|block| chip.spoil_block(BlockNumber(block)));
         chip
     }
 

@@ -56,6 +56,9 @@ const NODES: u64 = 0x6E6F_6465_7300_0004;
 /// So the rest of an episode is as its seed named it before.
 const NARROW: u64 = 0x6E61_7272_6F77_0001;
 
+/// Names the draw of whether a narrow chip has many blocks.
+const MANY: u64 = 0x6D61_6E79_0000_0001;
+
 /// Small pages, in which a node has few records: the trees become high.
 fn narrow(profile: &mut Profile, random: &mut ChaCha8Rng) {
     let page_bytes = random.random_range(40..80) * 4;
@@ -115,6 +118,13 @@ impl Settings {
         let is_narrow = hard.narrow && layer.is_none() && few.random_bool(0.5);
         if is_narrow {
             narrow(&mut profile, &mut few);
+        }
+        // So many that a checkpoint may take several.
+        let mut many = ChaCha8Rng::seed_from_u64(seed ^ MANY);
+        let stores = S::DESCRIPTION.checkpoints && checkpoints.is_some();
+        let has_many = is_narrow && stores && many.random_bool(0.5);
+        if has_many {
+            profile.geometry.blocks += many.random_range(20..200);
         }
         let mut logical_pages = 0;
         let profile = match layer {
@@ -188,6 +198,9 @@ impl Settings {
         let mut small = ChaCha8Rng::seed_from_u64(seed ^ SMALL);
         if options.checkpoints.is_some() && (is_narrow || changed && small.random_bool(0.25)) {
             options.mapping_bytes = small.random_range(8..64);
+            if has_many {
+                options.mapping_bytes = many.random_range(8..600);
+            }
         }
         if S::DESCRIPTION.directory && small.random_bool(0.25) {
             options.leaves = Some(small.random_range(2..60));

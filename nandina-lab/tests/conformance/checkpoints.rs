@@ -22,6 +22,14 @@ pub fn case(blocks: u32, every: u32, moves: Moves, buffers: Option<usize>) -> Ca
     case
 }
 
+/// A case in which a checkpoint takes several blocks: they are small and many.
+fn of_several_blocks(every: u32) -> Case {
+    let geometry = Geometry { page_bytes: 240, spare_bytes: 64, pages_per_block: 4, blocks: 200 };
+    let mut case = Case::new(Profile { geometry, ..TINY });
+    case.options.checkpoints = Some(every);
+    case
+}
+
 /// Makes changes until power fails or `most` are done.
 ///
 /// `model` follows. Returns the change that was cut.
@@ -97,17 +105,18 @@ impl Check for CutAnywhere {
 
     fn run<S: System + 'static>(&self) -> Outcome {
         let (mut from_checkpoints, mut sessions) = (0, 0);
-        for (run, (blocks, every, moves, buffers)) in [
-            (16, 1, Moves::Together, None),
-            (16, 2, Moves::Alone, None),
-            (14, 3, Moves::Together, Some(2)),
-            (24, 5, Moves::Alone, Some(6)),
-            (30, 12, Moves::Together, None),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let case = case(blocks, every, moves, buffers).suited::<S>();
+        let cases = [
+            case(16, 1, Moves::Together, None),
+            case(16, 2, Moves::Alone, None),
+            case(14, 3, Moves::Together, Some(2)),
+            case(24, 5, Moves::Alone, Some(6)),
+            case(30, 12, Moves::Together, None),
+            of_several_blocks(1),
+            of_several_blocks(4),
+            of_several_blocks(12),
+        ];
+        for (run, case) in cases.into_iter().enumerate() {
+            let case = case.suited::<S>();
             let mut random = ChaCha8Rng::seed_from_u64(seed() + run as u64);
             let mut chip = Chip::with_seed(case.profile, seed());
             let mut ram = case.ram::<S>();
@@ -150,7 +159,11 @@ impl Check for FailingBlocks {
     fn run<S: System + 'static>(&self) -> Outcome {
         let (mut failed, mut from_checkpoints, mut from_blocks) = (0, 0, 0);
         for run in 0..30 {
-            let mut case = case(60, 1 + run % 4, Moves::Together, None);
+            let every = 1 + run / 2 % 4;
+            let mut case = match run % 3 {
+                0 => of_several_blocks(every),
+                _ => case(60, every, Moves::Together, None),
+            };
             case.profile.capabilities.bad_blocks_per_mille = 250;
             case.options.verify = run % 2 == 0;
             let mut random = ChaCha8Rng::seed_from_u64(1000 * seed() + u64::from(run));
@@ -207,60 +220,61 @@ impl Check for Damaged {
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
-        let case = case(24, 3, Moves::Together, None);
-        let mut chip = Chip::with_seed(case.profile, seed());
-        let mut ram = case.ram::<S>();
-        drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
-        let (mut model, mut random) = (Model::new(), ChaCha8Rng::seed_from_u64(seed()));
-        change::<S>(&mut chip, &case, &mut ram, &mut random, &mut model, 1500)?;
-        let layout = PageLayout::new(
-            case.profile.geometry.page_bytes as usize,
-            case.profile.geometry.spare_bytes as usize,
-        );
-        let mut pages = Vec::new();
-        for page in (0..case.profile.geometry.pages()).map(PageNumber) {
-            let mut is_of_checkpoints = false;
-            chip.clone().corrupt_page(page, |main, spare| {
-                let mut frame = [&*main, &*spare].concat();
-                frame.truncate(layout.frame_bytes());
-                is_of_checkpoints = layout.open(&frame).is_ok_and(|header| header.lowest == 0);
-            });
-            if is_of_checkpoints {
-                pages.push(page);
-            }
-        }
-        let (mut with, mut without) = (0, 0);
-        // Each alone, then all of them.
-        for damaged in pages.chunks(1).chain([&pages[..]]) {
-            let mut chip = chip.clone();
-            for &page in damaged {
-                chip.corrupt_page(page, |main, _| main[20] ^= 4);
-            }
-            let (mut model, ram) = (model.clone(), &mut ram);
-            let from = recover::<S>(&mut chip, &case, ram, &mut model, None)
-                .map_err(|what| format!("{damaged:?} of {pages:?}: {what}"))?;
-            if from {
-                with += 1
-            } else {
-                without += 1
-            }
-            // The index continues from there, with a new checkpoint.
-            change::<S>(&mut chip, &case, ram, &mut random, &mut model, 200)?;
-            if !recover::<S>(&mut chip, &case, ram, &mut model, None)? {
-                return Err(format!("{damaged:?}: no checkpoint was written after it"));
-            }
-        }
-        println!(
-            "{}: {} pages, {with} with a checkpoint, {without} without",
-            S::DESCRIPTION.key,
-            pages.len()
-        );
-        if with > 0 && without > 0 {
-            Ok(())
-        } else {
-            Err(format!("{with} with, {without} without"))
+        damage::<S>(&case(24, 3, Moves::Together, None))?;
+        damage::<S>(&of_several_blocks(3))
+    }
+}
+
+/// Damages each page of checkpoints by itself, and all of them.
+fn damage<S: System>(case: &Case) -> Outcome {
+    let mut chip = Chip::with_seed(case.profile, seed());
+    let mut ram = case.ram::<S>();
+    drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
+    let (mut model, mut random) = (Model::new(), ChaCha8Rng::seed_from_u64(seed()));
+    change::<S>(&mut chip, case, &mut ram, &mut random, &mut model, 1500)?;
+    let layout = PageLayout::new(
+        case.profile.geometry.page_bytes as usize,
+        case.profile.geometry.spare_bytes as usize,
+    );
+    let mut pages = Vec::new();
+    for page in (0..case.profile.geometry.pages()).map(PageNumber) {
+        let mut is_of_checkpoints = false;
+        chip.clone().corrupt_page(page, |main, spare| {
+            let mut frame = [&*main, &*spare].concat();
+            frame.truncate(layout.frame_bytes());
+            is_of_checkpoints = layout.open(&frame).is_ok_and(|header| header.lowest == 0);
+        });
+        if is_of_checkpoints {
+            pages.push(page);
         }
     }
+    let (mut with, mut without) = (0, 0);
+    // Each alone, then all of them.
+    for damaged in pages.chunks(1).chain([&pages[..]]) {
+        let mut chip = chip.clone();
+        for &page in damaged {
+            chip.corrupt_page(page, |main, _| main[20] ^= 4);
+        }
+        let (mut model, ram) = (model.clone(), &mut ram);
+        let from = recover::<S>(&mut chip, case, ram, &mut model, None)
+            .map_err(|what| format!("{damaged:?} of {pages:?}: {what}"))?;
+        if from {
+            with += 1
+        } else {
+            without += 1
+        }
+        // The index continues from there, with a new checkpoint.
+        change::<S>(&mut chip, case, ram, &mut random, &mut model, 200)?;
+        if !recover::<S>(&mut chip, case, ram, &mut model, None)? {
+            return Err(format!("{damaged:?}: no checkpoint was written after it"));
+        }
+    }
+    println!(
+        "{}: {} pages, {with} with a checkpoint, {without} without",
+        S::DESCRIPTION.key,
+        pages.len()
+    );
+    if with > 0 && without > 0 { Ok(()) } else { Err(format!("{with} with, {without} without")) }
 }
 
 #[test]
@@ -277,13 +291,18 @@ impl Check for Costs {
 
     fn run<S: System + 'static>(&self) -> Outcome {
         let mut written = 0;
-        for (every, moves, verify) in
-            [(1, Moves::Together, false), (2, Moves::Alone, true), (12, Moves::Together, false)]
-        {
-            let mut case = case(32, every, moves, None);
+        // Of fewer records, whose nodes have few.
+        let cases = [
+            (case(32, 1, Moves::Together, None), false, 400),
+            (case(32, 2, Moves::Alone, None), true, 400),
+            (case(32, 12, Moves::Together, None), false, 400),
+            (of_several_blocks(1), true, 100),
+            (of_several_blocks(5), false, 100),
+        ];
+        for (mut case, verify, records) in cases {
             case.options.verify = verify;
             let Profile { geometry, capabilities, .. } = case.profile;
-            let plan = plan::<S>(&geometry, &capabilities, &case.options, 400).map_err(text)?;
+            let plan = plan::<S>(&geometry, &capabilities, &case.options, records).map_err(text)?;
             let spent = |before: Counters, after: Counters| Cost {
                 reads: after.reads - before.reads,
                 programs: after.programs - before.programs,
@@ -306,7 +325,7 @@ impl Check for Costs {
                 within("opening", spent(before, index.flash().counters()), plan.open)?;
                 for turn in 0..80 {
                     let before = index.flash().counters();
-                    let number = random.random_range(0..400);
+                    let number = random.random_range(0..records);
                     match index.insert(&key(number), &value(number, random.random())) {
                         Ok(_) | Err(WriteError::Full { .. }) => {}
                         Err(error) => return Err(text(error)),

@@ -3,7 +3,7 @@
 //! Where it compares the tree of the checkpoint with the current one, it finds exactly what
 //! changed.
 
-use nandina::flash::profile::SLC;
+use nandina::flash::profile::{NOR, SLC};
 use nandina::store::Description;
 use nandina::{Index, Moves, System, WriteError};
 use nandina_sim::{Chip, ChipError, Cut};
@@ -72,6 +72,52 @@ impl Check for Reads {
             && closed <= READS_MAX;
         if holds { Ok(()) } else { Err(format!("{reads:?} reads")) }
     }
+}
+
+/// Of a NOR chip of 16 MiB the block table alone takes 150 pages, and a sector has 16.
+struct ManyBlocks;
+
+impl Check for ManyBlocks {
+    fn concerns(&self, system: &Description) -> bool {
+        system.checkpoints
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut reads = Vec::new();
+        for checkpoints in [None, Some(4)] {
+            let mut case = Case::new(NOR.with_blocks(4096));
+            case.options.checkpoints = checkpoints;
+            let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
+            let mut index =
+                Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+            // A page of this size that holds a whole path has room for few levels.
+            let keys = if nodes_of::<S>().shares_pages { 60 } else { 20_000 };
+            for turn in 0..20_000u32 {
+                let number = (turn % keys).wrapping_mul(0x9E37_79B1);
+                index.insert(&key(number), &value(number, turn)).map_err(text)?;
+            }
+            drop(index);
+            let before = chip.counters().reads;
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            reads.push(index.flash().counters().reads - before);
+            if index.statistics().from_checkpoint != checkpoints.is_some() {
+                return Err(format!("{checkpoints:?}: {:?}", index.statistics()));
+            }
+            let mut violations = 0;
+            index.check(|_| violations += 1).map_err(text)?;
+            if violations > 0 {
+                return Err(format!("{violations} violations"));
+            }
+        }
+        println!("{}: {reads:?} reads", S::DESCRIPTION.key);
+        if 2 * reads[1] < reads[0] { Ok(()) } else { Err(format!("{reads:?} reads")) }
+    }
+}
+
+#[test]
+fn a_chip_of_many_small_blocks_has_checkpoints() {
+    for_every_system(&ManyBlocks);
 }
 
 #[test]

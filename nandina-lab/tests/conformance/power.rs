@@ -7,7 +7,7 @@ use nandina::flash::{Geometry, Profile};
 use nandina::store::Description;
 use nandina::{Index, System, WriteError};
 use nandina_lab::systems::SYSTEMS;
-use nandina_lab::torture::{CutRun, Mode, Shares, Torture, replay, torture_shares};
+use nandina_lab::torture::{CutRun, Hardships, Mode, Shares, Torture, replay, torture_shares};
 use nandina_sim::{Chip, ChipError, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -119,13 +119,17 @@ fn two_cuts_at_every_operation_leave_the_old_or_the_new_state() {
 #[test]
 fn two_cuts_at_every_operation_with_checkpoints_leave_the_old_or_the_new_state() {
     let run = CutRun { checkpoints: Some(1), ..CutRun::SMALL };
-    survive_if(
-        |system| system.checkpoints,
-        Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 },
-        Shares::one_in(131, 5),
-        80_000,
-        0,
-    );
+    let torture = Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 };
+    survive_if(|system| system.checkpoints, torture, Shares::one_in(131, 5), 80_000, 0);
+}
+
+#[test]
+fn two_cuts_at_every_operation_where_a_checkpoint_takes_two_blocks_leave_the_old_or_the_new_state()
+{
+    let hardships = Hardships { unstable: true, narrow: true, ..Hardships::NONE };
+    let run = CutRun { checkpoints: Some(1), hardships, ..CutRun::NARROW };
+    let torture = Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 };
+    survive_if(|system| system.checkpoints, torture, Shares::one_in(263, 7), 80_000, 0);
 }
 
 #[test]

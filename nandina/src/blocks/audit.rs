@@ -4,7 +4,7 @@
 //! block and the bits of each page, and compared. Cost: a look at every block and page in RAM.
 
 use super::{Blocks, Mark};
-use crate::flash::{BlockNumber, PageNumber};
+use crate::flash::PageNumber;
 
 impl Blocks<'_> {
     /// The first account that differs from a new count, if there is one.
@@ -38,11 +38,6 @@ impl Blocks<'_> {
         ];
         counts.into_iter().find(|(_, kept, counted)| kept != counted).map(|(name, ..)| name)
     }
-
-    /// Whether the block is kept for checkpoints.
-    pub(crate) fn is_reserved(&self, block: BlockNumber) -> bool {
-        self.has(block, Mark::Reserved)
-    }
 }
 
 #[cfg(test)]
@@ -51,6 +46,7 @@ mod tests {
     #[cfg(feature = "large-devices")]
     use crate::blocks::ORDERED_MIN;
     use crate::blocks::{Validity, Victims, Wear};
+    use crate::flash::BlockNumber;
     use crate::flash::Geometry;
 
     const SMALL: Geometry =

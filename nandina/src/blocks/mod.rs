@@ -289,6 +289,11 @@ impl<'b> Blocks<'b> {
         self.empty_blocks += u32::from(self.is_empty(block));
     }
 
+    /// Whether the block is kept for checkpoints.
+    pub fn is_reserved(&self, block: BlockNumber) -> bool {
+        self.has(block, Mark::Reserved)
+    }
+
     /// Whether the block is good, not reserved, not held, and has no valid page.
     pub fn is_empty(&self, block: BlockNumber) -> bool {
         // Where it is counted, this is the shortest way to the most frequent result.

@@ -124,12 +124,16 @@ pub struct Options {
     /// after a cut, up to 24 reads more for each listed block that is blank.
     ///
     /// Checkpoints take four blocks from the capacity, and a page (on large chips a few) each time.
-    /// A block must have room for one: about a bit for each page of the chip, four bytes for each
-    /// block, and the mapping table; and a page must have at least 144 bytes beside its header. So
-    /// with checkpoints, [`mapping_bytes`](Self::mapping_bytes) has an upper bound. After a change
-    /// of it, the next mount reads as if there were no checkpoint. In `rosette` the directory takes
-    /// the place of bits and table: a key and 2 to 4 bytes for each leaf. While it does not fit in
-    /// a block, no checkpoint is written.
+    /// One stores about a bit for each page of the chip, four bytes for each block, and the mapping
+    /// table; a page must have at least 144 bytes beside its header. After a change of
+    /// [`mapping_bytes`](Self::mapping_bytes), the next mount reads as if there were no checkpoint.
+    /// In `rosette` the directory takes the place of bits and table: a key and 2 to 4 bytes for
+    /// each leaf.
+    ///
+    /// Where it does not fit in a block, it takes as many as it fills: each time others, which are
+    /// erased for it, and as many more are kept free for the next one. The most are 32 blocks and
+    /// an eighth of the chip. Options that need more are an error, except in `rosette`: no
+    /// checkpoint is written while its directory is larger.
     /// [`Index::checkpoint`](crate::Index::checkpoint) writes one at once.
     pub checkpoints: Option<u32>,
     /// Bytes of the table of virtual mappings, 0 to 2^24; 0 for none. Default: 1024.

@@ -178,7 +178,8 @@ pub enum BadOption {
     Checkpoints,
     /// This chip cannot have checkpoints.
     ///
-    /// It is too large for one to fit in a block, or its blocks or pages are too small.
+    /// One does not fit in 32 blocks, the blocks for them would be more than a quarter of the chip,
+    /// or the pages are too small.
     CheckpointTooLarge,
     /// A page must have at least 40 bytes, its spare area included.
     PageBytes,
@@ -234,7 +235,7 @@ impl fmt::Display for BadOption {
             Self::TrackedBlocks => "victims must keep count of 1 to 64 blocks",
             Self::CheckpointsUncounted => "checkpoints are for blocks whose erases are counted",
             Self::Checkpoints => "checkpoints must be None or 1 to 12",
-            Self::CheckpointTooLarge => "no checkpoints on this chip: it is too large for one to fit in a block, or its blocks or pages are too small",
+            Self::CheckpointTooLarge => "no checkpoints on this chip: one does not fit in 32 blocks and an eighth of the chip, or the pages are too small",
             Self::PageBytes => "a page must have at least 40 bytes, its spare area included",
             Self::Fanout => "fanout must be at least 4",
             Self::ArenaBytes => "arena_bytes must have room for 11 nodes",

@@ -2,8 +2,9 @@
 //!
 //! A block is programmed only behind an erase of the same mount, in order, and not after the end of
 //! a session. Only the blocks that are being written matter: the active one, one that was erased
-//! ahead of need, an anchor, and the block of checkpoints.
+//! ahead of need, an anchor, and the blocks of a checkpoint.
 
+use super::checkpoint::AREA_MAX;
 use super::{Label, Log};
 use crate::flash::{BlockNumber, Flash};
 use crate::node::SESSION_END;
@@ -11,16 +12,21 @@ use crate::node::SESSION_END;
 /// Blocks that are remembered.
 ///
 /// They are those above, and some that were erased and not written since.
-const WATCHED: usize = 8;
+const WATCHED: usize = AREA_MAX + 8;
 
 /// The blocks that may be programmed, and the place of their next page.
 ///
 /// The block that was used last comes first.
-#[derive(Default)]
 pub(super) struct Watch {
     blocks: [u32; WATCHED],
     places: [u16; WATCHED],
     len: u8,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self { blocks: [0; WATCHED], places: [0; WATCHED], len: 0 }
+    }
 }
 
 impl Watch {

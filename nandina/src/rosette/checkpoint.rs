@@ -102,10 +102,10 @@ impl<'b, F: Flash> Leaves<'b, F> {
         if !self.has_checkpoints() || self.newest_leaf.is_some() {
             return Ok(false);
         }
-        // The first one takes a block for good, which must not be one of the reserve.
-        let block_pages = self.log.block_pages();
-        let takes = self.checkpoints.room(&self.log) > block_pages;
-        if takes && self.log.room() < self.reserve_pages() + block_pages {
+        let stored = Stored::of(&self.directory, &self.suspects, self.session);
+        // The blocks that it keeps must not be of the reserve.
+        let taken = self.checkpoints.taken(&self.log, &stored);
+        if taken > 0 && self.log.room() < self.reserve_pages() + taken {
             return Ok(false);
         }
         let last =
@@ -118,7 +118,6 @@ impl<'b, F: Flash> Leaves<'b, F> {
             nodes: self.directory.len() as u32,
         };
         self.in_doubt = true;
-        let stored = Stored::of(&self.directory, &self.suspects, self.session);
         let written = self.checkpoints.write(&mut self.log, &summary, &stored)?;
         self.in_doubt = false;
         self.replaced |= written;
@@ -177,8 +176,9 @@ impl<'b, F: Flash> Leaves<'b, F> {
         let (mut entry, mut filled) = ([0; ENTRY_MAX], 0);
         let mut before: Option<[u8; ENTRY_MAX]> = None;
         let (mut beside, mut beside_bytes) = ([0xFF; STORED_BESIDE_MAX], 0);
+        let mut place = found.place();
         for part in 0..found.parts() {
-            let stored = read_owned::<F, Stored<'_, '_>>(&mut self.log, found, part)?;
+            let stored = read_owned::<F, Stored<'_, '_>>(&mut self.log, found, &mut place, part)?;
             let Some(stored) = stored else { return Ok(false) };
             let mut bytes = &self.log.frames.bytes(0)[stored];
             while ranges > 0 && !bytes.is_empty() {

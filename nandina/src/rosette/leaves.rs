@@ -65,10 +65,12 @@ impl<'b, F: Flash> Leaves<'b, F> {
         let blocks = Blocks::new(ram, &geometry, validity, victims, wear, block_pages);
         let frames = Frames::new(frames, sizes.frame_bytes, sizes.frames);
         let medium = options::medium(&geometry, options);
+        let every = options.checkpoints.unwrap_or(0);
+        let parts = options::parts_max(&geometry, options, block_pages);
         Self {
             log: Log::new(flash, CODEC, medium, frames, blocks, (options.verify, victims)),
             collector: Collector::default(),
-            checkpoints: Checkpoints::new(options.checkpoints.unwrap_or(0)),
+            checkpoints: Checkpoints::new(every, parts, block_pages),
             replaced: false,
             directory: Directory::new(directory, options.key_bytes, geometry.pages()),
             order: Order::new(order),
@@ -96,7 +98,7 @@ impl<'b, F: Flash> Leaves<'b, F> {
     /// The part of the chip that the index can count on.
     fn extent_and_budget(&self) -> (Extent, crate::space::Budget) {
         let lost = self.log.reserve_blocks().max(self.log.blocks.bad_blocks());
-        let area = limits::area_blocks(self.log.medium.checkpoints);
+        let area = self.checkpoints.area_blocks();
         limits::budget(self.log.block_pages(), self.log.blocks.count().saturating_sub(lost + area))
     }
 

@@ -6,7 +6,7 @@
 
 use super::READS_MAX;
 use crate::flash::Geometry;
-use crate::log::checkpoint::AREA_BLOCKS;
+use crate::log::checkpoint;
 use crate::space::{Budget, Extent, Moves};
 
 /// Blocks beside the reserve: a session that is cut leaves one half written.
@@ -38,14 +38,19 @@ pub(super) fn budget(block_pages: u32, blocks: u32) -> (Extent, Budget) {
     (extent, budget)
 }
 
-/// Blocks that hold no leaves where there are `checkpoints`.
-pub(super) const fn area_blocks(checkpoints: bool) -> u32 {
-    if checkpoints { AREA_BLOCKS } else { 0 }
+/// Blocks that hold no leaves if a checkpoint has at most `parts` pages, or 0.
+pub(super) const fn area_blocks(parts: u32, block_pages: u32) -> u32 {
+    match parts.div_ceil(block_pages) {
+        0 => 0,
+        blocks => checkpoint::area_blocks(blocks),
+    }
 }
 
 /// The most leaves on a chip of this geometry, whatever it can do.
 pub(super) fn leaves_max(geometry: &Geometry, checkpoints: bool) -> u32 {
-    let blocks = geometry.blocks.saturating_sub(area_blocks(checkpoints));
+    // Those of several blocks take more.
+    let area = if checkpoints { checkpoint::area_blocks(1) } else { 0 };
+    let blocks = geometry.blocks.saturating_sub(area);
     budget(geometry.pages_per_block, blocks).1.limit_pages
 }
 

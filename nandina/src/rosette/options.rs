@@ -145,7 +145,7 @@ fn checkpoints_refused(
     parts(limits::LIMIT_MIN).is_none().then_some(BadOption::CheckpointTooLarge)
 }
 
-/// Pages of a checkpoint of this many leaves, or `None` if a block cannot hold one.
+/// Pages of a checkpoint of this many leaves, or `None` without room for one.
 fn parts_for(geometry: &Geometry, options: &Options, block_pages: u32, leaves: u32) -> Option<u32> {
     let bytes = Directory::ram_needed(options.key_bytes, geometry.pages(), leaves);
     let bytes = bytes + STORED_BESIDE_MAX;
@@ -153,12 +153,15 @@ fn parts_for(geometry: &Geometry, options: &Options, block_pages: u32, leaves: u
 }
 
 /// The most pages of a checkpoint; 0 if there are none.
+///
+/// None is written while the directory is larger.
 pub(super) fn parts_max(geometry: &Geometry, options: &Options, block_pages: u32) -> u32 {
     if options.checkpoints.is_none() {
         return 0;
     }
     let leaves = leaves_max(geometry, options);
-    parts_for(geometry, options, block_pages, leaves).unwrap_or(block_pages)
+    parts_for(geometry, options, block_pages, leaves)
+        .unwrap_or_else(|| checkpoint::parts_most(geometry, &layout_of(geometry), block_pages))
 }
 
 /// The most leaves that there is RAM for.

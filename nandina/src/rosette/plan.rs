@@ -33,7 +33,7 @@ pub(super) fn planned(
     let block_pages = Dimensions::new(geometry, capabilities).block_pages;
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
     let parts = options::parts_max(geometry, options, block_pages);
-    let lost = reserve + area_blocks(options.checkpoints.is_some());
+    let lost = reserve + area_blocks(parts, block_pages);
     let (extent, budget) = budget(block_pages, geometry.blocks.saturating_sub(lost));
     let limit_pages = budget.limit_pages.min(options.leaves.unwrap_or(u32::MAX));
     if limit_pages < LIMIT_MIN {
@@ -60,7 +60,7 @@ pub(super) fn planned(
     let beside = settling_pages(block_pages) + room_to_fail(0, reserve, block_pages);
     // A suspect that had to wait for room is emptied, and the session page written again.
     // The blocks for checkpoints are missing as well.
-    let area = if parts > 0 { 2 * block_pages } else { 0 };
+    let area = 2 * parts.next_multiple_of(block_pages);
     let short_pages = budget.room_pages() + beside + block_pages + area;
     let after_cuts = bounds.change_in_log(short_pages, true);
     let reads_by_erase = options::wear_of(options).reads_by_erase();
@@ -75,7 +75,7 @@ pub(super) fn planned(
         change,
         change_after_cuts: after_cuts,
         gc_step_least: move_cost(options.verify, reads_by_erase)
-            + if parts > 0 { checkpoint::cost(parts, options.verify) } else { 0 },
+            + if parts > 0 { checkpoint::cost(parts, block_pages, options.verify) } else { 0 },
     })
 }
 
@@ -92,7 +92,9 @@ fn open_cost(geometry: &Geometry, block_pages: u32, parts: u32, verify: bool) ->
     let looked_at = blocks * (3 * ends + 2 * pages) + LOOKS * (blocks + ends);
     let behind = if parts > 0 {
         let listed = LIST_MAX as u64 + 1;
-        3 * ends + 4 * u64::from(parts) + listed * (3 * ends + 2 * pages + LOOKS)
+        3 * ends
+            + 4 * u64::from(parts + parts / block_pages)
+            + listed * (3 * ends + 2 * pages + LOOKS)
     } else {
         0
     };

@@ -6,8 +6,16 @@ use crate::flash::{BlockNumber, Flash};
 use crate::log::checkpoint::{Base, Checkpoint, Checkpoints, Summary};
 
 impl Checkpointing for Checkpoints {
-    fn new(every: u32) -> Self {
-        Self::new(every)
+    fn new(every: u32, parts: u32, block_pages: u32) -> Self {
+        Self::new(every, parts, block_pages)
+    }
+
+    fn area_blocks(&self) -> u32 {
+        self.area_blocks()
+    }
+
+    fn taken<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> u32 {
+        space.checkpoints.taken(&space.log, &space.mappings)
     }
 
     fn forget<F: Flash, K: Kind<Checkpoints = Self>>(space: &mut Space<'_, F, K>) {

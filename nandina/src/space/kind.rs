@@ -22,7 +22,20 @@ use crate::node::PageLayout;
 /// Such a store takes no code and no RAM for them.
 pub trait Checkpointing: Sized {
     /// Creates the state before a mount; a checkpoint is due after `every` blocks.
-    fn new(every: u32) -> Self;
+    ///
+    /// It has at most `parts` pages, in blocks of `block_pages`.
+    fn new(every: u32, parts: u32, block_pages: u32) -> Self;
+
+    /// Blocks that can hold no page of the owner.
+    fn area_blocks(&self) -> u32 {
+        0
+    }
+
+    /// Pages of the blocks that the next checkpoint has more than the last one.
+    fn taken<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> u32 {
+        let _ = space;
+        0
+    }
 
     /// Forgets the checkpoints on the chip: one is due.
     fn forget<F: Flash, K: Kind<Checkpoints = Self>>(space: &mut Space<'_, F, K>) {
@@ -283,7 +296,7 @@ pub struct Absent;
 impl Memory for Absent {}
 
 impl Checkpointing for Absent {
-    fn new(_every: u32) -> Self {
+    fn new(_every: u32, _parts: u32, _block_pages: u32) -> Self {
         Self
     }
 }

@@ -35,7 +35,6 @@ use crate::blocks::Blocks;
 pub(crate) use crate::cache::STAGED;
 use crate::cache::{Cached, Relink};
 use crate::flash::Flash;
-use crate::log::checkpoint::AREA_BLOCKS;
 use crate::log::{Frames, Log, layout_of};
 use crate::node::Medium;
 
@@ -47,10 +46,6 @@ pub struct Space<'b, F, K: Kind> {
     pub(crate) log: Log<'b, F>,
     pub(crate) cache: K::Cache<'b>,
     pub(crate) mappings: Mappings<'b>,
-    #[cfg_attr(
-        not(feature = "checkpoints"),
-        expect(dead_code, reason = "no store has checkpoints")
-    )]
     pub(crate) checkpoints: K::Checkpoints,
     keeps_pages: bool,
     pub(crate) memory: K::Memory,
@@ -67,11 +62,12 @@ pub struct Space<'b, F, K: Kind> {
 }
 
 impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
+    /// Before a mount; a checkpoint of `parts` pages is due after `every` blocks.
     pub(crate) fn new(
         flash: F,
         medium: Medium,
         buffers: &Buffers,
-        checkpoint_every: u32,
+        (every, parts): (u32, u32),
         relink: Relink,
         ram: &'b mut [u8],
     ) -> Self {
@@ -97,7 +93,7 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
             ),
             cache,
             mappings: Mappings::new(table, geometry.pages()),
-            checkpoints: K::Checkpoints::new(checkpoint_every),
+            checkpoints: K::Checkpoints::new(every, parts, safe_pages),
             keeps_pages,
             memory: K::Memory::default(),
             at_once: true,
@@ -140,8 +136,8 @@ impl<'b, F: Flash, K: Kind> Space<'b, F, K> {
     /// The part of the chip that the index can count on.
     pub(crate) fn extent(&self) -> Extent {
         let lost = self.log.reserve_blocks().max(self.log.blocks.bad_blocks());
-        let area = if self.log.medium.checkpoints { AREA_BLOCKS } else { 0 };
-        let blocks = self.log.geometry().blocks.saturating_sub(lost + area);
+        let blocks = self.log.geometry().blocks;
+        let blocks = blocks.saturating_sub(lost + self.checkpoints.area_blocks());
         Extent { block_pages: self.log.block_pages(), blocks }
     }
 

@@ -6,12 +6,12 @@ use crate::engine::{Cost, Description, Nodes, Options, Plan, System};
 use crate::error::OpenError;
 use crate::flash::Flash;
 use crate::flash::{Capabilities, Geometry};
-use crate::log::checkpoint::{self, AREA_BLOCKS};
+use crate::log::checkpoint;
 use crate::log::{Frames, layout_of};
-use crate::space::{Dimensions, Extent, Mappings, room_to_fail};
+use crate::space::{Dimensions, Extent, room_to_fail};
 use crate::tree::{
-    Bounds, Form, Limits, Opening, Placement, Size, TreeIndex, WritePolicy, merges_max, move_cost,
-    ram_needed, waiting_max,
+    Bounds, Form, Limits, Opening, Placement, Size, TreeIndex, WritePolicy, checkpoint_pages,
+    merges_max, move_cost, ram_needed, waiting_max,
 };
 
 impl<S: Placement> System for S {
@@ -56,18 +56,12 @@ fn planned<S: Placement>(
     let medium = options.medium::<S>(&chip);
     let tree = Size::of::<S>(&Form::new(&layout, &medium), records.saturating_add(1));
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
-    let area = if options.checkpoints.is_some() { AREA_BLOCKS } else { 0 };
+    let parts = checkpoint_pages::<S>(geometry, options, block_pages);
+    let area_pages = parts.next_multiple_of(block_pages);
+    let area = if parts > 0 { checkpoint::area_blocks(area_pages / block_pages) } else { 0 };
     let extent = Extent { block_pages, blocks: (geometry.blocks - reserve).saturating_sub(area) };
     let path = S::path_pages(tree.height);
     let capacity = S::Kind::mappings(options, geometry);
-    let parts = match options.checkpoints {
-        Some(_) => {
-            let mapping_bytes = S::Kind::mapping_bytes(options);
-            checkpoint::parts::<Mappings<'_>>(geometry, &layout, block_pages, mapping_bytes)
-                .unwrap_or(0)
-        }
-        None => 0,
-    };
     let budget_for = |height: u8, inner_nodes: u32| {
         S::Kind::budget::<S>(&Limits {
             extent: &extent,
@@ -118,8 +112,7 @@ fn planned<S: Placement>(
     let waiting = waiting_max(geometry.page_bytes as usize, options) as u64;
     let change = S::Kind::change_cost(&bounds, budget.room_pages() - budget.reserve_pages(), false);
     // The blocks for checkpoints are missing as well.
-    let checkpoint = if parts > 0 { 2 * block_pages } else { 0 };
-    let short_pages = budget.room_pages() + checkpoint + room_to_fail(0, reserve, block_pages);
+    let short_pages = budget.room_pages() + 2 * area_pages + room_to_fail(0, reserve, block_pages);
     let after_cuts = S::Kind::change_cost(&bounds, short_pages, true);
     let opening = Opening {
         geometry: *geometry,
@@ -151,6 +144,10 @@ fn planned<S: Placement>(
             options.verify,
             options.wear_of::<S>(),
             block_pages,
-        ) + if parts > 0 { checkpoint::cost(parts, options.verify) } else { 0 },
+        ) + if parts > 0 {
+            checkpoint::cost(parts, block_pages, options.verify)
+        } else {
+            0
+        },
     })
 }

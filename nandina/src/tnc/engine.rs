@@ -37,7 +37,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         let (live, ram) = ram.split_at_mut(parts.live);
         let (group, ram) = ram.split_at_mut(parts.group);
         Self {
-            space: Space::new(flash, medium, &parts.buffers, 0, |_, _, _, _, _, _| {}, ram),
+            space: Space::new(flash, medium, &parts.buffers, (0, 0), |_, _, _, _, _, _| {}, ram),
             form,
             arena: Arena::new(arena, form),
             live: Live::new(live),

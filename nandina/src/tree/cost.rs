@@ -5,7 +5,7 @@ use crate::blocks::{Victims, Wear};
 use crate::engine::{Cost, Options};
 use crate::flash::Geometry;
 use crate::gc::SPARE_MOVES;
-use crate::log::checkpoint::{ERASES_MAX, LIST_MAX};
+use crate::log::checkpoint::{LIST_MAX, erases_max};
 use crate::log::{LOOKS, LOST_MAX, WEAK_MAX};
 use crate::space::{Budget, Extent};
 
@@ -77,7 +77,8 @@ impl Bounds<'_> {
             Victims::Tracked(_) => victims * (block_pages + 1),
             Victims::Fewest | Victims::CostBenefit => moved,
         };
-        let checkpoint_erases = checkpoints * u64::from(ERASES_MAX);
+        let blocks = self.parts.div_ceil(self.extent.block_pages);
+        let checkpoint_erases = checkpoints * u64::from(erases_max(blocks));
         let verifies = if self.options.verify { programs + checkpoint_erases } else { 0 };
         let reads = (looked_at + spare_moves) * by_move + way_reads + search + searched + verifies;
         let erases = programs.div_ceil(block_pages) + checkpoint_erases;
@@ -120,12 +121,17 @@ impl Opening {
         Cost { reads, ..self.after_cuts }
     }
 
+    /// Blocks of a checkpoint, or 0.
+    pub fn checkpoint_blocks(&self) -> u32 {
+        self.checkpoint_pages.div_ceil(self.block_pages)
+    }
+
     /// Reads to find a checkpoint that leads nowhere.
     ///
     /// Both anchors and its block are searched, and the first pages of the blocks that it lists.
     pub fn search_in_vain(&self) -> u64 {
         3 * u64::from(self.block_pages.ilog2() + 3)
-            + 2 * u64::from(self.checkpoint_pages)
+            + 2 * u64::from(self.checkpoint_pages + self.checkpoint_blocks())
             + LIST_MAX as u64 * u64::from(1 + LOST_MAX)
     }
 

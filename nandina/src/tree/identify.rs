@@ -57,7 +57,7 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
         atomic: false,
     };
     let mut space =
-        Space::<_, Any>::new(flash, unknown, &Buffers::SINGLE, 0, |_, _, _, _, _, _| {}, ram);
+        Space::<_, Any>::new(flash, unknown, &Buffers::SINGLE, (0, 0), |_, _, _, _, _, _| {}, ram);
     Ok(space.survey(END, None)?.expect(0)?.medium)
 }
 

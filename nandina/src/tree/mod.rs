@@ -49,7 +49,7 @@ pub(crate) use cost::{Bounds, Opening};
 pub(crate) use form::Form;
 pub use identify::{identify, ram_to_identify};
 pub(crate) use merge::{Size, merges_max};
-pub(crate) use options::{bounded, path_options, ram_needed, unusable};
+pub(crate) use options::{bounded, checkpoint_pages, path_options, ram_needed, unusable};
 pub(crate) use path::Path;
 pub use placement::WritePolicy;
 pub(crate) use placement::relink;
@@ -116,10 +116,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     }
 
     fn write_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
-        // The first one takes a block for good, which must not be one of the reserve.
-        let block_pages = self.space.log.block_pages();
-        let takes = CheckpointsOf::<S>::room(&self.space) > block_pages;
-        if takes && self.space.room() < self.reserve_pages() + block_pages {
+        // The first one keeps its blocks, which must not be of the reserve.
+        let taken = CheckpointsOf::<S>::taken(&self.space);
+        if taken > 0 && self.space.room() < self.reserve_pages() + taken {
             return Ok(false);
         }
         let Self { root, height, records, inner_nodes, .. } = *self;

@@ -22,7 +22,9 @@ use super::batch::{self, Batch};
 use super::limits::PageLimits;
 use super::split::Separator;
 use super::torn_pages::{TRIES, TornPages};
-use super::{CheckpointsOf, HEIGHT_MAX, Placement, TreeIndex, WritePolicy, relink};
+use super::{
+    CheckpointsOf, HEIGHT_MAX, Placement, TreeIndex, WritePolicy, checkpoint_pages, relink,
+};
 use crate::engine::Options;
 use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
@@ -74,20 +76,16 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// An unmounted index; `options` are already validated.
     pub(super) fn unmounted(flash: F, options: &Options, ram: &'b mut [u8]) -> Self {
         let geometry = flash.geometry();
-        let medium = options.medium::<S>(&Dimensions::of(&flash));
+        let chip = Dimensions::of(&flash);
+        let medium = options.medium::<S>(&chip);
+        let parts = checkpoint_pages::<S>(&geometry, options, chip.block_pages);
+        let checkpoints = (options.checkpoints.unwrap_or(0), parts);
         let batch_bytes = batch::ram_needed(geometry.page_bytes as usize, options.write_buffer);
         let (batch, ram) = ram.split_at_mut(batch_bytes);
         let (bound, ram) = ram.split_at_mut(options.key_bytes);
         let (keys, ram) = ram.split_at_mut(Separator::ram_needed(options.key_bytes));
         Self {
-            space: Space::new(
-                flash,
-                medium,
-                &options.kept::<S>(),
-                options.checkpoints.unwrap_or(0),
-                relink::<S>,
-                ram,
-            ),
+            space: Space::new(flash, medium, &options.kept::<S>(), checkpoints, relink::<S>, ram),
             place: S::default(),
             batch: Batch::new(batch, options),
             separator: Separator::new(keys),

@@ -132,10 +132,7 @@ impl Options {
             if !(1..=EVERY_MAX).contains(&self.checkpoints.unwrap_or(0)) {
                 return bad(BadOption::Checkpoints);
             }
-            let mapping_bytes = S::Kind::mapping_bytes(self);
-            if checkpoint::parts::<Mappings<'_>>(geometry, &layout, chip.block_pages, mapping_bytes)
-                .is_none()
-            {
+            if checkpoint_pages::<S>(geometry, self, chip.block_pages) == 0 {
                 return bad(BadOption::CheckpointTooLarge);
             }
         }
@@ -154,6 +151,19 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// Pages of each checkpoint; 0 if there are none.
+pub(crate) fn checkpoint_pages<S: Placement>(
+    geometry: &Geometry,
+    options: &Options,
+    block_pages: u32,
+) -> u32 {
+    if options.checkpoints.is_none() {
+        return 0;
+    }
+    let (layout, mapping_bytes) = (layout_of(geometry), S::Kind::mapping_bytes(options));
+    checkpoint::parts::<Mappings<'_>>(geometry, &layout, block_pages, mapping_bytes).unwrap_or(0)
 }
 
 /// The option that needs written paths, if one is set.

@@ -4,9 +4,11 @@
 
 use core::ops::Range;
 
-use super::page::{BAD, HEAD_BYTES, Head, Kind, PREFIX_BYTES, Prefix, table_bytes, valid_bytes};
+use super::area::Place;
+use super::page::{
+    BAD, HEAD_BYTES, Head, Kind, PREFIX_BYTES, Prefix, anchored_block, table_bytes, valid_bytes,
+};
 use super::{ANCHORS, Base, Checkpoint, Checkpoints, Opened, Stream, parts_of};
-use crate::bytes::u32_at;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::log::Log;
@@ -15,8 +17,9 @@ use crate::node::PageHeader;
 /// The newest page of an anchor.
 struct Anchor {
     number: u64,
-    /// The block of checkpoints to which it leads.
+    /// The first block of checkpoints to which it leads.
     block: BlockNumber,
+    page: PageNumber,
 }
 
 impl Checkpoints {
@@ -26,7 +29,7 @@ impl Checkpoints {
     /// erased.
     ///
     /// Cost: for each anchor and for the checkpoints' block the logarithm of its pages to the base
-    /// 2, and a few; and the pages of the checkpoint.
+    /// 2, and a few; the pages of the checkpoint; and one for each of its blocks but the first.
     pub fn find_newest<F: Flash, S: Stream>(
         &mut self,
         log: &mut Log<'_, F>,
@@ -48,23 +51,29 @@ impl Checkpoints {
                 newest = Some((which, found));
             }
         }
-        let Some((which, Anchor { number, block })) = newest else { return Ok(None) };
+        let Some((which, Anchor { number, block, page })) = newest else { return Ok(None) };
         // Of one size they are looked for as a whole.
         let stride = if S::HAS_FIXED_SIZE { parts_of(log, stream) } else { 1 };
-        let mut end = stride * log.written(block, log.block_pages() / stride, stride)?;
+        let mut end = match log.block_pages() / stride {
+            // One that is larger than a block begins with its first block.
+            0 => stride,
+            most => stride * log.written(block, most, stride)?,
+        };
         // The last one may have been cut; a complete one lies before it.
         for _ in 0..2 {
             let Some((place, parts)) = last_before::<F, S>(log, block, end, stride)? else { break };
             end = place;
-            let Some((found, prefix)) = self.read_checkpoint(log, stream, (block, place), parts)?
-            else {
+            let at = Place::new(page, (block, place));
+            let Some((found, prefix)) = self.read_checkpoint(log, stream, at, parts)? else {
                 continue;
             };
             // An anchor that is older than the block's checkpoints leads to it by chance: behind
             // the anchor's last page there may be one of which a cut left nothing visible.
             if prefix.number == number + u64::from(prefix.before) {
                 self.reserve_anchors(log);
-                log.blocks.set_reserved(block, true);
+                if !self.reserve_area(log, at, place + parts)? {
+                    continue;
+                }
                 // A cut erase of the anchor may have left all of it readable, and a cut program may
                 // have left nothing visible. So the place behind its last page cannot be trusted:
                 // the other anchor is erased and written next.
@@ -83,14 +92,15 @@ impl Checkpoints {
         &mut self,
         log: &mut Log<'_, F>,
         stream: &mut S,
-        (block, place): (BlockNumber, u32),
+        place: Place,
         parts: u32,
     ) -> Result<Option<(Checkpoint, Prefix)>, Fault<F::Error>> {
         log.blocks.clear();
         stream.clear();
         let mut found: Option<(Checkpoint, Prefix)> = None;
+        let mut at = place;
         for part in 0..parts {
-            let page = log.page_at(block, place + part);
+            let Some(page) = at.page_of(log, part)? else { return Ok(None) };
             let Some((header, prefix)) = area_page(log, page)? else { return Ok(None) };
             let first = found.as_ref().map(|(_, first)| *first).unwrap_or(prefix);
             let expected = Prefix { kind: Kind::Checkpoint, part: part as u16, ..first };
@@ -105,8 +115,7 @@ impl Checkpoints {
                     return Ok(None);
                 };
                 self.number = prefix.number;
-                let checkpoint =
-                    Checkpoint::new(header, summary, (block, place), active, list, parts);
+                let checkpoint = Checkpoint::new(header, summary, place, active, list, parts);
                 found = Some((checkpoint, prefix));
             }
             let from = part as usize * bytes.len();
@@ -141,6 +150,29 @@ impl Checkpoints {
         Ok(found.filter(|_| stream.is_sound(log.geometry().pages())))
     }
 
+    /// Keeps the blocks of the checkpoint at `place` from all other use.
+    ///
+    /// It ends at `end`, counted from the first page of its first block. Returns `false` if the
+    /// anchor that names its blocks cannot be read any more.
+    fn reserve_area<F: Flash>(
+        &mut self,
+        log: &mut Log<'_, F>,
+        mut place: Place,
+        end: u32,
+    ) -> Result<bool, Fault<F::Error>> {
+        let block_pages = log.block_pages();
+        self.held = 0;
+        for part in (0..end).step_by(block_pages as usize) {
+            let Some(page) = place.page_of(log, part)? else {
+                self.held = 0;
+                return Ok(false);
+            };
+            log.blocks.set_reserved(log.geometry().block_of(page), true);
+            self.held += 1;
+        }
+        Ok(true)
+    }
+
     /// Continues from a checkpoint.
     ///
     /// `opened` says which of its blocks were opened since. An anchor may have been written since.
@@ -167,16 +199,15 @@ fn last_anchor<F: Flash>(
     for place in (next.saturating_sub(2)..next).rev() {
         let page = log.page_at(anchor, place);
         if let Some((_, Prefix { kind: Kind::Anchor, number, .. })) = area_page(log, page)? {
-            let block = BlockNumber(u32_at(log.frames.bytes(0), PREFIX_BYTES));
-            let there = block.0 < log.geometry().blocks;
-            return Ok(there.then_some(Anchor { number, block }));
+            let block = anchored_block(log.frames.bytes(0), 0, &log.geometry());
+            return Ok(block.map(|block| Anchor { number, block, page }));
         }
     }
     Ok(None)
 }
 
 /// Reads a page into page buffer 0 if it is a page of checkpoints of this index.
-fn area_page<F: Flash>(
+pub(super) fn area_page<F: Flash>(
     log: &mut Log<'_, F>,
     page: PageNumber,
 ) -> Result<Option<(PageHeader, Prefix)>, Fault<F::Error>> {
@@ -207,6 +238,9 @@ fn last_before<F: Flash, S: Stream>(
         if let Some((_, Prefix { kind: Kind::Checkpoint, part, parts, .. })) = area_page(log, page)?
         {
             let (part, parts) = (u32::from(part), u32::from(parts));
+            if parts > log.block_pages() {
+                return Ok(Some((0, parts)));
+            }
             match place.checked_sub(part) {
                 Some(first) if part + 1 == parts => return Ok(Some((first, parts))),
                 // The one before it ends where this one begins.
@@ -220,14 +254,16 @@ fn last_before<F: Flash, S: Stream>(
 /// Reads a part of the checkpoint `found` again, into page buffer 0.
 ///
 /// Returns where it has bytes of the owner, whose part of a checkpoint is of type `S`. `None` if
-/// it can no longer be read. Cost: one read.
+/// it can no longer be read. `place` is where the checkpoint is, and notes the block that is read.
+///
+/// Cost: one read, and one more for another block than before.
 pub fn read_owned<F: Flash, S: Stream>(
     log: &mut Log<'_, F>,
     found: &Checkpoint,
+    place: &mut Place,
     part: u32,
 ) -> Result<Option<Range<usize>>, Fault<F::Error>> {
-    let (block, place) = found.place();
-    let page = log.page_at(block, place + part);
+    let Some(page) = place.page_of(log, part)? else { return Ok(None) };
     let sequence = found.header.sequence + u64::from(part);
     let is_part = area_page(log, page)?.is_some_and(|(header, prefix)| {
         header.sequence == sequence && u32::from(prefix.part) == part

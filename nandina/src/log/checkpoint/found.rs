@@ -2,6 +2,7 @@
 //!
 //! Nothing is read or written here.
 
+use super::area::Place;
 use super::page::{List, Summary};
 use crate::flash::BlockNumber;
 use crate::node::PageHeader;
@@ -12,8 +13,7 @@ pub struct Checkpoint {
     pub header: PageHeader,
     /// What it records of its owner.
     pub summary: Summary,
-    /// Its block, and the place of its first page there.
-    place: (BlockNumber, u32),
+    place: Place,
     /// The block that was being written, and the place of its next page.
     pub active: Option<(BlockNumber, u32)>,
     list: List,
@@ -25,7 +25,7 @@ impl Checkpoint {
     pub const fn new(
         header: PageHeader,
         summary: Summary,
-        place: (BlockNumber, u32),
+        place: Place,
         active: Option<(BlockNumber, u32)>,
         list: List,
         parts: u32,
@@ -33,8 +33,8 @@ impl Checkpoint {
         Self { header, summary, place, active, list, parts }
     }
 
-    /// Its block, and the place of its first page there.
-    pub const fn place(&self) -> (BlockNumber, u32) {
+    /// Where it is on the chip.
+    pub const fn place(&self) -> Place {
         self.place
     }
 

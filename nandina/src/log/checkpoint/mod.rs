@@ -13,17 +13,21 @@
 //! Two fixed blocks, the anchors, record in turn which block holds the checkpoints. That block is
 //! taken from the free blocks like any other, filled with one checkpoint after another, erased, and
 //! given back. So an anchor uses one page for each such block, and there is only one block of
-//! checkpoints at a time.
+//! checkpoints at a time. A checkpoint that does not fit in a block has several of its own, which
+//! its anchor names in order; only the first of them is erased, for without it no other is found.
 //!
 //! A checkpoint is written between operations only, and no mount depends on it: if anything is
 //! missing or damaged, the mount falls back to looking at every block.
 
+mod area;
 mod find;
 mod found;
 mod opened;
 mod page;
 mod stream;
 
+pub use area::{AREA_MAX, area_blocks, erases_max};
+use area::{Area, blocks_for};
 pub use find::read_owned;
 pub use found::Checkpoint;
 pub use opened::Opened;
@@ -51,12 +55,7 @@ const SLACK: usize = 4;
 /// The anchors: blocks that record where the checkpoints are.
 const ANCHORS: [BlockNumber; 2] = [BlockNumber(0), BlockNumber(1)];
 
-/// Blocks without pages of the owner.
-///
-/// These are the anchors, the block of checkpoints, and the block to which they move.
-pub const AREA_BLOCKS: u32 = 4;
-
-/// Pages of one checkpoint, or `None` if a block cannot hold one.
+/// Pages of one checkpoint, or `None` if [`AREA_MAX`] blocks cannot hold one.
 ///
 /// `stream_bytes` are the bytes of the owner's part of type `S`.
 pub const fn parts<S: Stream>(
@@ -66,24 +65,32 @@ pub const fn parts<S: Stream>(
     stream_bytes: usize,
 ) -> Option<u32> {
     let area_bytes = layout.area_bytes();
-    if area_bytes < PREFIX_BYTES + HEAD_BYTES || geometry.blocks <= AREA_BLOCKS {
+    if area_bytes < PREFIX_BYTES + HEAD_BYTES {
         return None;
     }
     let stream_bytes = page::table_bytes(geometry, S::STORES_VALID) + stream_bytes;
-    let parts = stream_bytes.div_ceil(area_bytes - PREFIX_BYTES) as u32;
-    if parts <= block_pages { Some(parts) } else { None }
+    let parts = stream_bytes.div_ceil(area_bytes - PREFIX_BYTES);
+    if blocks_for(parts, (geometry, layout), block_pages).is_some() {
+        Some(parts as u32)
+    } else {
+        None
+    }
+}
+
+/// The most pages of one checkpoint on a chip of this geometry.
+pub fn parts_most(geometry: &Geometry, layout: &PageLayout, block_pages: u32) -> u32 {
+    let all = |blocks: u32| (block_pages * blocks) as usize;
+    let fits = |&blocks: &u32| blocks_for(all(blocks), (geometry, layout), block_pages).is_some();
+    (1..=AREA_MAX as u32).rev().find(fits).map_or(0, |blocks| all(blocks) as u32)
 }
 
 /// The most chip operations of a checkpoint of `parts` pages if no block fails.
 ///
-/// They are these pages and an anchor's page, and the erases of the checkpoints' block, of the
+/// They are these pages and an anchor's page, and the erases of the checkpoint's blocks, of the
 /// previous one, and of both anchors. With `verify` each is read back.
-pub const fn cost(parts: u32, verify: bool) -> u32 {
-    (parts + 1 + ERASES_MAX) * (1 + verify as u32)
+pub const fn cost(parts: u32, block_pages: u32, verify: bool) -> u32 {
+    (parts + 1 + erases_max(parts.div_ceil(block_pages))) * (1 + verify as u32)
 }
-
-/// The most blocks that one checkpoint erases.
-pub const ERASES_MAX: u32 = 4;
 
 /// The state of the checkpoints on the chip.
 pub struct Checkpoints {
@@ -101,6 +108,10 @@ pub struct Checkpoints {
     ///
     /// None of its blocks may be opened until the anchors are erased.
     stale: bool,
+    /// The most blocks that one checkpoint takes.
+    blocks: u8,
+    /// Blocks of the last one.
+    held: u8,
     number: u64,
     /// The number of the first checkpoint in its block.
     first: u64,
@@ -138,7 +149,15 @@ impl Base {
 
 impl Checkpoints {
     /// The state before a mount; a checkpoint is due after `every` blocks.
-    pub const fn new(every: u32) -> Self {
+    ///
+    /// It has at most `parts` pages, in blocks of `block_pages`.
+    pub const fn new(every: u32, parts: u32, block_pages: u32) -> Self {
+        let blocks = if every == 0 { 0 } else { parts.div_ceil(block_pages) };
+        Self::unknown(every, blocks as u8)
+    }
+
+    /// The state in which nothing is known of the chip.
+    const fn unknown(every: u32, blocks: u8) -> Self {
         let (list, stale) = (List::EMPTY, every > 0);
         let (last, anchor, base) = (None, None, None);
         Self {
@@ -146,6 +165,8 @@ impl Checkpoints {
             last,
             anchor,
             stale,
+            blocks,
+            held: 0,
             number: 0,
             first: 0,
             list,
@@ -164,15 +185,15 @@ impl Checkpoints {
 
     /// Forgets the checkpoints on the chip: one is due.
     pub fn forget<F: Flash>(&mut self, log: &mut Log<'_, F>) {
-        *self = Self::new(self.every);
+        *self = Self::unknown(self.every, self.blocks);
         self.reserve_anchors(log);
     }
 
     /// Notes that both anchors were erased, and frees the block of checkpoints.
     pub fn leave<F: Flash>(&mut self, log: &mut Log<'_, F>) {
-        let Self { last, anchor, .. } = *self;
-        if let Some((block, _)) = last {
-            log.blocks.set_reserved(block, false);
+        let anchor = self.anchor;
+        if self.last.is_some() {
+            self.release(log, &[]);
         }
         self.forget(log);
         self.anchor = anchor;
@@ -188,6 +209,27 @@ impl Checkpoints {
         }
     }
 
+    /// Gives the blocks of the last checkpoint back, except those in `keep`.
+    ///
+    /// All but the first stay readable, but no anchor leads to them.
+    fn release<F: Flash>(&mut self, log: &mut Log<'_, F>, keep: &[BlockNumber]) {
+        self.held = 0;
+        for block in log.blocks.all() {
+            let is_kept = ANCHORS.contains(&block) || keep.contains(&block);
+            if !is_kept && log.blocks.is_reserved(block) {
+                log.blocks.set_reserved(block, false);
+            }
+        }
+    }
+
+    /// Blocks that a checkpoint lists: those until the next one, and those of that.
+    ///
+    /// If they are more than a list has, a checkpoint makes the one before it unusable when it
+    /// takes the first block that is not listed.
+    fn listed_blocks(&self) -> usize {
+        (self.every as usize + SLACK + usize::from(self.blocks) - 1).min(LIST_MAX)
+    }
+
     /// Whether a checkpoint should be written before an operation of at most `pages`.
     pub fn is_due<F: Flash>(&self, log: &Log<'_, F>, pages: u32) -> bool {
         let Self { every, last, list, opened, .. } = self;
@@ -195,26 +237,37 @@ impl Checkpoints {
             return false;
         }
         let left = list.len() as u32 * log.block_pages();
-        *opened >= *every || (last.is_some() && left < pages + 2 * log.block_pages())
+        let next =
+            self.listed_blocks() as u32 + 1 - (self.every + SLACK as u32).min(LIST_MAX as u32);
+        *opened >= *every || (last.is_some() && left < pages + (1 + next) * log.block_pages())
     }
 
     /// Pages of the free blocks that are for checkpoints.
     ///
-    /// These are a block to which they move, and their own if there is none. A mount may use the
+    /// These are the blocks of the next one, and of the last if there is none. A mount may use the
     /// first.
     pub fn room<F: Flash>(&self, log: &Log<'_, F>) -> u32 {
-        let Self { every, last, .. } = self;
-        let blocks = if *every == 0 { 0 } else { 1 + u32::from(last.is_none()) };
-        blocks * log.block_pages()
+        let blocks = if self.every == 0 { 0 } else { 2 * u32::from(self.blocks) };
+        blocks.saturating_sub(self.held.into()) * log.block_pages()
+    }
+
+    /// Pages of the blocks that the next checkpoint has more than the last one.
+    pub fn taken<F: Flash>(&self, log: &Log<'_, F>, stream: &impl Stream) -> u32 {
+        let blocks = parts_of(log, stream).div_ceil(log.block_pages());
+        blocks.saturating_sub(self.held.into()) * log.block_pages()
+    }
+
+    /// Blocks that can hold no page of the owner.
+    pub const fn area_blocks(&self) -> u32 {
+        if self.blocks == 0 { 0 } else { area_blocks(self.blocks as u32) }
     }
 
     /// The most chip operations that a checkpoint takes if no block fails.
     pub fn cost<F: Flash>(&self, log: &Log<'_, F>, stream: &impl Stream) -> u32 {
-        let parts = parts_of(log, stream);
-        if self.every == 0 || parts > log.block_pages() {
-            return 0;
+        match (self.every, parts_of(log, stream)) {
+            (0, _) | (_, TOO_LARGE) => 0,
+            (_, parts) => cost(parts, log.block_pages(), log.verifies()),
         }
-        cost(parts, log.verifies())
     }
 
     /// The next block to erase and write.
@@ -225,7 +278,17 @@ impl Checkpoints {
         log: &mut Log<'_, F>,
         filled: Option<BlockNumber>,
     ) -> Result<BlockNumber, Fault<F::Error>> {
-        match self.listed_block(log)? {
+        self.next_block_but(log, filled, &[])
+    }
+
+    /// The next block; those in `taken` are for a checkpoint that is not complete.
+    fn next_block_but<F: Flash>(
+        &mut self,
+        log: &mut Log<'_, F>,
+        filled: Option<BlockNumber>,
+        taken: &[BlockNumber],
+    ) -> Result<BlockNumber, Fault<F::Error>> {
+        match self.listed_block(log, taken)? {
             Some(block) => Ok(block),
             None => log.next_block(filled),
         }
@@ -237,6 +300,7 @@ impl Checkpoints {
     fn listed_block<F: Flash>(
         &mut self,
         log: &mut Log<'_, F>,
+        taken: &[BlockNumber],
     ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         self.opened += 1;
         while let Some(block) = self.list.pop() {
@@ -245,7 +309,10 @@ impl Checkpoints {
                 return Ok(Some(block));
             }
         }
-        self.void_checkpoint(log)?;
+        if !taken.is_empty() {
+            covered!("the list of a checkpoint ends while the next one takes its blocks");
+        }
+        self.void_checkpoint(log, taken)?;
         // A block outside the list is opened only after the checkpoint was erased, and so is any
         // block after a mount that did not use the checkpoint.
         debug_assert!(
@@ -258,13 +325,17 @@ impl Checkpoints {
     /// Panics unless only anchors, the last checkpoint and bad blocks are reserved.
     #[cfg(debug_assertions)]
     pub fn check_reserved<F: Flash>(&self, log: &Log<'_, F>) {
-        for block in log.blocks.all() {
+        let mut held = 0;
+        for block in log.blocks.all().filter(|&block| !log.blocks.is_bad(block)) {
             let is_anchor = self.every > 0 && ANCHORS.contains(&block);
-            let is_area = is_anchor || self.last.is_some_and(|last| last.0 == block);
+            let is_first = self.last.is_some_and(|last| last.0 == block);
             let is_reserved = log.blocks.is_reserved(block);
-            let is_right = is_reserved == is_area || log.blocks.is_bad(block);
-            assert!(is_right, "block {} is reserved: {is_reserved}", block.0);
+            let is_right = is_reserved || !(is_anchor || is_first);
+            assert!(is_right, "block {} is not reserved", block.0);
+            held += u32::from(is_reserved && !is_anchor);
         }
+        let most = u32::from(self.held);
+        assert!(held <= most, "{held} blocks are reserved for a checkpoint of {most}");
     }
 
     /// The block at position `at` of those that may hold new pages.
@@ -285,26 +356,36 @@ impl Checkpoints {
     ///
     /// Cost: sometimes an erase, or two.
     pub fn void<F: Flash>(&mut self, log: &mut Log<'_, F>) -> Result<(), Fault<F::Error>> {
-        self.void_checkpoint(log)?;
+        self.void_checkpoint(log, &[])?;
         self.opened = self.every;
         Ok(())
     }
 
     /// Makes the last checkpoint unusable: a block is opened that it does not list.
-    fn void_checkpoint<F: Flash>(&mut self, log: &mut Log<'_, F>) -> Result<(), Fault<F::Error>> {
+    fn void_checkpoint<F: Flash>(
+        &mut self,
+        log: &mut Log<'_, F>,
+        taken: &[BlockNumber],
+    ) -> Result<(), Fault<F::Error>> {
         self.list = List::EMPTY;
-        self.erase_checkpoints(log)
+        self.erase_checkpoints(log, taken)
     }
 
-    /// Erases the block of checkpoints. If that fails, erases the anchors.
-    fn erase_checkpoints<F: Flash>(&mut self, log: &mut Log<'_, F>) -> Result<(), Fault<F::Error>> {
+    /// Erases the first block of checkpoints. If that fails, erases the anchors.
+    ///
+    /// The blocks in `taken` are for the next one.
+    fn erase_checkpoints<F: Flash>(
+        &mut self,
+        log: &mut Log<'_, F>,
+        taken: &[BlockNumber],
+    ) -> Result<(), Fault<F::Error>> {
         let Some((block, _)) = self.last.take() else {
             // All its listed blocks were opened, but one that is erased and then cut looks as if it
             // never was.
             return if self.stale { self.erase_anchors(log) } else { Ok(()) };
         };
         covered!("a checkpoint is erased when its list ends");
-        log.blocks.set_reserved(block, false);
+        self.release(log, taken);
         if !log.blocks.is_bad(block) && log.erase_for_good(block)? {
             return Ok(());
         }
@@ -324,13 +405,14 @@ impl Checkpoints {
 
     /// Writes a checkpoint.
     ///
-    /// Returns `false` if there is no block for it, or if it does not fit in one.
+    /// Returns `false` if there are no blocks for it, or if it does not fit in as many as it may
+    /// have.
     ///
     /// It records what is known of the blocks, and the owner's `summary` and `stream`. No operation
     /// may be running.
     ///
-    /// Cost: a program for each page of the checkpoint; one more and up to [`ERASES_MAX`] erases
-    /// where its block is full.
+    /// Cost: a program for each page of the checkpoint; one more and up to [`erases_max`] erases
+    /// where its block is full, or where it takes several.
     pub fn write<F: Flash>(
         &mut self,
         log: &mut Log<'_, F>,
@@ -338,58 +420,84 @@ impl Checkpoints {
         stream: &impl Stream,
     ) -> Result<bool, Fault<F::Error>> {
         let parts = parts_of(log, stream);
-        if parts > log.block_pages() {
+        let blocks = parts.div_ceil(log.block_pages());
+        if blocks > self.blocks.into() {
             return Ok(false);
+        }
+        if blocks > 1 {
+            covered!("a checkpoint takes several blocks");
         }
         log.frames.forget_all();
         self.number += 1;
         let before = self.last;
-        let (block, next) = loop {
-            let (block, place) = match self.last {
-                Some((block, next)) if next + parts <= log.block_pages() => (block, next),
-                _ if log.blocks.free_blocks(log.active_block()) < 2 => return Ok(false),
-                _ => {
-                    let block = self.next_block(log, log.active_block())?;
-                    if !log.erase(block)? {
-                        continue;
-                    }
-                    (block, 0)
-                }
+        let (area, next) = loop {
+            let (area, place) = match self.last {
+                Some((block, next)) if next + parts <= log.block_pages() => (Area::of(block), next),
+                _ => match self.take_area(log, blocks)? {
+                    Some(area) => (area, 0),
+                    None => return Ok(false),
+                },
             };
-            log.blocks.set_reserved(block, true);
             if place == 0 {
                 self.first = self.number;
             }
-            let list = self.list_for(log, block);
-            if self.program_parts(log, (block, place), &list, (summary, stream))? {
+            let list = self.list_for(log, area.as_slice()[0]);
+            if self.program_parts(log, (&area, place), &list, (summary, stream))? {
                 self.list = list;
-                break (block, place + parts);
+                break (area, place + parts);
             }
             // Older checkpoints in the block stay until there is a newer one.
             covered!("a part of a checkpoint cannot be programmed");
             let pages_per_block = log.geometry().pages_per_block;
-            if let Some((last, next)) = &mut self.last
-                && *last == block
-            {
-                *next = pages_per_block;
+            match &mut self.last {
+                Some((last, next)) if area.as_slice().contains(last) => *next = pages_per_block,
+                _ => give_back(log, area.as_slice()),
             }
         };
-        if before.is_none_or(|(last, _)| last != block) || self.last.is_none() {
+        let area = area.as_slice();
+        if before.is_none_or(|(last, _)| last != area[0]) || self.last.is_none() {
             // A page of an anchor that a cut tore may be visible at one mount and not at the next.
             // The blocks that the old checkpoint lists may have been opened twice by then, and look
             // as if they never were. So it is erased before an anchor leads to the new one.
-            self.erase_checkpoints(log)?;
-            if !self.write_anchor(log, block)? {
+            self.erase_checkpoints(log, area)?;
+            if !self.write_anchor(log, area)? {
                 covered!("no anchor can be written");
-                log.blocks.set_reserved(block, false);
+                give_back(log, area);
                 self.every = 0;
-                self.void_checkpoint(log)?;
+                self.void_checkpoint(log, &[])?;
                 return Ok(false);
             }
         }
-        self.last = Some((block, next));
+        self.held = blocks as u8;
+        self.last = Some((area[0], next));
         self.opened = 0;
         Ok(true)
+    }
+
+    /// Takes and erases the `blocks` of a checkpoint; `None` if there are not enough.
+    ///
+    /// All are erased before the first part is programmed: it stores how often each was.
+    fn take_area<F: Flash>(
+        &mut self,
+        log: &mut Log<'_, F>,
+        blocks: u32,
+    ) -> Result<Option<Area>, Fault<F::Error>> {
+        let mut area = Area::EMPTY;
+        loop {
+            let left = blocks - area.as_slice().len() as u32;
+            if left == 0 {
+                return Ok(Some(area));
+            }
+            if log.blocks.free_blocks(log.active_block()) < left + 1 {
+                give_back(log, area.as_slice());
+                return Ok(None);
+            }
+            let block = self.next_block_but(log, log.active_block(), area.as_slice())?;
+            if log.erase(block)? {
+                log.blocks.set_reserved(block, true);
+                area.push(block);
+            }
+        }
     }
 
     /// The blocks to open after a checkpoint in `block`.
@@ -408,7 +516,7 @@ impl Checkpoints {
         for &left in self.list.as_slice() {
             list.push(left);
         }
-        while list.len() < (self.every as usize + SLACK).min(LIST_MAX) {
+        while list.len() < self.listed_blocks() {
             let free = log.blocks.next_free(log.active_block(), list.as_slice());
             let Some(free) = free.filter(|&free| free != block) else { break };
             list.push(free);
@@ -423,7 +531,7 @@ impl Checkpoints {
     fn program_parts<F: Flash, S: Stream>(
         &self,
         log: &mut Log<'_, F>,
-        (block, place): (BlockNumber, u32),
+        (area, place): (&Area, u32),
         list: &List,
         (summary, stream): (&Summary, &S),
     ) -> Result<bool, Fault<F::Error>> {
@@ -440,27 +548,31 @@ impl Checkpoints {
             let bytes = &mut page[PREFIX_BYTES..];
             let from = part as usize * bytes.len();
             fill(bytes, from, &head, &log.blocks, stream);
-            if !program_area(log, block, place + part)? {
+            let (which, at) =
+                ((place + part) / log.block_pages(), (place + part) % log.block_pages());
+            if !program_area(log, area.as_slice()[which as usize], at)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Programs the anchor page for checkpoints in `block`.
+    /// Programs the anchor page for checkpoints in the blocks `area`.
     ///
     /// Returns `false` if no anchor could be written.
     fn write_anchor<F: Flash>(
         &mut self,
         log: &mut Log<'_, F>,
-        block: BlockNumber,
+        area: &[BlockNumber],
     ) -> Result<bool, Fault<F::Error>> {
         let (number, area_bytes) = (self.number, log.layout().area_bytes());
         while let Some((which, place)) = self.anchor_with_room(log)? {
             let page = &mut log.frames.bytes_mut(0)[..area_bytes];
             page.fill(0xFF);
             Prefix { kind: Kind::Anchor, part: 0, parts: 1, before: 0, number }.write(page);
-            page[PREFIX_BYTES..PREFIX_BYTES + 4].copy_from_slice(&block.0.to_le_bytes());
+            for (block, named) in area.iter().zip(page[PREFIX_BYTES..].chunks_exact_mut(4)) {
+                named.copy_from_slice(&block.0.to_le_bytes());
+            }
             self.anchor = Some((which, place + 1));
             if program_area(log, ANCHORS[which], place)? {
                 return Ok(true);
@@ -510,10 +622,18 @@ pub fn erase_anchors<F: Flash>(log: &mut Log<'_, F>) -> Result<(), Fault<F::Erro
     Ok(())
 }
 
-/// Pages of a checkpoint with this part of the owner, or more than a block has.
+/// Gives blocks back that were taken for a checkpoint.
+fn give_back<F: Flash>(log: &mut Log<'_, F>, area: &[BlockNumber]) {
+    area.iter().for_each(|&block| log.blocks.set_reserved(block, false));
+}
+
+/// Pages of a checkpoint that does not fit.
+const TOO_LARGE: u32 = u32::MAX;
+
+/// Pages of a checkpoint with this part of the owner, or [`TOO_LARGE`].
 fn parts_of<F: Flash, S: Stream>(log: &Log<'_, F>, stream: &S) -> u32 {
     let (geometry, layout) = (log.geometry(), log.layout());
-    parts::<S>(&geometry, &layout, log.block_pages(), stream.bytes()).unwrap_or(u32::MAX)
+    parts::<S>(&geometry, &layout, log.block_pages(), stream.bytes()).unwrap_or(TOO_LARGE)
 }
 
 /// Programs page buffer 0 as a page of an anchor or a checkpoint.

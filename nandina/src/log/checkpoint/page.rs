@@ -5,7 +5,7 @@
 //! ```text
 //! every area page:        0 kind u8   1 zero u8   2 part u16   4 parts u16   6 before u16
 //!                         8 number u64
-//! an anchor, kind 1:     16 block u32
+//! an anchor, kind 1:     16 for each block of the checkpoint its number u32, then 2^32 - 1
 //! a checkpoint, kind 2:  16 the next bytes of its stream
 //!
 //! the stream:  0 page u32   4 nodes u32   8 records u32   12 height u8   13 listed u8
@@ -86,6 +86,13 @@ impl Prefix {
             number,
         })
     }
+}
+
+/// The block at position `which` of those that a page of an anchor names.
+pub fn anchored_block(page: &[u8], which: u32, geometry: &Geometry) -> Option<BlockNumber> {
+    let at = PREFIX_BYTES + 4 * which as usize;
+    let number = page.get(at..at + 4).map_or(NO_BLOCK, |bytes| u32_at(bytes, 0));
+    (number < geometry.blocks).then_some(BlockNumber(number))
 }
 
 /// Blocks that may be opened after a checkpoint, in this order.

@@ -20,7 +20,7 @@ use crate::gc;
 use crate::log::Newest;
 #[cfg(feature = "checkpoints")]
 use crate::log::checkpoint::Checkpoint;
-use crate::log::checkpoint::{ERASES_MAX, LIST_MAX};
+use crate::log::checkpoint::{LIST_MAX, erases_max};
 use crate::space::{BuiltCheckpoints, Kind, Maps, ReadCache, Space, mappings_in};
 use crate::tree::{Limits, Opening, Path, Placement, TreeIndex, WritePolicy, path_options};
 
@@ -145,7 +145,7 @@ impl WritePolicy for Maps {
             let newer = (LIST_MAX as u64 + 1) * u64::from(opening.block_pages);
             cost.reads += opening.search_in_vain() + 5 * newer + 4 * opening.inner_reads;
             cost.programs += u64::from(opening.checkpoint_pages) + 1;
-            cost.erases += u64::from(ERASES_MAX) + 3;
+            cost.erases += u64::from(erases_max(opening.checkpoint_blocks())) + 3;
         }
         cost
     }
