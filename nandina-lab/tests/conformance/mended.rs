@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use nandina::flash::{BlockNumber, Flash, PageNumber, Reading};
+use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile, Reading};
 use nandina::store::Description;
-use nandina::{Index, Moves, Options, ReadError, System, WriteError};
+use nandina::{Index, Moves, Options, ReadError, System, Validity, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torture::Bus;
-use nandina_sim::{Chip, ChipError};
+use nandina_sim::{Chip, ChipError, Cut, Tear};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -146,6 +146,22 @@ fn a_mount_from_a_checkpoint_does_without_blocks_that_went_bad_since() {
     for_every_system(&SplitInABlockThatWentBad);
 }
 
+/// A chip that holds more records where pages move together than where they move alone.
+///
+/// That is so where a path is several pages. On `SMALL` an index is full before it matters.
+const OTHER_LIMITS: Profile =
+    Profile { geometry: Geometry { blocks: 17, pages_per_block: 16, ..LONG.geometry }, ..LONG };
+
+/// Fills a new index on `chip` with records. Returns their number.
+fn fill<S: System>(chip: &mut Chip, options: &Options, ram: &mut [u8]) -> Result<u32, String> {
+    let mut index = Index::<_, S>::format(chip, options, ram).map_err(text)?;
+    let mut records = 0;
+    while index.insert(&key(records), &value(records, 0)).is_ok() {
+        records += 1;
+    }
+    Ok(records)
+}
+
 struct OtherMoves;
 
 impl Check for OtherMoves {
@@ -154,15 +170,10 @@ impl Check for OtherMoves {
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
-        let mut case = Case::new(SMALL);
+        let mut case = Case::new(OTHER_LIMITS);
         let mut ram = case.ram::<S>();
         let mut chip = Chip::new(suited::<S>(case.profile));
-        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
-        let mut records = 0;
-        while index.insert(&key(records), &value(records, 0)).is_ok() {
-            records += 1;
-        }
-        drop(index);
+        let records = fill::<S>(&mut chip, &case.options, &mut ram)?;
         case.options.moves = Moves::Alone;
         let mut index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
         for number in 0..records {
@@ -236,6 +247,93 @@ impl Check for OtherMovesBuffered {
 #[test]
 fn a_buffered_change_is_not_refused_when_the_index_moves_pages_otherwise() {
     for_every_system(&OtherMovesBuffered);
+}
+
+/// Records that went missing although their removal was refused.
+///
+/// A power cut ends the index that was filled, and it is opened to move pages alone, for which it
+/// is too full. All of its changes were refused then. But each is due at once, and was in the write
+/// buffer already: it was refused, and pending all the same. Found by a chip and a model from
+/// outside of the project.
+struct DueRemovals;
+
+impl DueRemovals {
+    /// Replaces records until power is cut. Returns the records that are there afterwards.
+    fn replace<S: System>(
+        chip: &mut Chip,
+        options: &Options,
+        ram: &mut [u8],
+        records: u32,
+    ) -> Result<Model, String> {
+        let record = |number, turn| (key(number).to_vec(), value(number, turn).to_vec());
+        let mut model: Model = (0..records).map(|number| record(number, 0)).collect();
+        // The opening alone may write many pages anew.
+        chip.cut_at_change(400, Cut::Inside(Tear::Mixture));
+        let mut index = Index::<_, S>::open(&mut *chip, options, ram).map_err(text)?;
+        let mut turn = 0;
+        let last = loop {
+            turn += 1;
+            let number = turn * 7 % records;
+            match index.insert(&key(number), &value(number, turn)) {
+                Ok(_) => model.extend([record(number, turn)]),
+                Err(WriteError::Device(ChipError::PowerLost)) => break key(number),
+                Err(error) => return Err(text(error)),
+            }
+        };
+        drop(index);
+        chip.restore_power();
+        let mut index = Index::<_, S>::open(&mut *chip, options, ram).map_err(text)?;
+        let found = index.get(&last).map_err(text)?.ok_or("the cut took a record")?.to_vec();
+        model.insert(last.to_vec(), found);
+        compare(&mut index, &model).map(|()| model)
+    }
+}
+
+impl Check for DueRemovals {
+    fn concerns(&self, system: &Description) -> bool {
+        is_log(system) && has_write_buffer(system)
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut case = Case::new(OTHER_LIMITS);
+        case.options.validity = Validity::Searched;
+        let full = case.suited::<S>();
+        case.options.moves = Moves::Alone;
+        let alone = case.suited::<S>();
+        case.options.write_buffer = 1;
+        case.options.write_buffer_changes = Some(1);
+        let due = case.suited::<S>();
+        let (mut chip, mut ram) = (Chip::new(full.profile), due.ram::<S>());
+        let fewer = fill::<S>(&mut chip, &alone.options, &mut ram)?;
+        let records = fill::<S>(&mut chip, &full.options, &mut ram)?;
+        // Where a path is one page, and in `tnc`, the limit is the same.
+        if fewer >= records && ["wandering", "vm", "vm-ow"].contains(&S::DESCRIPTION.key) {
+            return Err(format!("{records} records fit where pages move alone"));
+        }
+        let mut model = Self::replace::<S>(&mut chip, &full.options, &mut ram, records)?;
+        let mut index = Index::<_, S>::open(&mut chip, &due.options, &mut ram).map_err(text)?;
+        let mut refused = 0;
+        for number in (0..records).step_by(3) {
+            match index.remove(&key(number)) {
+                Ok(_) => drop(model.remove(&key(number)[..])),
+                Err(WriteError::Full { .. }) => refused += 1,
+                Err(error) => return Err(text(error)),
+            }
+            let found = index.get(&key(number)).map_err(text)?;
+            if found != model.get(&key(number)[..]).map(Vec::as_slice) {
+                return Err(format!("the removal of record {number} was refused, and is made"));
+            }
+        }
+        if refused > 0 {
+            return Err(format!("{refused} removals were refused"));
+        }
+        compare(&mut index, &model)
+    }
+}
+
+#[test]
+fn no_record_is_missing_whose_removal_was_refused_with_other_moves() {
+    for_every_system(&DueRemovals);
 }
 
 /// A chip of which one page reads as weak, with content that was never written.
