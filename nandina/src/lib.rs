@@ -67,9 +67,14 @@ pub use store as place;
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/GUIDE.md")]
+struct Guide;
+
 pub use blocks::{Validity, Victims, Wear};
 pub use engine::{
-    Batches, Change, Cost, Folds, Inserted, Options, Plan, Removed, Statistics, System, Violation,
+    Batches, Change, Cost, Folds, Inserted, Options, OptionsFor, Plan, Removed, Statistics, System,
+    Violation,
 };
 pub use error::{BadOption, Damage, Fault, OpenError, PairError, ReadError, WriteError};
 pub use gc::Idle;

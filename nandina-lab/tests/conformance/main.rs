@@ -34,6 +34,7 @@ mod model;
 mod mounts;
 mod newest;
 mod open;
+mod options;
 mod pairs;
 mod plan;
 mod power;

@@ -202,7 +202,7 @@ impl Check for OtherMovesBuffered {
     ///
     /// Descending keys split nodes, and ascending ones are removed.
     fn run<S: System + 'static>(&self) -> Outcome {
-        let mut case = Case::new(SMALL);
+        let mut case = Case::new(OTHER_LIMITS);
         case.options.moves = Moves::Alone;
         case.options.write_buffer = 1;
         let mut ram = case.ram::<S>();

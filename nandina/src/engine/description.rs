@@ -75,6 +75,38 @@ impl Description {
         directory: false,
         journal: false,
     };
+
+    /// Whether blocks are erased and collected, so that wear and victims are a choice.
+    pub const fn collects(&self) -> bool {
+        !self.in_place
+    }
+
+    /// Whether [`Options::mapping_bytes`](crate::Options::mapping_bytes) has a meaning.
+    pub const fn has_mapping_table(&self) -> bool {
+        self.maps
+    }
+
+    /// Whether there can be an [`Options::write_cache`](crate::Options::write_cache).
+    pub const fn has_write_cache(&self) -> bool {
+        self.writes_paths
+    }
+
+    /// Whether there can be [`Options::checkpoints`](crate::Options::checkpoints).
+    pub const fn has_checkpoints(&self) -> bool {
+        self.checkpoints && cfg!(feature = "checkpoints")
+    }
+
+    /// Whether there can be an [`Options::read_cache`](crate::Options::read_cache).
+    ///
+    /// Systems that write paths have it without its feature, too.
+    pub const fn has_read_cache(&self) -> bool {
+        !self.directory && (self.writes_paths || cfg!(feature = "read-cache"))
+    }
+
+    /// Whether there is an [`Options::write_buffer`](crate::Options::write_buffer).
+    pub const fn has_write_buffer(&self) -> bool {
+        !self.directory && cfg!(feature = "write-buffer")
+    }
 }
 
 /// The first key of a leaf's range, and the first key behind it, if there is one.

@@ -7,13 +7,16 @@
 mod batch;
 mod description;
 mod options;
+mod options_for;
 mod outcome;
 mod plan;
 mod report;
 
 pub use batch::{Batches, Change};
 pub use description::{Description, LeafRange, NodeRange, Nodes, Packed};
+pub(crate) use options::{CHECKPOINTS_MAX, PAGE_BUFFERS_MAX};
 pub use options::{Folds, Options};
+pub use options_for::{Chosen, OptionsFor};
 pub use outcome::{Inserted, Removed};
 pub use plan::{Cost, Plan};
 pub use report::{Statistics, Violation};

@@ -33,6 +33,12 @@ impl Folds {
     }
 }
 
+/// The most page buffers.
+pub(crate) const PAGE_BUFFERS_MAX: usize = 16;
+
+/// The most blocks from one checkpoint to the next.
+pub(crate) const CHECKPOINTS_MAX: u32 = 12;
+
 /// Settings of an index.
 ///
 /// The sizes of keys and values, and whether there are checkpoints, are written on the medium; the

@@ -12,7 +12,9 @@ pub use range::{KeyBounds, Range};
 
 use core::convert::Infallible;
 
-use crate::engine::{Engine, Inserted, Options, Plan, Removed, Statistics, System, Violation};
+use crate::engine::{
+    Chosen, Engine, Inserted, Options, Plan, Removed, Statistics, System, Violation,
+};
 use crate::error::{OpenError, ReadError, WriteError};
 use crate::flash::{Capabilities, Flash, Geometry};
 use crate::gc::Idle;
@@ -40,9 +42,10 @@ impl<'b, F: Flash, S: System> Index<'b, F, S> {
     /// and programs; with checkpoints, or over an index with them, two erases more.
     pub fn format(
         flash: F,
-        options: &Options,
+        options: &impl Chosen<S>,
         ram: &'b mut [u8],
     ) -> Result<Self, OpenError<F::Error>> {
+        let options = options.options();
         S::Engine::check_options(&flash, options, ram)?;
         let mut index = Self { engine: S::Engine::new(flash, options, ram) };
         index.engine.format()?;
@@ -58,9 +61,10 @@ impl<'b, F: Flash, S: System> Index<'b, F, S> {
     /// themselves. `plan` computes the bound.
     pub fn open(
         flash: F,
-        options: &Options,
+        options: &impl Chosen<S>,
         ram: &'b mut [u8],
     ) -> Result<Self, OpenError<F::Error>> {
+        let options = options.options();
         S::Engine::check_options(&flash, options, ram)?;
         let mut index = Self { engine: S::Engine::new(flash, options, ram) };
         index.engine.open()?;

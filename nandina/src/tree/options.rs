@@ -3,7 +3,7 @@
 use super::split::Separator;
 use super::{Form, HEIGHT_MAX, Placement, WritePolicy, batch};
 use crate::blocks::{PAGES_MAX, TRACKED_MAX, Validity, Victims, Wear};
-use crate::engine::{Folds, KEY_BYTES_MAX, Options};
+use crate::engine::{CHECKPOINTS_MAX, Folds, KEY_BYTES_MAX, Options, PAGE_BUFFERS_MAX};
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
 use crate::log::checkpoint::{self, EVERY_MAX};
@@ -13,6 +13,9 @@ use crate::space::{self, Buffers, Dimensions, Kind, Mappings, Moves, STAGED};
 
 /// Bytes of the largest table of mappings.
 const MAPPING_BYTES_MAX: usize = 1 << 24;
+
+// What the options promise is what the log has.
+const _: () = assert!(PAGE_BUFFERS_MAX == Frames::COUNT_MAX && CHECKPOINTS_MAX == EVERY_MAX);
 
 impl Options {
     pub(crate) fn buffers<S: Placement>(&self) -> usize {

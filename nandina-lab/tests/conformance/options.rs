@@ -1,0 +1,104 @@
+//! The options that a system has, as its description says: `OptionsFor` offers no others.
+
+use nandina::flash::profile::SLC;
+use nandina::store::Description;
+use nandina::{BadOption, OpenError, Options, OptionsFor, System, Victims, Wear, plan};
+use nandina_sim::Chip;
+
+use crate::harness::*;
+
+/// An option: its name, whether a system has it, and settings with it.
+type Choice = (&'static str, fn(&Description) -> bool, fn(Options) -> Options);
+
+/// The options that a system refuses which does not have them.
+const REFUSED: [Choice; 6] = [
+    ("read_cache", Description::has_read_cache, |options| options.read_cache(2)),
+    ("write_cache", Description::has_write_cache, |options| options.write_cache(2)),
+    ("write_buffer", Description::has_write_buffer, |options| options.write_buffer(1)),
+    ("write_buffer_changes", Description::has_write_buffer, |options| {
+        options.write_buffer(1).write_buffer_changes(3)
+    }),
+    ("write_buffer_ticks", Description::has_write_buffer, |options| {
+        options.write_buffer(1).write_buffer_ticks(3)
+    }),
+    ("checkpoints", Description::has_checkpoints, |options| options.checkpoints(4)),
+];
+
+/// The options that mean nothing to a system which does not have them.
+const UNUSED: [Choice; 7] = [
+    ("wear", Description::collects, |options| options.wear(Wear::Counted)),
+    ("cost_benefit", Description::collects, |options| options.victims(Victims::CostBenefit)),
+    ("mapping_bytes", Description::has_mapping_table, |options| options.mapping_bytes(512)),
+    ("leaves", |system| system.directory, |options| options.leaves(50)),
+    ("fanout", |system| system.journal, |options| options.fanout(16)),
+    ("arena_bytes", |system| system.journal, |options| options.arena_bytes(16_384)),
+    ("journal_pages", |system| system.journal, |options| options.journal_pages(20)),
+];
+
+struct Refused;
+
+impl Check for Refused {
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut case = Case::new(SLC).suited::<S>();
+        let (geometry, capabilities) = (case.profile.geometry, case.profile.capabilities);
+        for (choices, refuses) in [(&REFUSED[..], true), (&UNUSED[..], false)] {
+            for &(name, has, set) in choices {
+                case.options = set(Options::new(KEY_BYTES, VALUE_BYTES));
+                let planned = plan::<S>(&geometry, &capabilities, &case.options, 100);
+                let is_refused = match planned {
+                    Ok(_) => false,
+                    Err(OpenError::BadOption { reason: BadOption::CheckpointTooLarge }) => {
+                        return Err(format!("{name} has no room"));
+                    }
+                    Err(OpenError::BadOption { .. }) => true,
+                    Err(error) => return Err(text(error)),
+                };
+                if is_refused != (refuses && !has(&S::DESCRIPTION)) {
+                    return Err(format!("{name}: refused {is_refused}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_system_refuses_no_option_that_its_description_has() {
+    for_every_system(&Refused);
+}
+
+struct Typed;
+
+impl Check for Typed {
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let case = Case::new(SLC).suited::<S>();
+        let options =
+            OptionsFor::<S>::new(KEY_BYTES, VALUE_BYTES).page_buffers(4).verify().checked();
+        let (mut chip, mut ram) = (Chip::new(case.profile), vec![0; 1 << 20]);
+        let mut index =
+            nandina::Index::<_, S>::format(&mut chip, &options, &mut ram).map_err(text)?;
+        index.insert(&key(1), &value(1, 0)).map_err(text)?;
+        drop(index);
+        let plain = Options::new(KEY_BYTES, VALUE_BYTES).page_buffers(4).verify();
+        if *options != plain {
+            return Err(format!("{options:?}, and {plain:?}"));
+        }
+        let mut index = nandina::Index::<_, S>::open(&mut chip, &plain, &mut ram).map_err(text)?;
+        match index.get(&key(1)).map_err(text)? {
+            Some(found) if found == value(1, 0) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    }
+}
+
+#[test]
+fn options_for_a_system_are_options() {
+    for_every_system(&Typed);
+}
+
+#[test]
+#[should_panic(expected = "checkpoints are for blocks whose erases are counted")]
+fn options_out_of_their_range_are_not_checked() {
+    let wear = std::hint::black_box(Wear::Circular);
+    let _ = OptionsFor::<nandina::store::Mu>::new(4, 8).checkpoints(4).wear(wear).checked();
+}
