@@ -6,6 +6,7 @@
 
 use core::ops::Bound;
 
+use nandina::flash::PageNumber;
 use nandina::store::Description;
 use nandina::{Index, Inserted, Moves, OpenError, Options, System, WriteError, ram_needed};
 use nandina_sim::{Chip, TINY};
@@ -341,4 +342,56 @@ impl Check for Settings {
 #[test]
 fn settings_have_ranges_and_take_the_ram_that_they_say() {
     for_every_system(&Settings);
+}
+
+/// Of two changes that are due, the first is applied and the leaf of the second is damaged.
+struct Halfway;
+
+impl Check for Halfway {
+    fn concerns(&self, system: &Description) -> bool {
+        // The others return to an older state of the leaf.
+        system.writes_paths
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut case = Case::new(SMALL);
+        case.options.write_buffer = 1;
+        case.options.write_buffer_changes = Some(2);
+        let (low, high) = (key(1), key(999));
+        let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        for number in (0..1000).step_by(9) {
+            index.insert(&key(number), &value(number, 0)).map_err(text)?;
+        }
+        index.flush().map_err(text)?;
+        index.close();
+        let mut tried = 0;
+        for page in (0..case.profile.geometry.pages()).map(PageNumber) {
+            let mut chip = chip.clone();
+            chip.corrupt_page(page, |main, _| main[20] ^= 4);
+            let opened = Index::<_, S>::open(&mut chip, &case.options, &mut ram);
+            let Ok(mut index) = opened else { continue };
+            if index.get(&low).is_err() || index.get(&high).is_ok() {
+                continue;
+            }
+            tried += 1;
+            index.insert(&high, &value(999, 1)).map_err(text)?;
+            // It is made, so it is not refused; a flush reports the other one.
+            index.insert(&low, &value(1, 1)).map_err(text)?;
+            if index.get(&low).map_err(text)? != Some(&value(1, 1)[..]) {
+                return Err(format!("{page}: the change is not made"));
+            }
+            if !matches!(index.flush(), Err(WriteError::Corrupt { .. })) {
+                return Err(format!("{page}: the change to a damaged leaf is not reported"));
+            }
+        }
+        // A page that holds a whole path holds the root as well, which an older page replaces.
+        let is_leaf_alone = !nodes_of::<S>().shares_pages;
+        if tried > 0 || !is_leaf_alone { Ok(()) } else { Err("no leaf was damaged".into()) }
+    }
+}
+
+#[test]
+fn a_change_that_is_applied_before_its_flush_meets_damage_is_made() {
+    for_every_system(&Halfway);
 }

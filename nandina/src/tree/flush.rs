@@ -55,7 +55,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             // A refused change does not stay in the buffer. If this change was applied before the
             // error, the call succeeds; the next flush reports the others.
             let waited = self.batch.forget(key).is_some();
-            if waited || !is_refusal(&error) {
+            if waited || matches!(error, Fault::Device(_)) {
                 return Err(error);
             }
         }
