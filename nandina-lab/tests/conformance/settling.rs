@@ -4,12 +4,13 @@
 //! several cuts the one that leaves the fewest free pages is taken. However many of them follow one
 //! another, records can be replaced and removed afterwards.
 
-use nandina::flash::profile::DATAFLASH_264;
+use nandina::flash::profile::{DATAFLASH_264, NOR};
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
 use nandina::store::Description;
 use nandina::{Index, System, WriteError};
 use nandina_lab::hand_on;
-use nandina_sim::{Chip, ChipError, Cut};
+use nandina_lab::torture::oracle::contents;
+use nandina_sim::{Chip, ChipError, Cut, Faults, Tear};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -43,6 +44,10 @@ impl Flash for ReadOnly {
     }
 
     fn overwrite(&mut self, page: PageNumber, _: u32, _: &[u8]) -> Result<(), ChipError> {
+        Err(ChipError::Uncorrectable(page))
+    }
+
+    fn rewrite(&mut self, page: PageNumber, _: &[u8], _: &[u8]) -> Result<(), ChipError> {
         Err(ChipError::Uncorrectable(page))
     }
 
@@ -141,4 +146,87 @@ impl Check for CutSettling {
 #[test]
 fn cuts_while_a_mount_settles_never_use_up_the_reserve() {
     for_every_system(&CutSettling);
+}
+
+/// A mount that can write nothing shows what a cut left; a later one that can write keeps it.
+struct Shown;
+
+impl Shown {
+    /// What an index holds that is opened on `bus`.
+    fn records<S: System>(bus: &mut dyn Bus, case: &Case, ram: &mut [u8]) -> Result<Model, String> {
+        let mut index = Index::<_, S>::open(bus, &case.options, ram).map_err(text)?;
+        contents(&mut index).map_err(text)
+    }
+}
+
+impl Check for Shown {
+    fn concerns(&self, system: &Description) -> bool {
+        // Where a root commits, a mount takes the newest after one look and writes it again; one
+        // that cannot write may show what a later one does not.
+        !system.writes_paths
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        // Any page of a NOR chip can be appended to.
+        let profile = if S::DESCRIPTION.appends {
+            Profile { geometry: Geometry { spare_bytes: 0, ..SMALL.geometry }, ..NOR }
+        } else {
+            SMALL
+        };
+        let case = Case::new(profile).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut chip = Chip::with_seed(case.profile, seed());
+        chip.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
+        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
+        for number in 0..60 {
+            index.insert(&key(number), &value(number, 0)).map_err(text)?;
+        }
+        drop(index);
+        let mut probe = chip.clone();
+        drop(Index::<_, S>::open(&mut probe, &case.options, &mut ram).map_err(text)?);
+        let mounting = probe.counters().operations() - chip.counters().operations();
+        let mut cuts = 0;
+        for at in Share::one_in(3).of((0..150).collect::<Vec<_>>()) {
+            let mut chip = chip.clone();
+            chip.cut_at(mounting + at, Cut::Inside(Tear::Mixture));
+            if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
+                for turn in 0..30 {
+                    let number = turn * 7 % 60;
+                    let changed = match turn % 3 {
+                        0 => index.remove(&key(number)).map(drop),
+                        1 => index.insert(&key(number), &value(number, turn)).map(drop),
+                        _ => index.insert(&key(100 + turn), &value(turn, turn)).map(drop),
+                    };
+                    if changed.is_err() {
+                        break;
+                    }
+                }
+            }
+            cuts += u32::from(chip.fault_counters().torn > 0);
+            chip.restore_power();
+            for later in 0..4 {
+                // Its torn page reads otherwise, some operations later.
+                let mut device = ReadOnly(chip.clone());
+                for _ in 0..later {
+                    Self::records::<S>(&mut device, &case, &mut ram)?;
+                }
+                let shown = Self::records::<S>(&mut device, &case, &mut ram)?;
+                let kept = Self::records::<S>(&mut device.0, &case, &mut ram)?;
+                if shown != kept {
+                    return Err(format!(
+                        "cut at {at}: {} records are shown, and {} of them kept",
+                        shown.len(),
+                        shown.iter().filter(|&record| kept.get(record.0) == Some(record.1)).count()
+                    ));
+                }
+            }
+        }
+        println!("{}: {cuts} torn pages", S::DESCRIPTION.key);
+        if cuts > 5 { Ok(()) } else { Err(format!("{cuts} torn pages")) }
+    }
+}
+
+#[test]
+fn what_a_mount_shows_that_can_write_nothing_is_kept_by_later_ones() {
+    for_every_system(&Shown);
 }

@@ -15,7 +15,7 @@ use last_programmed::LastProgrammed;
 
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
-use crate::gc::{self, PageOwner};
+use crate::gc;
 use crate::log::{LOOKS, Newest};
 use crate::node::{PageLayout, Shape};
 use crate::space::{Absent, Appends, Kind, ReadCache};
@@ -61,11 +61,9 @@ impl WritePolicy for Appends {
         index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
         let torn = index.begin_settling()?;
-        // Room may end before all is written anew: then first the page in which a record is torn.
-        if index.space.room() < index.kept() + 2 * index.space.valid_pages() {
-            covered!("a torn append is settled first");
-            index.settle_blocks(&torn, true)?;
-        }
+        // First the page in which a record is torn, before collection may move it: an earlier mount
+        // may have had no room for it, and returned it as it was before the append.
+        index.settle_blocks(&torn, true)?;
         index.settle_blocks(&torn, false)?;
         index.end_settling(|_| false)?;
         index.free_held();
