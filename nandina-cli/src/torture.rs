@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use nandina_lab::LabError;
 use nandina_lab::layer::name_of;
+use nandina_lab::systems::SYSTEMS;
 use nandina_lab::torture::{
     CutRun, Hardships, Mode, Outcome, PAGES, Report, Torture, replay, torture,
 };
@@ -68,7 +69,8 @@ pub struct Arguments {
     errors: bool,
     /// Half of the chips of a swarm have pages of 160 to 316 bytes: nodes have few records, trees
     /// become high, and some checkpoints take several blocks. In the modes that cut at every
-    /// operation, pages of 256 bytes, on a chip on which a checkpoint takes two blocks
+    /// operation, which need --checkpoints then, pages of 256 bytes, on a chip on which a checkpoint
+    /// takes two blocks
     #[arg(long)]
     narrow: bool,
     /// Replay one case by the name that a failing run printed, and nothing else
@@ -115,6 +117,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         return Err(LabError(what.into()));
     }
     let systems = subjects(&arguments.systems)?;
+    let stores = |key: &&str| SYSTEMS.iter().any(|system| system.key == *key && system.checkpoints);
+    if narrow && !swarm && (arguments.checkpoints.is_none() || !systems.iter().all(stores)) {
+        let what = "--narrow is for a swarm, or for systems that write checkpoints: add --mode swarm, or \
+                    --checkpoints 1 --systems wandering,mu,vm,rosette";
+        return Err(LabError(what.into()));
+    }
     let what = Torture {
         mode: match arguments.mode {
             ModeArgument::None => Mode::None,

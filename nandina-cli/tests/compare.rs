@@ -108,6 +108,8 @@ fn layers_that_cannot_be_are_refused_in_a_line() {
         ("torture --over ftl:fats", "there is no layer 'ftl:fats'"),
         ("torture --mode swarm --over ftl:fast --systems vm-ow", "it programs a page 2"),
         ("torture --mode swarm --narrow --over ftl:fast", "--narrow is for a chip without an FTL"),
+        ("torture --narrow", "--narrow is for a swarm, or for systems that write checkpoints"),
+        ("torture --narrow --checkpoints 1 --systems mu,btree", "--narrow is for a swarm, or"),
         ("torture --systems pages --over ftl:fast", "pages is for a swarm: choose --mode swarm"),
         ("torture --mode swarm --systems pages", "pages are those of an FTL: choose one by --over"),
         ("torture --over ftl:page --systems vm-ow", "vm-ow over ftl:page: it programs a page 2"),

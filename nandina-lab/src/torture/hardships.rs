@@ -20,9 +20,9 @@ pub struct Hardships {
     /// Half of the chips of a swarm have small pages: nodes have few records, and trees become
     /// high.
     ///
-    /// With checkpoints half of these have many blocks, so that a checkpoint takes several. Runs
-    /// have a chip with small pages, most of whose blocks are bad: a checkpoint takes two blocks.
-    /// Swarms over an FTL keep their chips.
+    /// With checkpoints half of these have many blocks, so that a checkpoint takes several. Runs,
+    /// which need checkpoints then, have a chip with small pages, most of whose blocks are bad: a
+    /// checkpoint takes two blocks. Swarms over an FTL keep their chips.
     pub narrow: bool,
 }
 
