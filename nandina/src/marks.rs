@@ -32,6 +32,7 @@ pub const NAMES: &[&str] = &[
     "a torn append is settled first",
     "an anchor cannot be erased",
     "an erase silently did nothing",
+    "a change settles what the mount could not",
     "an index is read unsettled",
     "leaves are read unsettled",
     "no anchor can be written",

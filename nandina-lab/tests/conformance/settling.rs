@@ -4,6 +4,8 @@
 //! several cuts the one that leaves the fewest free pages is taken. However many of them follow one
 //! another, records can be replaced and removed afterwards.
 
+use std::cell::Cell;
+
 use nandina::flash::profile::{DATAFLASH_264, NOR};
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
 use nandina::store::Description;
@@ -25,8 +27,23 @@ const CHIP: Profile = Profile {
 /// Cuts in a row.
 const CUTS: u32 = 400;
 
-/// A chip that can be read only, so that a mount settles nothing.
-struct ReadOnly(Chip);
+/// A chip that can be read only until its cell is set, so that a mount settles nothing.
+struct ReadOnly(Chip, Cell<bool>);
+
+impl ReadOnly {
+    fn new(chip: &Chip) -> Self {
+        Self(chip.clone(), Cell::new(false))
+    }
+
+    /// Does `change`, or rejects it.
+    fn write(
+        &mut self,
+        page: PageNumber,
+        change: impl FnOnce(&mut Chip) -> Result<(), ChipError>,
+    ) -> Result<(), ChipError> {
+        if self.1.get() { change(&mut self.0) } else { Err(ChipError::Uncorrectable(page)) }
+    }
+}
 
 impl Bus for ReadOnly {
     fn simulated(&self) -> &Chip {
@@ -39,24 +56,24 @@ impl Flash for ReadOnly {
 
     hand_on!(0: geometry, capabilities, read, is_bad);
 
-    fn program(&mut self, page: PageNumber, _: &[u8], _: &[u8]) -> Result<(), ChipError> {
-        Err(ChipError::Uncorrectable(page))
+    fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.write(page, |chip| chip.program(page, main, spare))
     }
 
-    fn overwrite(&mut self, page: PageNumber, _: u32, _: &[u8]) -> Result<(), ChipError> {
-        Err(ChipError::Uncorrectable(page))
+    fn overwrite(&mut self, page: PageNumber, at: u32, bytes: &[u8]) -> Result<(), ChipError> {
+        self.write(page, |chip| chip.overwrite(page, at, bytes))
     }
 
-    fn rewrite(&mut self, page: PageNumber, _: &[u8], _: &[u8]) -> Result<(), ChipError> {
-        Err(ChipError::Uncorrectable(page))
+    fn rewrite(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        self.write(page, |chip| chip.rewrite(page, main, spare))
     }
 
     fn erase(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        Err(ChipError::Uncorrectable(PageNumber(block.0)))
+        self.write(PageNumber(block.0), |chip| chip.erase(block))
     }
 
     fn mark_bad(&mut self, block: BlockNumber) -> Result<(), ChipError> {
-        Err(ChipError::Uncorrectable(PageNumber(block.0)))
+        self.write(PageNumber(block.0), |chip| chip.mark_bad(block))
     }
 }
 
@@ -71,7 +88,7 @@ impl CutSettling {
 
     /// Free pages that a mount finds.
     fn free_pages<S: System>(chip: &Chip, ram: &mut [u8]) -> Result<u32, String> {
-        let mut device = ReadOnly(chip.clone());
+        let mut device = ReadOnly::new(chip);
         let bus: &mut dyn Bus = &mut device;
         let index = Index::<_, S>::open(bus, &Self::case::<S>().options, ram).map_err(text)?;
         Ok(index.statistics().free_pages)
@@ -148,16 +165,62 @@ fn cuts_while_a_mount_settles_never_use_up_the_reserve() {
     for_every_system(&CutSettling);
 }
 
+/// A chip with unstable torn pages, and what an index on it needs.
+fn suited<S: System>() -> Case {
+    // Any page of a NOR chip can be appended to.
+    let profile = if S::DESCRIPTION.appends {
+        Profile { geometry: Geometry { spare_bytes: 0, ..SMALL.geometry }, ..NOR }
+    } else {
+        SMALL
+    };
+    Case::new(profile).suited::<S>()
+}
+
+/// Chips on which a change was cut, and where. Most have a torn page.
+fn cut_changes<S: System>(case: &Case, ram: &mut [u8]) -> Result<Vec<(u64, Chip)>, String> {
+    let mut chip = Chip::with_seed(case.profile, seed());
+    chip.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
+    let mut index = Index::<_, S>::format(&mut chip, &case.options, ram).map_err(text)?;
+    for number in 0..60 {
+        index.insert(&key(number), &value(number, 0)).map_err(text)?;
+    }
+    drop(index);
+    let mut probe = chip.clone();
+    drop(Index::<_, S>::open(&mut probe, &case.options, ram).map_err(text)?);
+    let mounting = probe.counters().operations() - chip.counters().operations();
+    let (mut chips, mut torn) = (Vec::new(), 0);
+    for at in Share::one_in(3).of((0..150).collect::<Vec<_>>()) {
+        let mut chip = chip.clone();
+        chip.cut_at(mounting + at, Cut::Inside(Tear::Mixture));
+        if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, ram) {
+            for turn in 0..30 {
+                let number = turn * 7 % 60;
+                let changed = match turn % 3 {
+                    0 => index.remove(&key(number)).map(drop),
+                    1 => index.insert(&key(number), &value(number, turn)).map(drop),
+                    _ => index.insert(&key(100 + turn), &value(turn, turn)).map(drop),
+                };
+                if changed.is_err() {
+                    break;
+                }
+            }
+        }
+        torn += u32::from(chip.fault_counters().torn > 0);
+        chip.restore_power();
+        chips.push((at, chip));
+    }
+    println!("{}: {torn} torn pages", S::DESCRIPTION.key);
+    if torn > 5 { Ok(chips) } else { Err(format!("{torn} torn pages")) }
+}
+
+/// What an index holds that is opened on `bus`.
+fn records<S: System>(bus: &mut dyn Bus, case: &Case, ram: &mut [u8]) -> Result<Model, String> {
+    let mut index = Index::<_, S>::open(bus, &case.options, ram).map_err(text)?;
+    contents(&mut index).map_err(text)
+}
+
 /// A mount that can write nothing shows what a cut left; a later one that can write keeps it.
 struct Shown;
-
-impl Shown {
-    /// What an index holds that is opened on `bus`.
-    fn records<S: System>(bus: &mut dyn Bus, case: &Case, ram: &mut [u8]) -> Result<Model, String> {
-        let mut index = Index::<_, S>::open(bus, &case.options, ram).map_err(text)?;
-        contents(&mut index).map_err(text)
-    }
-}
 
 impl Check for Shown {
     fn concerns(&self, system: &Description) -> bool {
@@ -167,51 +230,17 @@ impl Check for Shown {
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
-        // Any page of a NOR chip can be appended to.
-        let profile = if S::DESCRIPTION.appends {
-            Profile { geometry: Geometry { spare_bytes: 0, ..SMALL.geometry }, ..NOR }
-        } else {
-            SMALL
-        };
-        let case = Case::new(profile).suited::<S>();
+        let case = suited::<S>();
         let mut ram = case.ram::<S>();
-        let mut chip = Chip::with_seed(case.profile, seed());
-        chip.set_faults(Faults { unstable_pages: 1, ..Faults::NONE });
-        let mut index = Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;
-        for number in 0..60 {
-            index.insert(&key(number), &value(number, 0)).map_err(text)?;
-        }
-        drop(index);
-        let mut probe = chip.clone();
-        drop(Index::<_, S>::open(&mut probe, &case.options, &mut ram).map_err(text)?);
-        let mounting = probe.counters().operations() - chip.counters().operations();
-        let mut cuts = 0;
-        for at in Share::one_in(3).of((0..150).collect::<Vec<_>>()) {
-            let mut chip = chip.clone();
-            chip.cut_at(mounting + at, Cut::Inside(Tear::Mixture));
-            if let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
-                for turn in 0..30 {
-                    let number = turn * 7 % 60;
-                    let changed = match turn % 3 {
-                        0 => index.remove(&key(number)).map(drop),
-                        1 => index.insert(&key(number), &value(number, turn)).map(drop),
-                        _ => index.insert(&key(100 + turn), &value(turn, turn)).map(drop),
-                    };
-                    if changed.is_err() {
-                        break;
-                    }
-                }
-            }
-            cuts += u32::from(chip.fault_counters().torn > 0);
-            chip.restore_power();
+        for (at, chip) in cut_changes::<S>(&case, &mut ram)? {
             for later in 0..4 {
                 // Its torn page reads otherwise, some operations later.
-                let mut device = ReadOnly(chip.clone());
+                let mut device = ReadOnly::new(&chip);
                 for _ in 0..later {
-                    Self::records::<S>(&mut device, &case, &mut ram)?;
+                    records::<S>(&mut device, &case, &mut ram)?;
                 }
-                let shown = Self::records::<S>(&mut device, &case, &mut ram)?;
-                let kept = Self::records::<S>(&mut device.0, &case, &mut ram)?;
+                let shown = records::<S>(&mut device, &case, &mut ram)?;
+                let kept = records::<S>(&mut device.0, &case, &mut ram)?;
                 if shown != kept {
                     return Err(format!(
                         "cut at {at}: {} records are shown, and {} of them kept",
@@ -221,12 +250,57 @@ impl Check for Shown {
                 }
             }
         }
-        println!("{}: {cuts} torn pages", S::DESCRIPTION.key);
-        if cuts > 5 { Ok(()) } else { Err(format!("{cuts} torn pages")) }
+        Ok(())
     }
 }
 
 #[test]
 fn what_a_mount_shows_that_can_write_nothing_is_kept_by_later_ones() {
     for_every_system(&Shown);
+}
+
+/// A mount can write nothing, and then a change is made after all: later mounts keep both.
+struct ChangedAfterwards;
+
+impl Check for ChangedAfterwards {
+    fn concerns(&self, _system: &Description) -> bool {
+        true
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let case = suited::<S>();
+        let mut ram = case.ram::<S>();
+        for (at, chip) in cut_changes::<S>(&case, &mut ram)? {
+            for later in 0..4 {
+                let mut device = ReadOnly::new(&chip);
+                for _ in 0..later {
+                    records::<S>(&mut device, &case, &mut ram)?;
+                }
+                let mut index =
+                    Index::<_, S>::open(&mut device, &case.options, &mut ram).map_err(text)?;
+                let mut expected = contents(&mut index).map_err(text)?;
+                index.flash().1.set(true);
+                // So many that later mounts do not look for the torn page behind them.
+                for number in 200..230 {
+                    index.insert(&key(number), &value(number, 0)).map_err(text)?;
+                    expected.insert(key(number).to_vec(), value(number, 0).to_vec());
+                }
+                drop(index);
+                for _ in 0..4 {
+                    let found = records::<S>(&mut device.0, &case, &mut ram)
+                        .map_err(|error| format!("cut at {at}: {error}"))?;
+                    if found != expected {
+                        let (found, expected) = (found.len(), expected.len());
+                        return Err(format!("cut at {at}: {found} records, not {expected}"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_change_settles_first_what_a_mount_could_not() {
+    for_every_system(&ChangedAfterwards);
 }

@@ -537,3 +537,19 @@ fn a_full_tree_of_packed_nodes_moves_them_together_whatever_is_requested() {
     assert_survives("swarm/tnc/seed 940003513 unstable changed formats errors");
     assert_survives("swarm/tnc/seed 960001081 unstable changed formats errors narrow");
 }
+
+/// A session that followed a good end was cut in its first page, which the next mount did not see
+/// when it looked for the newest page, but when it looked for the blocks that were opened. That
+/// mount gave the same number to the first page of another block. When a third mount found the torn
+/// page, it took all pages from that number on for torn, and acknowledged changes were lost.
+#[test]
+fn leaves_behind_a_torn_first_page_of_the_same_number_count() {
+    assert_survives("swarm/rosette/seed 2100005071 unstable changed formats errors narrow");
+}
+
+/// A chip was worn out, and a mount had no room to write a torn append anew. A change then found
+/// room, and the next mount took the torn page for settled.
+#[test]
+fn a_change_settles_first_what_the_mount_had_no_room_for() {
+    assert_survives("swarm/vm-ow/seed 1500004106 unstable changed formats errors narrow");
+}

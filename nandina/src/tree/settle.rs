@@ -83,6 +83,24 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         Ok(())
     }
 
+    /// Before a change: settles what the mount had no room to settle.
+    ///
+    /// The blocks that were held are free by now, so there may be room. A change that was built on
+    /// a torn page would make the next mount count that page as settled. Returns whether it wrote.
+    ///
+    /// Cost: nothing if the mount has settled. Else that of settling, and of a mount if it fails.
+    pub(crate) fn settle_before_change(&mut self) -> Result<bool, Fault<F::Error>> {
+        if self.settled {
+            return Ok(false);
+        }
+        covered!("a change settles what the mount could not");
+        let settled = S::Kind::settle(self);
+        self.settled = settled.is_ok();
+        // If it fails half way, only another mount knows what is torn now.
+        self.in_doubt |= settled.is_err();
+        settled.map(|()| true)
+    }
+
     /// Whether the newest page on the chip is the end of a session.
     ///
     /// Then only a page that commits nothing, or a block that held no data, can be torn.

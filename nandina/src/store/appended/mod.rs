@@ -83,6 +83,12 @@ impl WritePolicy for Appends {
         index.count_anew()
     }
 
+    fn begin_changes<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut TreeIndex<'_, F, S>,
+    ) -> Result<bool, Fault<F::Error>> {
+        index.settle_before_change()
+    }
+
     fn look_up<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
         key: &[u8],

@@ -86,6 +86,12 @@ impl WritePolicy for Maps {
         index.keep_checkpoint()
     }
 
+    fn begin_changes<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut TreeIndex<'_, F, S>,
+    ) -> Result<bool, Fault<F::Error>> {
+        index.settle_before_change()
+    }
+
     fn moved_path<S: Placement<Kind = Self>>(of: &Limits<'_>) -> u32 {
         flush_mappings::moved_path(S::path_pages(of.height), of)
     }
