@@ -172,6 +172,9 @@ impl<F: Flash> Leaves<'_, F> {
     /// After a checkpoint was found it is newer than that.
     ///
     /// Lowers `limit` to the number of each page that does not; raises `highest` to all numbers.
+    ///
+    /// A page with the number of a torn one counts: the mount that wrote it had not seen the torn
+    /// one, which was the first of another block and commits nothing.
     fn find_newest(
         &mut self,
         identity: u32,
@@ -179,12 +182,15 @@ impl<F: Flash> Leaves<'_, F> {
         highest: &mut u64,
     ) -> Result<Option<(PageHeader, PageNumber)>, Fault<F::Error>> {
         let mut walk = Walk::START;
+        let before = *limit;
+        // The first page of a block may have been readable when the blocks were put in order only.
+        *highest = self.order.newest().max(*highest);
         while let Some(block) = self.order.next(&mut walk) {
             for place in (0..self.log.written(block, self.log.block_pages(), 1)?).rev() {
                 let page = self.log.page_at(block, place);
                 let Ok(header) = self.log.read_raw(page, 0)? else { continue };
                 *highest = header.sequence.max(*highest);
-                if header.sequence >= *limit {
+                if header.sequence >= before {
                     continue;
                 }
                 if header.identity != identity || header.medium != self.log.medium {
@@ -198,7 +204,7 @@ impl<F: Flash> Leaves<'_, F> {
                     return Ok(Some((header, page)));
                 }
                 covered!("the newest leaf is torn");
-                *limit = header.sequence;
+                *limit = header.sequence.min(*limit);
             }
         }
         Ok(None)

@@ -60,6 +60,11 @@ impl<'b> Order<'b> {
         self.newest = self.newest.max(sequence);
     }
 
+    /// The highest number that was noted.
+    pub const fn newest(&self) -> u64 {
+        self.newest
+    }
+
     /// The next block of a walk, older than the last one.
     ///
     /// Cost: a look at the marks of all blocks.
