@@ -16,15 +16,57 @@ use crate::space::Checkpointing;
 use crate::tree::{CheckpointsOf, HEIGHT_MAX, Placement, TreeIndex};
 
 /// What the pages of one formatting record.
+///
+/// A mount has one of them, which is in its deepest frame.
 pub(super) struct Found {
+    /// The highest sequence number.
     pub sequence: u64,
-    pub commit: Option<PageHeader>,
+    pub commit: Option<Commit>,
     pub root: Option<(PageNumber, PageHeader)>,
-    /// The newest root except `root`.
-    pub root_before: Option<(PageNumber, PageHeader)>,
+    /// The newest root except `root`, and its sequence number.
+    pub root_before: Option<(PageNumber, u64)>,
     pub settled: Settled,
     /// The newest page that began to write after a mount.
     pub start: u64,
+}
+
+impl Found {
+    pub const NOTHING: Self = Self {
+        sequence: 0,
+        commit: None,
+        root: None,
+        root_before: None,
+        settled: Settled { sequence: 0, first: 0, block: NO_BLOCK },
+        start: 0,
+    };
+
+    fn note_root(&mut self, page: PageNumber, header: &PageHeader) {
+        match &self.root {
+            Some((_, newest)) if newest.sequence >= header.sequence => {
+                if self.root_before.is_none_or(|(_, before)| before < header.sequence) {
+                    self.root_before = Some((page, header.sequence));
+                }
+            }
+            newest => {
+                self.root_before = newest.as_ref().map(|(page, newest)| (*page, newest.sequence));
+                self.root = Some((page, *header));
+            }
+        }
+    }
+}
+
+/// What is needed of the newest page that committed.
+#[derive(Clone, Copy)]
+pub(super) struct Commit {
+    sequence: u64,
+    records: u32,
+    tag: u8,
+}
+
+impl Commit {
+    pub const fn of(header: &PageHeader) -> Self {
+        Self { sequence: header.sequence, records: header.records, tag: header.tag }
+    }
 }
 
 /// The newest page that no mount wrote while it settled.
@@ -72,15 +114,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ///
     /// After a mount from a checkpoint, what is behind the last page that was written before it may
     /// be torn.
-    fn known(&mut self) -> Result<Found, Fault<F::Error>> {
-        let mut found = Found {
-            sequence: 0,
-            commit: None,
-            root: None,
-            root_before: None,
-            settled: Settled { sequence: 0, first: 0, block: NO_BLOCK },
-            start: 0,
-        };
+    fn take_known(&mut self, found: &mut Found) -> Result<(), Fault<F::Error>> {
+        *found = Found::NOTHING;
         if let Some(base) = CheckpointsOf::<S>::base(&self.space) {
             let first = match base.active {
                 Some(block) => self.space.log.first_sequence(block)?,
@@ -93,7 +128,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 block: base.active.unwrap_or(NO_BLOCK),
             };
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Reads every written page of the formatting `identity`.
@@ -101,12 +136,14 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// After a mount from a checkpoint these are only the pages that may be newer.
     ///
     /// Marks the blocks that have a damaged page other than the last.
-    pub(super) fn read_all(
+    #[inline(never)]
+    fn read_all(
         &mut self,
         identity: u32,
         marks: bool,
-    ) -> Result<Found, Fault<F::Error>> {
-        let mut found = self.known()?;
+        found: &mut Found,
+    ) -> Result<(), Fault<F::Error>> {
+        self.take_known(found)?;
         let base = CheckpointsOf::<S>::base(&self.space);
         let mut position = 0;
         while let Some(block) = self.next_scanned(&mut position)? {
@@ -161,21 +198,14 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                     continue;
                 }
                 if found.commit.is_none_or(|commit| commit.sequence < header.sequence) {
-                    found.commit = Some(header);
+                    found.commit = Some(Commit::of(&header));
                 }
-                if header.lowest == header.height
-                    && found.root.is_none_or(|(_, root)| root.sequence < header.sequence)
-                {
-                    found.root_before = found.root;
-                    found.root = Some((page, header));
-                } else if header.lowest == header.height
-                    && found.root_before.is_none_or(|(_, root)| root.sequence < header.sequence)
-                {
-                    found.root_before = Some((page, header));
+                if header.lowest == header.height {
+                    found.note_root(page, &header);
                 }
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Where pages commit for themselves: decides which pages count despite a cut.
@@ -187,15 +217,17 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// With `marks`, a page that commits nothing may be the newest one as well.
     ///
     /// Cost: two reads for each block, and some for each that may hold a torn page.
+    #[inline(never)]
     pub(super) fn decide_on_torn(
         &mut self,
         identity: u32,
         marks: bool,
-    ) -> Result<Found, Fault<F::Error>> {
+        found: &mut Found,
+    ) -> Result<(), Fault<F::Error>> {
         self.torn.forget();
-        let mut found = self.read_all(identity, marks)?;
+        self.read_all(identity, marks, found)?;
         if self.torn.ended_at(found.sequence) {
-            return Ok(found);
+            return Ok(());
         }
         while let Some((newest, _)) = self.torn.newest()
             && !self.space.log.is_steady(PageNumber(newest.0))?
@@ -215,8 +247,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 covered!("the newest page is torn, and the first of its block");
             }
             self.torn.forget_newest();
-            let rest = self.read_all(identity, marks)?;
-            found = Found { sequence: found.sequence.max(rest.sequence), ..rest };
+            let sequence = found.sequence;
+            self.read_all(identity, marks, found)?;
+            found.sequence = found.sequence.max(sequence);
         }
         let Settled { first: from, block: settled, .. } = found.settled;
         // A page that was not seen by now must not be seen later.
@@ -253,11 +286,13 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             }
         }
         if !self.torn.excludes_any() {
-            return Ok(found);
+            return Ok(());
         }
         self.torn.forget_newest();
-        let steady = self.read_all(identity, marks)?;
-        Ok(Found { sequence: found.sequence, ..steady })
+        let sequence = found.sequence;
+        self.read_all(identity, marks, found)?;
+        found.sequence = sequence;
+        Ok(())
     }
 
     /// Notes that `page` is torn, and all of its block if the erase of that was begun.

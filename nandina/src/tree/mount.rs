@@ -35,6 +35,7 @@ use crate::space::{Checkpointing, Dimensions, Space};
 
 impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     /// Finds the index on the chip, if it has one with these settings.
+    #[inline(never)]
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
         let mut tries = TRIES;
         loop {
@@ -57,6 +58,8 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
     }
 
     /// Finds the index on the chip without rewriting pages that may be torn.
+    // Its frame is gone when pages are written anew.
+    #[inline(never)]
     pub(crate) fn find_as_seen(&mut self) -> Result<(), OpenError<F::Error>> {
         self.torn.forget_end();
         S::Kind::find(self)?;
@@ -129,6 +132,8 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         }
     }
 
+    // Its frame is gone when pages are written anew.
+    #[inline(never)]
     pub(super) fn mount_as_seen(&mut self) -> Result<(), Fault<F::Error>> {
         self.torn.forget_end();
         S::Kind::find_again(self)?;

@@ -19,6 +19,7 @@ use crate::gc;
 use crate::log::{LOOKS, Newest};
 use crate::node::{PageLayout, Shape};
 use crate::space::{Absent, Appends, Kind, ReadCache};
+use crate::store::page_commits;
 use crate::tree::{Found, Opening, Placement, TreeIndex, WritePolicy, path_options};
 
 impl Kind for Appends {
@@ -37,11 +38,10 @@ impl WritePolicy for Appends {
         index: &mut TreeIndex<'_, F, S>,
         mut newest: Newest,
     ) -> Result<(), Fault<F::Error>> {
-        // One variable, since a second one would be in the deepest frame of a mount.
-        let mut found;
+        let mut found = page_commits::Found::NOTHING;
         let mut sequence = 0;
         loop {
-            found = index.decide_on_torn(newest.identity, true)?;
+            index.decide_on_torn(newest.identity, true, &mut found)?;
             found.sequence = found.sequence.max(sequence);
             if found.root.is_some() {
                 break;

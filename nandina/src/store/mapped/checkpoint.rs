@@ -15,7 +15,7 @@ use crate::log::GAP;
 use crate::log::checkpoint::{Checkpoint, Checkpoints};
 use crate::node::{PageFault, PageHeader};
 use crate::space::{Checkpointing, Maps};
-use crate::store::page_commits;
+use crate::store::page_commits::{Commit, Found};
 use crate::tree::{HEIGHT_MAX, Placement, Top, TreeIndex};
 
 impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
@@ -43,7 +43,8 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
             self.space.log.keep_newest(block);
         }
         let identity = found.header.identity;
-        let mut since = self.decide_on_torn(identity, false)?;
+        let mut since = Found::NOTHING;
+        self.decide_on_torn(identity, false, &mut since)?;
         self.add_checkpoint(found, &mut since);
         self.take_newest_root(identity, &since)?;
         let Some(before) = self.apply_newer(found)? else { return Ok(false) };
@@ -70,7 +71,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
     }
 
     /// Where no newer page says otherwise, the tree is that of the checkpoint.
-    fn add_checkpoint(&self, found: &Checkpoint, since: &mut page_commits::Found) {
+    fn add_checkpoint(&self, found: &Checkpoint, since: &mut Found) {
         let tree = found.summary;
         let header = PageHeader {
             lowest: tree.height,
@@ -79,7 +80,7 @@ impl<F: Flash, S: Placement<Kind = Maps>> TreeIndex<'_, F, S> {
             ..found.header
         };
         since.root = since.root.or(Some((PageNumber(tree.page), header)));
-        since.commit = since.commit.or(Some(header));
+        since.commit = since.commit.or(Some(Commit::of(&header)));
     }
 
     /// Applies the newer pages that commit to the checkpoint `found`, in their order.

@@ -22,6 +22,7 @@ use crate::log::Newest;
 use crate::log::checkpoint::Checkpoint;
 use crate::log::checkpoint::{LIST_MAX, erases_max};
 use crate::space::{BuiltCheckpoints, Kind, Maps, ReadCache, Space, mappings_in};
+use crate::store::page_commits::Found;
 use crate::tree::{Limits, Opening, Path, Placement, TreeIndex, WritePolicy, path_options};
 
 impl Kind for Maps {
@@ -53,11 +54,10 @@ impl WritePolicy for Maps {
         index: &mut TreeIndex<'_, F, S>,
         mut newest: Newest,
     ) -> Result<(), Fault<F::Error>> {
-        // One variable, since a second one would be in the deepest frame of a mount.
-        let mut found;
+        let mut found = Found::NOTHING;
         let mut sequence = 0;
         loop {
-            found = index.decide_on_torn(newest.identity, false)?;
+            index.decide_on_torn(newest.identity, false, &mut found)?;
             found.sequence = found.sequence.max(sequence);
             if found.root.is_some() {
                 break;

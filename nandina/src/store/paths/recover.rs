@@ -26,11 +26,10 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
         let mut sequence = newest.sequence;
         let (page, root, block) = loop {
             let all = (u64::MAX, u32::MAX);
-            let found = self.root_from(newest, newest.identity, all, &mut sequence)?;
-            if let Some(found) = found {
-                break found;
+            match self.root_from(newest, newest.identity, all, &mut sequence)? {
+                Some(found) => break found,
+                None => newest = self.before_torn_format(newest)?,
             }
-            newest = self.before_torn_format(newest)?;
         };
         if !self.torn.ended_at(sequence) {
             let unexplained = self.unexplained_pages;
@@ -124,6 +123,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
     ///
     /// They are not opened until the next commit. If that tree is no longer whole, `root` is known
     /// to be.
+    #[inline(never)]
     pub(super) fn hold_before(
         &mut self,
         block: Newest,
@@ -158,6 +158,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
     ///
     /// Cost: one read, two programs, and an erase. Near the reserve one read for each block,
     /// [`LOOKS`] for each that may begin with a torn page, and a collection.
+    #[inline(never)]
     pub(super) fn settle_root(&mut self) -> Result<(), Fault<F::Error>> {
         let root = self.root;
         // Room for the first page that is programmed, and for the longest path.
