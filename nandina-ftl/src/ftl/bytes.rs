@@ -52,6 +52,12 @@ const TRIMS: u32 = u32::MAX - 4;
 const CHECKPOINT: u32 = u32::MAX - 5;
 const PART: u32 = u32::MAX - 6;
 
+/// The tag of a page that was written to the block for new pages.
+pub(super) const NEW: u8 = 0;
+
+/// The tag of a page that was written to the block for pages that collection moves.
+pub(super) const MOVED: u8 = 1;
+
 /// Logical pages have lower numbers than this.
 pub(super) const LOGICAL_END: u32 = u32::MAX - 16;
 
@@ -139,7 +145,7 @@ pub(crate) struct Suspect {
 pub(crate) const SUSPECT_BYTES: usize = 20;
 
 /// The most suspects on any chip: blocks have at most 4,095 pages.
-pub(super) const SUSPECTS_MAX: usize = 15;
+pub(super) const SUSPECTS_MAX: usize = 16;
 
 /// The suspects, in RAM and in a session page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

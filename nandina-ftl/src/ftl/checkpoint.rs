@@ -47,6 +47,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.give_up_checkpoint()?;
         let rows = List::room(self.page_bytes(), ROW).saturating_sub(LISTED.len() + ROWS_SPARE);
         let most = rows as u32 * self.log.block_pages();
+        // What is left of both open blocks is lost.
+        let lost = if self.moves_apart { 2 * self.log.block_pages() } else { 0 };
         // Collection may divide runs.
         let mut parts = 0;
         loop {
@@ -59,7 +61,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 break;
             }
             parts = needed;
-            let gained = gc::gain_room(self, parts + 1);
+            let gained = gc::gain_room(self, parts + 1 + lost);
             if matches!(gained, Err(Fault::NoRoom { .. })) && !self.in_doubt {
                 self.refused = None;
                 return Ok(false);
@@ -114,6 +116,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     /// Programs the parts and the directory. There is room for them without a collection.
     fn write_parts(&mut self) -> Result<bool, FtlError<F::Error>> {
+        if self.moves_apart {
+            // A mount reads no block that was opened before, of which each could be the older one.
+            self.log.close_blocks();
+        }
         let (bytes, began) = (self.page_bytes(), self.log.sequence());
         self.log.frames.forget(1);
         let mut directory = List(&mut self.log.frames.bytes_mut(1)[..bytes]);

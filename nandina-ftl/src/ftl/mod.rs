@@ -68,7 +68,8 @@ pub use check::Unsound;
 pub use disk::{BadGroups, DISK, Disk};
 pub use error::FtlError;
 pub use size::{
-    blocks_needed, logical_page_bytes, logical_pages_max, ram_needed, request_pages_max, space_of,
+    blocks_needed, logical_page_bytes, logical_pages_apart_max, logical_pages_max, ram_needed,
+    request_pages_max, space_of,
 };
 
 use nandina::blocks::Blocks;
@@ -80,7 +81,7 @@ use nandina::{Fault, Idle};
 
 use crate::logical::{LogicalPages, Statistics};
 use crate::mapping::{Extent, Mapping, Refusal, Run};
-use bytes::{Kind, LOGICAL_END, Own, SUSPECTS_MAX, SYSTEM, Suspects};
+use bytes::{Kind, LOGICAL_END, NEW, Own, SUSPECTS_MAX, SYSTEM, Suspects};
 use order::Order;
 use places::Places;
 use size::{FRAMES, Limits, TABLE};
@@ -111,6 +112,10 @@ pub struct Ftl<'b, F, M> {
     newest: (PageNumber, u64),
     /// The block with the last page of a request that the mount found incomplete.
     incomplete: Option<BlockNumber>,
+    /// The other block that was open before the mount, if it may end in a torn page.
+    beside: Option<BlockNumber>,
+    /// Whether pages that collection moves have a block of their own.
+    moves_apart: bool,
     /// The blocks as a mount met them.
     order: Order<'b>,
     /// Whether no torn page is left that could be read.
@@ -133,7 +138,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     ///
     /// `ram` has at least [`ram_needed`] bytes, and the mapping was made for [`space_of`] this chip
     /// and these pages. Refuses with [`FtlError::TooFewSpareBlocks`] if there are more than
-    /// [`logical_pages_max`]. If a format is cut, format again: a later [`open`](Self::open) finds
+    /// [`logical_pages_max`]; with up to [`logical_pages_apart_max`] it programs less. If a format is cut, format again: a later [`open`](Self::open) finds
     /// either the former FTL, or refuses. (A chip that held something else is undefined.)
     ///
     /// Cost: a mount, an erase of every block and a program or two.
@@ -243,18 +248,21 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             atomic: false,
         };
         let frames = Frames::new(frames, frame_bytes, FRAMES);
+        let moves_apart = logical_pages <= logical_pages_apart_max(&geometry, &capabilities);
         let log = Log::new(flash, &CODEC, medium, frames, blocks, (false, victims));
         Ok(Self {
             log,
             collector: Collector::default(),
             mapping,
             places: Places::of(&geometry, &capabilities),
-            limits: size::limits_of(&geometry, &capabilities),
+            limits: size::limits_if(&geometry, &capabilities, moves_apart),
             logical_pages,
             own: [None; Own::ALL.len()],
             suspects: Suspects::default(),
             newest: (PageNumber(0), 0),
             incomplete: None,
+            beside: None,
+            moves_apart,
             is_scanning: false,
             order: Order::new(marks),
             settled: false,
@@ -408,8 +416,23 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         Ok(before)
     }
 
-    /// Programs the page in `frame`. Once that is done it counts.
+    /// Turns to the open block for pages with this tag.
+    ///
+    /// Until what a cut left is settled, there is one block for all.
+    fn turn(&mut self, tag: u8) {
+        if self.moves_apart && self.settled {
+            self.log.turn(tag);
+        }
+    }
+
+    /// Programs the page in `frame` behind the new pages. Once that is done it counts.
     fn program(&mut self, frame: usize, kind: Kind) -> Result<(), FtlError<F::Error>> {
+        self.turn(NEW);
+        self.program_here(frame, kind)
+    }
+
+    /// The same, into the block to which the log was turned.
+    fn program_here(&mut self, frame: usize, kind: Kind) -> Result<(), FtlError<F::Error>> {
         self.in_doubt = true;
         let page = self.log.write(frame, kind.label())?;
         self.statistics.programmed += 1;

@@ -15,7 +15,7 @@ use nandina::log::LOST_MAX;
 use nandina::node::{PageFault, PageHeader};
 use nandina::{Damage, Fault};
 
-use super::bytes::{Kind, LOGICAL_END, Own, Suspects, Trims, opens_request};
+use super::bytes::{Kind, LOGICAL_END, MOVED, NEW, Own, Suspects, Trims, opens_request};
 use super::{Ftl, FtlError, size};
 use crate::mapping::{Extent, Mapping};
 
@@ -30,6 +30,8 @@ struct Newest {
     kind: Kind,
     /// The number of the first page of the request that it leaves open.
     opens: Option<u64>,
+    /// The other block that was open then, if it is not full.
+    beside: Option<BlockNumber>,
 }
 
 /// What a scan looks for, and what it has found.
@@ -43,6 +45,10 @@ struct Scan<'s> {
     /// The highest number of all, whether the page counts or not.
     highest: &'s mut u64,
     newest: Option<Newest>,
+    /// The newest page of each tag, and its number.
+    last: [Option<(PageNumber, u64)>; 2],
+    /// The number of the newest page that begins or ends a session.
+    session: u64,
 }
 
 impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
@@ -93,10 +99,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.keep_checkpoint()?;
         self.log.blocks.guess_erase_counts();
         self.log.restart(identity, highest + size::gap_of(&self.log.geometry()));
+        self.log.tag = NEW;
         self.log.keep_newest(incomplete.unwrap_or(self.block_of(newest.page)));
         self.suspects = suspects;
         self.newest = (newest.page, newest.sequence);
-        self.incomplete = incomplete;
+        (self.incomplete, self.beside) = (incomplete, newest.beside);
         self.is_scanning = false;
         self.erases_before = self.erases_counted();
         // Nothing follows the end of a session but a session.
@@ -113,6 +120,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let _ = self.mapping.remove(self.mapping.space().whole(), &mut |_| {});
         self.own = [None; Own::ALL.len()];
         self.suspects = Suspects::default();
+        self.log.close_parked();
         self.log.blocks.release();
         self.log.blocks.forget_valid();
     }
@@ -157,17 +165,33 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         suspects: &Suspects,
         highest: &mut u64,
     ) -> Result<Option<Newest>, FtlError<F::Error>> {
-        let mut scan = Scan { identity, limit, floor: None, suspects, highest, newest: None };
+        let (last, session) = ([None; 2], 0);
+        let mut scan =
+            Scan { identity, limit, floor: None, suspects, highest, newest: None, last, session };
         if let Some(began) = self.scan_blocks(&mut scan, true)? {
             if self.load_checkpoint(began)? {
-                return Ok(scan.newest);
+                return Ok(self.newest_of(&scan));
             }
-            (scan.floor, scan.newest) = (None, None);
+            (scan.floor, scan.newest, scan.last, scan.session) = (None, None, last, session);
             self.scan_blocks(&mut scan, false)?;
         }
         // No part is known to be whole.
         self.own[Own::Checkpoint as usize] = None;
-        Ok(scan.newest)
+        Ok(self.newest_of(&scan))
+    }
+
+    /// The newest page that a scan found, and which block was open beside its own.
+    ///
+    /// That block has the newest page of the other tag. If it is older than the session, or than a
+    /// checkpoint, the block was not open any more. A full block has no room for a torn page.
+    fn newest_of(&self, scan: &Scan<'_>) -> Option<Newest> {
+        let newest = scan.newest?;
+        let block = self.block_of(newest.page);
+        let mut open = scan.last.iter().flatten().filter(|&&(page, sequence)| {
+            let is_full = page == self.log.page_at(self.block_of(page), self.log.block_pages() - 1);
+            self.block_of(page) != block && sequence >= scan.session && !is_full
+        });
+        Some(Newest { beside: open.next().map(|&(page, _)| self.block_of(page)), ..newest })
     }
 
     /// Reads all blocks, or returns with which number a checkpoint began that has the others.
@@ -194,15 +218,17 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                     Some(page) => self.checkpoint_began(page)?,
                     None => None,
                 };
+                // In older blocks, older pages may supersede those of blocks that are not read.
+                scan.floor = began;
             }
-            // One block is written at a time: no block that was opened earlier has newer pages.
+            // No block that was opened before the checkpoint began has newer pages, but for the
+            // last one of them.
             if let (Some(began), Some(first)) = (began, first)
                 && first <= began
                 && taken.in_order
                 && self.order.is_recent(first)
             {
                 // An erase that was cut may have left some pages of a block, which are old.
-                scan.floor = Some(began);
                 while let Some(block) = self.order.take_unknown() {
                     if !self.is_left_out(block) {
                         self.scan_block(block, scan)?;
@@ -211,7 +237,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 return Ok(Some(began));
             }
         }
-        Ok(None)
+        // Every block was read.
+        Ok(scan.floor)
     }
 
     /// Reads the written pages of a block, and returns the lowest number of them.
@@ -256,7 +283,16 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 continue;
             }
             if scan.newest.is_none_or(|newest| newest.sequence < sequence) {
-                scan.newest = Some(Newest { page, sequence, kind, opens: opens_request(&header) });
+                let opens = opens_request(&header);
+                scan.newest = Some(Newest { page, sequence, kind, opens, beside: None });
+            }
+            let last = &mut scan.last[usize::from(header.tag == MOVED)];
+            if last.is_none_or(|(_, last)| last < sequence) {
+                *last = Some((page, sequence));
+            }
+            // A session page that was moved since begins no session.
+            if (is_session && header.tag == NEW) || kind == Kind::End {
+                scan.session = scan.session.max(sequence);
             }
             self.take(kind, page, sequence)?;
         }

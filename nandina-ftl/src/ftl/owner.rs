@@ -8,7 +8,7 @@ use nandina::gc::{self, Collector, PageOwner};
 use nandina::log::Log;
 use nandina::{Damage, Fault};
 
-use super::bytes::Kind;
+use super::bytes::{Kind, MOVED};
 use super::{Ftl, FtlError};
 use crate::mapping::{Extent, Mapping};
 
@@ -36,7 +36,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             self.refused = Some(refusal);
             return Err(Fault::NoRoom { limit_pages: self.limits.valid_pages });
         }
-        match self.program(0, kind) {
+        self.turn(MOVED);
+        match self.program_here(0, kind) {
             Ok(()) => {
                 self.statistics.moved += 1;
                 Ok(())

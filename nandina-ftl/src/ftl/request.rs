@@ -16,7 +16,7 @@ use nandina::flash::{Flash, PageNumber};
 use nandina::gc;
 use nandina::log::Label;
 
-use super::bytes::{Kind, open_label};
+use super::bytes::{Kind, NEW, open_label};
 use super::{Ftl, FtlError, size};
 use crate::mapping::{Extent, Mapping};
 
@@ -66,7 +66,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.mapping.admits(extent)?;
         self.settle()?;
         let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
-        let most = size::valid_pages_before(&geometry, &capabilities, extent.length);
+        let most =
+            size::valid_pages_before(&geometry, &capabilities, (extent.length, self.moves_apart));
         if self.log.blocks.valid_pages() > most {
             self.give_up_checkpoint()?;
         }
@@ -74,6 +75,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.make_room()?;
         let gained = gc::gain_room(self, extent.length - 1);
         self.ended(gained)?;
+        self.turn(NEW);
         // Pages that moved may have taken memory.
         Ok(self.mapping.admits(extent)?)
     }
@@ -126,7 +128,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         loop {
             let Some(page) = self.log.next_page() else {
                 let filled = self.log.close_block();
-                if !self.log.open_ready() {
+                if !self.log.open_ready() && !self.log.fill_parked(filled) {
                     let next = self.log.next_spared(filled)?;
                     let next = next.ok_or_else(|| self.log.no_room(self.limits.valid_pages))?;
                     self.log.open(next)?;

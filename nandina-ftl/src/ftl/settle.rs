@@ -19,6 +19,10 @@
 //! An incomplete request (`request.rs`) lies behind the newest page that counts in its block, and
 //! in one block more that holds nothing else. That block is a suspect as well. It is not erased
 //! before the session page of step 2: an erase that is cut can leave any of its pages.
+//!
+//! Where pages that move have a block of their own, two blocks were open. The torn page may lie
+//! behind the last one of the other block, which is a suspect as well, even if no page of it is
+//! valid: a request may be incomplete there.
 
 use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash};
@@ -63,9 +67,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 return Err(FtlError::NoRoom);
             }
         }
-        if let Some(incomplete) = self.incomplete.filter(|&incomplete| incomplete != block) {
-            let suspect = Suspect { block: incomplete.0, from: number, to: self.log.sequence() };
-            if !suspects.add(suspect) {
+        for other in [self.incomplete, self.beside].into_iter().flatten() {
+            let is_listed = suspects.all().iter().any(|suspect| suspect.block == other.0);
+            let suspect = Suspect { block: other.0, from: number, to: self.log.sequence() };
+            if !is_listed && other != block && !suspects.add(suspect) {
                 return Err(FtlError::NoRoom);
             }
         }
@@ -84,7 +89,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         // What cannot be erased is left out by every mount before it counts again.
         self.log.mark_bad_blocks()?;
         self.suspects = damaged;
-        self.incomplete = None;
+        (self.incomplete, self.beside) = (None, None);
         self.write_session()?;
         Ok(self.log.mark_bad_blocks()?)
     }

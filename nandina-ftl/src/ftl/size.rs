@@ -26,8 +26,10 @@ pub(super) const TABLE: (Validity, Victims, Wear) =
 /// They are the page itself or the list of trims, and two session pages.
 const CHANGE_PAGES: u32 = 3;
 
-/// Blocks beside the reserve: a session that is cut leaves one half written.
-const SESSION_BLOCKS: u32 = 1;
+/// Blocks beside the reserve: a session that is cut leaves each open block half written.
+const fn session_blocks(apart: bool) -> u32 {
+    1 + apart as u32
+}
 
 /// Bytes of RAM for an FTL on this chip, without those of its mapping.
 ///
@@ -60,9 +62,9 @@ pub(super) fn page_bytes_min(block_pages: u32) -> usize {
 ///
 /// Each cut settling can add one. But the one with the fewest pages is emptied first, so each that
 /// is added has at most half the pages of the fewest before. One more holds nothing but pages of
-/// a request that is incomplete.
+/// a request that is incomplete, and one is the other block that was open.
 pub(super) const fn suspects_max(block_pages: u32) -> usize {
-    block_pages.ilog2() as usize + 4
+    block_pages.ilog2() as usize + 5
 }
 
 /// The space that the mapping of an FTL must have been made for.
@@ -127,14 +129,25 @@ const fn gain(block_pages: u32) -> u32 {
 ///
 /// `nandina::space::Budget` has the proof for the reserve. As there, of all possible numbers of
 /// valid pages of a victim the one is taken that allows the most valid pages.
-pub(super) fn limits_of(geometry: &Geometry, capabilities: &Capabilities) -> Limits {
-    limits_with(geometry, capabilities, CHANGE_PAGES)
+fn limits_of(geometry: &Geometry, capabilities: &Capabilities) -> Limits {
+    limits_if(geometry, capabilities, false)
+}
+
+/// The limits, if pages that collection moves have a block of their own (`apart`), or not.
+pub(super) fn limits_if(geometry: &Geometry, capabilities: &Capabilities, apart: bool) -> Limits {
+    limits_with(geometry, capabilities, (CHANGE_PAGES, session_blocks(apart)))
 }
 
 /// The limits if `change_pages` pages have to be free before a change, beside the reserve.
-fn limits_with(geometry: &Geometry, capabilities: &Capabilities, change_pages: u32) -> Limits {
+///
+/// There are up to `session_blocks` that a session which was cut left half written.
+fn limits_with(
+    geometry: &Geometry,
+    capabilities: &Capabilities,
+    (change_pages, session_blocks): (u32, u32),
+) -> Limits {
     let block = capabilities.pairing.safe_pages(geometry.pages_per_block);
-    let kept = capabilities.bad_blocks_max(geometry.blocks) + SESSION_BLOCKS;
+    let kept = capabilities.bad_blocks_max(geometry.blocks) + session_blocks;
     let blocks = geometry.blocks.saturating_sub(kept);
     let mut best = Limits::default();
     for valid in 1..=block.saturating_sub(gain(block)) {
@@ -150,13 +163,26 @@ fn limits_with(geometry: &Geometry, capabilities: &Capabilities, change_pages: u
     best
 }
 
+/// The most logical pages beside which pages that collection moves have a block of their own.
+///
+/// So an FTL programs a quarter less where some pages are written more often than others. It does
+/// so wherever there are no more logical pages than these: one or two blocks less than
+/// [`logical_pages_max`]. Nothing of it is on the medium. Cost: a step for each page of a block.
+pub fn logical_pages_apart_max(geometry: &Geometry, capabilities: &Capabilities) -> u32 {
+    // The largest requests have room as well.
+    let block = capabilities.pairing.safe_pages(geometry.pages_per_block);
+    let pages = block.min(REQUEST_PAGES_MAX);
+    valid_pages_before(geometry, capabilities, (pages, true)).saturating_sub(OWN_PAGES)
+}
+
 /// The most pages that may be valid before a request of `pages` pages is written.
 pub(super) fn valid_pages_before(
     geometry: &Geometry,
     capabilities: &Capabilities,
-    pages: u32,
+    (pages, apart): (u32, bool),
 ) -> u32 {
-    limits_with(geometry, capabilities, CHANGE_PAGES - 1 + pages).valid_pages
+    let change_pages = (CHANGE_PAGES - 1 + pages, session_blocks(apart));
+    limits_with(geometry, capabilities, change_pages).valid_pages
 }
 
 /// The most pages of a request that an FTL writes as a whole
@@ -175,7 +201,7 @@ pub fn request_pages_max(
     let (mut fits, mut end) = (0, block.min(REQUEST_PAGES_MAX) + 1);
     while end - fits > 1 {
         let middle = fits + (end - fits) / 2;
-        if valid_pages_before(geometry, capabilities, middle) >= valid_pages {
+        if valid_pages_before(geometry, capabilities, (middle, false)) >= valid_pages {
             fits = middle;
         } else {
             end = middle;

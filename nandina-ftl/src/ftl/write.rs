@@ -8,7 +8,7 @@
 use nandina::flash::Flash;
 use nandina::gc::{self, PageOwner};
 
-use super::bytes::Kind;
+use super::bytes::{Kind, NEW};
 use super::{Ftl, FtlError, size};
 use crate::mapping::{Extent, Mapping};
 
@@ -34,6 +34,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             self.begin_change(row)?;
             self.make_room_ahead((end - start).min(self.log.block_pages()))?;
             self.mapping.admits(row)?;
+            self.turn(NEW);
             // Collection may have taken pages of the open block.
             let row = Extent::new(start, row.length.min(self.row_max()));
             let from = (start - logical) as usize * each;
@@ -52,7 +53,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             return Ok(());
         }
         let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
-        let most = size::valid_pages_before(&geometry, &capabilities, pages);
+        let most = size::valid_pages_before(&geometry, &capabilities, (pages, self.moves_apart));
         if self.log.blocks.valid_pages() > most {
             return Ok(());
         }

@@ -42,7 +42,7 @@ fn mount(memory: &mut Memory, chip: &mut Chip, host: &mut Host, what: &str) -> u
 
 #[test]
 fn a_mount_reads_the_checkpoint_and_the_blocks_opened_since() {
-    let mut memory = Memory::new(&LARGE, "compact");
+    let mut memory = Memory::apart(&LARGE, "compact");
     let (mut chip, mut host) = used(LARGE, &mut memory);
     let without = mount(&mut memory, &mut chip, &mut host, "without");
     let mut numbers = Numbers(9);
@@ -84,7 +84,7 @@ fn a_mount_reads_the_checkpoint_and_the_blocks_opened_since() {
 
 #[test]
 fn a_mount_reads_every_page_where_a_part_of_the_checkpoint_is_damaged() {
-    let mut memory = Memory::new(&LARGE, "compact");
+    let mut memory = Memory::apart(&LARGE, "compact");
     let (mut chip, mut host) = used(LARGE, &mut memory);
     let mut first = chip.clone();
     let work = |ftl: &mut crate::host::Device<'_>| {
@@ -146,7 +146,7 @@ fn a_checkpoint_gives_way_to_logical_pages() {
 
 #[test]
 fn pages_trimmed_after_a_checkpoint_stay_holes_when_their_blocks_are_used_again() {
-    let mut memory = Memory::new(&LARGE, "compact");
+    let mut memory = Memory::apart(&LARGE, "compact");
     let (mut chip, mut host) = used(LARGE, &mut memory);
     let pages = host.pages.len() as u32;
     let work = |ftl: &mut crate::host::Device<'_>| {

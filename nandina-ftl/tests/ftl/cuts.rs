@@ -4,7 +4,7 @@
 //! later mounts and reads agree on which.
 
 use nandina::flash::{Capabilities, Geometry, Pairing, Profile};
-use nandina_ftl::ftl::FtlError;
+use nandina_ftl::ftl::{FtlError, logical_pages_apart_max};
 use nandina_sim::{Chip, ChipError, Cut, Faults, TINY, Tear};
 
 use crate::host::{Change, Host, Memory, Outcome, expect_sound};
@@ -92,7 +92,10 @@ pub fn recover(
 }
 
 fn cut_everywhere(profile: Profile, name: &'static str, unstable: u32, share: Share) -> u32 {
-    cut_with(&mut Memory::new(&profile, name), profile, unstable, share)
+    let fits = logical_pages_apart_max(&profile.geometry, &profile.capabilities) > 0;
+    let apart = if fits { &[false, true][..] } else { &[false] };
+    let cut = |&apart| cut_with(&mut Memory::by(apart, &profile, name), profile, unstable, share);
+    apart.iter().map(cut).sum()
 }
 
 /// Cuts power at a share of the operations of a session, and again in the recovery.
@@ -178,9 +181,9 @@ fn look(memory: &mut Memory, chip: &mut Chip, host: &mut Host, times: u32, what:
 
 #[test]
 fn what_one_mount_decides_about_a_torn_page_every_later_mount_decides() {
-    let mut memory = Memory::new(&CHIP, "page");
     let mut second_cuts = 0;
     for seed in seeds(3000, 60) {
+        let mut memory = Memory::by(seed % 4 > 1, &CHIP, "page");
         let Start { mut chip, mut host, mut numbers } = start(CHIP, &mut memory, 100 + seed, 1);
         // The last program of a change. For every other seed that change begins a block.
         let begins_block = seed % 2 == 0;
@@ -239,8 +242,8 @@ fn cuts_in_a_row_never_use_up_the_reserve() {
 
 /// Cuts power again and again on a full device.
 fn cut_in_a_row(profile: Profile, rounds: u32) {
-    for unstable in [0, 1, 2] {
-        let mut memory = Memory::new(&profile, "page");
+    for (unstable, apart) in [(0, false), (0, true), (1, false), (1, true), (2, false), (2, true)] {
+        let mut memory = Memory::by(apart, &profile, "page");
         let Start { mut chip, mut host, mut numbers } = start(profile, &mut memory, 5, unstable);
         // The device is full.
         memory
@@ -252,7 +255,7 @@ fn cut_in_a_row(profile: Profile, rounds: u32) {
             })
             .unwrap();
         for round in 0..rounds {
-            let what = format!("unstable {unstable}, round {round}");
+            let what = format!("unstable {unstable}, apart {apart}, round {round}");
             // Shortly after the mount, so that most cuts are in what settles, or just behind.
             let mut opened = chip.clone();
             memory.with(&mut opened, false, |_| Ok(())).unwrap();

@@ -22,7 +22,8 @@ fn lost(chip: &Chip) -> usize {
 /// Faults end when as many blocks have failed as the chip is said to lose.
 fn live(name: &'static str, seed: u64, faults: Faults) -> Chip {
     let mut chip = Chip::with_seed(FAILING, seed);
-    let (mut memory, mut numbers) = (Memory::new(&FAILING, name), Numbers(seed));
+    let apart = seed % 2 == 1;
+    let (mut memory, mut numbers) = (Memory::by(apart, &FAILING, name), Numbers(seed));
     let mut host = Host::new(memory.logical_pages);
     host.checkpoints = memory.has_checkpoints();
     memory.with(&mut chip, true, |_| Ok(())).unwrap();
@@ -97,7 +98,8 @@ fn a_mount_that_the_device_gives_up_forgets_no_block_that_has_failed() {
     let mut found = 0;
     for seed in seeds(400, 50) {
         let mut chip = Chip::with_seed(FAILING, seed);
-        let (mut memory, mut numbers) = (Memory::new(&FAILING, "page"), Numbers(seed));
+        let mut memory = Memory::by(seed % 2 == 1, &FAILING, "page");
+        let mut numbers = Numbers(seed);
         let mut host = Host::new(memory.logical_pages);
         memory.with(&mut chip, true, |_| Ok(())).unwrap();
         chip.set_faults(Faults { device_errors: 150, ..faults });

@@ -2,7 +2,9 @@
 
 use nandina::flash::Flash;
 use nandina::flash::profile::Profile;
-use nandina_ftl::ftl::{Ftl, FtlError, logical_pages_max, ram_needed, space_of};
+use nandina_ftl::ftl::{
+    Ftl, FtlError, logical_pages_apart_max, logical_pages_max, ram_needed, space_of,
+};
 use nandina_ftl::mapping::registry::by_name;
 use nandina_ftl::mapping::{Mapping, Space};
 use nandina_sim::{Chip, ChipError};
@@ -62,6 +64,18 @@ impl Memory {
     pub fn new(profile: &Profile, name: &'static str) -> Self {
         let most = logical_pages_max(&profile.geometry, &profile.capabilities);
         Self::with_pages(profile, name, most)
+    }
+
+    /// For the most beside which pages that collection moves have a block of their own.
+    pub fn apart(profile: &Profile, name: &'static str) -> Self {
+        let most = logical_pages_apart_max(&profile.geometry, &profile.capabilities);
+        assert!(most > 0, "a chip too small for two open blocks");
+        Self::with_pages(profile, name, most)
+    }
+
+    /// One or the other.
+    pub fn by(apart: bool, profile: &Profile, name: &'static str) -> Self {
+        if apart { Self::apart(profile, name) } else { Self::new(profile, name) }
     }
 
     pub fn with_pages(profile: &Profile, name: &'static str, logical_pages: u32) -> Self {

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nandina::flash::{Capabilities, Geometry, Pairing, Profile};
-use nandina_ftl::ftl::{FtlError, logical_pages_max, request_pages_max};
+use nandina_ftl::ftl::{FtlError, logical_pages_apart_max, logical_pages_max, request_pages_max};
 use nandina_sim::{Chip, ChipError, Cut, Faults};
 
 use crate::cuts::cut_with;
@@ -12,13 +12,23 @@ use crate::numbers::Numbers;
 use crate::{CHIP, FAILING, MAPPINGS, Share, seeds};
 
 /// Memory for as many logical pages as leave room for requests of `pages` pages.
-fn memory(profile: &Profile, name: &'static str, pages: u32) -> Memory {
-    let most = logical_pages_max(&profile.geometry, &profile.capabilities);
-    let largest = |logical| request_pages_max(&profile.geometry, &profile.capabilities, logical);
+///
+/// With `apart`, pages that collection moves have a block of their own.
+fn memory_if(apart: bool, profile: &Profile, name: &'static str, pages: u32) -> Memory {
+    let Profile { geometry, capabilities, .. } = profile;
+    let most = match apart {
+        true => logical_pages_apart_max(geometry, capabilities),
+        false => logical_pages_max(geometry, capabilities),
+    };
+    let largest = |logical| request_pages_max(geometry, capabilities, logical);
     let logical_pages = (1..=most).rev().find(|&logical| largest(logical) >= pages).unwrap();
     let mut memory = Memory::with_pages(profile, name, logical_pages);
     memory.requests = pages;
     memory
+}
+
+fn memory(profile: &Profile, name: &'static str, pages: u32) -> Memory {
+    memory_if(false, profile, name, pages)
 }
 
 #[test]
@@ -27,7 +37,10 @@ fn all_pages_of_a_request_are_old_or_new_after_a_cut_and_a_second_in_the_recover
     let (share, wide) = (Share::one_in(23), Share::one_in(37));
     for name in MAPPINGS {
         for unstable in [0, 1, 2] {
-            cuts += cut_with(&mut memory(&CHIP, name, 8), CHIP, unstable, share);
+            for apart in [false, true] {
+                let memory = &mut memory_if(apart, &CHIP, name, 8);
+                cuts += cut_with(memory, CHIP, unstable, share);
+            }
         }
     }
     // Pages that share cells, no spare area, and requests of a few pages in larger blocks.
@@ -41,7 +54,10 @@ fn all_pages_of_a_request_are_old_or_new_after_a_cut_and_a_second_in_the_recover
         (Profile { geometry: large, ..CHIP }, 30),
     ] {
         for unstable in [0, 1] {
-            cuts += cut_with(&mut memory(&profile, "compact", pages), profile, unstable, wide);
+            for apart in [false, true] {
+                let memory = &mut memory_if(apart, &profile, "compact", pages);
+                cuts += cut_with(memory, profile, unstable, wide);
+            }
         }
     }
     println!("{cuts} first cuts");

@@ -11,6 +11,7 @@
 #[cfg(debug_assertions)]
 mod audit;
 mod choose;
+mod keep;
 mod order;
 mod tracked;
 mod validity;
@@ -23,7 +24,7 @@ pub use victims::{TRACKED_MAX, Victims};
 pub use wear::Wear;
 pub(crate) use wear::{LAG, LOOK_EVERY, TRIES};
 
-use order::{Choice, is_ordered, order_bytes};
+use order::{is_ordered, order_bytes};
 use tracked::TRACKED_BYTES;
 
 use crate::bytes::{Bits, count_bits, has_bits, u32_at};
@@ -101,6 +102,10 @@ pub struct Blocks<'b> {
     erased: (BlockNumber, u32),
     /// Whether some blocks are held.
     holds: bool,
+    /// A block that is open beside the active one, or [`NO_BLOCK`].
+    ///
+    /// It is neither free nor a victim.
+    beside: BlockNumber,
 }
 
 impl<'b> Blocks<'b> {
@@ -164,6 +169,7 @@ impl<'b> Blocks<'b> {
             last: (BlockNumber(0), 0),
             erased: (NO_BLOCK, 0),
             holds: false,
+            beside: NO_BLOCK,
         };
         blocks.clear();
         blocks
@@ -183,6 +189,7 @@ impl<'b> Blocks<'b> {
             }
         }
         self.holds = false;
+        self.beside = NO_BLOCK;
         self.most_erased = 0;
         self.last = (BlockNumber(self.blocks - 1), 0);
         self.erased = (NO_BLOCK, 0);
@@ -281,23 +288,12 @@ impl<'b> Blocks<'b> {
         }
     }
 
-    /// Reserves the block for checkpoints, or frees it again. It holds no valid page.
-    pub fn set_reserved(&mut self, block: BlockNumber, reserved: bool) {
-        let before = self.is_empty(block);
-        self.set_mark(block, Mark::Reserved, reserved);
-        self.empty_blocks -= u32::from(before);
-        self.empty_blocks += u32::from(self.is_empty(block));
-    }
-
-    /// Whether the block is kept for checkpoints.
-    pub fn is_reserved(&self, block: BlockNumber) -> bool {
-        self.has(block, Mark::Reserved)
-    }
-
-    /// Whether the block is good, not reserved, not held, and has no valid page.
+    /// Whether the block is good, closed, not reserved, not held, and has no valid page.
+    ///
+    /// The active block counts as closed.
     pub fn is_empty(&self, block: BlockNumber) -> bool {
         // Where it is counted, this is the shortest way to the most frequent result.
-        if self.is_ordered() && self.has_valid(block) {
+        if (self.is_ordered() && self.has_valid(block)) || block == self.beside {
             return false;
         }
         let is_taken = self.has(block, Mark::Bad)
@@ -331,104 +327,6 @@ impl<'b> Blocks<'b> {
 
     fn is_stuck(&self, block: BlockNumber) -> bool {
         self.has(block, Mark::Stuck)
-    }
-
-    /// Makes the page invalid because the running operation supersedes it.
-    ///
-    /// Its block is not free before [`release`](Self::release).
-    pub fn supersede(&mut self, page: PageNumber) {
-        let free = self.empty_blocks;
-        self.set_valid(page, false);
-        self.hold_emptied(BlockNumber(page.0 / self.pages_per_block), free);
-    }
-
-    /// The same for several pages.
-    ///
-    /// Cost: pages of one block that follow one another reorder the blocks once.
-    pub fn supersede_all(&mut self, pages: impl Iterator<Item = PageNumber>) {
-        let mut pages = pages.peekable();
-        while let Some(page) = pages.next() {
-            let block = BlockNumber(page.0 / self.pages_per_block);
-            let (free, had_valid) = (self.empty_blocks, self.has_valid(block));
-            self.change_valid(page, false);
-            while let Some(page) = pages.next_if(|next| next.0 / self.pages_per_block == block.0) {
-                self.change_valid(page, false);
-            }
-            self.reorder_page(block, had_valid, false);
-            self.hold_emptied(block, free);
-        }
-    }
-
-    /// Holds the block if it became free: `free` blocks were so before.
-    fn hold_emptied(&mut self, block: BlockNumber, free: u32) {
-        if self.empty_blocks > free {
-            self.empty_blocks = free;
-            self.holds = true;
-            self.set_mark(block, Mark::Held, true);
-        }
-    }
-
-    /// Called on commit: blocks emptied by this operation become free.
-    pub fn release(&mut self) {
-        if !self.holds {
-            return;
-        }
-        self.holds = false;
-        while let Some(Some(block)) = self.best(Choice::Release, |_| false) {
-            self.free_held(block);
-        }
-        if self.is_ordered() {
-            return;
-        }
-        for block in self.all() {
-            if self.has(block, Mark::Held) {
-                self.free_held(block);
-            }
-        }
-    }
-
-    fn free_held(&mut self, block: BlockNumber) {
-        self.set_mark(block, Mark::Held, false);
-        self.empty_blocks += u32::from(self.is_empty(block));
-    }
-
-    /// Keeps the block from becoming free before the next operation commits.
-    pub fn hold(&mut self, block: BlockNumber) {
-        self.empty_blocks -= u32::from(self.is_empty(block));
-        self.holds = true;
-        self.set_mark(block, Mark::Held, true);
-    }
-
-    /// Ends the reservation of every block.
-    pub fn unreserve_all(&mut self) {
-        for block in self.all() {
-            self.set_reserved(block, false);
-        }
-    }
-
-    /// Forgets which pages are valid, and holds the blocks that have some.
-    ///
-    /// No block that holds a valid page becomes free before the next operation commits.
-    pub fn hold_valid(&mut self) {
-        for block in self.all() {
-            if self.valid_in(block) > 0 {
-                self.holds = true;
-                self.set_mark(block, Mark::Held, true);
-            }
-        }
-        self.forget_valid();
-    }
-
-    /// The number of blocks that become free when the next operation commits.
-    ///
-    /// If `reserved`, it includes those that become free when no block is reserved.
-    pub fn held_blocks(&self, reserved: bool) -> u32 {
-        let held = self.all().filter(|&block| {
-            let is_held =
-                self.has(block, Mark::Held) || reserved && self.has(block, Mark::Reserved);
-            is_held && !self.has(block, Mark::Bad) && self.valid_in(block) == 0
-        });
-        held.count() as u32
     }
 
     /// Records the sequence number of the first page of the block.
@@ -499,6 +397,7 @@ impl<'b> Blocks<'b> {
     /// Whether the block may be collected for its garbage.
     pub fn is_victim(&self, block: BlockNumber, active: Option<BlockNumber>) -> bool {
         Some(block) != active
+            && block != self.beside
             && !self.is_stuck(block)
             && !self.is_bad(block)
             && (1..self.safe_pages).contains(&self.valid_in(block))

@@ -23,6 +23,7 @@ mod discard;
 mod frames;
 mod label;
 mod outside;
+mod parked;
 mod read;
 mod survey;
 mod victim;
@@ -40,6 +41,7 @@ pub use weak::WEAK_MAX;
 
 use core::num::Wrapping;
 
+use parked::Parked;
 use victim::SpareWithHint;
 use weak::Weak;
 
@@ -116,6 +118,8 @@ pub struct Log<'b, F> {
     ///
     /// The block is [`NO_BLOCK`] if there is none. The place counts safe pages.
     active: (BlockNumber, u32),
+    /// The other open block, of an owner that has two.
+    parked: Parked,
     /// A free block that was erased ahead of need, or [`NO_BLOCK`].
     ready: BlockNumber,
     /// Whether the next page may commit: a page was programmed since the mount.
@@ -161,6 +165,7 @@ impl<'b, F: Flash> Log<'b, F> {
             sequence: 0,
             failures: 0,
             active: (NO_BLOCK, 0),
+            parked: Parked::NONE,
             ready: NO_BLOCK,
             begun: true,
             newest: NO_BLOCK,
@@ -245,6 +250,7 @@ impl<'b, F: Flash> Log<'b, F> {
         }
         self.settling = false;
         self.active = (NO_BLOCK, 0);
+        self.close_parked();
         self.ready = NO_BLOCK;
         self.weak = Weak::NONE;
         self.failures = 0;
@@ -300,7 +306,9 @@ impl<'b, F: Flash> Log<'b, F> {
     /// Pages that can be programmed before anything is collected.
     pub fn room(&self) -> u32 {
         let remaining = self.active_block().map_or(0, |_| self.block_pages() - self.active.1);
-        remaining + self.blocks.free_blocks(self.active_block()) * self.block_pages()
+        remaining
+            + self.parked_room()
+            + self.blocks.free_blocks(self.active_block()) * self.block_pages()
     }
 
     /// Whether `page` is erased, and not programmed since.

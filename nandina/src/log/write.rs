@@ -44,7 +44,7 @@ impl<F: Flash> Log<'_, F> {
         loop {
             let Some(page) = self.next_page() else {
                 let filled = self.close_block();
-                if !self.open_ready() {
+                if !self.open_ready() && !self.fill_parked(filled) {
                     let block = next(self, filled)?;
                     self.open(block)?;
                 }

@@ -1,0 +1,94 @@
+//! Prints how many pages an FTL programs for each page that its host writes.
+//!
+//! The device is full, and single pages are written at random: all alike, or by Zipf's law with the
+//! exponent 0.99. The first three device fulls do not count, the next three do:
+//! `cargo run --release -p nandina-ftl --example amplification`.
+
+use nandina::flash::Geometry;
+use nandina::flash::Profile;
+use nandina::flash::profile::SLC;
+use nandina_ftl::ftl::{Ftl, logical_page_bytes, logical_pages_max, ram_needed, space_of};
+use nandina_ftl::mapping::Page;
+use nandina_sim::SparseChip;
+
+#[path = "../tests/numbers/mod.rs"]
+mod numbers;
+
+use numbers::Numbers;
+
+/// Device fulls of writes that do not count, and as many that do.
+const FULLS: u32 = 3;
+
+fn main() {
+    let geometry = Geometry { blocks: 1024, ..SLC.geometry };
+    let profile = Profile { geometry, ..SLC };
+    println!("{:>8} {:>10} {:>9} {:>9}", "spare", "pages", "uniform", "Zipf");
+    for spare in [7, 15, 25] {
+        let logical_pages = geometry.pages() * 100 / (100 + spare);
+        let logical_pages = logical_pages.min(logical_pages_max(&geometry, &profile.capabilities));
+        let uniform =
+            amplification(profile, logical_pages, &|numbers| numbers.below(logical_pages));
+        let law = Zipf::new(logical_pages);
+        let zipf = amplification(profile, logical_pages, &|numbers| law.draw(numbers));
+        println!("{spare:>7}% {logical_pages:>10} {uniform:>9.3} {zipf:>9.3}");
+    }
+}
+
+/// The write amplification.
+fn amplification(profile: Profile, logical_pages: u32, draw: &dyn Fn(&mut Numbers) -> u32) -> f64 {
+    let Profile { geometry, capabilities, .. } = profile;
+    let space = space_of(&geometry, &capabilities, logical_pages);
+    let mut ram = vec![0; ram_needed(&geometry)];
+    let mut memory = vec![0; 4 * logical_pages as usize];
+    let zeros = vec![0; logical_page_bytes(&geometry)];
+    let map = Page::new(space, &mut memory).expect("the memory suffices");
+    let mut ftl =
+        Ftl::format(SparseChip::new(profile), map, logical_pages, &mut ram).expect("a new chip");
+    let mut numbers = Numbers(1);
+    for logical in 0..logical_pages {
+        ftl.write(logical, &zeros).expect("a healthy chip");
+    }
+    let mut before = ftl.statistics();
+    for turn in 0..2 * FULLS {
+        if turn == FULLS {
+            before = ftl.statistics();
+        }
+        for _ in 0..logical_pages {
+            ftl.write(draw(&mut numbers), &zeros).expect("a healthy chip");
+        }
+    }
+    let after = ftl.statistics();
+    let written = after.host_writes - before.host_writes;
+    let programmed = after.programmed - before.programmed;
+    programmed as f64 / written as f64
+}
+
+/// Zipf's law over pages whose ranks are scattered over the device.
+struct Zipf {
+    /// The sum of the weights up to each rank.
+    sums: Vec<f64>,
+}
+
+impl Zipf {
+    fn new(pages: u32) -> Self {
+        let mut sum = 0.0;
+        let weights = (1..=pages).map(|rank| f64::from(rank).powf(-0.99));
+        Self {
+            sums: weights
+                .map(|weight| {
+                    sum += weight;
+                    sum
+                })
+                .collect(),
+        }
+    }
+
+    fn draw(&self, numbers: &mut Numbers) -> u32 {
+        let pages = self.sums.len() as u64;
+        let part = f64::from(numbers.below(u32::MAX)) / f64::from(u32::MAX);
+        let sought = part * self.sums[self.sums.len() - 1];
+        let rank = self.sums.partition_point(|&sum| sum < sought) as u64 % pages;
+        // A prime that divides no number of pages here.
+        (rank * 2_654_435_761 % pages) as u32
+    }
+}

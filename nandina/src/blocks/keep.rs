@@ -1,0 +1,135 @@
+//! Which blocks are not free although no page of them is valid.
+//!
+//! A block is *held* if the running operation superseded its last valid page: an earlier state needs
+//! it until the commit. It is *reserved* for checkpoints, or open *beside* the active block.
+
+use super::order::Choice;
+use super::{Blocks, Mark, NO_BLOCK};
+use crate::flash::{BlockNumber, PageNumber};
+
+impl Blocks<'_> {
+    /// Reserves the block for checkpoints, or frees it again. It holds no valid page.
+    pub fn set_reserved(&mut self, block: BlockNumber, reserved: bool) {
+        let before = self.is_empty(block);
+        self.set_mark(block, Mark::Reserved, reserved);
+        self.empty_blocks -= u32::from(before);
+        self.empty_blocks += u32::from(self.is_empty(block));
+    }
+
+    /// Whether the block is kept for checkpoints.
+    pub fn is_reserved(&self, block: BlockNumber) -> bool {
+        self.has(block, Mark::Reserved)
+    }
+
+    /// Keeps this block open beside the active one, and no other.
+    pub fn set_beside(&mut self, beside: Option<BlockNumber>) {
+        let before = core::mem::replace(&mut self.beside, NO_BLOCK);
+        if before != NO_BLOCK {
+            self.empty_blocks += u32::from(self.is_empty(before));
+            self.reorder(before);
+        }
+        if let Some(block) = beside {
+            self.empty_blocks -= u32::from(self.is_empty(block));
+            self.beside = block;
+            self.reorder(block);
+        }
+    }
+
+    /// Makes the page invalid because the running operation supersedes it.
+    ///
+    /// Its block is not free before [`release`](Self::release).
+    pub fn supersede(&mut self, page: PageNumber) {
+        let free = self.empty_blocks;
+        self.set_valid(page, false);
+        self.hold_emptied(BlockNumber(page.0 / self.pages_per_block), free);
+    }
+
+    /// The same for several pages.
+    ///
+    /// Cost: pages of one block that follow one another reorder the blocks once.
+    pub fn supersede_all(&mut self, pages: impl Iterator<Item = PageNumber>) {
+        let mut pages = pages.peekable();
+        while let Some(page) = pages.next() {
+            let block = BlockNumber(page.0 / self.pages_per_block);
+            let (free, had_valid) = (self.empty_blocks, self.has_valid(block));
+            self.change_valid(page, false);
+            while let Some(page) = pages.next_if(|next| next.0 / self.pages_per_block == block.0) {
+                self.change_valid(page, false);
+            }
+            self.reorder_page(block, had_valid, false);
+            self.hold_emptied(block, free);
+        }
+    }
+
+    /// Holds the block if it became free: `free` blocks were so before.
+    fn hold_emptied(&mut self, block: BlockNumber, free: u32) {
+        if self.empty_blocks > free {
+            self.empty_blocks = free;
+            self.holds = true;
+            self.set_mark(block, Mark::Held, true);
+        }
+    }
+
+    /// Called on commit: blocks emptied by this operation become free.
+    pub fn release(&mut self) {
+        if !self.holds {
+            return;
+        }
+        self.holds = false;
+        while let Some(Some(block)) = self.best(Choice::Release, |_| false) {
+            self.free_held(block);
+        }
+        if self.is_ordered() {
+            return;
+        }
+        for block in self.all() {
+            if self.has(block, Mark::Held) {
+                self.free_held(block);
+            }
+        }
+    }
+
+    fn free_held(&mut self, block: BlockNumber) {
+        self.set_mark(block, Mark::Held, false);
+        self.empty_blocks += u32::from(self.is_empty(block));
+    }
+
+    /// Keeps the block from becoming free before the next operation commits.
+    pub fn hold(&mut self, block: BlockNumber) {
+        self.empty_blocks -= u32::from(self.is_empty(block));
+        self.holds = true;
+        self.set_mark(block, Mark::Held, true);
+    }
+
+    /// Ends the reservation of every block.
+    pub fn unreserve_all(&mut self) {
+        for block in self.all() {
+            self.set_reserved(block, false);
+        }
+    }
+
+    /// Forgets which pages are valid, and holds the blocks that have some.
+    ///
+    /// No block that holds a valid page becomes free before the next operation commits.
+    pub fn hold_valid(&mut self) {
+        for block in self.all() {
+            if self.valid_in(block) > 0 {
+                self.holds = true;
+                self.set_mark(block, Mark::Held, true);
+            }
+        }
+        self.forget_valid();
+    }
+
+    /// The number of blocks that become free when the next operation commits.
+    ///
+    /// If `reserved`, it includes those that become free when no block is reserved.
+    pub fn held_blocks(&self, reserved: bool) -> u32 {
+        let held = self.all().filter(|&block| {
+            let is_held =
+                self.has(block, Mark::Held) || reserved && self.has(block, Mark::Reserved);
+            is_held && !self.has(block, Mark::Bad) && self.valid_in(block) == 0
+        });
+        held.count() as u32
+    }
+}
