@@ -1,7 +1,7 @@
 //! Which blocks are not free although no page of them is valid.
 //!
-//! A block is *held* if the running operation superseded its last valid page: an earlier state needs
-//! it until the commit. It is *reserved* for checkpoints, or open *beside* the active block.
+//! A block is *held* if the running operation superseded its last valid page: an earlier state
+//! needs it until the commit. It is *reserved* for checkpoints, or open *beside* the active block.
 
 use super::order::Choice;
 use super::{Blocks, Mark, NO_BLOCK};
