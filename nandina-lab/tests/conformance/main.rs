@@ -50,3 +50,4 @@ mod torn;
 mod trusting;
 mod victims;
 mod wear;
+mod whole;

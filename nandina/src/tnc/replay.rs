@@ -22,8 +22,9 @@ impl<F: Flash> TncIndex<'_, F> {
         let mut age = commit.block.age();
         loop {
             let (first, block) = (age.0, BlockNumber(age.1));
-            let lost_behind = self.replay_block(block, first, commit)?;
-            let Some(next) = self.next_block(age, commit)? else { return Ok(()) };
+            let next = self.next_block(age, commit)?;
+            let lost_behind = self.replay_block(block, (first, next), commit)?;
+            let Some(next) = next else { return Ok(()) };
             // A mount after a cut leaves a gap behind the torn page. Without it the work went on,
             // so that the page was whole. In a block that failed its program was not.
             let went_on =
@@ -59,12 +60,14 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Makes the changes of the journal in `block`.
     ///
+    /// Its first page has the number `first`; the block of age `next` was opened after it.
+    ///
     /// Returns the number of the last page that can be read, if a page behind it cannot, and both
     /// are newer than the commit.
     fn replay_block(
         &mut self,
         block: BlockNumber,
-        first: u64,
+        (first, next): (u64, Option<Age>),
         commit: &LastCommit,
     ) -> Result<Option<u64>, Fault<F::Error>> {
         let frame = self.building();
@@ -111,9 +114,27 @@ impl<F: Flash> TncIndex<'_, F> {
                 is_held = true;
             }
             self.note_journal(block);
+            let next = next.filter(|next| is_last && next.0 == header.sequence + 1);
+            if let Some((_, next)) = next
+                && self.is_repeated(frame, BlockNumber(next))?
+            {
+                continue;
+            }
             self.replay_page(page, frame)?;
         }
         Ok((end < written && since >= commit.header.sequence).then_some(since))
+    }
+
+    /// Whether `block` begins with the page of the journal in `frame`.
+    ///
+    /// Then the program of that page failed, and it was programmed again there. Its changes are
+    /// made once: RAM may have no room for the nodes that they change if they are made twice.
+    fn is_repeated(&mut self, frame: usize, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        let first = self.space.log.page_at(block, 0);
+        let is_journal = self.space.log.read_raw(first, 0)?.is_ok_and(|first| is_journal(&first));
+        let area_bytes = self.space.log.layout().area_bytes();
+        let area = |frame| &self.space.log.frames.bytes(frame)[..area_bytes];
+        Ok(is_journal && area(frame) == area(0))
     }
 
     /// Makes the changes of the page of the journal in `frame`.
