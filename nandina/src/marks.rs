@@ -53,6 +53,7 @@ pub const NAMES: &[&str] = &[
     "the root of the newest commit is lost",
     "the newest commit is a mapped node",
     "the newest leaf is torn",
+    "the newest leaf stays where it is, since room is short",
     "the block of the last session page is written again",
     "the newest page is torn",
     "the newest page is torn, and the first of its block",

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use nandina::flash::profile::{DATAFLASH_264, NOR};
 use nandina::flash::{BlockNumber, Flash, Geometry, PageNumber, Profile};
-use nandina::store::Description;
+use nandina::store::{Description, Rosette};
 use nandina::{Index, System, WriteError};
 use nandina_lab::hand_on;
 use nandina_lab::torture::oracle::contents;
@@ -77,26 +77,26 @@ impl Flash for ReadOnly {
     }
 }
 
-struct CutSettling;
+struct CutSettling(Profile);
 
 impl CutSettling {
-    fn case<S: System>() -> Case {
-        let mut case = Case::new(CHIP);
+    fn case<S: System>(&self) -> Case {
+        let mut case = Case::new(self.0);
         case.options.mapping_bytes = 4;
         case.suited::<S>()
     }
 
     /// Free pages that a mount finds.
-    fn free_pages<S: System>(chip: &Chip, ram: &mut [u8]) -> Result<u32, String> {
+    fn free_pages<S: System>(&self, chip: &Chip, ram: &mut [u8]) -> Result<u32, String> {
         let mut device = ReadOnly::new(chip);
         let bus: &mut dyn Bus = &mut device;
-        let index = Index::<_, S>::open(bus, &Self::case::<S>().options, ram).map_err(text)?;
+        let index = Index::<_, S>::open(bus, &self.case::<S>().options, ram).map_err(text)?;
         Ok(index.statistics().free_pages)
     }
 
     /// Operations of a mount and of a removal after it.
-    fn recover<S: System>(mut chip: Chip, ram: &mut [u8]) -> Result<u64, String> {
-        let case = Self::case::<S>();
+    fn recover<S: System>(&self, mut chip: Chip, ram: &mut [u8]) -> Result<u64, String> {
+        let case = self.case::<S>();
         let before = chip.counters().operations();
         let mut index = Index::<_, S>::open(&mut chip, &case.options, ram).map_err(text)?;
         let statistics = index.statistics();
@@ -113,7 +113,7 @@ impl Check for CutSettling {
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
-        let case = Self::case::<S>();
+        let case = self.case::<S>();
         let mut random = ChaCha8Rng::seed_from_u64(seed());
         let mut ram = case.ram::<S>();
         let mut chip = Chip::with_seed(case.profile, seed());
@@ -133,7 +133,8 @@ impl Check for CutSettling {
         drop(index);
         let mut least = u32::MAX;
         for cut in 0..Share::one_in(8).length(CUTS) {
-            let needed = Self::recover::<S>(chip.clone(), &mut ram)
+            let needed = self
+                .recover::<S>(chip.clone(), &mut ram)
                 .map_err(|what| format!("after {cut} cuts: {what}"))?;
             let mut worst: Option<(u32, Chip)> = None;
             for _ in 0..24 {
@@ -143,7 +144,7 @@ impl Check for CutSettling {
                     let _ = index.insert(&key(cut % records), &value(cut, 2));
                 }
                 chip.restore_power();
-                let free_pages = Self::free_pages::<S>(&chip, &mut ram)?;
+                let free_pages = self.free_pages::<S>(&chip, &mut ram)?;
                 if worst.as_ref().is_none_or(|(fewest, _)| free_pages < *fewest) {
                     worst = Some((free_pages, chip));
                 }
@@ -153,7 +154,7 @@ impl Check for CutSettling {
         }
         println!("{}: {records} records, at least {least} free pages", S::DESCRIPTION.key);
         // A collection that is cut again wastes a block, and the next one needs another.
-        if least < 2 * CHIP.geometry.pages_per_block {
+        if least < 2 * self.0.geometry.pages_per_block {
             return Err(format!("{least} free pages are left"));
         }
         if records > 0 { Ok(()) } else { Err("nothing fits".into()) }
@@ -162,7 +163,15 @@ impl Check for CutSettling {
 
 #[test]
 fn cuts_while_a_mount_settles_never_use_up_the_reserve() {
-    for_every_system(&CutSettling);
+    for_every_system(&CutSettling(CHIP));
+}
+
+#[test]
+fn cuts_while_a_mount_settles_never_use_up_the_reserve_of_blocks_of_two_pages() {
+    // Each mount writes two pages there, so that each block would hold one that counts.
+    let geometry = Geometry { pages_per_block: 2, blocks: 60, ..CHIP.geometry };
+    let profile = Profile { geometry, ..CHIP };
+    CutSettling(profile).run::<Rosette>().unwrap();
 }
 
 /// A chip with unstable torn pages, and what an index on it needs.

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use nandina::flash::{BlockNumber, Flash, PageNumber};
+use nandina::flash::{Flash, PageNumber};
 use nandina::store::Description;
 use nandina::{Index, Options, System};
 use nandina_lab::hand_on;

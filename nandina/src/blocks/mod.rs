@@ -288,7 +288,7 @@ impl<'b> Blocks<'b> {
         }
     }
 
-    /// Whether the block is good, closed, not reserved, not held, and has no valid page.
+    /// Whether the block is free: good, closed, neither reserved nor held, and empty.
     ///
     /// The active block counts as closed.
     pub fn is_empty(&self, block: BlockNumber) -> bool {

@@ -10,6 +10,7 @@
 //!    page torn there can have: behind those of the newest page, up to that of the session page.
 //!    From now on no mount counts these.
 //! 3. The newest leaf is written again. Until then no block is opened that was needed without it.
+//!    Once cuts have touched the reserve, the leaf stays where it is.
 //! 4. The valid pages of the suspects are moved, the suspect with the fewest of them first, and the
 //!    suspects are erased. A cut in between adds a suspect, which has at most half as many.
 //! 5. A session page is programmed that lists no suspects.
@@ -98,8 +99,12 @@ impl<F: Flash> Leaves<'_, F> {
             }
         }
         self.suspects = suspects;
-        if self.log.room() < 2 {
-            // The newest page reads the same each time: what it superseded is needed no more.
+        if self.log.room() < self.reserve_pages() + 2 {
+            // The newest page reads the same each time: what it superseded is needed no more. If
+            // the leaf were written again at each of several cuts, each would leave a block with
+            // that leaf alone, and use up the reserve.
+            covered!("the newest leaf stays where it is, since room is short");
+            self.newest_leaf = None;
             self.log.blocks.release();
         }
         self.free_last_block();
