@@ -67,7 +67,7 @@ impl Blocks<'_> {
     /// Whether the block may be emptied if its data is cold.
     pub(super) fn may_rest(&self, block: BlockNumber, active: Option<BlockNumber>) -> bool {
         Some(block) != active
-            && block != self.beside
+            && !self.beside.is(block)
             && !self.is_bad(block)
             && !self.is_stuck(block)
             && self.has_valid(block)

@@ -4,8 +4,52 @@
 //! needs it until the commit. It is *reserved* for checkpoints, or open *beside* the active block.
 
 use super::order::Choice;
-use super::{Blocks, Mark, NO_BLOCK};
+use super::{Blocks, Mark};
 use crate::flash::{BlockNumber, PageNumber};
+
+/// A block that is open beside the active one, if there is one.
+///
+/// Without the feature `second-block` there is none, and this takes no RAM.
+#[derive(Clone, Copy)]
+pub(super) struct Beside {
+    #[cfg(feature = "second-block")]
+    block: BlockNumber,
+}
+
+impl Beside {
+    pub const NONE: Self = Self {
+        #[cfg(feature = "second-block")]
+        block: super::NO_BLOCK,
+    };
+
+    /// Whether it is this block.
+    pub fn is(self, block: BlockNumber) -> bool {
+        #[cfg(feature = "second-block")]
+        return block == self.block;
+        #[cfg(not(feature = "second-block"))]
+        {
+            let _ = block;
+            false
+        }
+    }
+}
+
+#[cfg(feature = "second-block")]
+impl Blocks<'_> {
+    /// Keeps this block open beside the active one, and no other.
+    pub fn set_beside(&mut self, beside: Option<BlockNumber>) {
+        let before = core::mem::replace(&mut self.beside, Beside::NONE).block;
+        if before != super::NO_BLOCK {
+            self.empty_blocks += u32::from(self.is_empty(before));
+            self.reorder(before);
+        }
+        if let Some(block) = beside {
+            self.empty_blocks -= u32::from(self.is_empty(block));
+            self.beside = Beside { block };
+            self.reorder(block);
+        }
+    }
+}
 
 impl Blocks<'_> {
     /// Reserves the block for checkpoints, or frees it again. It holds no valid page.
@@ -19,20 +63,6 @@ impl Blocks<'_> {
     /// Whether the block is kept for checkpoints.
     pub fn is_reserved(&self, block: BlockNumber) -> bool {
         self.has(block, Mark::Reserved)
-    }
-
-    /// Keeps this block open beside the active one, and no other.
-    pub fn set_beside(&mut self, beside: Option<BlockNumber>) {
-        let before = core::mem::replace(&mut self.beside, NO_BLOCK);
-        if before != NO_BLOCK {
-            self.empty_blocks += u32::from(self.is_empty(before));
-            self.reorder(before);
-        }
-        if let Some(block) = beside {
-            self.empty_blocks -= u32::from(self.is_empty(block));
-            self.beside = block;
-            self.reorder(block);
-        }
     }
 
     /// Makes the page invalid because the running operation supersedes it.

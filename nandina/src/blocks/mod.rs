@@ -24,6 +24,7 @@ pub use victims::{TRACKED_MAX, Victims};
 pub use wear::Wear;
 pub(crate) use wear::{LAG, LOOK_EVERY, TRIES};
 
+use keep::Beside;
 use order::{is_ordered, order_bytes};
 use tracked::TRACKED_BYTES;
 
@@ -102,10 +103,8 @@ pub struct Blocks<'b> {
     erased: (BlockNumber, u32),
     /// Whether some blocks are held.
     holds: bool,
-    /// A block that is open beside the active one, or [`NO_BLOCK`].
-    ///
     /// It is neither free nor a victim.
-    beside: BlockNumber,
+    beside: Beside,
 }
 
 impl<'b> Blocks<'b> {
@@ -169,7 +168,7 @@ impl<'b> Blocks<'b> {
             last: (BlockNumber(0), 0),
             erased: (NO_BLOCK, 0),
             holds: false,
-            beside: NO_BLOCK,
+            beside: Beside::NONE,
         };
         blocks.clear();
         blocks
@@ -189,7 +188,7 @@ impl<'b> Blocks<'b> {
             }
         }
         self.holds = false;
-        self.beside = NO_BLOCK;
+        self.beside = Beside::NONE;
         self.most_erased = 0;
         self.last = (BlockNumber(self.blocks - 1), 0);
         self.erased = (NO_BLOCK, 0);
@@ -293,7 +292,7 @@ impl<'b> Blocks<'b> {
     /// The active block counts as closed.
     pub fn is_empty(&self, block: BlockNumber) -> bool {
         // Where it is counted, this is the shortest way to the most frequent result.
-        if (self.is_ordered() && self.has_valid(block)) || block == self.beside {
+        if (self.is_ordered() && self.has_valid(block)) || self.beside.is(block) {
             return false;
         }
         let is_taken = self.has(block, Mark::Bad)
@@ -397,7 +396,7 @@ impl<'b> Blocks<'b> {
     /// Whether the block may be collected for its garbage.
     pub fn is_victim(&self, block: BlockNumber, active: Option<BlockNumber>) -> bool {
         Some(block) != active
-            && block != self.beside
+            && !self.beside.is(block)
             && !self.is_stuck(block)
             && !self.is_bad(block)
             && (1..self.safe_pages).contains(&self.valid_in(block))
