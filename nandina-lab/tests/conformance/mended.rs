@@ -153,7 +153,7 @@ const OTHER_LIMITS: Profile =
     Profile { geometry: Geometry { blocks: 17, pages_per_block: 16, ..LONG.geometry }, ..LONG };
 
 /// Fills a new index on `chip` with records. Returns their number.
-fn fill<S: System>(chip: &mut Chip, options: &Options, ram: &mut [u8]) -> Result<u32, String> {
+pub fn fill<S: System>(chip: &mut Chip, options: &Options, ram: &mut [u8]) -> Result<u32, String> {
     let mut index = Index::<_, S>::format(chip, options, ram).map_err(text)?;
     let mut records = 0;
     while index.insert(&key(records), &value(records, 0)).is_ok() {

@@ -1,11 +1,13 @@
 //! The options that a system has, as its description says: `OptionsFor` offers no others.
 
 use nandina::flash::profile::SLC;
+use nandina::flash::{Geometry, Profile};
 use nandina::store::Description;
-use nandina::{BadOption, OpenError, Options, OptionsFor, System, Victims, Wear, plan};
+use nandina::{BadOption, Index, OpenError, Options, OptionsFor, System, Victims, Wear, plan};
 use nandina_sim::Chip;
 
 use crate::harness::*;
+use crate::mended::fill;
 
 /// An option: its name, whether a system has it, and settings with it.
 type Choice = (&'static str, fn(&Description) -> bool, fn(Options) -> Options);
@@ -101,4 +103,54 @@ fn options_for_a_system_are_options() {
 fn options_out_of_their_range_are_not_checked() {
     let wear = std::hint::black_box(Wear::Circular);
     let _ = OptionsFor::<nandina::store::Mu>::new(4, 8).checkpoints(4).wear(wear).checked();
+}
+
+/// Fills an index, and opens it with settings with which a checkpoint takes more blocks.
+struct LargerCheckpoints;
+
+impl Check for LargerCheckpoints {
+    fn concerns(&self, system: &Description) -> bool {
+        system.maps
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut changed = 0;
+        for (pages_per_block, blocks) in [(4, 32), (8, 24), (16, 20), (32, 16)] {
+            for every in [1, 4, 8] {
+                let geometry = Geometry { pages_per_block, blocks, ..LONG.geometry };
+                let mut case = Case::new(Profile { geometry, ..LONG });
+                case.options.checkpoints = Some(every);
+                let mut case = case.suited::<S>();
+                let mut chip = Chip::new(case.profile);
+                let mut ram = case.ram::<S>();
+                let records = fill::<S>(&mut chip, &case.options, &mut ram)?;
+                case.options.mapping_bytes *= 4;
+                let mut ram = case.ram::<S>();
+                let opened = Index::<_, S>::open(&mut chip, &case.options, &mut ram);
+                let Ok(mut index) = opened else { continue };
+                let before = index.flash().counters().erases;
+                for _ in 0..20 {
+                    index.gc_step(2_000).map_err(text)?;
+                }
+                let erases = index.flash().counters().erases - before;
+                if erases > u64::from(2 * blocks) {
+                    return Err(format!("{erases} erases in idle steps"));
+                }
+                for number in 0..records {
+                    index.insert(&key(number), &value(number, 1)).map_err(text)?;
+                }
+                for number in 0..records {
+                    index.remove(&key(number)).map_err(text)?;
+                }
+                changed += u32::from(records > 20 && index.is_empty());
+            }
+        }
+        println!("{}: {changed} indexes", S::DESCRIPTION.key);
+        if changed > 6 { Ok(()) } else { Err(format!("{changed} indexes")) }
+    }
+}
+
+#[test]
+fn a_full_index_that_is_opened_with_larger_checkpoints_replaces_and_removes() {
+    for_every_system(&LargerCheckpoints);
 }

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use nandina::flash::{Geometry, Profile};
+use nandina::flash::{Capabilities, Flash, Geometry, PageNumber, Pairing, Profile, Reading};
 use nandina::store::Description;
 use nandina::{Index, Moves, OpenError, Options, System, Validity, Victims, WriteError, plan};
-use nandina_sim::{Chip, TINY};
+use nandina_lab::hand_on;
+use nandina_sim::{Chip, ChipError, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -157,4 +158,95 @@ fn weak_garbage_among_pages_that_are_searched_for_is_let_go() {
     let swarm = Torture { mode: Mode::Swarm, seed: 810_659, run, operations: 2_000 };
     let report = torture("vm", swarm, &|_| {}).unwrap();
     assert_eq!((report.runs, report.violations), (1, vec![]));
+}
+
+/// Reports one read in some as corrected, whatever page it is.
+struct Corrects {
+    chip: Chip,
+    random: ChaCha8Rng,
+    one_in: u32,
+}
+
+impl Bus for Corrects {
+    fn simulated(&self) -> &Chip {
+        &self.chip
+    }
+}
+
+impl Flash for Corrects {
+    type Error = ChipError;
+
+    hand_on!(chip: geometry, program, erase, rewrite, overwrite, is_bad, mark_bad);
+
+    fn capabilities(&self) -> Capabilities {
+        self.chip.capabilities()
+    }
+
+    fn reports_corrections(&self) -> bool {
+        true
+    }
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        let reading = self.chip.read(page, main, spare)?;
+        let corrects = self.random.random_range(0..self.one_in) == 0;
+        Ok(if corrects { Reading::Corrected } else { reading })
+    }
+}
+
+struct WeakGarbage;
+
+impl Check for WeakGarbage {
+    fn concerns(&self, system: &Description) -> bool {
+        !system.in_place
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut removed = 0;
+        for (seed, one_in) in [(1, 5), (2, 5), (3, 20), (4, 20), (5, 100)] {
+            let geometry = Geometry { pages_per_block: 15, blocks: 14, ..TINY.geometry };
+            let mut profile = Profile { geometry, ..TINY };
+            profile.capabilities.pairing = Pairing::WordLines(3);
+            let case = case(profile, Validity::Searched, Moves::Together).suited::<S>();
+            if case.options.validity != Validity::Searched {
+                return Ok(());
+            }
+            let random = ChaCha8Rng::seed_from_u64(seed);
+            let mut chip = Corrects { chip: Chip::new(case.profile), random, one_in };
+            let mut ram = case.ram::<S>();
+            let made = Index::<_, S>::format(&mut chip, &case.options, &mut ram);
+            let mut index = match made {
+                Err(OpenError::ChipTooSmall { .. } | OpenError::Unsuited(_)) => return Ok(()),
+                made => made.map_err(text)?,
+            };
+            let mut numbers = ChaCha8Rng::seed_from_u64(seed);
+            for turn in 0..4_000 {
+                let number = numbers.random_range(0..2_000);
+                if numbers.random_range(0..100) < 35 {
+                    // A removal is never refused.
+                    index.remove(&key(number)).map_err(|error| {
+                        format!("seed {seed}, turn {turn}: {error}: {:?}", index.statistics())
+                    })?;
+                    removed += 1;
+                } else if let Err(error) = index.insert(&key(number), &value(number, turn))
+                    && !matches!(error, WriteError::Full { .. } | WriteError::TooHigh { .. })
+                {
+                    return Err(text(error));
+                }
+                if turn % 16 == 0 {
+                    index.gc_step(100).map_err(text)?;
+                }
+            }
+        }
+        if removed > 1_000 { Ok(()) } else { Err(format!("{removed} removals")) }
+    }
+}
+
+#[test]
+fn weak_reads_of_garbage_refuse_no_removal() {
+    for_every_system(&WeakGarbage);
 }

@@ -14,6 +14,10 @@ impl Checkpointing for Checkpoints {
         self.area_blocks()
     }
 
+    fn shrink(&mut self) -> bool {
+        self.shrink()
+    }
+
     fn taken<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> u32 {
         space.checkpoints.taken(&space.log, &space.mappings)
     }

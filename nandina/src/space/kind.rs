@@ -31,6 +31,13 @@ pub trait Checkpointing: Sized {
         0
     }
 
+    /// Bounds the next checkpoints by one block, if they may have more.
+    ///
+    /// Returns whether it did anything.
+    fn shrink(&mut self) -> bool {
+        false
+    }
+
     /// Pages of the blocks that the next checkpoint has more than the last one.
     fn taken<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> u32 {
         let _ = space;

@@ -4,6 +4,7 @@
 
 use super::{Limits, Placement, TreeIndex, WritePolicy};
 use crate::flash::Flash;
+use crate::space::Checkpointing;
 use crate::space::{Budget, Extent, Moves};
 
 /// How many pages may be valid, and the tree for which that was computed.
@@ -59,13 +60,17 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Sets the limits for the current tree.
     ///
     /// An index may be fuller than the requested moves allow, because other settings filled it. It
-    /// moves pages together until it is not: otherwise no record could be removed.
+    /// moves pages together until it is not: otherwise no record could be removed. For the same
+    /// reason it writes no checkpoints that take more blocks than the smallest.
     #[inline(never)]
     pub(super) fn set_budget(&mut self) {
         (self.page_limits.height, self.page_limits.inner_nodes) = (self.height, self.inner_nodes);
         self.page_limits.budget = self.budget_for(self.height, self.inner_nodes);
         if self.moves() == Moves::Alone && self.space.taken_pages() > self.limit_pages() {
             self.page_limits.moves = Moves::Together;
+            self.page_limits.budget = self.budget_for(self.height, self.inner_nodes);
+        }
+        if self.space.taken_pages() > self.limit_pages() && self.space.checkpoints.shrink() {
             self.page_limits.budget = self.budget_for(self.height, self.inner_nodes);
         }
     }

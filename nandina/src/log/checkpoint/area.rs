@@ -3,8 +3,8 @@
 //! Where a checkpoint fits in a block, that block holds one after another. Where it does not, each
 //! has blocks of its own, which its anchor names in order. Nothing is written here.
 
-use super::ANCHORS;
 use super::page::{Kind, anchored_block};
+use super::{ANCHORS, Checkpoints};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, Geometry, PageNumber};
 use crate::log::Log;
@@ -48,6 +48,20 @@ pub(super) const fn blocks_for(
 pub(super) struct Area {
     blocks: [BlockNumber; AREA_MAX],
     count: usize,
+}
+
+impl Checkpoints {
+    /// Bounds the next checkpoints by one block, if they may have more.
+    ///
+    /// One that does not fit is not written then. An index may be too full for the blocks of a
+    /// larger one, because it was filled with a smaller table. Returns whether it did anything.
+    pub const fn shrink(&mut self) -> bool {
+        let shrinks = self.blocks > 1;
+        if shrinks {
+            self.blocks = 1;
+        }
+        shrinks
+    }
 }
 
 impl Area {
