@@ -6,7 +6,7 @@
 
 use nandina::store::Description;
 use nandina::{Cost, Index, Moves, OpenError, Plan, System, WriteError, plan};
-use nandina_sim::{Chip, Counters, Cut, TINY};
+use nandina_sim::{Chip, Counters, Cut, Faults, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -71,6 +71,9 @@ impl Check for WorstChange {
         let mut chip = Chip::with_seed(suited::<S>(case.profile), seed());
         drop(Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?);
         let mut most = Most::default();
+        if self.cuts {
+            chip.set_faults(Faults { unstable_pages: 2, ..Faults::NONE });
+        }
         for session in 0..self.sessions.length(120) {
             if self.cuts {
                 let cut = Cut::ALL[random.random_range(0..Cut::ALL.len())];
@@ -83,9 +86,7 @@ impl Check for WorstChange {
             };
             let opening = index.flash().counters() - start;
             let plan = plan_for::<S>(&case, &index)?;
-            if !self.cuts {
-                within(opening, plan.open, "opening")?;
-            }
+            within(opening, plan.open, &format!("session {session}: opening"))?;
             let mut bound = plan.change;
             for turn in 0..200u32 {
                 let number = random.random_range(0..3_000);
