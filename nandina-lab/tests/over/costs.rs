@@ -166,7 +166,9 @@ fn spare_pages_are_kept_from_the_system() {
         assert!(cost.over_provisioning >= f64::from(per_cent), "{cost:?}");
         (cost.logical_pages, cost.moved)
     };
-    let (few, many) = (moved(0), moved(100));
+    let (none, few, many) = (moved(0), moved(80), moved(100));
     // Logical pages that were never written are as good as spare ones.
     assert!(few.0 > many.0 && few.1 == many.1 && few.1 > 0, "{few:?} {many:?}");
+    // But without a spare block pages that move have none of their own.
+    assert!(none.0 > few.0 && none.1 >= few.1, "{none:?} {few:?}");
 }
