@@ -36,11 +36,13 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Call it from time to time, and before [`close`](Self::close). A later checkpoint replaces
     /// it. Returns `false` if none was written, because the valid pages leave too few free ones, or
     /// because its directory does not fit in a page: it has 8 bytes for each block with parts, and a
-    /// part has (page bytes − 16) / 12 runs of the mapping. The parts count among the valid pages. When logical pages need that room, or collection a block with a
-    /// part, the checkpoint is given up.
+    /// part has (page bytes − 16) / 12 runs of the mapping. The parts count among the valid pages.
+    /// When logical pages need that room, or collection a block with a part, the checkpoint is
+    /// given up.
     ///
     /// Cost: a program for each part and one for the directory, what garbage collection and
-    /// settling take, and look-ups of the whole space.
+    /// settling take, and look-ups of the whole space. Where moved pages have a block of their own,
+    /// what is left of both open blocks is not written.
     pub fn checkpoint(&mut self) -> Result<bool, FtlError<F::Error>> {
         self.mount_if_in_doubt()?;
         self.settle()?;
@@ -117,7 +119,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Programs the parts and the directory. There is room for them without a collection.
     fn write_parts(&mut self) -> Result<bool, FtlError<F::Error>> {
         if self.moves_apart {
-            // A mount reads no block that was opened before, of which each could be the older one.
+            // A mount reads the newest block that was opened before, and no older one: so none of
+            // them may get another page.
             self.log.close_blocks();
         }
         let (bytes, began) = (self.page_bytes(), self.log.sequence());

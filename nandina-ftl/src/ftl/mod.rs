@@ -138,8 +138,9 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     ///
     /// `ram` has at least [`ram_needed`] bytes, and the mapping was made for [`space_of`] this chip
     /// and these pages. Refuses with [`FtlError::TooFewSpareBlocks`] if there are more than
-    /// [`logical_pages_max`]; with up to [`logical_pages_apart_max`] it programs less. If a format is cut, format again: a later [`open`](Self::open) finds
-    /// either the former FTL, or refuses. (A chip that held something else is undefined.)
+    /// [`logical_pages_max`]; with up to [`logical_pages_apart_max`] it programs less. If a format
+    /// is cut, format again: a later [`open`](Self::open) finds either the former FTL, or refuses.
+    /// (A chip that held something else is undefined.)
     ///
     /// Cost: a mount, an erase of every block and a program or two.
     pub fn format(
@@ -305,8 +306,8 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// If the mapping has no memory for it, it is refused before anything of it is programmed.
     ///
     /// Cost: one program, and what garbage collection takes; after a cut what it takes to settle:
-    /// two programs, an erase, a move for each valid page of the block that was being written, and
-    /// 24 reads for each block without valid pages.
+    /// two programs, for each of the one or two blocks that were open an erase and a move for each
+    /// of its valid pages, and 24 reads for each block without valid pages.
     pub fn write(&mut self, logical: u32, bytes: &[u8]) -> Result<(), FtlError<F::Error>> {
         self.expect_page(bytes.len())?;
         self.write_pages(logical, bytes)

@@ -165,14 +165,21 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         suspects: &Suspects,
         highest: &mut u64,
     ) -> Result<Option<Newest>, FtlError<F::Error>> {
-        let (last, session) = ([None; 2], 0);
-        let mut scan =
-            Scan { identity, limit, floor: None, suspects, highest, newest: None, last, session };
+        let mut scan = Scan {
+            identity,
+            limit,
+            floor: None,
+            suspects,
+            highest,
+            newest: None,
+            last: [None; 2],
+            session: 0,
+        };
         if let Some(began) = self.scan_blocks(&mut scan, true)? {
             if self.load_checkpoint(began)? {
                 return Ok(self.newest_of(&scan));
             }
-            (scan.floor, scan.newest, scan.last, scan.session) = (None, None, last, session);
+            scan = Scan { floor: None, newest: None, last: [None; 2], session: 0, ..scan };
             self.scan_blocks(&mut scan, false)?;
         }
         // No part is known to be whole.

@@ -165,9 +165,10 @@ fn limits_with(
 
 /// The most logical pages beside which pages that collection moves have a block of their own.
 ///
-/// So an FTL programs a quarter less where some pages are written more often than others. It does
-/// so wherever there are no more logical pages than these: one or two blocks less than
-/// [`logical_pages_max`]. Nothing of it is on the medium. Cost: a step for each page of a block.
+/// So an FTL programs about a quarter less where pages are written by Zipf's law (the example
+/// `amplification`). It does so wherever there are no more logical pages than these, a few blocks
+/// less than [`logical_pages_max`]. Any FTL opens what it leaves. Cost: a step for each page of a
+/// block.
 pub fn logical_pages_apart_max(geometry: &Geometry, capabilities: &Capabilities) -> u32 {
     // The largest requests have room as well.
     let block = capabilities.pairing.safe_pages(geometry.pages_per_block);

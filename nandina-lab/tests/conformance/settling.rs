@@ -228,6 +228,20 @@ fn records<S: System>(bus: &mut dyn Bus, case: &Case, ram: &mut [u8]) -> Result<
     contents(&mut index).map_err(text)
 }
 
+/// The chip, which rejects writes, after some mounts: its torn page reads otherwise now.
+fn mounted<S: System>(
+    chip: &Chip,
+    mounts: u32,
+    case: &Case,
+    ram: &mut [u8],
+) -> Result<ReadOnly, String> {
+    let mut device = ReadOnly::new(chip);
+    for _ in 0..mounts {
+        records::<S>(&mut device, case, ram)?;
+    }
+    Ok(device)
+}
+
 /// A mount that can write nothing shows what a cut left; a later one that can write keeps it.
 struct Shown;
 
@@ -242,12 +256,8 @@ impl Check for Shown {
         let case = suited::<S>();
         let mut ram = case.ram::<S>();
         for (at, chip) in cut_changes::<S>(&case, &mut ram)? {
-            for later in 0..4 {
-                // Its torn page reads otherwise, some operations later.
-                let mut device = ReadOnly::new(&chip);
-                for _ in 0..later {
-                    records::<S>(&mut device, &case, &mut ram)?;
-                }
+            for mounts in 0..4 {
+                let mut device = mounted::<S>(&chip, mounts, &case, &mut ram)?;
                 let shown = records::<S>(&mut device, &case, &mut ram)?;
                 let kept = records::<S>(&mut device.0, &case, &mut ram)?;
                 if shown != kept {
@@ -280,11 +290,8 @@ impl Check for ChangedAfterwards {
         let case = suited::<S>();
         let mut ram = case.ram::<S>();
         for (at, chip) in cut_changes::<S>(&case, &mut ram)? {
-            for later in 0..4 {
-                let mut device = ReadOnly::new(&chip);
-                for _ in 0..later {
-                    records::<S>(&mut device, &case, &mut ram)?;
-                }
+            for mounts in 0..4 {
+                let mut device = mounted::<S>(&chip, mounts, &case, &mut ram)?;
                 let mut index =
                     Index::<_, S>::open(&mut device, &case.options, &mut ram).map_err(text)?;
                 let mut expected = contents(&mut index).map_err(text)?;

@@ -287,9 +287,9 @@ impl<'b> Blocks<'b> {
         }
     }
 
-    /// Whether the block is free: good, closed, neither reserved nor held, and empty.
+    /// Whether the block is free: good, not kept, and without a valid page.
     ///
-    /// The active block counts as closed.
+    /// So the active block may be, but not one that is open beside it.
     pub fn is_empty(&self, block: BlockNumber) -> bool {
         // Where it is counted, this is the shortest way to the most frequent result.
         if (self.is_ordered() && self.has_valid(block)) || self.beside.is(block) {

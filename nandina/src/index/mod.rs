@@ -30,19 +30,6 @@ pub struct Index<'b, F: Flash, S: System> {
 }
 
 impl<'b, F: Flash, S: System> Index<'b, F, S> {
-    /// An index of which nothing was read yet.
-    ///
-    /// It is mounted where it is returned, so that no copy of it is on the stack meanwhile.
-    #[inline(never)]
-    fn unmounted(
-        flash: F,
-        options: &Options,
-        ram: &'b mut [u8],
-    ) -> Result<Self, OpenError<F::Error>> {
-        S::Engine::check_options(&flash, options, ram)?;
-        Ok(Self { engine: S::Engine::new(flash, options, ram) })
-    }
-
     /// Makes an empty index on the chip, in place of an older one.
     ///
     /// The older index is gone once this returns `Ok`. After a cut during the format, the chip
@@ -58,13 +45,11 @@ impl<'b, F: Flash, S: System> Index<'b, F, S> {
         options: &impl Chosen<S>,
         ram: &'b mut [u8],
     ) -> Result<Self, OpenError<F::Error>> {
-        let mut made = Self::unmounted(flash, options.options(), ram);
-        if let Ok(index) = &mut made
-            && let Err(error) = index.engine.format()
-        {
-            made = Err(error);
-        }
-        made
+        let options = options.options();
+        S::Engine::check_options(&flash, options, ram)?;
+        let mut index = Self { engine: S::Engine::new(flash, options, ram) };
+        index.engine.format()?;
+        Ok(index)
     }
 
     /// Opens the index on the chip, after a clean end or a cut alike.
@@ -79,13 +64,11 @@ impl<'b, F: Flash, S: System> Index<'b, F, S> {
         options: &impl Chosen<S>,
         ram: &'b mut [u8],
     ) -> Result<Self, OpenError<F::Error>> {
-        let mut made = Self::unmounted(flash, options.options(), ram);
-        if let Ok(index) = &mut made
-            && let Err(error) = index.engine.open()
-        {
-            made = Err(error);
-        }
-        made
+        let options = options.options();
+        S::Engine::check_options(&flash, options, ram)?;
+        let mut index = Self { engine: S::Engine::new(flash, options, ram) };
+        index.engine.open()?;
+        Ok(index)
     }
 
     /// Records in the index.
