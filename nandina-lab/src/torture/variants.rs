@@ -34,11 +34,7 @@ pub(super) fn changed<S: System>(options: &Options, random: &mut ChaCha8Rng) -> 
         write_buffer_changes: random.random_bool(0.3).then(|| random.random_range(1..40)),
         write_buffer_ticks: random.random_bool(0.3).then(|| random.random_range(1..4)),
         checkpoints: options.checkpoints.map(|_| random.random_range(1..=EVERY_MAX)),
-        mapping_bytes: {
-            let more = [0, 0, 8, 64, 256][random.random_range(0..5)];
-            // A block of the small chips has no room for a checkpoint of a larger table.
-            options.mapping_bytes + if options.checkpoints.is_some() { 0 } else { more }
-        },
+        mapping_bytes: options.mapping_bytes + [0, 0, 8, 64, 256][random.random_range(0..5)],
         folds: match random.random_range(0..4) {
             0 => Folds::Full,
             1 => Folds::Children(random.random_range(0..4)),

@@ -175,9 +175,9 @@ pub struct Options {
     /// Children of an inner node at most, 4 or more; `None` for as many as fit.
     ///
     /// For systems that pack several nodes into a page (`tnc`). A page has as many nodes of this
-    /// size as fit, at most 15; with `None`, nodes with room for 32 children or 4 records. It is
-    /// not on the medium, and must be the same at each opening: with another one an index looks
-    /// damaged. Default: `None`.
+    /// size as fit, at most 15; with `None`, nodes with room for 32 children or 4 records. The
+    /// medium says which it is, and an opening with another one is refused
+    /// ([`Damage::OtherFanout`](crate::Damage::OtherFanout)). Default: `None`.
     pub fanout: Option<u16>,
     /// Bytes of RAM for nodes; `None` for 32 nodes.
     ///

@@ -64,6 +64,10 @@ pub enum Damage {
     OtherVersion,
     /// It belongs to another system.
     OtherSystem,
+    /// Its nodes have another fanout.
+    ///
+    /// Open the index with the same as before.
+    OtherFanout,
     /// RAM has too few nodes for the journal.
     ArenaTooSmall,
     /// No room was left for recovery.
@@ -109,6 +113,7 @@ impl fmt::Display for Damage {
             Self::Uncorrectable => "it has more wrong bits than the ECC corrects",
             Self::OtherVersion => "it has another format version",
             Self::OtherSystem => "it belongs to another system",
+            Self::OtherFanout => "its nodes have another fanout: open the index with the same as before",
             Self::ArenaTooSmall => "RAM has no room for the nodes that its journal changes: open it with as many arena_bytes as before",
             Self::NoRoomToRecover => "no room was left for recovery",
             Self::NoOwner => "no page that can be read owns the keys that it may have owned",

@@ -96,6 +96,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let area = self.space.area_mut(frame);
         if at == 0 {
             area.fill(0xFF);
+            form.put_fanout(area);
             building.lowest = self.arena.level(slot);
         }
         area[at] = form.mark(self.arena.level(slot));

@@ -80,7 +80,10 @@ impl<F: Flash> TncIndex<'_, F> {
             return corrupt(Damage::LacksNode);
         }
         let (form, level) = (self.form, self.arena.level(slot));
-        let bytes = self.space.log.frames.bytes(frame);
+        let bytes = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
+        if !form.is_of(bytes) {
+            return corrupt(Damage::OtherFanout);
+        }
         if bytes[place] != form.mark(level) {
             return corrupt(Damage::LacksNode);
         }

@@ -23,6 +23,9 @@ const LEAF_RECORDS: usize = 4;
 /// The most nodes in a page. A page header has room for their number.
 pub const NODES_MAX: usize = 15;
 
+/// Bytes of the fanout with which a page of nodes ends.
+const FANOUT_BYTES: usize = 2;
+
 /// Bytes of the count with which a journal page begins.
 pub const COUNT_BYTES: usize = 2;
 
@@ -69,8 +72,9 @@ impl Form {
         let inner = Shape::inner(key_bytes).at(options.fanout.map_or(FANOUT, usize::from));
         let leaf = Shape::sorted(key_bytes, value_bytes).at(LEAF_RECORDS);
         // Each node has a byte for its level beside it.
-        let per_page = (area_bytes / (inner.max(leaf) + 1)).clamp(1, NODES_MAX);
-        let node_bytes = (area_bytes / per_page).saturating_sub(1);
+        let room = area_bytes.saturating_sub(FANOUT_BYTES);
+        let per_page = (room / (inner.max(leaf) + 1)).clamp(1, NODES_MAX);
+        let node_bytes = extent(area_bytes, per_page, 0).len();
         let pages = geometry.pages();
         Self { area_bytes, key_bytes, value_bytes, per_page, node_bytes, fanout, pages }
     }
@@ -97,10 +101,25 @@ impl Form {
 
     /// The mark of a node of `level` in its page.
     ///
-    /// It also says how many nodes such a page has room for, so that an index that is opened with
-    /// another fanout reads no node at a wrong place.
+    /// It also says how many nodes such a page has room for.
     pub const fn mark(&self, level: u8) -> u8 {
         (self.per_page as u8) << 4 | level
+    }
+
+    /// Writes the fanout into the area of a page of nodes.
+    pub fn put_fanout(&self, area: &mut [u8]) {
+        let at = area.len() - FANOUT_BYTES;
+        area[at..].copy_from_slice(&self.stored_fanout());
+    }
+
+    /// Whether the nodes of a page with this area have the sizes of this form.
+    pub fn is_of(&self, area: &[u8]) -> bool {
+        per_page_in(area) == self.per_page && area.ends_with(&self.stored_fanout())
+    }
+
+    /// Children of an inner node at most, as a page of nodes says.
+    fn stored_fanout(&self) -> [u8; FANOUT_BYTES] {
+        (self.capacity(2).min(usize::from(u16::MAX)) as u16).to_le_bytes()
     }
 
     /// Bytes of a change in the journal: its kind, its key and its value.
@@ -184,7 +203,7 @@ pub fn node_in(area: &[u8], place: usize) -> Option<NodeRange> {
 
 /// The range of the node at `place` in a page that has room for `per_page`.
 pub const fn extent(area_bytes: usize, per_page: usize, place: usize) -> Range<usize> {
-    let node_bytes = (area_bytes / per_page).saturating_sub(1);
+    let node_bytes = (area_bytes.saturating_sub(FANOUT_BYTES) / per_page).saturating_sub(1);
     let start = per_page + place * node_bytes;
     start..start + node_bytes
 }

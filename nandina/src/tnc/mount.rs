@@ -161,6 +161,9 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         (self.height, self.records) = (header.height, header.records);
         let place = usize::from(header.tag).saturating_sub(1);
+        if place >= self.form.per_page {
+            return Err(Fault::Corrupt { page: commit.page, reason: Damage::OtherFanout });
+        }
         let root = self.form.pointer(commit.page.0, place);
         self.root = self.read_node(root, self.height, NO_SLOT)?;
         self.find_valid_pages(root)?;

@@ -1,7 +1,7 @@
 //! Pages with several nodes: how full a chip gets, and how its blocks are emptied through cuts.
 
 use nandina::flash::{Geometry, Profile};
-use nandina::{Options, Removed, WriteError};
+use nandina::{Damage, OpenError, Options, Removed, WriteError};
 use nandina_sim::{Chip, Cut, Faults};
 
 use crate::*;
@@ -102,5 +102,35 @@ fn a_full_chip_of_packed_nodes_recovers_however_often_collection_is_cut() {
             assert_eq!(index.remove(&key).unwrap(), Removed::Found, "{shape:?}");
         }
         assert!(index.is_empty() && cuts == 400 && done > 300, "{done} changes");
+    }
+}
+
+#[test]
+fn an_index_is_refused_with_another_fanout_and_not_called_damaged() {
+    for made in [None, Some(4), Some(8), Some(16), Some(200)] {
+        let with = |fanout: Option<u16>| Options { fanout, ..OPTIONS.arena_bytes(60_000) };
+        let mut chip = Chip::new(LARGE);
+        let mut memory = vec![0; 1 << 20];
+        let mut index = Tree::format(&mut chip, &with(made), &mut memory).unwrap();
+        for number in 0..3000u32 {
+            index.insert(&number.to_be_bytes(), &value(number, 0)).unwrap();
+        }
+        let full = content(&mut index);
+        drop(index);
+        let mut others = 0;
+        for other in [None, Some(4), Some(5), Some(8), Some(16), Some(17), Some(40), Some(200)] {
+            match Tree::open(&mut chip, &with(other), &mut memory) {
+                Ok(mut index) => assert_eq!(content(&mut index), full, "{made:?} {other:?}"),
+                Err(OpenError::Corrupt { reason, .. }) => {
+                    assert_eq!(reason, Damage::OtherFanout, "{made:?} {other:?}");
+                    others += 1;
+                }
+                Err(error) => panic!("{made:?} {other:?}: {error}"),
+            }
+        }
+        assert!(others >= 6, "{made:?}: only {others} were refused");
+        let mut index = Tree::open(&mut chip, &with(made), &mut memory).unwrap();
+        assert_eq!(content(&mut index), full, "{made:?}");
+        expect_sound(&mut index, "after refusals");
     }
 }
