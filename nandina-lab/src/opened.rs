@@ -3,9 +3,12 @@
 //! No settings are needed: the chip's own pages state them.
 
 use crate::systems::{key_of, visit};
+use nandina::flash::Geometry;
 use nandina::node::Medium;
 use nandina::store::Visitor;
-use nandina::{Index, OpenError, Options, System, identify, ram_needed, ram_to_identify};
+use nandina::{
+    BadOption, Damage, Index, OpenError, Options, System, identify, ram_needed, ram_to_identify,
+};
 use nandina_sim::{Chip, ChipError, Faults};
 
 use crate::LabError;
@@ -59,15 +62,53 @@ impl<J: Job> Visitor for Open<'_, J> {
 
     fn visit<S: System + 'static>(self) -> Self::Output {
         let (key_bytes, value_bytes) = (self.medium.key_bytes, self.medium.value_bytes);
-        let options = Options {
+        let mut options = Options {
             checkpoints: self.medium.checkpoints.then_some(CHECKPOINTS),
             ..Options::new(key_bytes.into(), value_bytes.into())
         };
-        let mut ram = vec![0; ram_needed::<S>(&self.chip.profile().geometry, &options)];
-        let mut index = Index::<_, S>::open(self.chip, &options, &mut ram)
-            .map_err(|error| LabError(error.to_string()))?;
-        let done = self.job.run(&mut index);
-        index.close();
-        Ok(done)
+        let geometry = self.chip.profile().geometry;
+        loop {
+            let mut ram = vec![0; ram_needed::<S>(&geometry, &options)];
+            let error = match Index::<_, S>::open(&mut *self.chip, &options, &mut ram) {
+                Ok(mut index) => {
+                    let done = self.job.run(&mut index);
+                    index.close();
+                    return Ok(done);
+                }
+                Err(error) => error,
+            };
+            if !suit::<S>(&mut options, &error, &geometry) {
+                return Err(LabError(error.to_string()));
+            }
+        }
+    }
+}
+
+/// Bytes of RAM for a part of an index at most.
+const RAM_MAX: usize = 1 << 27;
+
+/// Changes a setting because of which an index was not opened. Returns whether there was one.
+fn suit<S: System>(
+    options: &mut Options,
+    error: &OpenError<ChipError>,
+    geometry: &Geometry,
+) -> bool {
+    match *error {
+        OpenError::Mismatch { setting: "fanout", found, .. } if options.fanout.is_none() => {
+            options.fanout = u16::try_from(found).ok().filter(|&fanout| fanout >= 4);
+            options.fanout.is_some()
+        }
+        OpenError::Corrupt { reason: Damage::ArenaTooSmall, .. }
+        | OpenError::BadOption { reason: BadOption::ArenaTooSmall } => {
+            let least = ram_needed::<S>(geometry, options);
+            let bytes = options.arena_bytes.unwrap_or(least) * 2;
+            options.arena_bytes = Some(bytes);
+            bytes <= RAM_MAX
+        }
+        OpenError::Corrupt { reason: Damage::TableTooSmall, .. } => {
+            options.mapping_bytes *= 2;
+            options.mapping_bytes <= RAM_MAX
+        }
+        _ => false,
     }
 }

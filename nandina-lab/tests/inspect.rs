@@ -389,3 +389,47 @@ fn wear_is_forecast_from_what_was_observed() {
     assert_eq!((found.endurance, found.forecast), (None, None));
     assert_eq!((key_of(2), key_of(200)), (Some("mu"), None));
 }
+
+/// Makes an index with settings that its pages do not state, or state in the nodes alone.
+struct Unusual {
+    chip: Chip,
+    options: Options,
+    records: u32,
+}
+
+impl Visitor for Unusual {
+    type Output = Chip;
+
+    fn visit<S: System + 'static>(mut self) -> Self::Output {
+        let mut ram = vec![0; ram_needed::<S>(&self.chip.profile().geometry, &self.options)];
+        let mut index = Index::<_, S>::format(&mut self.chip, &self.options, &mut ram).unwrap();
+        for number in (0..self.records).chain(0..self.records / 2) {
+            let key = nandina::key::from_u32(number.wrapping_mul(7919) % 10_007);
+            index.insert(&key, &[number as u8; 12]).unwrap();
+        }
+        drop(index);
+        self.chip
+    }
+}
+
+#[test]
+fn an_index_with_unusual_settings_is_inspected_without_them() {
+    let geometry = nandina::flash::Geometry { blocks: 320, pages_per_block: 16, ..TINY.geometry };
+    let profile = Profile { geometry, ..TINY };
+    let unusual = [
+        ("tnc", 2500, Options { fanout: Some(9), ..OPTIONS }),
+        ("tnc", 2500, Options { fanout: Some(12), ..OPTIONS }),
+        ("tnc", 2500, Options { arena_bytes: Some(120_000), journal_pages: Some(150), ..OPTIONS }),
+        ("vm", 8000, Options { mapping_bytes: 8192, ..OPTIONS }),
+        ("rosette", 2500, Options { leaves: Some(400), ..OPTIONS }),
+    ];
+    for (system, records, options) in unusual {
+        let making = Unusual { chip: Chip::new(profile), options, records };
+        let chip = visit(system, making).unwrap();
+        let report = inspect(&chip).unwrap();
+        assert_eq!(report.refusal, None, "{system} {options:?}");
+        let check = check(&chip).unwrap();
+        assert_eq!(check.violations, [] as [String; 0], "{system} {options:?}");
+        assert_eq!(check.records, Some(records), "{system} {options:?}");
+    }
+}

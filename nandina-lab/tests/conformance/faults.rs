@@ -130,7 +130,7 @@ impl Check for FaultAnywhere {
             }
             compare(&mut index, &model).map_err(at)?;
         }
-        if met > share.least(200) { Ok(()) } else { Err(format!("only {met} faults were met")) }
+        if met > share.least(100) { Ok(()) } else { Err(format!("only {met} faults were met")) }
     }
 }
 

@@ -177,7 +177,7 @@ pub struct Options {
     /// For systems that pack several nodes into a page (`tnc`). A page has as many nodes of this
     /// size as fit, at most 15; with `None`, nodes with room for 32 children or 4 records. The
     /// medium says which it is, and an opening with another one is refused
-    /// ([`Damage::OtherFanout`](crate::Damage::OtherFanout)). Default: `None`.
+    /// ([`OpenError::Mismatch`](crate::OpenError::Mismatch)). Default: `None`.
     pub fanout: Option<u16>,
     /// Bytes of RAM for nodes; `None` for 32 nodes.
     ///

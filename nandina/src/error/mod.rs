@@ -190,7 +190,12 @@ pub enum WriteError<E> {
         /// The number of bad blocks.
         bad_blocks: u32,
     },
-    /// A page has no room for a node of one more level. Removing still works.
+    /// The tree cannot become higher. Removing still works.
+    ///
+    /// A page has no room for a node of one more level; or (`tnc`) so few nodes in RAM, or in a
+    /// block, do not suffice to collect garbage in such a tree: more
+    /// [`arena_bytes`](crate::Options::arena_bytes) or a greater
+    /// [`fanout`](crate::Options::fanout) help.
     TooHigh {
         /// Height of the tree.
         height: u8,
@@ -335,7 +340,10 @@ impl<E: fmt::Display> fmt::Display for WriteError<E> {
             }
             Self::WornOut { bad_blocks } => worn_out(f, *bad_blocks),
             Self::TooHigh { height } => {
-                write!(f, "a page of this size cannot hold a tree higher than {height}")
+                write!(
+                    f,
+                    "a page of this size, or so little RAM for nodes, allows no tree higher than {height}"
+                )
             }
             Self::Corrupt { page, reason } => write!(f, "{page} is corrupt: {reason}"),
         }

@@ -57,8 +57,8 @@ pub struct Form {
     pub per_page: usize,
     /// Bytes of a node.
     pub node_bytes: usize,
-    /// Children of an inner node at most.
-    fanout: usize,
+    /// Children of an inner node at most, if nodes have room for so many.
+    fanout_max: usize,
     /// Pages of the chip.
     pub pages: u32,
 }
@@ -68,7 +68,7 @@ impl Form {
     pub fn new(geometry: &Geometry, options: &Options) -> Self {
         let area_bytes = layout_of(geometry).area_bytes();
         let (key_bytes, value_bytes) = (options.key_bytes, options.value_bytes);
-        let fanout = options.fanout.map_or(usize::MAX, usize::from);
+        let fanout_max = options.fanout.map_or(usize::MAX, usize::from);
         let inner = Shape::inner(key_bytes).at(options.fanout.map_or(FANOUT, usize::from));
         let leaf = Shape::sorted(key_bytes, value_bytes).at(LEAF_RECORDS);
         // Each node has a byte for its level beside it.
@@ -76,7 +76,7 @@ impl Form {
         let per_page = (room / (inner.max(leaf) + 1)).clamp(1, NODES_MAX);
         let node_bytes = extent(area_bytes, per_page, 0).len();
         let pages = geometry.pages();
-        Self { area_bytes, key_bytes, value_bytes, per_page, node_bytes, fanout, pages }
+        Self { area_bytes, key_bytes, value_bytes, per_page, node_bytes, fanout_max, pages }
     }
 
     /// The shape of the nodes of `level`.
@@ -91,7 +91,7 @@ impl Form {
     /// Records that a node of `level` may hold.
     pub fn capacity(&self, level: u8) -> usize {
         let fits = self.shape(level).capacity(self.node_bytes);
-        if level == 1 { fits } else { fits.min(self.fanout) }
+        if level == 1 { fits } else { fits.min(self.fanout_max) }
     }
 
     /// The offset of the node at `place` in a page, behind the marks of all.
@@ -109,17 +109,17 @@ impl Form {
     /// Writes the fanout into the area of a page of nodes.
     pub fn put_fanout(&self, area: &mut [u8]) {
         let at = area.len() - FANOUT_BYTES;
-        area[at..].copy_from_slice(&self.stored_fanout());
+        area[at..].copy_from_slice(&self.fanout().to_le_bytes());
     }
 
     /// Whether the nodes of a page with this area have the sizes of this form.
     pub fn is_of(&self, area: &[u8]) -> bool {
-        per_page_in(area) == self.per_page && area.ends_with(&self.stored_fanout())
+        per_page_in(area) == self.per_page && fanout_in(area) == self.fanout()
     }
 
     /// Children of an inner node at most, as a page of nodes says.
-    fn stored_fanout(&self) -> [u8; FANOUT_BYTES] {
-        (self.capacity(2).min(usize::from(u16::MAX)) as u16).to_le_bytes()
+    pub fn fanout(&self) -> u16 {
+        self.capacity(2).min(usize::from(u16::MAX)) as u16
     }
 
     /// Bytes of a change in the journal: its kind, its key and its value.
@@ -190,6 +190,11 @@ pub const fn level_in(mark: u8) -> u8 {
 /// How many nodes a page with this area has room for; 0 if it holds none.
 pub fn per_page_in(area: &[u8]) -> usize {
     area.first().map_or(0, |mark| usize::from(mark >> 4))
+}
+
+/// Children of an inner node at most, as a page with this area says.
+pub fn fanout_in(area: &[u8]) -> u16 {
+    area.last_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes))
 }
 
 /// The level and the range of the node at `place` in a page with this area.

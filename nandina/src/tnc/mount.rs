@@ -17,7 +17,7 @@
 
 use super::apply::{Key, Value};
 use super::arena::NO_SLOT;
-use super::form::{commit_pages, height_max};
+use super::form::{commit_pages, fanout_in, height_max};
 use super::{TncIndex, journal};
 use crate::error::{Damage, Fault, OpenError};
 use crate::flash::{BlockNumber, Flash, PageNumber};
@@ -60,7 +60,15 @@ impl<F: Flash> TncIndex<'_, F> {
         let survey = self.space.survey(END, None)?;
         let newest = survey.expect(self.space.log.medium.system)?;
         self.space.log.check_medium(&newest.medium)?;
-        self.mount_from(survey.newest)?;
+        match self.mount_from(survey.newest) {
+            Err(Fault::Corrupt { page, reason: Damage::OtherFanout }) => {
+                let frame = self.space.load(page.0, 0)?;
+                let area = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
+                let (found, expected) = (fanout_in(area).into(), self.form.fanout().into());
+                return Err(OpenError::Mismatch { setting: "fanout", found, expected });
+            }
+            mounted => mounted?,
+        }
         Ok(self.settle_torn()?)
     }
 

@@ -301,6 +301,10 @@ impl<F: Flash> TncIndex<'_, F> {
         }
         let inner_nodes = self.inner_nodes + u32::from(splits) - 1 + u32::from(grows);
         let limits = self.means().limits(height, inner_nodes);
+        if limits.nodes == 0 {
+            // With so few nodes in RAM, or in a block, no block of such a tree can be emptied.
+            return Err(Fault::TooHigh { height: self.height });
+        }
         if self.leaves + 1 + inner_nodes > limits.nodes {
             return Err(self.space.log.no_room(self.means().limit_pages(&limits)));
         }
