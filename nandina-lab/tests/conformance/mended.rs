@@ -55,6 +55,20 @@ impl Flash for FailsTwice {
     }
 }
 
+/// Looks up all records of `model`.
+fn expect_all<S: System>(
+    index: &mut Index<'_, &mut dyn Bus, S>,
+    model: &Model,
+    what: &str,
+) -> Outcome {
+    for (key, value) in model {
+        if index.get(key).map_err(text)? != Some(&value[..]) {
+            return Err(format!("{what}: {key:?} is lost"));
+        }
+    }
+    Ok(())
+}
+
 struct RootsInAGivenUpBlock;
 
 impl Check for RootsInAGivenUpBlock {
@@ -84,11 +98,13 @@ impl Check for RootsInAGivenUpBlock {
                     Err(error) => return Err(text(error)),
                 }
             }
-            for (key, value) in &model {
-                let found = index.get(key).map_err(text)?;
-                if found != Some(&value[..]) {
-                    return Err(format!("{until} programs: {key:?} is lost"));
-                }
+            let at = |what| format!("{until} programs, {what}");
+            expect_all(&mut index, &model, "the same index").map_err(at)?;
+            drop(index);
+            for opening in ["opened anew", "opened once more"] {
+                let bus: &mut dyn Bus = &mut device;
+                let mut index = Index::<_, S>::open(bus, &case.options, &mut ram).map_err(text)?;
+                expect_all(&mut index, &model, opening).map_err(at)?;
             }
         }
         if met > 10 { Ok(()) } else { Err(format!("only {met} errors were met")) }
