@@ -3,9 +3,10 @@
 //! It is the chip itself, an FTL on it, or a wrapper that is broken on purpose to show that the
 //! torture detects it.
 
-use nandina::flash::{Flash, Geometry, Profile};
+use nandina::flash::{Capabilities, Flash, Geometry, Profile};
 use nandina::{Options, System, Validity, Victims};
 use nandina_ftl::LogicalPages;
+use nandina_ftl::ftl::DISK;
 use nandina_sim::{Chip, ChipError};
 
 use crate::LabError;
@@ -100,6 +101,11 @@ pub trait Ground: Clone + Send + Sync {
     /// The FTL, if there is one.
     fn layer(&self) -> Option<Layer> {
         None
+    }
+
+    /// The capabilities that an index sees.
+    fn capabilities_seen(&self) -> Capabilities {
+        self.layer().map_or(self.chip().profile().capabilities, |_| DISK)
     }
 
     /// Begins a session: opens what lies above the chip, or formats the chip for it.

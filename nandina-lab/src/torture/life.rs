@@ -73,7 +73,7 @@ impl<D: Ground> Life<D> {
                 write_buffer: self.random.random_range(0..=2),
                 ..self.settings.options
             };
-            self.settings.options = changed::<S>(&before, &mut self.random);
+            self.settings.options = changed::<S>(&before, &self.ground, &mut self.random);
         }
         let options = self.settings.options;
         self.take_ram::<S>(&options);

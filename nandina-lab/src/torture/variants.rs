@@ -4,21 +4,25 @@
 
 use nandina::blocks::TRACKED_MAX;
 use nandina::log::checkpoint::EVERY_MAX;
-use nandina::{Folds, Moves, Options, System, Validity, Victims, Wear};
+use nandina::{BadOption, Folds, Moves, OpenError, Options, System, Validity, Victims, Wear, plan};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use super::device::fitted;
+use super::device::{Ground, fitted};
 
 /// Draws options for the next opening after one with `options`.
 ///
-/// A table of mappings only grows, and `verify` stays where the chip cannot be trusted without it.
+/// A table of mappings only grows, as far as a checkpoint of it fits on the chip; and `verify` stays where the chip cannot be trusted without it.
 /// The pages of the write cache and the write buffer, which decide when a change is acknowledged,
 /// are left to the caller.
-pub(super) fn changed<S: System>(options: &Options, random: &mut ChaCha8Rng) -> Options {
+pub(super) fn changed<S: System>(
+    options: &Options,
+    ground: &impl Ground,
+    random: &mut ChaCha8Rng,
+) -> Options {
     let least = S::DESCRIPTION.buffers_min;
     let Options { key_bytes, value_bytes, .. } = *options;
-    fitted::<S>(Options {
+    let changed = fitted::<S>(Options {
         page_buffers: random.random::<bool>().then(|| random.random_range(least..least + 5)),
         moves: [Moves::Together, Moves::Alone][random.random_range(0..2)],
         victims: match random.random_range(0..4) {
@@ -48,5 +52,12 @@ pub(super) fn changed<S: System>(options: &Options, random: &mut ChaCha8Rng) -> 
         journal_pages: options.journal_pages,
         verify: options.verify || random.random_range(0..4) == 0,
         ..Options::new(key_bytes, value_bytes)
-    })
+    });
+    let planned = plan::<S>(&ground.geometry(), &ground.capabilities_seen(), &changed, 0);
+    match planned {
+        Err(OpenError::BadOption { reason: BadOption::CheckpointTooLarge }) => {
+            Options { mapping_bytes: options.mapping_bytes, ..changed }
+        }
+        _ => changed,
+    }
 }

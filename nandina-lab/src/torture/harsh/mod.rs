@@ -55,7 +55,7 @@ impl<D: Ground> Runner<D> {
     fn choose_options<S: System>(&mut self) -> Options {
         let life = &mut self.life;
         if life.run.hardships.changed && life.was_stopped {
-            life.options = changed::<S>(&life.options, &mut life.random);
+            life.options = changed::<S>(&life.options, &self.device, &mut life.random);
         }
         self.ram.clear();
         self.ram.resize(ram_needed::<S>(&self.device.geometry(), &life.options), 0xA5);
