@@ -59,6 +59,17 @@ impl Block {
         }
     }
 
+    /// Makes the block as [`Block::new`] made it, and keeps its memory.
+    pub fn renew(&mut self) {
+        self.erase();
+        *self = Self {
+            bytes: std::mem::take(&mut self.bytes),
+            programs: std::mem::take(&mut self.programs),
+            written: std::mem::take(&mut self.written),
+            ..Self::new(0, self.page_bytes)
+        };
+    }
+
     /// Whether the block is as [`Block::new`] made it.
     pub fn is_new(&self) -> bool {
         self.erase_count == 0

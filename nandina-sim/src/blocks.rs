@@ -46,6 +46,14 @@ impl Blocks {
         &mut self.own
     }
 
+    /// Makes every block as new. Those that no other chip shares keep their memory.
+    pub fn renew(&mut self) {
+        self.own.renew();
+        for block in self.shared.iter_mut().filter(|block| !block.is_new()) {
+            Arc::make_mut(block).renew();
+        }
+    }
+
     #[cold]
     fn hold_apart(&mut self, block: usize) {
         swap(&mut self.own, Arc::make_mut(&mut self.shared[self.last]));

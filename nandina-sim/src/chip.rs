@@ -72,10 +72,24 @@ impl Chip {
         let geometry = profile.geometry;
         let page_bytes = (geometry.page_bytes + geometry.spare_bytes) as usize;
         let block = Block::new(geometry.pages_per_block, page_bytes);
+        Self::with_blocks(profile, seed, Blocks::new(block, geometry.blocks as usize))
+    }
+
+    /// Makes the chip as new, with the same profile and seed.
+    ///
+    /// It keeps the memory of blocks that no other chip shares. So what is programmed next needs no
+    /// memory from the system, whose time would count with that of the work.
+    pub fn renew(&mut self) {
+        let mut blocks = std::mem::replace(&mut self.blocks, Blocks::new(Block::new(0, 0), 0));
+        blocks.renew();
+        *self = Self::with_blocks(self.profile, self.seed, blocks);
+    }
+
+    fn with_blocks(profile: Profile, seed: u64, blocks: Blocks) -> Self {
         Self {
             profile,
             seed,
-            blocks: Blocks::new(block, geometry.blocks as usize),
+            blocks,
             counters: Counters::default(),
             time: TimeSplit::default(),
             faults: Faults::default(),

@@ -99,6 +99,34 @@ fn act(chip: &mut Chip, step: &Step) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
+    /// A chip that was renewed is a new chip, whatever was done to it or to what it shares.
+    #[test]
+    fn a_renewed_chip_is_a_new_one(
+        seed: u64,
+        profile in prop::sample::select(vec![TINY, UNLISTED, DATAFLASH.with_blocks(8)]),
+        shared: bool,
+        before in prop::collection::vec(step(), 0..60),
+        after in prop::collection::vec(step(), 0..30),
+    ) {
+        let mut chip = Chip::with_seed(profile, seed);
+        chip.spoil_blocks(1);
+        chip.set_faults(Faults { program_failures: 9, unstable_pages: 2, ..Faults::default() });
+        for step in &before {
+            act(&mut chip, step);
+        }
+        let shares = shared.then(|| (chip.clone(), seen(&chip)));
+        chip.renew();
+        let mut new = Chip::with_seed(profile, seed);
+        prop_assert_eq!(seen(&chip), seen(&new));
+        for step in &after {
+            prop_assert_eq!(act(&mut chip, step), act(&mut new, step));
+        }
+        prop_assert_eq!(seen(&chip), seen(&new));
+        if let Some((other, before)) = shares {
+            prop_assert_eq!(seen(&other), before);
+        }
+    }
+
     /// A chip loaded from its file continues as it would have.
     ///
     /// This holds whatever was done to it, and with any faults.

@@ -385,9 +385,10 @@ impl Place<'_> {
 }
 
 impl Replay<'_> {
-    /// Replays all passes on a new chip. The inner error is why the mapping cannot run.
+    /// Replays all passes on `chips`, as new. The inner error is why the mapping cannot run.
     fn run(
         &self,
+        chips: &mut [SparseChip],
         entry: &Entry,
         length: usize,
         memory: &mut [u8],
@@ -406,8 +407,8 @@ impl Replay<'_> {
             &mut *built
         };
         let mut ram = vec![0; ram_needed(&self.device.profile.geometry)];
-        let mut chips = self.device.chips();
-        let stripe = self.device.stripe(&mut chips)?;
+        chips.iter_mut().for_each(SparseChip::renew);
+        let stripe = self.device.stripe(chips)?;
         let mut ftl = Ftl::format(stripe, map, self.device.logical_pages, &mut ram)
             .map_err(|error| LabError(format!("{}: {error}", entry.name)))?;
         let block_pages = self.device.profile.geometry.pages_per_block as usize;
@@ -425,15 +426,17 @@ impl Replay<'_> {
     ) -> Result<DeviceReport, LabError> {
         let (device, entries) = (self.device, chosen(&self.setup.mappings)?);
         let scout = by_name(SCOUT).expect("the list has the scout");
+        // All run on the same chips, for which the scout has taken the memory that they need.
+        let mut chips = device.chips();
         let (scouted, not_replayed) =
-            self.run(scout, usize::MAX, &mut [], progress)?.map_err(LabError)?;
+            self.run(&mut chips, scout, usize::MAX, &mut [], progress)?.map_err(LabError)?;
         let runs = 2 * (scouted.bytes_peak as usize / Runs::ENTRY) + 1000;
         let (mut ran, mut left_out) = (Vec::new(), Vec::new());
         for entry in entries {
             let done = match memory(entry, device.space(), runs) {
                 Ok(mut memory) => {
                     let length = memory.len();
-                    self.run(entry, length, &mut memory, progress)?
+                    self.run(&mut chips, entry, length, &mut memory, progress)?
                 }
                 Err(reason) => Err(reason),
             };

@@ -5,6 +5,7 @@
 
 use super::order::Choice;
 use super::{Blocks, Mark};
+use crate::bytes::Bits;
 use crate::flash::{BlockNumber, PageNumber};
 
 /// A block that is open beside the active one, if there is one.
@@ -82,12 +83,37 @@ impl Blocks<'_> {
         while let Some(page) = pages.next() {
             let block = BlockNumber(page.0 / self.pages_per_block);
             let (free, had_valid) = (self.empty_blocks, self.has_valid(block));
-            self.change_valid(page, false);
+            let mut count = u32::from(self.take_valid(page));
             while let Some(page) = pages.next_if(|next| next.0 / self.pages_per_block == block.0) {
-                self.change_valid(page, false);
+                count += u32::from(self.take_valid(page));
             }
+            self.count_garbage(block, count);
             self.reorder_page(block, had_valid, false);
             self.hold_emptied(block, free);
+        }
+    }
+
+    /// Makes the page garbage.
+    ///
+    /// Returns whether [`count_garbage`](Self::count_garbage) must count it.
+    fn take_valid(&mut self, page: PageNumber) -> bool {
+        if self.searches() {
+            self.change_valid(page, false);
+            return false;
+        }
+        let mut bits = Bits(&mut *self.bits);
+        let was_valid = bits.has(page.0 as usize);
+        bits.set(page.0 as usize, false);
+        was_valid
+    }
+
+    /// Counts `count` pages of `block` as garbage.
+    fn count_garbage(&mut self, block: BlockNumber, count: u32) {
+        if count > 0 {
+            self.valid_pages -= count;
+            self.endangered_pages -= if self.is_bad(block) { count } else { 0 };
+            self.count_valid(block, -(count as i32));
+            self.empty_blocks += u32::from(self.is_empty(block));
         }
     }
 

@@ -514,7 +514,7 @@ impl<'b> Blocks<'b> {
             self.count_page(block, valid);
         } else {
             Bits(&mut *self.bits).set(page.0 as usize, valid);
-            self.count_valid(block, valid);
+            self.count_valid(block, if valid { 1 } else { -1 });
         }
         if !valid {
             self.empty_blocks += u32::from(self.is_empty(block));

@@ -77,11 +77,10 @@ impl Blocks<'_> {
         u16_at(self.table, self.valid_count_at(block)) as u32
     }
 
-    /// Counts one valid page more or less, where blocks are kept in order.
-    pub(super) fn count_valid(&mut self, block: BlockNumber, valid: bool) {
+    /// Counts `more` valid pages more, where blocks are kept in order.
+    pub(super) fn count_valid(&mut self, block: BlockNumber, more: i32) {
         if self.is_ordered() {
-            let count = self.valid_count(block);
-            let count = if valid { count + 1 } else { count - 1 };
+            let count = self.valid_count(block).wrapping_add_signed(more);
             let at = self.valid_count_at(block);
             self.table[at..at + COUNT_BYTES].copy_from_slice(&(count as u16).to_le_bytes());
         }

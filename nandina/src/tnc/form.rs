@@ -57,7 +57,7 @@ pub struct Form {
     pub per_page: usize,
     /// Bytes of a node.
     pub node_bytes: usize,
-    /// Children of an inner node at most, if nodes have room for so many.
+    /// Children of an inner node at most, if nodes have room for them.
     fanout_max: usize,
     /// Pages of the chip.
     pub pages: u32,
