@@ -60,16 +60,25 @@ impl<F: Flash> TncIndex<'_, F> {
         let survey = self.space.survey(END, None)?;
         let newest = survey.expect(self.space.log.medium.system)?;
         self.space.log.check_medium(&newest.medium)?;
-        match self.mount_from(survey.newest) {
-            Err(Fault::Corrupt { page, reason: Damage::OtherFanout }) => {
-                let frame = self.space.load(page.0, 0)?;
+        self.mount_from(survey.newest).map_err(|fault| self.refusal(fault))?;
+        Ok(self.settle_torn()?)
+    }
+
+    /// Why the index is not opened, after `fault`.
+    #[cold]
+    #[inline(never)]
+    fn refusal(&mut self, fault: Fault<F::Error>) -> OpenError<F::Error> {
+        let Fault::Corrupt { page, reason: Damage::OtherFanout } = fault else {
+            return fault.into();
+        };
+        match self.space.load(page.0, 0) {
+            Ok(frame) => {
                 let area = &self.space.log.frames.bytes(frame)[..self.space.area_bytes()];
                 let (found, expected) = (fanout_in(area).into(), self.form.fanout().into());
-                return Err(OpenError::Mismatch { setting: "fanout", found, expected });
+                OpenError::Mismatch { setting: "fanout", found, expected }
             }
-            mounted => mounted?,
+            Err(fault) => fault.into(),
         }
-        Ok(self.settle_torn()?)
     }
 
     /// Mounts the medium again after an operation that failed half way.
