@@ -12,9 +12,9 @@ use super::device::{Ground, fitted};
 
 /// Draws options for the next opening after one with `options`.
 ///
-/// A table of mappings only grows, as far as a checkpoint of it fits on the chip; and `verify` stays where the chip cannot be trusted without it.
-/// The pages of the write cache and the write buffer, which decide when a change is acknowledged,
-/// are left to the caller.
+/// A table of mappings only grows, as far as a checkpoint of it fits on the chip; and `verify` stays
+/// where the chip cannot be trusted without it. The pages of the write cache and the write buffer,
+/// which decide when a change is acknowledged, are left to the caller.
 pub(super) fn changed<S: System>(
     options: &Options,
     ground: &impl Ground,
