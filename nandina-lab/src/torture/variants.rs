@@ -10,11 +10,15 @@ use rand_chacha::ChaCha8Rng;
 
 use super::device::{Ground, fitted};
 
+/// The fewest blocks of chips on which a checkpoint may take several of them.
+const SEVERAL: u32 = 64;
+
 /// Draws options for the next opening after one with `options`.
 ///
-/// A table of mappings only grows, as far as a checkpoint of it fits on the chip; and `verify` stays
-/// where the chip cannot be trusted without it. The pages of the write cache and the write buffer,
-/// which decide when a change is acknowledged, are left to the caller.
+/// A table of mappings only grows: with checkpoints on chips of [`SEVERAL`] blocks and more, as far
+/// as one fits there. `verify` stays where the chip cannot be trusted without it. The pages of the
+/// write cache and the write buffer, which decide when a change is acknowledged, are left to the
+/// caller.
 pub(super) fn changed<S: System>(
     options: &Options,
     ground: &impl Ground,
@@ -38,7 +42,11 @@ pub(super) fn changed<S: System>(
         write_buffer_changes: random.random_bool(0.3).then(|| random.random_range(1..40)),
         write_buffer_ticks: random.random_bool(0.3).then(|| random.random_range(1..4)),
         checkpoints: options.checkpoints.map(|_| random.random_range(1..=EVERY_MAX)),
-        mapping_bytes: options.mapping_bytes + [0, 0, 8, 64, 256][random.random_range(0..5)],
+        mapping_bytes: {
+            let more = [0, 0, 8, 64, 256][random.random_range(0..5)];
+            let grows = options.checkpoints.is_none() || ground.geometry().blocks >= SEVERAL;
+            options.mapping_bytes + if grows { more } else { 0 }
+        },
         folds: match random.random_range(0..4) {
             0 => Folds::Full,
             1 => Folds::Children(random.random_range(0..4)),
