@@ -143,6 +143,7 @@ impl Check for Compared {
         };
         let long = |number: u32| [&key(number)[..], &[7; 60]].concat()[..key_bytes].to_vec();
         for buffers in Share::one_in(3).of([None, Some(2), Some(8)]) {
+            let buffers = buffers.map(|buffers| buffers.max(S::DESCRIPTION.buffers_min));
             let mut case = case(180, 4, Moves::Together, buffers);
             case.profile.geometry.pages_per_block = 32;
             case.profile.geometry.page_bytes = page_bytes;
