@@ -1,6 +1,7 @@
 //! An index on a chip whose system is known only at run time.
 //!
-//! No settings are needed: the chip's own pages state them.
+//! No settings are needed. The chip's own pages state most of them; where an opening is refused
+//! because of another one, it is tried again with that one changed.
 
 use crate::systems::{key_of, visit};
 use nandina::flash::Geometry;
