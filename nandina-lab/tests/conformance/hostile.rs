@@ -140,6 +140,35 @@ fn the_fuzz_corpus_and_mutations_of_it_never_panic() {
     assert!(used > least && refused > least, "{used} used, {refused} refused");
 }
 
+/// Every word about itself or the tree of every page of a checkpoint names each block in turn, under
+/// a checksum that is right.
+///
+/// A list that named an anchor had the mount open that block, and erase it as an anchor afterwards.
+#[test]
+fn a_checkpoint_that_names_any_block_never_panics() {
+    const WORDS: u32 = 26;
+    const BLOCKS: u32 = 16;
+    // Healthy media with checkpoints, written a while ago and just now.
+    const MEDIA: [u8; 2] = [0x41, 0x61];
+    // A page of the checkpoints, and the kind of change that sets a word.
+    const SETS_A_WORD: u8 = 0x42;
+    const PAGES: u32 = 8;
+    let systems = nandina_lab::systems::SYSTEMS.len() as u32;
+    let (mut used, mut refused) = (0, 0);
+    for case in 0..systems * 2 * PAGES * WORDS * BLOCKS {
+        let (block, case) = (case % BLOCKS, case / BLOCKS);
+        let (word, case) = (case % WORDS, case / WORDS);
+        let (page, case) = (case % PAGES, case / PAGES);
+        let medium = MEDIA[(case % 2) as usize];
+        let data = [case / 2, medium.into(), 0, page, SETS_A_WORD.into(), word, block];
+        match mount_then_use(&data.map(|byte| byte as u8)) {
+            nandina_lab::hostile::Outcome::Used => used += 1,
+            nandina_lab::hostile::Outcome::Refused => refused += 1,
+        }
+    }
+    assert!(used > 1_000, "{used} used, {refused} refused");
+}
+
 #[test]
 fn damaged_media_never_panic() {
     for checkpoints in [None, Some(2)] {

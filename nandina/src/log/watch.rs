@@ -81,15 +81,16 @@ impl<F: Flash> Log<'_, F> {
     /// Panics unless `block` is free.
     ///
     /// The root is written last: a block that the last commit needs, or that the running operation
-    /// emptied, is not free. (A damaged checkpoint or anchor may name any block.)
+    /// emptied, is not free.
     pub(super) fn check_open(&self, block: BlockNumber) {
-        let is_free = self.medium.checkpoints || self.blocks.is_empty(block);
+        let is_free = self.blocks.is_empty(block);
         assert!(is_free, "block {} is opened, and not free", block.0);
     }
 
     /// Panics if a bad block is erased, or one with valid pages.
     ///
-    /// Superseded pages count as valid until the commit, or their block as held.
+    /// Superseded pages count as valid until the commit, or their block as held. (A damaged anchor
+    /// may name any block.)
     pub(super) fn check_erase(&mut self, block: BlockNumber) {
         let is_free = !self.blocks.is_bad(block) && self.blocks.valid_in(block) == 0;
         let is_right = self.medium.checkpoints || is_free;

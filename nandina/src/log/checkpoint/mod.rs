@@ -304,8 +304,9 @@ impl Checkpoints {
     ) -> Result<Option<BlockNumber>, Fault<F::Error>> {
         self.opened += 1;
         while let Some(block) = self.list.pop() {
-            // The erase of a listed block may have failed without opening it.
-            if !log.blocks.is_bad(block) {
+            // The erase of a listed block may have failed without opening it. The list of a damaged
+            // checkpoint may name an anchor, or a block that is in use.
+            if log.blocks.is_empty(block) {
                 return Ok(Some(block));
             }
         }
