@@ -18,7 +18,10 @@ const VALUE_BYTES: usize = 28;
 const RECORDS: u32 = 90;
 
 /// Chip operations after which the use of a medium counts as an endless loop.
-const OPERATIONS_MAX: u64 = 200_000;
+///
+/// A use makes at most 240 changes. Each of them may find damage, after which the index is mounted
+/// again: that takes up to a thousand reads of this chip of 64 pages.
+const OPERATIONS_MAX: u64 = 400_000;
 
 /// The content of the medium before it is damaged.
 #[derive(Clone, Copy, PartialEq, Eq)]
