@@ -185,8 +185,11 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     }
 
     /// Whether the node at address `name` can move without writing its parent.
+    ///
+    /// On a damaged medium two parents may refer to one node. When one of them has its own address
+    /// for it, the page with that number can be free, or wait for its program: it is no address.
     pub(crate) fn can_map(&self, name: u32) -> bool {
-        self.mappings.takes(name)
+        self.mappings.takes(name) && self.log.is_in_use(PageNumber(name))
     }
 
     /// Notes that the node with the logical address `name` is now on `page`.
