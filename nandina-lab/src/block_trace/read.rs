@@ -193,7 +193,11 @@ impl Reading<'_> {
     /// The number of a volume.
     fn volume(&mut self, name: &str) -> Result<usize, String> {
         let volumes = &mut self.account.volumes;
-        if volumes.get(self.last).is_some_and(|volume| volume.name == name) {
+        // Most formats name none. To compare no bytes at a dangling address takes AVX-512 80 ns.
+        let is_last = |Volume { name: last, .. }: &Volume| {
+            if name.is_empty() { last.is_empty() } else { last == name }
+        };
+        if volumes.get(self.last).is_some_and(is_last) {
             return Ok(self.last);
         }
         self.last = match self.numbers.get(name) {
