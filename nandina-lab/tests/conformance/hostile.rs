@@ -140,33 +140,49 @@ fn the_fuzz_corpus_and_mutations_of_it_never_panic() {
     assert!(used > least && refused > least, "{used} used, {refused} refused");
 }
 
-/// Every word about itself or the tree of every page of a checkpoint names each block in turn, under
-/// a checksum that is right.
+/// Healthy media with checkpoints, written a while ago and just now: the byte that chooses one.
+const WITH_CHECKPOINTS: [u8; 2] = [0x41, 0x61];
+
+/// Changes the checkpoints' pages one by one, under checksums that are right, on every system.
+///
+/// `change` is the kind of change and what it needs.
+fn with_a_changed_checkpoint(changes: impl Fn() -> Box<dyn Iterator<Item = [u8; 4]>>) {
+    const PAGES: u8 = 8;
+    let (mut used, mut refused) = (0, 0);
+    for system in 0..nandina_lab::systems::SYSTEMS.len() as u8 {
+        for (medium, page) in WITH_CHECKPOINTS
+            .into_iter()
+            .flat_map(|medium| (0..PAGES).map(move |page| (medium, page)))
+        {
+            for [kind, change @ ..] in changes() {
+                let data = [&[system, medium, 0, page, kind][..], &change].concat();
+                match mount_then_use(&data) {
+                    nandina_lab::hostile::Outcome::Used => used += 1,
+                    nandina_lab::hostile::Outcome::Refused => refused += 1,
+                }
+            }
+        }
+    }
+    assert!(used > 1_000, "{used} used, {refused} refused");
+}
+
+/// Every word about itself or the tree of every page of a checkpoint names each block in turn.
 ///
 /// A list that named an anchor had the mount open that block, and erase it as an anchor afterwards.
 #[test]
 fn a_checkpoint_that_names_any_block_never_panics() {
-    const WORDS: u32 = 26;
-    const BLOCKS: u32 = 16;
-    // Healthy media with checkpoints, written a while ago and just now.
-    const MEDIA: [u8; 2] = [0x41, 0x61];
-    // A page of the checkpoints, and the kind of change that sets a word.
-    const SETS_A_WORD: u8 = 0x42;
-    const PAGES: u32 = 8;
-    let systems = nandina_lab::systems::SYSTEMS.len() as u32;
-    let (mut used, mut refused) = (0, 0);
-    for case in 0..systems * 2 * PAGES * WORDS * BLOCKS {
-        let (block, case) = (case % BLOCKS, case / BLOCKS);
-        let (word, case) = (case % WORDS, case / WORDS);
-        let (page, case) = (case % PAGES, case / PAGES);
-        let medium = MEDIA[(case % 2) as usize];
-        let data = [case / 2, medium.into(), 0, page, SETS_A_WORD.into(), word, block];
-        match mount_then_use(&data.map(|byte| byte as u8)) {
-            nandina_lab::hostile::Outcome::Used => used += 1,
-            nandina_lab::hostile::Outcome::Refused => refused += 1,
-        }
-    }
-    assert!(used > 1_000, "{used} used, {refused} refused");
+    with_a_changed_checkpoint(|| {
+        Box::new((0..26).flat_map(|word| (0..16).map(move |block| [0x42, word, block, 0])))
+    });
+}
+
+/// Every byte at the start of every page of a checkpoint has other values.
+#[test]
+fn a_checkpoint_with_any_wrong_byte_never_panics() {
+    with_a_changed_checkpoint(|| {
+        let values = [0, 1, 13, 33, 0x7F, 0xFF];
+        Box::new((0..96).flat_map(move |at| values.map(|value| [0x40, at, 0, value])))
+    });
 }
 
 #[test]

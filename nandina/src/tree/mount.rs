@@ -162,6 +162,9 @@ impl<'b, F: Flash, S: Placement> TreeIndex<'b, F, S> {
         let Some(found) = CheckpointsOf::<S>::find_newest(&mut self.space)? else {
             return Ok(false);
         };
+        if !(1..=HEIGHT_MAX).contains(&found.summary.height) {
+            return Ok(false);
+        }
         match S::Kind::go_on_from(self, &found) {
             Err(Fault::Corrupt { .. }) => {
                 covered!("a checkpoint leads to damage");
