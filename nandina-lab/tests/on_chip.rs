@@ -6,6 +6,9 @@ use nandina_lab::LabError;
 use nandina_lab::block_trace::{BlockTrace, Choices};
 use nandina_lab::layer::{Layer, TransitBuffer};
 use nandina_lab::replay::{DeviceReport, DeviceSetup, MAPPINGS, replay_on_chip};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, Zipf};
 
 fn setup(profile: Profile) -> DeviceSetup {
     let mappings = Vec::new();
@@ -134,6 +137,22 @@ fn devices_and_spaces_that_cannot_be_are_refused() {
     assert!(refused(&unknown).starts_with("there is no mapping 'tree'"));
     let huge = DeviceSetup { space_bytes: Some(1 << 50), ..setup(SLC) };
     assert!(refused(&huge).contains("an FTL numbers fewer than 2^32"), "{}", refused(&huge));
+    // Fewer safe pages than 2^32, but more pages: those of the lower half of each cell are counted.
+    let paired = DeviceSetup { space_bytes: Some(1 << 43), ..setup(MLC) };
+    assert!(refused(&paired).contains("an FTL numbers fewer than 2^32"), "{}", refused(&paired));
+    let large = DeviceSetup { space_bytes: Some(1 << 41), ..setup(SLC) };
+    assert!(refused(&large).contains("GiB of memory"), "{}", refused(&large));
+    // With a footprint, it is what the requests touch that counts.
+    let touched = DeviceSetup { footprint: true, ..large };
+    assert_eq!(run(TEXT, &touched).unwrap().replayed, 5);
+}
+
+#[test]
+fn a_hybrid_ftl_has_room_for_a_space_that_is_smaller_than_a_block() {
+    for name in ["ftl:block", "ftl:bast", "ftl:fast"] {
+        let setup = DeviceSetup { hybrid: Some(Layer::named(name).unwrap()), ..setup(SLC) };
+        assert_eq!(run(TEXT, &setup).unwrap().replayed, 5, "{name}");
+    }
 }
 
 /// Pages of 2,048 bytes in logical blocks of 64, written twice, block by block and in order.
@@ -241,4 +260,31 @@ fn a_footprint_leaves_out_what_no_request_touches_and_then_garbage_is_collected(
     assert!(small.device_work.moved > 100, "{:?}", small.device_work);
     let reads = [&small, &sorted].map(|report| report.device_work.reads);
     assert!(reads[1] > reads[0], "{reads:?}");
+}
+
+/// Single pages of 2,048 bytes: each once, then by Zipf's law with the exponent 0.99.
+///
+/// The ranks are spread over the pages.
+fn skewed(pages: u32, writes: u32) -> String {
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    let law = Zipf::new(f64::from(pages), 0.99).unwrap();
+    let drawn = (0..writes).map(|_| law.sample(&mut random) as u32 * 37 % pages);
+    let line = |page: u32| format!("write,{},2048\n", u64::from(page) * 2048);
+    let lines: String = (0..pages).chain(drawn).map(line).collect();
+    format!("op,start_bytes,length_bytes\n{lines}")
+}
+
+/// The bound is that of the whole project for wear: the most worn block by the mean.
+#[test]
+fn skewed_writes_wear_the_blocks_of_every_ftl_evenly() {
+    let cases =
+        [("ftl:page", 60_000), ("ftl:block", 4_000), ("ftl:bast", 60_000), ("ftl:fast", 60_000)];
+    for (ftl, writes) in cases {
+        let hybrid = (ftl != "ftl:page").then(|| Layer::named(ftl).unwrap());
+        let setup = DeviceSetup { hybrid, mappings: vec!["page".into()], ..setup(SLC) };
+        let work = run(&skewed(1024, writes), &setup).unwrap().device_work;
+        let ratio = f64::from(work.wear_most) / work.wear_mean;
+        println!("{ftl}: most {}, mean {:.1}", work.wear_most, work.wear_mean);
+        assert!(work.wear_mean > 20.0 && ratio <= 1.2, "{ftl}: {ratio}");
+    }
 }

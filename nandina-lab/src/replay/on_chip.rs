@@ -196,6 +196,7 @@ pub fn replay_on_chip(
         place.footprint = Some(&touched);
     }
     let device = Device::of(setup, &layer, place.pages_on_chip())?;
+    device.expect_memory()?;
     let replay = Replay { trace, setup, account: &account, place, device: &device };
     let report = DeviceReport {
         trace: trace.name(),
@@ -245,6 +246,12 @@ pub fn replay_on_chip(
     Ok(report)
 }
 
+/// The most pages of all chips together, before the first is programmed.
+const PAGES_MAX: u64 = 1 << 29;
+
+/// Bytes of memory that a page takes which is never programmed, with the tables of the FTL.
+const PAGE_MEMORY: u64 = 9;
+
 /// The chips, and the logical pages on them.
 struct Device {
     /// What the FTL sees: the stripe.
@@ -269,18 +276,23 @@ impl Device {
                 "{pages} pages of {page_bytes} bytes: an FTL numbers fewer than 2^32: choose larger pages, or one --volume"
             ))
         };
-        let logical_pages = u32::try_from(pages).map_err(|_| too_large())?;
+        let mut logical_pages = u32::try_from(pages).map_err(|_| too_large())?;
         let mut stripe = Profile {
             geometry: stripe_geometry(&profile.geometry, &profile.capabilities, *chips),
             capabilities: stripe_capabilities(&profile.capabilities, *chips),
             ..*profile
         };
+        if setup.hybrid.is_some() {
+            // A hybrid FTL maps whole blocks.
+            logical_pages = logical_pages.max(stripe.geometry.pages_per_block);
+        }
         let mut few: Vec<_> =
             (0..*chips).map(|_| SparseChip::new(profile.with_blocks(1))).collect();
         Stripe::new(&mut few).map_err(|error| LabError(format!("{}: {error}", profile.key)))?;
         let blocks = layer.blocks_needed(&stripe, logical_pages);
-        let end = u64::from(blocks) * u64::from(stripe.geometry.pages_per_block);
-        if end >= u64::from(u32::MAX) {
+        // Where cells are shared, a chip has more pages than are safe.
+        let block_pages = stripe.geometry.pages_per_block.max(profile.geometry.pages_per_block);
+        if u64::from(blocks) * u64::from(block_pages) >= u64::from(u32::MAX) {
             return Err(too_large());
         }
         stripe.geometry.blocks = blocks;
@@ -290,6 +302,20 @@ impl Device {
             chips: *chips,
             logical_pages,
         })
+    }
+
+    /// Refuses chips whose simulation would take all memory of a usual machine.
+    fn expect_memory(&self) -> Result<(), LabError> {
+        let Geometry { pages_per_block, blocks, page_bytes, .. } = self.chip.geometry;
+        let pages = u64::from(pages_per_block) * u64::from(blocks) * u64::from(self.chips);
+        if pages <= PAGES_MAX {
+            return Ok(());
+        }
+        let gib = |bytes: u64| bytes >> 30;
+        let (taken, most) = (gib(pages * PAGE_MEMORY), gib(PAGES_MAX * u64::from(page_bytes)));
+        Err(LabError(format!(
+            "chips of {pages} pages take some {taken} GiB of memory, those of more than {most} GiB are not simulated: --footprint leaves out what the trace does not touch, --space the end of the space"
+        )))
     }
 
     /// New chips.
