@@ -9,7 +9,7 @@ use nandina_sim::{Chip, ChipError, Cut, Faults, TINY, Tear};
 
 use crate::host::{Change, Host, Memory, Outcome, expect_sound};
 use crate::numbers::Numbers;
-use crate::{CHIP, MAPPINGS, Share, is_full, seeds};
+use crate::{CHIP, FAILING, MAPPINGS, Share, is_full, seeds};
 
 /// Changes before the first cut, and those that power is cut in.
 const BEFORE: u32 = 250;
@@ -100,9 +100,15 @@ fn cut_everywhere(profile: Profile, name: &'static str, unstable: u32, share: Sh
 
 /// Cuts power at a share of the operations of a session, and again in the recovery.
 pub fn cut_with(memory: &mut Memory, profile: Profile, unstable: u32, share: Share) -> u32 {
+    let begun = start(profile, memory, 11, unstable);
+    cut_from(memory, begun, unstable, share)
+}
+
+/// The same from `begun` on. After the first cut no block fails any more.
+fn cut_from(memory: &mut Memory, begun: Start, unstable: u32, share: Share) -> u32 {
     let name = memory.name;
-    let Start { chip, host, numbers } = start(profile, memory, 11, unstable);
-    let Numbers(seed) = numbers;
+    let Start { chip, host, numbers: Numbers(seed) } = begun;
+    let profile = chip.profile();
     let mut whole = chip.clone();
     session(memory, &mut whole, &mut host.clone(), &mut Numbers(seed), CHANGES).unwrap();
     let operations = whole.counters().operations() - chip.counters().operations();
@@ -124,6 +130,7 @@ pub fn cut_with(memory: &mut Memory, profile: Profile, unstable: u32, share: Sha
             let cut_short = session(memory, &mut chip, &mut host, &mut numbers, CHANGES);
             assert!(cut_short.is_err(), "{what}");
             chip.restore_power();
+            chip.set_faults(Faults { unstable_pages: unstable, ..Faults::NONE });
             cuts += 1;
             // The second cut is anywhere in the mount, or in the change that settles.
             let (mut again, mut after) = (chip.clone(), host.clone());
@@ -168,6 +175,24 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
     }
     println!("{cuts} first cuts");
     assert!(cuts > 100, "only {cuts} cuts");
+}
+
+#[test]
+fn each_page_is_old_or_new_after_a_cut_anywhere_where_a_block_fails() {
+    let (mut cuts, mut failures) = (0, 0);
+    for (name, seed) in MAPPINGS.into_iter().flat_map(|name| [(name, 21), (name, 22)]) {
+        let mut memory = Memory::by(seed == 22, &FAILING, name);
+        let mut begun = start(FAILING, &mut memory, seed, 1);
+        let failing = Faults { program_failures: 200, erase_failures: 200, ..Faults::NONE };
+        begun.chip.set_faults(Faults { unstable_pages: 1, ..failing });
+        let (mut whole, mut host) = (begun.chip.clone(), begun.host.clone());
+        let Numbers(seed) = begun.numbers;
+        session(&mut memory, &mut whole, &mut host, &mut Numbers(seed), CHANGES).unwrap();
+        failures += whole.fault_counters().program_failures + whole.fault_counters().erase_failures;
+        cuts += cut_from(&mut memory, begun, 1, Share::one_in(17));
+    }
+    println!("{cuts} first cuts, {failures} blocks failed");
+    assert!(cuts > 50 && failures >= 4, "{cuts} cuts, {failures} failures");
 }
 
 /// Mounts as often as said and expects the same pages each time.

@@ -221,6 +221,33 @@ fn canary_a_stale_copy_that_takes_a_new_sequence_number_is_caught() {
 }
 
 #[test]
+fn canary_a_trim_that_a_mount_undoes_is_caught() {
+    let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, "page"));
+    let mut host = Host::new(memory.logical_pages);
+    let work = |ftl: &mut Device<'_>| {
+        host.make(ftl, Change::Write(5, 1))?;
+        host.make(ftl, Change::Trim(5, 1))
+    };
+    memory.with(&mut chip, true, work).unwrap();
+    assert!(!is_caught(&mut memory, &mut chip.clone(), &host), "nothing is wrong yet");
+    // As if the mount did not see what says that the page was trimmed.
+    let layout = layout_of(&CHIP.geometry);
+    let mut newest = None;
+    for page in (0..CHIP.geometry.pages()).map(PageNumber) {
+        let mut frame = vec![0; layout.frame_bytes()];
+        let (main, spare) = frame.split_at_mut(layout.page_bytes());
+        chip.read(page, main, spare).unwrap();
+        newest = newest.max(layout.open(&frame).ok().map(|header| (header.sequence, page.0)));
+    }
+    let (_, trim) = newest.unwrap();
+    chip.corrupt_page(PageNumber(trim), |main, spare| {
+        main.fill(0xFF);
+        spare.fill(0xFF);
+    });
+    assert!(is_caught(&mut memory, &mut chip, &host));
+}
+
+#[test]
 fn canary_a_chip_that_forgets_programs_is_caught() {
     let (mut chip, mut memory) = (Chip::new(CHIP), Memory::new(&CHIP, "page"));
     let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(4));
