@@ -10,7 +10,7 @@ use nandina_sim::{Chip, ChipError, Cut, Faults, TINY, Tear};
 
 use crate::host::{Change, Device, Host, Memory, Outcome, Step, Which, expect_sound};
 use crate::numbers::Numbers;
-use crate::{ALL, BARE, BUFFERED, CHIP, Share, is_full, seeds};
+use crate::{ALL, BARE, BUFFERED, CHIP, FAILING, Share, is_full, seeds};
 
 /// Changes before the first cut, and those that power is cut in.
 const BEFORE: u32 = 250;
@@ -136,6 +136,8 @@ struct Met {
     /// Cuts in mounts that met buffer blocks partly written, and second cuts in what settled them.
     partly_written: u32,
     second: u32,
+    /// Programs and erases that failed in the whole session.
+    failed: u64,
 }
 
 impl Met {
@@ -144,6 +146,7 @@ impl Met {
         self.events.iter_mut().zip(other.events).for_each(|(all, more)| *all += more);
         self.partly_written += other.partly_written;
         self.second += other.second;
+        self.failed += other.failed;
     }
 }
 
@@ -186,15 +189,26 @@ fn recover(
 /// Cuts power at a share of the operations of a session, in the middle of the first of each event,
 /// and in each recovery.
 fn cut_everywhere(profile: Profile, which: Which, unstable: u32, share: Share) -> Met {
+    cut_beside(profile, which, Faults { unstable_pages: unstable, ..Faults::NONE }, share)
+}
+
+/// The same with these faults in the session. After the first cut no block fails any more.
+fn cut_beside(profile: Profile, which: Which, faults: Faults, share: Share) -> Met {
+    let unstable = faults.unstable_pages;
     let mut memory = Memory::new(&profile, which);
-    let Start { chip, host, numbers: Numbers(seed) } = start(profile, &mut memory, 11, unstable);
+    let Start { mut chip, host, numbers: Numbers(seed) } =
+        start(profile, &mut memory, 11, unstable);
+    chip.set_faults(faults);
     (memory.merges, memory.conversions) = (Merges::default(), 0);
     let mut noted = host.clone();
     noted.steps = Some(Vec::new());
+    let mut failed = 0;
     let all = operations(&chip, |chip| {
         merging_session(&mut memory, chip, &mut noted, &mut Numbers(seed)).unwrap();
+        let faults = chip.fault_counters();
+        failed = faults.program_failures + faults.erase_failures;
     });
-    let mut met = Met { merges: memory.merges, ..Met::default() };
+    let mut met = Met { merges: memory.merges, failed, ..Met::default() };
     assert_eq!(memory.conversions > 0, which.is_buffered(), "{which:?}");
     let mount = operations(&chip, |chip| memory.with(chip, false, |_| Ok(())).unwrap());
     let mut choice = Numbers(unstable.into());
@@ -229,6 +243,7 @@ fn cut_everywhere(profile: Profile, which: Which, unstable: u32, share: Share) -
                 "{what}: {done:?}"
             );
             cut_chip.restore_power();
+            cut_chip.set_faults(Faults { unstable_pages: unstable, ..Faults::NONE });
             met.cuts += 1;
             met.partly_written += u32::from(operation < mount && is_partly_written);
             for (count, &event) in met.events.iter_mut().zip(events) {
@@ -282,6 +297,20 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_and_a_second_in_the_recovery() {
     for (event, count) in Event::ALL.into_iter().zip(events) {
         assert!(count > 0, "no cut in {event:?}: {events:?}");
     }
+}
+
+#[test]
+fn each_page_is_old_or_new_after_a_cut_anywhere_where_a_block_fails() {
+    let mut all = Met::default();
+    for which in ALL {
+        let failing = Faults { program_failures: 500, erase_failures: 500, ..Faults::NONE };
+        let faults = Faults { unstable_pages: 1, ..failing };
+        let share = Share::one_in(if which.is_buffered() { 61 } else { 23 });
+        all.add(&cut_beside(FAILING, which, faults, share));
+    }
+    let Met { cuts, failed, .. } = all;
+    println!("{cuts} first cuts, {failed} blocks failed");
+    assert!(cuts > 100 && failed >= 4, "{cuts} cuts, {failed} failures");
 }
 
 #[test]
