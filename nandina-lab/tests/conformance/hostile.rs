@@ -6,7 +6,7 @@ use nandina::flash::{Flash, Geometry, PageNumber, Profile};
 use nandina::node::{HEADER_BYTES, NodeMut, PageLayout, Shape};
 use nandina::store::Description;
 use nandina::{Index, OpenError, Options, ReadError, System};
-use nandina_lab::hostile::mount_then_use;
+use nandina_lab::hostile::{mount_then_use, mutated};
 use nandina_sim::Chip;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -117,15 +117,7 @@ fn the_fuzz_corpus_and_mutations_of_it_never_panic() {
     for turn in 0..share.length(30_000) as usize {
         let mut data = corpus[turn % corpus.len()].clone();
         if turn >= corpus.len() {
-            for _ in 0..random.random_range(1..8) {
-                let at = random.random_range(0..=data.len());
-                match random.random_range(0..3) {
-                    0 => data.insert(at, random.random()),
-                    1 if at < data.len() => drop(data.remove(at)),
-                    _ if at < data.len() => data[at] = random.random(),
-                    _ => {}
-                }
-            }
+            data = mutated(&data, &mut random);
         }
         // The corpus mostly has media without checkpoints: half of its mutations get them.
         if turn % 2 == 1 && turn >= corpus.len() && data.len() > 1 {

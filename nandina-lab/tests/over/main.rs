@@ -3,3 +3,4 @@
 
 mod costs;
 mod cuts;
+mod hostile;

@@ -3,7 +3,13 @@
 //! Whatever the bytes are, the index must not panic, loop for ever or read past a page. The fuzz
 //! target and the tests share this.
 
+mod ftl;
+
+pub use ftl::mount_ftl_then_use;
+
 use std::sync::OnceLock;
+
+use rand::Rng;
 
 use crate::systems::{SYSTEMS, visit};
 use nandina::flash::{Geometry, PageNumber, Profile};
@@ -77,6 +83,21 @@ pub fn mount_then_use(data: &[u8]) -> Outcome {
     let mut bytes = Bytes(data);
     let system = SYSTEMS[usize::from(bytes.next()) % SYSTEMS.len()];
     visit(system.key, Use { bytes }).unwrap_or(Outcome::Refused)
+}
+
+/// The same bytes with a few of them changed, inserted or removed.
+pub fn mutated(data: &[u8], random: &mut impl Rng) -> Vec<u8> {
+    let mut data = data.to_vec();
+    for _ in 0..random.random_range(1..8) {
+        let at = random.random_range(0..=data.len());
+        match random.random_range(0..3) {
+            0 => data.insert(at, random.random()),
+            1 if at < data.len() => drop(data.remove(at)),
+            _ if at < data.len() => data[at] = random.random(),
+            _ => {}
+        }
+    }
+    data
 }
 
 /// Bytes taken one after another; after the last come zeros.
