@@ -317,13 +317,6 @@ impl<'b, F: Flash> Log<'b, F> {
         block == self.ready || (block == active && page.0 >= self.place_or_end(active, place))
     }
 
-    /// Whether `page` was programmed, in a block that is not free.
-    pub fn is_in_use(&self, page: PageNumber) -> bool {
-        let block = self.geometry().block_of(page);
-        let is_free = self.blocks.is_empty(block) && Some(block) != self.active_block();
-        !is_free && !self.is_ahead(page)
-    }
-
     /// The block being written.
     pub fn active_block(&self) -> Option<BlockNumber> {
         Some(self.active.0).filter(|&block| block != NO_BLOCK)

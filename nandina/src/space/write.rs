@@ -189,7 +189,10 @@ impl<F: Flash, K: Kind> Space<'_, F, K> {
     /// On a damaged medium two parents may refer to one node. When one of them has its own address
     /// for it, the page with that number can be free, or wait for its program: it is no address.
     pub(crate) fn can_map(&self, name: u32) -> bool {
-        self.mappings.takes(name) && self.log.is_in_use(PageNumber(name))
+        let (log, page) = (&self.log, PageNumber(name));
+        let block = log.geometry().block_of(page);
+        let is_free = log.blocks.is_empty(block) && Some(block) != log.active_block();
+        self.mappings.takes(name) && !is_free && !log.is_ahead(page)
     }
 
     /// Notes that the node with the logical address `name` is now on `page`.
