@@ -36,6 +36,10 @@ pub struct Reproduce {
     /// them, which are shown apart from the paper's [default: synthetic traces only]
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
+    /// With --traces: the format of a file that more than one fits, by the file's name, as in
+    /// small.trace.zst=ssdsim; several are separated by commas [default: the only one that fits]
+    #[arg(long, value_name = "FILE=FORMAT", value_delimiter = ',')]
+    pub trace_format: Vec<String>,
     /// For tnc: a list of a tree's files, as for `nandina workload kernel-compile` [default: a
     /// synthetic tree made by rule and seed]
     #[arg(long, value_name = "FILE")]
@@ -69,6 +73,9 @@ pub fn run(arguments: &Reproduce) -> Result<(), LabError> {
     }
     if !matches!(arguments.paper, Paper::Extents) && arguments.traces.is_some() {
         return Err(LabError("--traces is for extents: leave it out".into()));
+    }
+    if arguments.traces.is_none() && !arguments.trace_format.is_empty() {
+        return Err(LabError("--trace-format is for --traces: leave it out".into()));
     }
     if !matches!(arguments.paper, Paper::Tnc) && arguments.manifest.is_some() {
         return Err(LabError("--manifest is for tnc: leave it out".into()));
@@ -119,10 +126,18 @@ fn vm_tree(arguments: &Reproduce) -> Result<Reproduction, LabError> {
 }
 
 fn extents(arguments: &Reproduce) -> Result<Reproduction, LabError> {
-    use extents::{Experiments, Scale};
+    use extents::{Experiments, Recorded, Scale};
     let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
     let program = std::env::current_exe().ok();
-    let experiments = Experiments::new(scale, arguments.seed, arguments.traces.clone(), program);
+    let formats = arguments.trace_format.iter().map(|chosen| match chosen.rsplit_once('=') {
+        Some((file, format)) => Ok((file.to_owned(), format.to_owned())),
+        None => Err(LabError(format!(
+            "--trace-format {chosen}: expected the name of a file, '=' and a format"
+        ))),
+    });
+    let formats = formats.collect::<Result<_, _>>()?;
+    let recorded = arguments.traces.clone().map(|folder| Recorded { folder, formats });
+    let experiments = Experiments::new(scale, arguments.seed, recorded, program);
     shown(experiments.total(), |advance| experiments.run(advance))
 }
 

@@ -119,7 +119,8 @@ fn reproduce_runs_extents_with_a_verdict_on_every_claim() {
     assert!(measured("figure16", "page", "1024 GB", "PMT by EMT (paper: up to)") > 100.0);
     assert!(measured("table2", "vet-lis", "wdev", "memory, LIS by BIS") > 1.0);
     assert_eq!(measured("recorded", "trace", "requests.csv", "requests"), 400.0);
-    assert_eq!(experiment("recorded")["refusals"].as_array().unwrap().len(), 3, "no traces");
+    let refusals = &experiment("recorded")["refusals"];
+    assert_eq!(*refusals, serde_json::json!(["3 files that are no block traces"]));
     // Recorded traces are beside nothing of the paper, and a quick run has no verdicts on rows.
     assert!(rows("recorded").iter().all(|row| row["paper"].is_null()));
     assert!(rows("figure15").iter().all(|row| row["verdict"].is_null()));
@@ -156,6 +157,18 @@ fn recorded_traces_are_for_extents_and_their_folder_is_named_if_it_is_not_there(
     assert_eq!(absent.status.code(), Some(2));
     let text = String::from_utf8(absent.stderr).unwrap();
     assert!(text.contains("nowhere") && text.contains("choose another --traces"), "{text}");
+    let folder = tempfile::tempdir().unwrap();
+    let traces = folder.path().to_str().unwrap();
+    for (chosen, expected) in [
+        ("a.trace", "--trace-format a.trace: expected the name of a file, '=' and a format"),
+        ("a.trace=spc", "has no file of that name"),
+    ] {
+        let arguments = ["reproduce", "extents", "--traces", traces, "--trace-format", chosen];
+        let refused = nandina(&arguments);
+        assert_eq!(refused.status.code(), Some(2));
+        let text = String::from_utf8(refused.stderr).unwrap();
+        assert!(text.contains(expected), "{text}");
+    }
     let alone = nandina(&["reproduce", "extents", "--alone", "wsf,vet,reads"]);
     assert_eq!(alone.status.code(), Some(2));
 }

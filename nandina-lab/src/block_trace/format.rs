@@ -85,6 +85,9 @@ fn keys() -> String {
     keys.join(", ")
 }
 
+/// The error of a file that is no block trace begins so.
+pub const NO_FORMAT: &str = "no format fits its first line";
+
 /// How to choose one of these formats, with the columns by which they differ.
 fn choice(formats: &[&Format]) -> String {
     let choices: Vec<_> = formats
@@ -117,10 +120,7 @@ pub(super) fn detect(lines: &[String], choices: &Choices) -> Result<&'static For
         read.iter().filter(|&&(_, lines)| lines == most).map(|&(format, _)| format).collect();
     match fitting[..] {
         [format] => Ok(format),
-        [] => Err(format!(
-            "no format fits its first line: choose one by --format to see why: {}",
-            keys()
-        )),
+        [] => Err(format!("{NO_FORMAT}: choose one by --format to see why: {}", keys())),
         _ => Err(format!("more than one format fits its first lines: choose {}", choice(&fitting))),
     }
 }

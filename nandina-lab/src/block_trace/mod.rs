@@ -14,6 +14,7 @@ mod read;
 mod request;
 
 pub use account::{Account, Aside, Refused, Volume};
+pub(crate) use format::NO_FORMAT;
 pub use format::{Choices, FORMATS, Format};
 pub use layout::Layout;
 pub use read::BlockTrace;

@@ -32,6 +32,7 @@ use measured::{Measured, measure};
 use published::TRACES;
 
 pub use cache::alone;
+pub use recorded::Recorded;
 
 /// How much of the paper's work is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,19 +117,19 @@ struct SpewCase {
 pub struct Experiments {
     scale: Scale,
     seed: u64,
-    recorded: Option<PathBuf>,
+    recorded: Option<Recorded>,
     program: Option<PathBuf>,
 }
 
 impl Experiments {
     /// Prepares the work.
     ///
-    /// `recorded` is a folder with recorded block traces, `program` this program itself, which
+    /// `recorded` is where recorded block traces are, `program` this program itself, which
     /// valgrind runs.
     pub fn new(
         scale: Scale,
         seed: u64,
-        recorded: Option<PathBuf>,
+        recorded: Option<Recorded>,
         program: Option<PathBuf>,
     ) -> Self {
         Self { scale, seed, recorded, program }
@@ -182,7 +183,7 @@ impl Experiments {
     /// Runs everything. `progress` is called with the number of requests done since its last call.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Reproduction, LabError> {
         // A folder that cannot be read is reported before the minutes of work.
-        let recorded = recorded::experiment(self.recorded.as_deref())?;
+        let recorded = recorded::experiment(self.recorded.as_ref())?;
         let cases = TRACES
             .into_iter()
             .map(|trace| self.case(trace, progress))

@@ -6,16 +6,46 @@ use std::path::{Path, PathBuf};
 
 use super::memory::page_map;
 use crate::LabError;
-use crate::block_trace::{BlockTrace, Choices};
+use crate::block_trace::{BlockTrace, Choices, NO_FORMAT};
 use crate::replay::{Report, Setup, Stats, Unit, replay};
 use crate::reproduce::{Experiment, Row};
 
 /// Files that are looked at, at most.
 const FILES_MAX: usize = 200;
 
+/// Where the traces are.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The folder with them, or with folders of them.
+    pub folder: PathBuf,
+    /// By file name the key of the format, where more than one fits.
+    pub formats: Vec<(String, String)>,
+}
+
+impl Recorded {
+    /// The format that was chosen for a file.
+    fn format_of(&self, path: &Path) -> Option<String> {
+        let name = path.file_name()?.to_str()?;
+        self.formats.iter().find(|(file, _)| file == name).map(|(_, format)| format.clone())
+    }
+
+    /// Expects that each file for which a format was chosen is there.
+    fn expect_files(&self, paths: &[PathBuf]) -> Result<(), LabError> {
+        let is_there = |file: &str| paths.iter().any(|path| path.ends_with(file));
+        match self.formats.iter().find(|(file, _)| !is_there(file)) {
+            Some((file, format)) => Err(LabError(format!(
+                "--trace-format {file}={format}: {} has no file of that name",
+                self.folder.display()
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The traces in a folder and the folders in it; nothing without a folder.
-pub fn experiment(folder: Option<&Path>) -> Result<Option<Experiment>, LabError> {
-    let Some(folder) = folder else { return Ok(None) };
+pub fn experiment(recorded: Option<&Recorded>) -> Result<Option<Experiment>, LabError> {
+    let Some(recorded) = recorded else { return Ok(None) };
+    let folder = &recorded.folder;
     let title = "Recorded traces, none of them the paper's: memory, time and canonical extents";
     let mut experiment = Experiment::of("recorded", title, Vec::new());
     let mut files = files(folder)?;
@@ -23,14 +53,22 @@ pub fn experiment(folder: Option<&Path>) -> Result<Option<Experiment>, LabError>
         files.0.extend(self::files(&inner)?.0);
     }
     files.0.sort();
+    recorded.expect_files(&files.0)?;
+    let mut others = 0;
     for path in files.0.iter().take(FILES_MAX) {
-        match rows(path) {
+        match rows(path, recorded.format_of(path)) {
             Ok(rows) => experiment.rows.extend(rows),
-            // What to choose is another command's.
+            Err(LabError(error)) if error.contains(NO_FORMAT) => others += 1,
+            // What to choose is said for one file there; here it needs the file's name, too.
             Err(LabError(error)) => {
-                experiment.refusals.extend(error.split(": choose").next().map(String::from));
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let choice = format!("choose --trace-format {name}=");
+                experiment.refusals.push(error.replace("choose --format ", &choice));
             }
         }
+    }
+    if others > 0 {
+        experiment.refusals.push(format!("{others} files that are no block traces"));
     }
     if experiment.rows.is_empty() && experiment.refusals.is_empty() {
         experiment.refusals.push(format!("{} holds no file", folder.display()));
@@ -51,8 +89,8 @@ fn files(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), LabError> {
 }
 
 /// What one trace costs.
-fn rows(path: &Path) -> Result<Vec<Row>, LabError> {
-    let trace = BlockTrace::open(path, Choices::default())?;
+fn rows(path: &Path, format: Option<String>) -> Result<Vec<Row>, LabError> {
+    let trace = BlockTrace::open(path, Choices { format, ..Choices::default() })?;
     let stats = Stats::of(&trace, Unit::SECTOR, &|_| {})?;
     let setup = Setup {
         mappings: ["vet", "vet-lis", "emt", "compact"].map(String::from).into(),
@@ -104,4 +142,32 @@ fn rows(path: &Path) -> Result<Vec<Row>, LabError> {
 
 fn cost<'r>(report: &'r Report, mapping: &str) -> Option<&'r crate::replay::MappingCost> {
     report.mappings.iter().find(|cost| cost.mapping == mapping)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_two_formats_fit_is_read_in_the_one_that_was_chosen() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.trace"), "0 0 96 8 0\n9000 0 200 16 1\n").unwrap();
+        std::fs::write(folder.path().join("README.md"), "Not a trace.\n").unwrap();
+        let run = |formats: &[(&str, &str)]| {
+            let formats = formats.iter().map(|(file, key)| (file.to_string(), key.to_string()));
+            let recorded =
+                Recorded { folder: folder.path().to_path_buf(), formats: formats.collect() };
+            experiment(Some(&recorded))
+        };
+        let left_out = run(&[]).unwrap().unwrap();
+        assert!(left_out.rows.is_empty());
+        let [two, others] = &left_out.refusals[..] else { panic!("{:?}", left_out.refusals) };
+        assert!(two.contains("choose --trace-format a.trace=disksim"), "{two}");
+        assert_eq!(others, "1 files that are no block traces");
+        let read = run(&[("a.trace", "ssdsim")]).unwrap().unwrap();
+        assert_eq!(read.refusals.len(), 1);
+        assert!(read.rows.iter().any(|row| row.metric == "requests" && row.measured == 2.0));
+        let LabError(absent) = run(&[("b.trace", "spc")]).unwrap_err();
+        assert!(absent.contains("has no file of that name"), "{absent}");
+    }
 }
