@@ -174,6 +174,8 @@ fn is_refusal(error: &WriteError<ChipError>, chip: &Chip) -> bool {
         WriteError::Device(ChipError::EraseFailed(_) | ChipError::ProgramFailed(_)) => {
             most_blocks_fail(chip)
         }
+        // An FTL below the index says so of its chip.
+        WriteError::Device(ChipError::Layer(_)) => is_worn_out(chip),
         _ => false,
     }
 }

@@ -350,7 +350,7 @@ impl<D: Ground> Life<D> {
         match formatted {
             Ok(_) => {}
             // No index can be kept on it.
-            Err(OpenError::WornOut { .. }) if worn_out => {
+            Err(OpenError::WornOut { .. } | OpenError::Device(ChipError::Layer(_))) if worn_out => {
                 self.operations = EPISODE_OPERATIONS.into();
                 return Ok(());
             }
@@ -373,6 +373,7 @@ impl<D: Ground> Life<D> {
             WriteError::Device(ChipError::EraseFailed(_) | ChipError::ProgramFailed(_)) => {
                 most_fail
             }
+            WriteError::Device(ChipError::Layer(_)) => worn_out,
             _ => false,
         };
         let options = self.choose_options::<S>();

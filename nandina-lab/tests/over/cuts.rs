@@ -88,6 +88,16 @@ fn swarms_of_faults_below_an_ftl_lose_nothing() {
     }
     let lived = replay("swarm/btree over ftl:fast/seed 2 unstable changed formats errors");
     assert_eq!(lived, Ok(Outcome::Survived));
+    // More blocks fail than the chips promise: an FTL then refuses changes.
+    for case in [
+        "btree over ftl:compact/seed 4400000014",
+        "btree over ftl:fast/seed 4400000014",
+        "btree over ftl:block/seed 4400000014",
+        "btree over ftl:block/seed 4400000074",
+    ] {
+        let lived = replay(&format!("swarm/{case} unstable errors"));
+        assert_eq!(lived, Ok(Outcome::Survived), "{case}");
+    }
 }
 
 #[test]
