@@ -87,7 +87,16 @@ fn series_that_are_not_given_are_said_and_not_looked_for_outside_the_project() {
 fn reproduce_runs_extents_with_a_verdict_on_every_claim() {
     let folder = tempfile::tempdir().unwrap();
     let figures = folder.path().to_str().unwrap();
+    // Beside the samples, two files that two formats fit; one is chosen for the first.
+    let recorded = tempfile::tempdir().unwrap();
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/samples");
+    for sample in std::fs::read_dir(samples).unwrap().map(Result::unwrap) {
+        std::fs::copy(sample.path(), recorded.path().join(sample.file_name())).unwrap();
+    }
+    for name in ["a.trace", "b.trace"] {
+        let text = "0 0 96 8 0\n9000 0 200 16 1\n";
+        std::fs::write(recorded.path().join(name), text).unwrap();
+    }
     let object = json(&[
         "reproduce",
         "extents",
@@ -96,7 +105,9 @@ fn reproduce_runs_extents_with_a_verdict_on_every_claim() {
         "--figures",
         figures,
         "--traces",
-        samples,
+        recorded.path().to_str().unwrap(),
+        "--trace-format",
+        "a.trace=ssdsim",
     ]);
     assert_eq!((&object["paper"], &object["quick"]), (&"extents".into(), &true.into()));
     let experiments = object["experiments"].as_array().unwrap();
@@ -119,8 +130,11 @@ fn reproduce_runs_extents_with_a_verdict_on_every_claim() {
     assert!(measured("figure16", "page", "1024 GB", "PMT by EMT (paper: up to)") > 100.0);
     assert!(measured("table2", "vet-lis", "wdev", "memory, LIS by BIS") > 1.0);
     assert_eq!(measured("recorded", "trace", "requests.csv", "requests"), 400.0);
-    let refusals = &experiment("recorded")["refusals"];
-    assert_eq!(*refusals, serde_json::json!(["3 files that are no block traces"]));
+    assert_eq!(measured("recorded", "trace", "a.trace", "requests"), 2.0);
+    let refusals = experiment("recorded")["refusals"].as_array().unwrap().clone();
+    let [two_fit, others] = &refusals[..] else { panic!("{refusals:?}") };
+    assert!(two_fit.to_string().contains("choose --trace-format b.trace=disksim"), "{two_fit}");
+    assert_eq!(*others, "3 files that are no block traces");
     // Recorded traces are beside nothing of the paper, and a quick run has no verdicts on rows.
     assert!(rows("recorded").iter().all(|row| row["paper"].is_null()));
     assert!(rows("figure15").iter().all(|row| row["verdict"].is_null()));

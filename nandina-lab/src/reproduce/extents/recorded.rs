@@ -143,31 +143,3 @@ fn rows(path: &Path, format: Option<String>) -> Result<Vec<Row>, LabError> {
 fn cost<'r>(report: &'r Report, mapping: &str) -> Option<&'r crate::replay::MappingCost> {
     report.mappings.iter().find(|cost| cost.mapping == mapping)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_two_formats_fit_is_read_in_the_one_that_was_chosen() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("a.trace"), "0 0 96 8 0\n9000 0 200 16 1\n").unwrap();
-        std::fs::write(folder.path().join("README.md"), "Not a trace.\n").unwrap();
-        let run = |formats: &[(&str, &str)]| {
-            let formats = formats.iter().map(|(file, key)| (file.to_string(), key.to_string()));
-            let recorded =
-                Recorded { folder: folder.path().to_path_buf(), formats: formats.collect() };
-            experiment(Some(&recorded))
-        };
-        let left_out = run(&[]).unwrap().unwrap();
-        assert!(left_out.rows.is_empty());
-        let [two, others] = &left_out.refusals[..] else { panic!("{:?}", left_out.refusals) };
-        assert!(two.contains("choose --trace-format a.trace=disksim"), "{two}");
-        assert_eq!(others, "1 files that are no block traces");
-        let read = run(&[("a.trace", "ssdsim")]).unwrap().unwrap();
-        assert_eq!(read.refusals.len(), 1);
-        assert!(read.rows.iter().any(|row| row.metric == "requests" && row.measured == 2.0));
-        let LabError(absent) = run(&[("b.trace", "spc")]).unwrap_err();
-        assert!(absent.contains("has no file of that name"), "{absent}");
-    }
-}
