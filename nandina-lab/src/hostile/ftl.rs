@@ -26,8 +26,6 @@ const CHIP: Profile =
     Profile { geometry: Geometry { blocks: 20, pages_per_block: 8, ..TINY.geometry }, ..TINY };
 
 /// Chip operations after which the use of a medium counts as an endless loop.
-///
-/// The most that a use took is a fifth of that.
 const OPERATIONS_MAX: u64 = 100_000;
 
 /// Changes before the chip is damaged.

@@ -31,7 +31,8 @@ impl Recorded {
 
     /// Expects that each file for which a format was chosen is there.
     fn expect_files(&self, paths: &[PathBuf]) -> Result<(), LabError> {
-        let is_there = |file: &str| paths.iter().any(|path| path.ends_with(file));
+        let is_there =
+            |file: &str| paths.iter().any(|path| path.file_name().is_some_and(|name| name == file));
         match self.formats.iter().find(|(file, _)| !is_there(file)) {
             Some((file, format)) => Err(LabError(format!(
                 "--trace-format {file}={format}: {} has no file of that name",
@@ -62,8 +63,8 @@ pub fn experiment(recorded: Option<&Recorded>) -> Result<Option<Experiment>, Lab
             // What to choose is said for one file there; here it needs the file's name, too.
             Err(LabError(error)) => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let choice = format!("choose --trace-format {name}=");
-                experiment.refusals.push(error.replace("choose --format ", &choice));
+                let choice = format!("--trace-format {name}=");
+                experiment.refusals.push(error.replace("--format ", &choice));
             }
         }
     }
