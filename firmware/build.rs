@@ -1,5 +1,7 @@
-//! Chooses the board by the target and the system by the variable `NANDINA_SYSTEM`, a key of the
-//! registry. It names no system itself.
+//! Chooses the board and the system.
+//!
+//! The variable `NANDINA_BOARD` names the board; without it the target decides. `NANDINA_SYSTEM` is
+//! a key of the registry. This file names no system itself.
 
 use std::{any::type_name, env, fs, path::Path};
 
@@ -16,17 +18,26 @@ impl Visitor for TypeName {
     }
 }
 
-/// Board, bytes of its RAM.
-fn board(target: &str) -> (&'static str, u32) {
-    match target {
-        "thumbv6m-none-eabi" => ("microbit", 16 << 10),
-        "thumbv7m-none-eabi" => ("lm3s6965evb", 64 << 10),
-        _ => panic!("firmware is built for thumbv6m-none-eabi or thumbv7m-none-eabi, not {target}"),
+/// Boards: name, target, bytes of RAM. Without a name, the first one of a target is taken.
+const BOARDS: [(&str, &str, u32); 3] = [
+    ("microbit", "thumbv6m-none-eabi", 16 << 10),
+    ("lm3s6965evb", "thumbv7m-none-eabi", 64 << 10),
+    ("mps2-an385", "thumbv7m-none-eabi", 4 << 20),
+];
+
+/// The board of that name, or of that target: its name, and bytes of its RAM.
+fn board(name: Option<&str>, target: &str) -> (&'static str, u32) {
+    let is_meant =
+        |board: &&(&str, &str, u32)| board.1 == target && name.is_none_or(|name| name == board.0);
+    match BOARDS.iter().find(is_meant) {
+        Some(&(name, _, ram_bytes)) => (name, ram_bytes),
+        None => panic!("no board {name:?} of target {target}: known are {BOARDS:?}"),
     }
 }
 
 fn main() {
     println!("cargo:rerun-if-env-changed=NANDINA_SYSTEM");
+    println!("cargo:rerun-if-env-changed=NANDINA_BOARD");
     println!("cargo:rerun-if-changed=build.rs");
     let out = env::var("OUT_DIR").unwrap();
     let key = env::var("NANDINA_SYSTEM").unwrap_or_else(|_| "mu".to_owned());
@@ -39,9 +50,12 @@ fn main() {
     );
     fs::write(Path::new(&out).join("system.rs"), system).unwrap();
 
-    let (board, ram_bytes) = board(&env::var("TARGET").unwrap());
+    let (name, target) = (env::var("NANDINA_BOARD").ok(), env::var("TARGET").unwrap());
+    let (board, ram_bytes) = board(name.as_deref(), &target);
     println!("cargo:rustc-env=NANDINA_BOARD={board}");
-    println!("cargo:rustc-check-cfg=cfg(board, values(\"microbit\", \"lm3s6965evb\"))");
+    println!(
+        "cargo:rustc-check-cfg=cfg(board, values(\"microbit\", \"lm3s6965evb\", \"mps2-an385\"))"
+    );
     println!("cargo:rustc-cfg=board=\"{board}\"");
     println!("cargo:rustc-link-search={out}");
     let memory = format!(

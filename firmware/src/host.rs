@@ -6,7 +6,21 @@
 
 use core::fmt::{Display, Write};
 
-use cortex_m_semihosting::{hio, nr, syscall};
+use cortex_m_semihosting::{hio, nr, syscall, syscall1};
+
+/// The command line that the emulator was given for the image.
+///
+/// `None` if it is not UTF-8, does not fit in `bytes` with a zero byte at its end, or if there is
+/// none.
+pub fn command_line(bytes: &mut [u8]) -> Option<&str> {
+    let mut block = [bytes.as_mut_ptr() as usize, bytes.len()];
+    // SAFETY: the host writes at most `block[1]` bytes to `bytes`, and their number to `block[1]`.
+    let failed = unsafe { syscall1(nr::GET_CMDLINE, block.as_mut_ptr() as usize) };
+    if failed != 0 {
+        return None;
+    }
+    core::str::from_utf8(bytes.get(..block[1])?).ok()
+}
 
 /// A file of the host, open for reading and writing.
 pub struct File {

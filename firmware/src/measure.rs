@@ -1,4 +1,4 @@
-//! Measures the deepest stack and the instructions of calls of the index.
+//! Measures the deepest stack and the instructions of calls of the index, or of a mapping.
 //!
 //! The driver's instructions are left out.
 //!
@@ -90,6 +90,8 @@ marks! {
     Get mark_get "get",
     Remove mark_remove "remove",
     Range mark_range "range",
+    Update mark_update "update",
+    LookUp mark_look_up "look_up",
 }
 
 global_asm!(mark!(mark_restart));

@@ -54,7 +54,7 @@ fn systems_json() -> serde_json::Value {
 }
 
 fn mappings_json() -> serde_json::Value {
-    let mapping = |entry: &Entry| json!({ "key": entry.name, "summary": entry.line, "section": entry.section, "paper": PAPER });
+    let mapping = |entry: &Entry| json!({ "key": entry.name, "summary": entry.line, "section": entry.section, "needs_heap": entry.needs_heap, "paper": PAPER });
     MAPPINGS.iter().map(mapping).collect()
 }
 

@@ -40,9 +40,10 @@ pub fn systems() -> String {
 }
 
 pub fn mappings() -> String {
-    let mut table = table(&["mapping", "what it is", "section"], 3);
+    let mut table = table(&["mapping", "what it is", "memory", "section"], 4);
     for mapping in MAPPINGS {
-        table.add_row([mapping.name, mapping.line, mapping.section]);
+        let memory = if mapping.needs_heap { "heap" } else { "the caller's" };
+        table.add_row([mapping.name, mapping.line, memory, mapping.section]);
     }
     format!("{table}\nSections are those of {PAPER}.")
 }

@@ -45,9 +45,10 @@ fn mappings_are_listed_and_all_of_them_run() {
     for entry in listed.as_array().unwrap() {
         let cells = row(&table, entry["key"].as_str().unwrap());
         assert_eq!(
-            (cells[1], cells[2]),
+            (cells[1], cells[3]),
             (entry["summary"].as_str().unwrap(), entry["section"].as_str().unwrap())
         );
+        assert_eq!(cells[2] == "heap", entry["needs_heap"].as_bool().unwrap());
     }
     let report = json(&["replay", &sample(), "--json"]);
     let ran: Vec<_> = report["mappings"]

@@ -14,7 +14,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("nandina-lab", &["nandina", "nandina-ftl", "nandina-sim"]),
     ("nandina-cli", &["nandina", "nandina-lab"]),
     ("nandina-ftl", &["nandina"]),
-    ("xtask", &["nandina"]),
+    ("xtask", &["nandina", "nandina-ftl"]),
 ];
 
 /// Further folders of sources: firmware is a workspace of its own.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::count::{self, Counts};
-use crate::image::Images;
+use crate::image::Image;
 use crate::tools::Board;
 
 /// The limit of a run; it normally takes seconds.
@@ -18,8 +18,11 @@ const LIMIT: Duration = Duration::from_secs(300);
 pub type Said = BTreeMap<String, String>;
 
 /// Runs the image in a folder of its own, where the file of the chip's pages is.
+///
+/// `word` is the command line of the image, if it has one.
 pub fn run(
-    images: &Images,
+    image: &Image,
+    word: Option<&str>,
     board: Board,
     folder: PathBuf,
     plugin: Option<&Path>,
@@ -32,13 +35,18 @@ pub fn run(
     emulator
         .current_dir(&folder)
         .args(["-M", board.name, "-nographic", "-monitor", "none", "-serial", "none"])
-        .args(["-icount", "shift=6", "-semihosting-config", "enable=on,target=native", "-kernel"])
-        .arg(images.run.canonicalize().map_err(|error| error.to_string())?)
+        .args(["-icount", "shift=6", "-semihosting-config"])
+        .arg(match word {
+            Some(word) => format!("enable=on,target=native,arg={word}"),
+            None => "enable=on,target=native".to_owned(),
+        })
+        .arg("-kernel")
+        .arg(image.path.canonicalize().map_err(|error| error.to_string())?)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     if let Some(plugin) = plugin {
-        emulator.arg("-plugin").arg(count::argument(plugin, &out, &images.marks));
+        emulator.arg("-plugin").arg(count::argument(plugin, &out, &image.marks));
     }
     let mut child =
         emulator.spawn().map_err(|error| format!("the emulator does not start: {error}"))?;

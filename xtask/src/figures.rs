@@ -1,4 +1,4 @@
-//! The figures of one system on one board: named numbers, and the bounds of some.
+//! The figures of one system, or mapping, on one board: named numbers, and the bounds of some.
 //!
 //! It is independent of how they were measured.
 
@@ -7,6 +7,9 @@ use crate::emulate::Said;
 
 /// Calls whose stack is measured, and except for `remove` their instructions.
 const CALLS: [&str; 6] = ["format", "mount", "insert", "get", "remove", "range"];
+
+/// Calls of a mapping, whose stack and instructions are measured.
+const MAPPING_CALLS: [&str; 3] = ["update", "look_up", "remove"];
 
 /// The upper bound of a figure.
 pub struct Bound {
@@ -47,12 +50,62 @@ impl Row {
     }
 }
 
+fn text<'s>(said: &'s Said, name: &str) -> Result<&'s String, String> {
+    said.get(name).ok_or_else(|| format!("the image did not say {name}"))
+}
+
+fn number(said: &Said, name: &str) -> Result<u64, String> {
+    text(said, name)?.parse().map_err(|_| format!("the image said no number for {name}"))
+}
+
+/// How a mapping is named among the systems.
+pub fn name_of_mapping(name: &str) -> String {
+    format!("map:{name}")
+}
+
+/// Combines the report of a mapping and the plugin's counts if there are any.
+pub fn mapping_row(said: &Said, counts: Option<&Counts>) -> Result<Row, String> {
+    let mut figures = Vec::new();
+    for name in ["entries", "used_bytes", "peak_bytes"] {
+        figures.push((name.to_owned(), number(said, name)?));
+    }
+    for call in MAPPING_CALLS {
+        figures.push((format!("stack_{call}_bytes"), stack(said, call)?));
+    }
+    for call in MAPPING_CALLS {
+        figures.push((format!("{call}_instructions"), instructions(said, counts, call)?));
+    }
+    let system = name_of_mapping(text(said, "mapping")?);
+    Ok(Row { board: text(said, "board")?.clone(), system, figures })
+}
+
+/// The deepest stack of a call.
+fn stack(said: &Said, call: &str) -> Result<u64, String> {
+    let bytes = number(said, &format!("stack_bytes_{call}"))?;
+    if bytes >= number(said, "stack_window_bytes")? {
+        return Err(format!("{call} takes more stack than is measured"));
+    }
+    Ok(bytes)
+}
+
+/// The mean instructions of a call: the plugin's, or else the timer's.
+fn instructions(said: &Said, counts: Option<&Counts>, call: &str) -> Result<u64, String> {
+    let calls = number(said, &format!("calls_{call}"))?;
+    let timed = timed(said, call)?;
+    let counted = counts.map(|counts| counted(counts, call, calls)).transpose()?;
+    // Reading the timer takes instructions itself, some tens a call and more for each chip
+    // operation.
+    if let Some(counted) = counted
+        && timed.abs_diff(counted) > counted / 50 + 200 * calls
+    {
+        return Err(format!("{call}: the plugin counts {counted} instructions, the timer {timed}"));
+    }
+    Ok(counted.unwrap_or(timed) / calls.max(1))
+}
+
 /// Combines the image's report, its size, and the plugin's counts if there are any.
 pub fn row(said: &Said, code_bytes: u64, counts: Option<&Counts>) -> Result<Row, String> {
-    let text = |name: &str| said.get(name).ok_or_else(|| format!("the image did not say {name}"));
-    let number = |name: &str| {
-        text(name)?.parse::<u64>().map_err(|_| format!("the image said no number for {name}"))
-    };
+    let number = |name: &str| number(said, name);
     let mut figures = Vec::new();
     let mut ram_bytes = 0;
     for part in ["buffer", "bitmap", "table", "struct"] {
@@ -61,13 +114,9 @@ pub fn row(said: &Said, code_bytes: u64, counts: Option<&Counts>) -> Result<Row,
         figures.push((name.clone(), number(&name)?));
     }
     figures.push(("ram_bytes".to_owned(), ram_bytes));
-    let window_bytes = number("stack_window_bytes")?;
     let mut deepest = 0;
     for call in CALLS {
-        let bytes = number(&format!("stack_bytes_{call}"))?;
-        if bytes >= window_bytes {
-            return Err(format!("{call} takes more stack than is measured"));
-        }
+        let bytes = stack(said, call)?;
         deepest = deepest.max(bytes);
         figures.push((format!("stack_{call}_bytes"), bytes));
     }
@@ -77,33 +126,22 @@ pub fn row(said: &Said, code_bytes: u64, counts: Option<&Counts>) -> Result<Row,
         figures.push((name.to_owned(), number(name)?));
     }
     for call in CALLS.into_iter().filter(|&call| call != "remove") {
-        let calls = number(&format!("calls_{call}"))?;
-        let timed = timed(number(&format!("ticks_{call}"))?, &number)?;
-        let counted = counts.map(|counts| counted(counts, call, calls)).transpose()?;
-        // Reading the timer takes instructions itself, some tens a call and more for each chip
-        // operation.
-        if let Some(counted) = counted
-            && timed.abs_diff(counted) > counted / 50 + 200 * calls
-        {
-            return Err(format!(
-                "{call}: the plugin counts {counted} instructions, the timer {timed}"
-            ));
-        }
-        let total = counted.unwrap_or(timed);
-        figures.push((format!("{call}_instructions"), total / calls.max(1)));
+        figures.push((format!("{call}_instructions"), instructions(said, counts, call)?));
     }
     for call in ["mount", "insert", "get", "range"] {
         for operation in ["reads", "programs", "rewrites", "erases"] {
             figures.push((format!("{call}_{operation}"), number(&format!("{operation}_{call}"))?));
         }
     }
-    Ok(Row { board: text("board")?.clone(), system: text("system")?.clone(), figures })
+    let (board, system) = (text(said, "board")?.clone(), text(said, "system")?.clone());
+    Ok(Row { board, system, figures })
 }
 
 /// Instructions by the timer, which was calibrated with a known number of them.
-fn timed(ticks: u64, number: &impl Fn(&str) -> Result<u64, String>) -> Result<u64, String> {
-    let (known, took) = (number("calibration_instructions")?, number("calibration_ticks")?);
-    Ok(ticks * known / took.max(1))
+fn timed(said: &Said, call: &str) -> Result<u64, String> {
+    let ticks = number(said, &format!("ticks_{call}"))?;
+    let known = number(said, "calibration_instructions")?;
+    Ok(ticks * known / number(said, "calibration_ticks")?.max(1))
 }
 
 /// Instructions by the plugin, without those of an empty call.
@@ -172,6 +210,28 @@ pub mod tests {
         assert!(disagrees.contains("the timer 100000"), "{disagrees}");
         let missed = row(&said(), 1, Some(&counts((9, 99_020)))).unwrap_err();
         assert!(missed.contains("9 calls of 10"), "{missed}");
+    }
+
+    #[test]
+    fn a_mapping_has_memory_stack_and_instructions() {
+        let mut said = said();
+        let mut say = |name: &str, value: &str| said.insert(name.to_owned(), value.to_owned());
+        say("mapping", "compact");
+        for (place, name) in ["entries", "used_bytes", "peak_bytes"].into_iter().enumerate() {
+            say(name, &(7 + place).to_string());
+        }
+        for call in MAPPING_CALLS {
+            say(&format!("stack_bytes_{call}"), "300");
+            say(&format!("calls_{call}"), "4");
+            say(&format!("ticks_{call}"), "8000");
+        }
+        let row = mapping_row(&said, None).unwrap();
+        assert_eq!(row.of(), ("microbit", "map:compact"));
+        assert_eq!((row.get("entries"), row.get("peak_bytes")), (Some(7), Some(9)));
+        // 8,000 ticks of 1.25 instructions in 4 calls.
+        assert_eq!(row.get("look_up_instructions"), Some(2_500));
+        said.remove("calls_update");
+        assert!(mapping_row(&said, None).unwrap_err().contains("calls_update"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::figures::Row;
 const HEAD: &str = "\
 # What each system takes on each board: cargo xtask firmware compares, cargo xtask firmware --bless writes.
 # Instructions are means per call, chip operations are totals of the fixed work (firmware/src/work.rs).
+# The work of address mappings, map:NAME, is that of firmware/mappings/src/main.rs.
 ";
 
 /// The golden figures.

@@ -1,4 +1,6 @@
-//! Builds the images of one system for one board, and measures their size.
+//! Builds the images of one system for one board, and that of the address mappings.
+//!
+//! It measures the size of the former.
 //!
 //! It runs no image.
 
@@ -7,31 +9,61 @@ use std::path::{Path, PathBuf};
 
 use crate::tools::{Board, Compiler, output_of};
 
-/// The images of one system for one board.
-pub struct Images {
-    /// The image to run.
-    pub run: PathBuf,
-    /// Bytes of code and constants of the system.
-    ///
-    /// It is the size of a program that uses every operation, less that of an empty program.
-    pub code_bytes: u64,
-    /// Addresses of the marks in the image to run.
+/// An image to run.
+pub struct Image {
+    pub path: PathBuf,
+    /// Addresses of its marks.
     pub marks: BTreeMap<String, u64>,
 }
 
+impl Image {
+    fn new(path: PathBuf) -> Result<Self, String> {
+        let marks = output_of("arm-none-eabi-nm", &[&path.to_string_lossy()])
+            .map(|text| marks_in(&text))
+            .filter(|marks| !marks.is_empty())
+            .ok_or("the image has no marks")?;
+        Ok(Self { path, marks })
+    }
+}
+
 /// Builds the images of `system` for `board`; those of the next system replace them.
+///
+/// Returns the one to run, and the bytes of code and constants of the system: the size of a program
+/// that uses every operation, less that of an empty program.
 pub fn build(
     root: &Path,
     compiler: &Compiler,
     board: Board,
     system: &str,
-) -> Result<Images, String> {
+) -> Result<(Image, u64), String> {
+    let folder = cargo(root, compiler, board, &[("NANDINA_SYSTEM", system)], "nandina-firmware")?;
+    let code = section_bytes(&folder.join("code"))?;
+    let empty = section_bytes(&folder.join("empty"))?;
+    Ok((Image::new(folder.join("run"))?, code.saturating_sub(empty)))
+}
+
+/// Builds the image that runs any address mapping.
+pub fn build_mappings(root: &Path, compiler: &Compiler, board: Board) -> Result<Image, String> {
+    let package = "nandina-firmware-mappings";
+    Image::new(cargo(root, compiler, board, &[], package)?.join(package))
+}
+
+/// Builds a package for `board`, and returns the folder of its programs.
+fn cargo(
+    root: &Path,
+    compiler: &Compiler,
+    board: Board,
+    settings: &[(&str, &str)],
+    package: &str,
+) -> Result<PathBuf, String> {
     let target_dir = root.join("target/firmware");
     let mut cargo = compiler.cargo();
     cargo
         .current_dir(root.join("firmware"))
-        .env("NANDINA_SYSTEM", system)
+        .env("NANDINA_BOARD", board.name)
+        .envs(settings.iter().copied())
         .args(["build", "--quiet", "--release", "--locked", "--target", board.target])
+        .args(["--package", package])
         .arg("--target-dir")
         .arg(&target_dir);
     if compiler.builds_core {
@@ -39,17 +71,9 @@ pub fn build(
     }
     let built = cargo.status().map_err(|error| format!("cargo cannot be started: {error}"))?;
     if !built.success() {
-        return Err(format!("firmware of {system} for {} does not build", board.name));
+        return Err(format!("{package} does not build for {}", board.name));
     }
-    let folder = target_dir.join(board.target).join("release");
-    let code = section_bytes(&folder.join("code"))?;
-    let empty = section_bytes(&folder.join("empty"))?;
-    let run = folder.join("run");
-    let marks = output_of("arm-none-eabi-nm", &[&run.to_string_lossy()])
-        .map(|text| marks_in(&text))
-        .filter(|marks| !marks.is_empty())
-        .ok_or("the image has no marks")?;
-    Ok(Images { run, code_bytes: code.saturating_sub(empty), marks })
+    Ok(target_dir.join(board.target).join("release"))
 }
 
 /// Bytes of text and data of an image.

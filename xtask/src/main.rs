@@ -26,8 +26,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Builds every system for two microcontrollers, runs it in an emulator, and compares its
-    /// figures with firmware/golden.txt
+    /// Builds every system for two microcontrollers, and every address mapping for one, runs them
+    /// in an emulator, and compares their figures with firmware/golden.txt
     Firmware(Firmware),
 }
 
@@ -42,16 +42,12 @@ struct Firmware {
     /// Write the figures into firmware/golden.txt instead of comparing them
     #[arg(long, conflicts_with_all = ["system", "board"])]
     bless: bool,
-    /// Only this system; may be given several times
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(keys()))]
+    /// Only this system, or mapping as map:NAME; may be given several times
+    #[arg(long, value_parser = firmware::known)]
     system: Vec<String>,
     /// Only this board
-    #[arg(long, value_parser = ["microbit", "lm3s6965evb"])]
+    #[arg(long, value_parser = ["microbit", "lm3s6965evb", "mps2-an385"])]
     board: Vec<String>,
-}
-
-fn keys() -> Vec<&'static str> {
-    nandina::store::SYSTEMS.iter().map(|system| system.key).collect()
 }
 
 /// The root of the repository.

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table};
 use serde_json::{Map, Value, json};
 
 use crate::figures::Row;
-use crate::tools::BOARDS;
+use crate::tools::{BOARDS, MAPPING_BOARD};
 
 /// Columns: heading, figure.
 const COLUMNS: [(&str, &str); 12] = [
@@ -25,11 +25,32 @@ const COLUMNS: [(&str, &str); 12] = [
     ("instr./mount", "mount_instructions"),
 ];
 
-/// A table for people.
+/// Columns for address mappings.
+const MAPPING_COLUMNS: [(&str, &str); 9] = [
+    ("entries", "entries"),
+    ("bytes", "used_bytes"),
+    ("peak B", "peak_bytes"),
+    ("stack B, update", "stack_update_bytes"),
+    ("look-up", "stack_look_up_bytes"),
+    ("removal", "stack_remove_bytes"),
+    ("instr./update", "update_instructions"),
+    ("instr./look-up", "look_up_instructions"),
+    ("instr./removal", "remove_instructions"),
+];
+
+/// Tables for people: one for systems, one for mappings.
 pub fn table(rows: &[Row]) -> String {
+    let (mappings, systems): (Vec<_>, Vec<_>) =
+        rows.iter().partition(|row| row.get("update_instructions").is_some());
+    let tables = [(systems, &COLUMNS[..]), (mappings, &MAPPING_COLUMNS[..])];
+    let tables = tables.iter().filter(|(rows, _)| !rows.is_empty());
+    tables.map(|(rows, columns)| table_of(rows, columns)).collect::<Vec<_>>().join("\n\n")
+}
+
+fn table_of(rows: &[&Row], columns: &[(&str, &str)]) -> String {
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN);
-    let headings = COLUMNS.iter().map(|(heading, _)| *heading);
+    let headings = columns.iter().map(|(heading, _)| *heading);
     table.set_header(["board", "system"].into_iter().chain(headings));
     for row in rows {
         let over = row.over();
@@ -38,10 +59,11 @@ pub fn table(rows: &[Row]) -> String {
             let value = row.get(figure).map_or(String::new(), |value| value.to_string());
             if is_over { format!("{value} over") } else { value }
         };
-        let processor = BOARDS.iter().find(|board| board.name == row.board);
+        let mut boards = BOARDS.iter().chain([&MAPPING_BOARD]);
+        let processor = boards.find(|board| board.name == row.board);
         let board = processor
             .map_or(row.board.clone(), |board| format!("{} {}", board.processor, row.board));
-        let cells = COLUMNS.iter().map(|(_, figure)| cell(figure));
+        let cells = columns.iter().map(|(_, figure)| cell(figure));
         table.add_row([board, row.system.clone()].into_iter().chain(cells));
     }
     for column in table.column_iter_mut().skip(2) {

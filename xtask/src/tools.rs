@@ -11,6 +11,10 @@ pub const BOARDS: [Board; 2] = [
     Board { name: "lm3s6965evb", processor: "Cortex-M3", target: "thumbv7m-none-eabi" },
 ];
 
+/// The board for address mappings, which has room for the largest of them.
+pub const MAPPING_BOARD: Board =
+    Board { name: "mps2-an385", processor: "Cortex-M3", target: "thumbv7m-none-eabi" };
+
 /// A board that the emulator knows.
 #[derive(Clone, Copy)]
 pub struct Board {

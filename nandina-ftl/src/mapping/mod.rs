@@ -2,7 +2,7 @@
 //!
 //! A unit is a sector or a page; no mapping asks which. Each mapping is a file or a folder, and
 //! knows none of the others. [`contract`] says what they have in common. The list of them is in
-//! `registry`, which needs the feature `std`.
+//! [`registry`].
 
 mod compact;
 pub mod contract;
@@ -15,7 +15,6 @@ mod memory;
 mod page;
 mod page_2;
 mod refusal;
-#[cfg(feature = "std")]
 pub mod registry;
 pub mod vet;
 
@@ -25,5 +24,4 @@ pub use extent::{Extent, Piece, Run, Space};
 pub use page::Page;
 pub use page_2::Page2;
 pub use refusal::Refusal;
-#[cfg(feature = "std")]
 pub use registry::MAPPINGS;
