@@ -16,16 +16,24 @@ pub fn size(range: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
 
 /// Parses how garbage collection chooses a block.
 pub fn victims(text: &str) -> Result<Victims, String> {
-    let tracked = |blocks: &str| match blocks.parse() {
-        Ok(blocks @ 1..=TRACKED_MAX) => Some(Victims::Tracked(blocks)),
+    let chosen = match text.split_once(':') {
+        None if text == "fewest" => Some(Victims::Fewest),
+        None if text == "cost-benefit" => Some(Victims::CostBenefit),
+        Some(("sampled", draws)) => {
+            draws.parse().ok().filter(|&draws| draws > 0).map(Victims::Sampled)
+        }
+        Some(("tracked", blocks)) => {
+            let blocks = blocks.parse().ok();
+            blocks.filter(|blocks| (1..=TRACKED_MAX).contains(blocks)).map(Victims::Tracked)
+        }
         _ => None,
     };
-    match text {
-        "fewest" => Some(Victims::Fewest),
-        "cost-benefit" => Some(Victims::CostBenefit),
-        _ => text.strip_prefix("tracked:").and_then(tracked),
-    }
-    .ok_or_else(|| format!("use fewest, cost-benefit, or tracked:N with 1 to {TRACKED_MAX} blocks"))
+    chosen.ok_or_else(|| {
+        format!(
+            "use fewest, cost-benefit, sampled:N with 1 to 255 blocks, or tracked:N with 1 to \
+             {TRACKED_MAX}"
+        )
+    })
 }
 
 /// Parses how valid pages are tracked.

@@ -1,6 +1,7 @@
 //! `nandina replay`: what each address mapping costs on a block trace, alone or in an FTL.
 
 use clap::Args;
+use nandina::Victims;
 use nandina_lab::LabError;
 use nandina_lab::block_trace::Refused;
 use nandina_lab::replay::{
@@ -8,6 +9,7 @@ use nandina_lab::replay::{
     readings_on_chip, replay, replay_on_chip,
 };
 
+use crate::arguments::victims;
 use crate::choose::{HybridSettings, device, layers};
 use crate::output::{print, print_json};
 use crate::tables::table;
@@ -50,6 +52,10 @@ pub struct Replay {
     /// read more each
     #[arg(long)]
     sort_moves: bool,
+    /// With --ftl page: how garbage collection chooses a block: fewest (valid pages), cost-benefit,
+    /// or sampled:N, the best of N that are drawn at random [default: fewest]
+    #[arg(long, value_parser = victims)]
+    victims: Option<Victims>,
     /// How often the trace is replayed, 1 to 1,000
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     passes: u32,
@@ -79,6 +85,13 @@ impl Replay {
             let what = "--sort-moves is for --ftl page: a hybrid FTL merges pages at their places";
             return Err(LabError(what.into()));
         }
+        if hybrid.is_some() && self.victims.is_some() {
+            let what = "--victims is for --ftl page: a hybrid FTL merges blocks in turn";
+            return Err(LabError(what.into()));
+        }
+        if let Some(Victims::Tracked(_)) = self.victims {
+            return Err(LabError("--victims tracked:N is for indexes, not for an FTL".into()));
+        }
         let setup = DeviceSetup {
             mappings: self.map.clone(),
             hybrid,
@@ -88,6 +101,7 @@ impl Replay {
             space_bytes: self.space,
             footprint: self.footprint,
             sorts_moves: self.sort_moves,
+            victims: self.victims.unwrap_or_default(),
             passes: self.passes,
         };
         let mappings = if hybrid.is_some() { 0 } else { mappings_on_chip(&self.map)?.len() };
@@ -105,8 +119,9 @@ impl Replay {
             let what = "--device, --chips, --op, --log-blocks and --transit are for an FTL: choose one by --ftl";
             return Err(LabError(what.into()));
         }
-        if self.footprint || self.sort_moves {
-            let what = "--footprint and --sort-moves are for an FTL: choose one by --ftl";
+        if self.footprint || self.sort_moves || self.victims.is_some() {
+            let what =
+                "--footprint, --sort-moves and --victims are for an FTL: choose one by --ftl";
             return Err(LabError(what.into()));
         }
         let (trace, progress) = self.trace.open(readings(self.passes))?;

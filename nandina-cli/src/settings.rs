@@ -20,8 +20,9 @@ pub struct Settings {
     /// Changes after which the write buffer is flushed, 1 and more [default: when it is full]
     #[arg(long, value_name = "CHANGES", value_parser = clap::value_parser!(u32).range(1..))]
     write_buffer_changes: Option<u32>,
-    /// How garbage collection chooses a block: fewest (valid pages), cost-benefit, or tracked:N,
-    /// the μ-Tree paper's bounded bookkeeping of N blocks
+    /// How garbage collection chooses a block: fewest (valid pages), cost-benefit, sampled:N,
+    /// the best of N that are drawn at random, or tracked:N, the μ-Tree paper's bounded bookkeeping
+    /// of N blocks
     #[arg(long, default_value = "fewest", value_parser = victims)]
     victims: Victims,
     /// How valid pages are tracked: marked (a bit for each page) or searched (a count for each

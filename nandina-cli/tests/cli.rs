@@ -367,9 +367,11 @@ fn victims_and_checkpoints_are_chosen_by_name_and_number() {
         report["systems"][0]["phases"][0]["reads_per_op"].as_f64().unwrap()
     };
     assert!(reads("tracked:8") > reads("fewest"), "pages are looked up by hints");
-    for wrong in ["most", "tracked:0", "tracked:65", "tracked:"] {
+    for wrong in
+        ["most", "tracked:0", "tracked:65", "tracked:", "sampled:0", "sampled:256", "fewest:1"]
+    {
         let text = mistake(&["compare", "--victims", wrong]);
-        assert!(text.contains("fewest, cost-benefit, or tracked:N"), "{text}");
+        assert!(text.contains("fewest, cost-benefit, sampled:N"), "{text}");
     }
 }
 

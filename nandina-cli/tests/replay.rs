@@ -195,7 +195,7 @@ fn mistakes_get_one_line_and_exit_code_2() {
         ),
         (
             vec!["replay", &path, "--footprint"],
-            "--footprint and --sort-moves are for an FTL: choose one by --ftl",
+            "--footprint, --sort-moves and --victims are for an FTL: choose one by --ftl",
         ),
         (
             vec!["replay", &path, "--ftl", "page", "--transit", "4"],
@@ -204,6 +204,14 @@ fn mistakes_get_one_line_and_exit_code_2() {
         (
             vec!["replay", &path, "--ftl", "fast", "--sort-moves"],
             "--sort-moves is for --ftl page: a hybrid FTL merges pages at their places",
+        ),
+        (
+            vec!["replay", &path, "--ftl", "bast", "--victims", "fewest"],
+            "--victims is for --ftl page: a hybrid FTL merges blocks in turn",
+        ),
+        (
+            vec!["replay", &path, "--ftl", "page", "--victims", "tracked:8"],
+            "--victims tracked:N is for indexes, not for an FTL",
         ),
         (
             vec!["replay", &path, "--ftl", "fast", "--map", "compact"],

@@ -141,6 +141,7 @@ fn settings(options: &Options, idle_steps: bool) -> String {
         Victims::Fewest => {}
         Victims::CostBenefit => settings.push("victims by cost and benefit".into()),
         Victims::Tracked(blocks) => settings.push(format!("victims of {blocks} tracked blocks")),
+        Victims::Sampled(draws) => settings.push(format!("victims of {draws} sampled blocks")),
     }
     if idle_steps {
         settings.push("an idle step after each change".into());

@@ -1,5 +1,6 @@
 //! Replays on an FTL on a chip: the chip's counts, computed by hand, and equal for each mapping.
 
+use nandina::blocks::Victims;
 use nandina::flash::Profile;
 use nandina::flash::profile::{MLC, SD, SLC};
 use nandina_lab::LabError;
@@ -23,6 +24,7 @@ fn setup(profile: Profile) -> DeviceSetup {
         space_bytes,
         footprint,
         sorts_moves,
+        victims: Victims::Fewest,
         passes: 1,
     }
 }
@@ -287,4 +289,22 @@ fn skewed_writes_wear_the_blocks_of_every_ftl_evenly() {
         println!("{ftl}: most {}, mean {:.1}", work.wear_most, work.wear_mean);
         assert!(work.wear_mean > 20.0 && ratio <= 1.2, "{ftl}: {ratio}");
     }
+}
+
+#[test]
+fn where_few_pages_are_written_often_cost_and_benefit_saves_programs() {
+    let text = skewed(4096, 60_000);
+    let choices = [Victims::Fewest, Victims::Sampled(8), Victims::CostBenefit];
+    let works = choices.map(|victims| {
+        let mappings = vec!["page".into()];
+        let setup = DeviceSetup { over_provisioning: 25, mappings, victims, ..setup(SLC) };
+        run(&text, &setup).unwrap().device_work
+    });
+    for (victims, work) in choices.iter().zip(&works) {
+        let ratio = f64::from(work.wear_most) / work.wear_mean;
+        println!("{victims:?}: {} programs, wear {ratio:.3}", work.programs);
+        assert!(ratio <= 1.2, "{victims:?}: {ratio}");
+    }
+    let [fewest, sampled, benefit] = works.map(|work| work.programs);
+    assert!(benefit * 20 < fewest * 19 && sampled < fewest, "{fewest} {sampled} {benefit}");
 }

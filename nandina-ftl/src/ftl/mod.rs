@@ -69,10 +69,10 @@ pub use disk::{BadGroups, DISK, Disk};
 pub use error::FtlError;
 pub use size::{
     blocks_needed, logical_page_bytes, logical_pages_apart_max, logical_pages_max, ram_needed,
-    request_pages_max, space_of,
+    ram_needed_with, request_pages_max, space_of,
 };
 
-use nandina::blocks::Blocks;
+use nandina::blocks::{Blocks, Victims};
 use nandina::flash::{BlockNumber, Flash, PageNumber};
 use nandina::gc::{self, Collector};
 use nandina::log::{Codec, Frames, Log, layout_of};
@@ -149,7 +149,22 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         logical_pages: u32,
         ram: &'b mut [u8],
     ) -> Result<Self, FtlError<F::Error>> {
-        let mut ftl = Self::new(flash, mapping, logical_pages, ram)?;
+        Self::format_with(flash, mapping, logical_pages, Victims::Fewest, ram)
+    }
+
+    /// Makes an FTL as [`format`](Self::format) does, whose garbage collection chooses `victims`.
+    ///
+    /// `ram` has at least [`ram_needed_with`] bytes. The choice is not stored on the chip: it may
+    /// be another one at each opening. [`Victims::Tracked`] is for indexes that write paths, and
+    /// means [`Victims::Fewest`] here. A choice by cost and benefit looks at every block.
+    pub fn format_with(
+        flash: F,
+        mapping: M,
+        logical_pages: u32,
+        victims: Victims,
+        ram: &'b mut [u8],
+    ) -> Result<Self, FtlError<F::Error>> {
+        let mut ftl = Self::new(flash, mapping, logical_pages, victims, ram)?;
         // From here on the former FTL is not opened any more, however many blocks are erased.
         let former = ftl.mount();
         let retired = former.and_then(|()| ftl.program_mark(Kind::Retired));
@@ -198,7 +213,19 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         logical_pages: u32,
         ram: &'b mut [u8],
     ) -> Result<Self, FtlError<F::Error>> {
-        let mut ftl = Self::new(flash, mapping, logical_pages, ram)?;
+        Self::open_with(flash, mapping, logical_pages, Victims::Fewest, ram)
+    }
+
+    /// Opens the FTL as [`open`](Self::open) does; `victims` is as in
+    /// [`format_with`](Self::format_with).
+    pub fn open_with(
+        flash: F,
+        mapping: M,
+        logical_pages: u32,
+        victims: Victims,
+        ram: &'b mut [u8],
+    ) -> Result<Self, FtlError<F::Error>> {
+        let mut ftl = Self::new(flash, mapping, logical_pages, victims, ram)?;
         ftl.mount()?;
         Ok(ftl)
     }
@@ -207,10 +234,15 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         flash: F,
         mapping: M,
         logical_pages: u32,
+        victims: Victims,
         ram: &'b mut [u8],
     ) -> Result<Self, FtlError<F::Error>> {
+        let victims = match victims {
+            Victims::Tracked(_) => Victims::Fewest,
+            victims => victims,
+        };
         let (geometry, capabilities) = (flash.geometry(), flash.capabilities());
-        let (needed, given) = (ram_needed(&geometry), ram.len());
+        let (needed, given) = (ram_needed_with(&geometry, victims), ram.len());
         if given < needed {
             return Err(FtlError::RamTooSmall { needed, given });
         }
@@ -230,13 +262,10 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             return Err(FtlError::OtherSpace { expected, given: mapping.space() });
         }
         let frame_bytes = layout.frame_bytes();
-        let (frames, rest) = ram[..ram_needed(&geometry)].split_at_mut(Frames::ram_needed(
-            frame_bytes,
-            FRAMES,
-            false,
-        ));
+        let (frames, rest) = ram[..ram_needed_with(&geometry, victims)]
+            .split_at_mut(Frames::ram_needed(frame_bytes, FRAMES, false));
         let (marks, rest) = rest.split_at_mut(order::BYTES * geometry.blocks as usize);
-        let (validity, victims, wear) = TABLE;
+        let (validity, wear) = TABLE;
         let blocks = Blocks::new(rest, &geometry, validity, victims, wear, block_pages);
         let medium = Medium {
             system: SYSTEM,

@@ -132,6 +132,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         for block in self.log.blocks.all() {
             let Some(header) = self.log.first_header(block)? else { continue };
             self.order.note(block, header.sequence);
+            self.log.blocks.set_opened_at(block, header.sequence);
             self.log.blocks.set_erase_count(block, header.erase_count);
             if newest.is_none_or(|newest| newest.sequence < header.sequence) {
                 newest = Some(header);

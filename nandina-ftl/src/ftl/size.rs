@@ -17,9 +17,8 @@ pub(super) const FRAMES: usize = 2;
 /// Pages that the FTL keeps about itself: the session page and the list of trims.
 const OWN_PAGES: u32 = 2;
 
-/// How blocks are described in RAM.
-pub(super) const TABLE: (Validity, Victims, Wear) =
-    (Validity::Marked, Victims::Fewest, Wear::Counted);
+/// How blocks are described in RAM, besides what the choice of victims takes.
+pub(super) const TABLE: (Validity, Wear) = (Validity::Marked, Wear::Counted);
 
 /// Pages that a change writes at most.
 ///
@@ -36,7 +35,14 @@ const fn session_blocks(apart: bool) -> u32 {
 /// They are two pages with their headers, one bit for each page of the chip, and 8.5 bytes for each
 /// of its blocks (26.5 on chips of 4,096 blocks and more where `nandina` has `large-devices`).
 pub const fn ram_needed(geometry: &Geometry) -> usize {
-    let (validity, victims, wear) = TABLE;
+    ram_needed_with(geometry, Victims::Fewest)
+}
+
+/// The same where garbage collection chooses `victims`.
+///
+/// [`Victims::CostBenefit`] takes four bytes more for each block.
+pub const fn ram_needed_with(geometry: &Geometry, victims: Victims) -> usize {
+    let (validity, wear) = TABLE;
     let frame_bytes = layout_of(geometry).frame_bytes();
     Frames::ram_needed(frame_bytes, FRAMES, false)
         + order::BYTES * geometry.blocks as usize

@@ -1,9 +1,10 @@
 //! A host that knows what each logical page must read as, in a vector.
 
+use nandina::blocks::Victims;
 use nandina::flash::Flash;
 use nandina::flash::profile::Profile;
 use nandina_ftl::ftl::{
-    Ftl, FtlError, logical_pages_apart_max, logical_pages_max, ram_needed, space_of,
+    Ftl, FtlError, logical_pages_apart_max, logical_pages_max, ram_needed_with, space_of,
 };
 use nandina_ftl::mapping::registry::by_name;
 use nandina_ftl::mapping::{Mapping, Space};
@@ -54,6 +55,9 @@ pub struct Memory {
     /// How many pages garbage collection sorts at a time: with `page` none, with `compact` those of
     /// a block, else three.
     pub order: Vec<u32>,
+    /// How blocks to collect are chosen: with `compact` by cost and benefit, with `emt` of three
+    /// samples.
+    pub victims: Victims,
     /// What hosts are to do with it ([`Host::requests`], [`Host::forgets_marks`]).
     pub requests: u32,
     pub forgets_marks: bool,
@@ -87,8 +91,13 @@ impl Memory {
             "compact" => profile.geometry.pages_per_block as usize,
             _ => 3,
         };
-        let (ram, order) = (vec![0; ram_needed(&profile.geometry)], vec![0; sorted]);
-        Self { ram, map, name, logical_pages, order, requests: 0, forgets_marks: false }
+        let victims = match name {
+            "compact" => Victims::CostBenefit,
+            "emt" => Victims::Sampled(3),
+            _ => Victims::Fewest,
+        };
+        let (ram, order) = (vec![0; ram_needed_with(&profile.geometry, victims)], vec![0; sorted]);
+        Self { ram, map, name, logical_pages, order, victims, requests: 0, forgets_marks: false }
     }
 
     /// Whether checkpoints are tested with this mapping.
@@ -106,8 +115,9 @@ impl Memory {
         let profile = chip.profile();
         let space: Space = space_of(&profile.geometry, &profile.capabilities, self.logical_pages);
         let mut map = (by_name(self.name).unwrap().build)(space, &mut self.map)?;
-        let make = if is_new { Ftl::format } else { Ftl::open };
-        let mut ftl = make(chip, &mut *map as &mut dyn Mapping, self.logical_pages, &mut self.ram)?;
+        let make = if is_new { Ftl::format_with } else { Ftl::open_with };
+        let map = &mut *map as &mut dyn Mapping;
+        let mut ftl = make(chip, map, self.logical_pages, self.victims, &mut self.ram)?;
         ftl.sort_moves(&mut self.order);
         work(&mut ftl)
     }

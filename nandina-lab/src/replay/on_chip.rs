@@ -13,8 +13,9 @@
 
 use std::fmt::Display;
 
+use nandina::blocks::Victims;
 use nandina::flash::{Geometry, Profile};
-use nandina_ftl::ftl::{Ftl, logical_page_bytes, ram_needed, space_of};
+use nandina_ftl::ftl::{Ftl, logical_page_bytes, ram_needed_with, space_of};
 use nandina_ftl::hybrid::Merges;
 use nandina_ftl::mapping::emt::Runs;
 use nandina_ftl::mapping::registry::{Entry, by_name};
@@ -60,6 +61,8 @@ pub struct DeviceSetup {
     pub footprint: bool,
     /// Garbage collection moves the pages of a block in the order of their logical numbers.
     pub sorts_moves: bool,
+    /// How garbage collection of an FTL with mappings chooses a block.
+    pub victims: Victims,
     /// How often the trace is replayed, at least once.
     pub passes: u32,
 }
@@ -434,10 +437,12 @@ impl Replay<'_> {
             }
             &mut *built
         };
-        let mut ram = vec![0; ram_needed(&self.device.profile.geometry)];
+        let victims = self.setup.victims;
+        let mut ram = vec![0; ram_needed_with(&self.device.profile.geometry, victims)];
         chips.iter_mut().for_each(SparseChip::renew);
         let stripe = self.device.stripe(chips)?;
-        let mut ftl = Ftl::format(stripe, map, self.device.logical_pages, &mut ram)
+        let logical_pages = self.device.logical_pages;
+        let mut ftl = Ftl::format_with(stripe, map, logical_pages, victims, &mut ram)
             .map_err(|error| LabError(format!("{}: {error}", entry.name)))?;
         let block_pages = self.device.profile.geometry.pages_per_block as usize;
         let mut order = vec![0; if self.setup.sorts_moves { block_pages } else { 0 }];

@@ -12,12 +12,13 @@ use rand_chacha::ChaCha8Rng;
 use crate::harness::*;
 
 /// Choices, and bytes of the spare area: with room for a hint, and without.
-const CHOICES: [(Victims, u32); 5] = [
+const CHOICES: [(Victims, u32); 6] = [
     (Victims::Fewest, 64),
     (Victims::CostBenefit, 64),
     (Victims::Tracked(1), 64),
     (Victims::Tracked(8), 64),
     (Victims::Tracked(64), 0),
+    (Victims::Sampled(4), 64),
 ];
 
 /// The choices of `S`: only systems that write paths keep count of blocks.

@@ -131,9 +131,9 @@ impl<'b> Blocks<'b> {
         counts
             + order_bytes(geometry.blocks, is_counted)
             + match victims {
-                Victims::Fewest => 0,
                 Victims::CostBenefit => words,
                 Victims::Tracked(blocks) => blocks as usize * TRACKED_BYTES,
+                _ => 0,
             }
     }
 

@@ -73,6 +73,10 @@ impl<F: Flash> Log<'_, F> {
     pub fn victim(&self, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         let active = self.active_block();
         let fewest = self.blocks.victim(active)?;
+        #[cfg(feature = "sampled-victims")]
+        if let Victims::Sampled(draws) = self.victims {
+            return Some(self.sampled(draws, &gains).unwrap_or(fewest));
+        }
         if self.victims == Victims::Fewest && self.blocks.counts_erases() {
             return Some(fewest);
         }
@@ -94,8 +98,10 @@ impl<F: Flash> Log<'_, F> {
                     let age = (self.sequence as u32).wrapping_sub(self.blocks.opened_at(block));
                     (free * u64::from(age), valid.into())
                 }
-                Victims::Tracked(_) if !self.follows_hints() => continue,
-                Victims::Tracked(_) => (self.blocks.superseded_in(block).into(), 1),
+                Victims::Tracked(_) if self.follows_hints() => {
+                    (self.blocks.superseded_in(block).into(), 1)
+                }
+                _ => continue,
             };
             let is_tracked = matches!(self.victims, Victims::Tracked(_));
             // Fractions are compared by multiplication: small microcontrollers have no hardware for
@@ -106,6 +112,23 @@ impl<F: Flash> Log<'_, F> {
             }
         }
         Some(best.map_or(fewest, |(block, ..)| block))
+    }
+
+    /// Of `draws` blocks at random, the one with the fewest valid pages, if one gains room.
+    #[cfg(feature = "sampled-victims")]
+    fn sampled(&self, draws: u8, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
+        let drawn = (0..draws).map(|draw| {
+            // The finalizer of splitmix64: the numbers are equally likely, and no two draws alike.
+            let mut number = self.sequence << 8 | u64::from(draw);
+            number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+            let number = number >> 32;
+            BlockNumber(((number * u64::from(self.blocks.count())) >> 32) as u32)
+        });
+        drawn
+            .filter(|&block| self.blocks.is_victim(block, self.active_block()))
+            .filter(|&block| gains(self.blocks.valid_in(block)))
+            .min_by_key(|&block| self.blocks.valid_in(block))
     }
 
     /// The hint that the page at `place` of `block` carries.

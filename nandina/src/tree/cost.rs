@@ -75,7 +75,7 @@ impl Bounds<'_> {
         // Where pages are found by hints, every page of a victim may be looked at.
         let looked_at = match self.options.victims {
             Victims::Tracked(_) => victims * (block_pages + 1),
-            Victims::Fewest | Victims::CostBenefit => moved,
+            _ => moved,
         };
         let blocks = self.parts.div_ceil(self.extent.block_pages);
         let checkpoint_erases = checkpoints * u64::from(erases_max(blocks));
