@@ -2,13 +2,16 @@
 //!
 //! After each step the superseded runs, the content, the accounts and the mapping's own check are
 //! compared. A refused change must have changed nothing. `PROPTEST_CASES` sets the cases.
+//!
+//! Mappings that are broken on purpose (`canaries`) must be found by the same comparison.
 
+mod canaries;
 mod numbers;
 
 use nandina_ftl::mapping::registry::Entry;
 use nandina_ftl::mapping::{Extent, MAPPINGS, Mapping, Piece, Refusal, Run, Space};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 use numbers::Numbers;
 
@@ -191,6 +194,17 @@ fn run(entry: &Entry, space: Space, bytes: usize, steps: &[Step]) -> Result<usiz
     Ok(refused)
 }
 
+/// Runs random steps on a mapping.
+fn one_mapping(
+    runner: &mut TestRunner,
+    entry: &Entry,
+    space: Space,
+    most: usize,
+    bytes: usize,
+) -> Result<(), TestError<Vec<Step>>> {
+    runner.run(&steps(most), |steps| run(entry, space, bytes, &steps).map(|_| ()))
+}
+
 /// Runs random steps on every mapping, in the memory that `bytes` gives it.
 fn every_mapping(spaces: &[Space], most: usize, bytes: impl Fn(&Entry, Space) -> usize) {
     for entry in MAPPINGS {
@@ -199,10 +213,8 @@ fn every_mapping(spaces: &[Space], most: usize, bytes: impl Fn(&Entry, Space) ->
             // Large spaces are walked after each step, which takes longest.
             let cases = config.cases.div_ceil(if space.logical > 1000 { 32 } else { 8 });
             let mut runner = TestRunner::new(Config { cases, ..config });
-            let result = runner.run(&steps(most), |steps| {
-                run(entry, space, bytes(entry, space), &steps).map(|_| ())
-            });
-            if let Err(error) = result {
+            let bytes = bytes(entry, space);
+            if let Err(error) = one_mapping(&mut runner, entry, space, most, bytes) {
                 panic!("{} on {space:?}: {error}", entry.name);
             }
         }
@@ -234,6 +246,43 @@ fn the_smallest_spaces_hold_what_they_can() {
         let space = Space { logical, physical: 3 };
         every_mapping(&[space], 12, |entry, space| (entry.memory)(space, 600));
     }
+}
+
+/// The same steps on every day, 64 cases of them.
+fn fixed_runner() -> TestRunner {
+    let config = Config {
+        cases: 64,
+        max_shrink_iters: 10_000,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
+}
+
+#[test]
+fn canaries_are_caught_and_shrunk_to_the_steps_that_they_need() {
+    for canary in canaries::CANARIES {
+        let bytes = (canary.memory)(SMALL, 600);
+        let found = one_mapping(&mut fixed_runner(), canary, SMALL, 60, bytes);
+        let Err(TestError::Fail(reason, steps)) = found else {
+            panic!("{} is not caught: {found:?}", canary.name);
+        };
+        println!("{}: {} steps, {reason}", canary.name, steps.len());
+        // Two changes make each of them wrong; a shrinker may end with a few more.
+        assert!((2..=6).contains(&steps.len()), "{}: {steps:?}", canary.name);
+        run(canary, SMALL, bytes, &steps).unwrap_err();
+        for entry in MAPPINGS {
+            let refused = run(entry, SMALL, (entry.memory)(SMALL, 600), &steps).unwrap();
+            assert_eq!(refused, 0, "{}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn algorithm_4_as_it_is_meant_passes_where_its_printed_lines_fail() {
+    let entry = &canaries::AS_MEANT;
+    let bytes = (entry.memory)(SMALL, 600);
+    one_mapping(&mut fixed_runner(), entry, SMALL, 60, bytes).unwrap();
 }
 
 #[test]
