@@ -3,12 +3,13 @@
 //! Where a claim does not hold, the words after "because" are the cause, and the figure in them is
 //! its test. What was fitted is said to be: on it no verdict is evidence.
 
+use super::hybrid::{FEW, TYPICAL};
 use super::lemmas::{BITS, Lemmas};
-use super::memory::{page_map, shares};
+use super::memory::{Shares, page_map, shares};
 use super::published::{
     EMT_NODE, FOUND_MOST, GENERATED_MOST, HMT_BY_PMT, OF_HMT, OF_PMT, OVERLAPPED_MOST, TABLE_2,
 };
-use super::{Case, SpewCase};
+use super::{Case, SpewCase, hybrid};
 use crate::LabError;
 use crate::reproduce::Experiment;
 
@@ -64,6 +65,11 @@ pub fn experiment(
     Ok(experiment)
 }
 
+/// The per cent of VET and of EMT.
+fn percents([vet, emt]: [f64; 2]) -> String {
+    format!("{vet:.1} and {emt:.1} %")
+}
+
 /// Whether ours is within this part of the paper's.
 fn near(ours: f64, paper: f64, part: f64) -> bool {
     (ours / paper - 1.0).abs() <= part
@@ -96,8 +102,21 @@ fn against_maps(verdicts: &mut Verdicts, cases: &[Case], quick: bool) -> Result<
                 }
                 _ => "because the fit met Table 1, canonical extents and EMT's extents, and not VET's internal nodes as well".into(),
             };
+            let of = |logs| {
+                [share.vet, share.emt_32].map(|ours| 100.0 * ours / hybrid::share(logs, gib))
+            };
+            let besides = match id {
+                "c3" => format!(
+                    "; of the map of our bast or fast with {} {}, with {} {}",
+                    FEW.words,
+                    percents(of(&FEW)),
+                    TYPICAL.words,
+                    percents(of(&TYPICAL))
+                ),
+                _ => String::new(),
+            };
             verdicts.add(id, holds, format!(
-                "{} of {name}: VET {ours_vet:.1} % (paper {vet}), EMT with nodes of {EMT_NODE} bytes {ours_emt:.1} % ({emt}): {because}",
+                "{} of {name}: VET {ours_vet:.1} % (paper {vet}), EMT with nodes of {EMT_NODE} bytes {ours_emt:.1} % ({emt}): {because}{besides}",
                 case.recipe.key
             ));
         }
@@ -108,6 +127,26 @@ fn against_maps(verdicts: &mut Verdicts, cases: &[Case], quick: bool) -> Result<
         largest / HMT_BY_PMT
     );
     verdicts.add("c4", largest / HMT_BY_PMT < 100.0, words);
+    for (logs, because) in [
+        (TYPICAL, ""),
+        (
+            FEW,
+            "because that map has 4 bytes for each block of 64 pages and little else; what it saves is paid in merges",
+        ),
+    ] {
+        let of = |(share, case): (&Shares, &Case)| {
+            let hybrid = hybrid::share(&logs, case.recipe.space_gib.0);
+            100.0 * share.vet.max(share.emt) / hybrid
+        };
+        let largest = most(shares.iter().zip(cases).map(of));
+        let holds = largest < 100.0;
+        let cause = if holds { String::new() } else { format!(": {because}") };
+        let words = format!(
+            "an extent map takes at most {largest:.1} % of the map of our bast or fast with {}{cause}",
+            logs.words
+        );
+        verdicts.add(&format!("c4 ({})", logs.words), holds, words);
+    }
     let ratios: Vec<_> =
         shares.iter().map(|share| (share.vet / share.emt, share.vet / share.emt_32)).collect();
     let [ours, paper] =

@@ -12,6 +12,7 @@ mod cache;
 mod claims;
 mod counts;
 mod distribution;
+mod hybrid;
 mod lemmas;
 mod measured;
 mod memory;
