@@ -311,6 +311,13 @@ fn every_mapping_has_a_name_of_its_own() {
     for (at, entry) in MAPPINGS.iter().enumerate() {
         assert!(MAPPINGS[..at].iter().all(|other| other.name != entry.name));
         assert!(!entry.line.is_empty() && !entry.section.is_empty());
+        let mut memory = vec![0; (entry.memory)(SMALL, 600)];
+        let mut found = None;
+        let lent = (entry.lend)(SMALL, &mut memory, &mut |map| {
+            map.update(Extent::new(3, 2), 7, &mut |_| {}).unwrap();
+            map.look_up(Extent::new(4, 1), &mut |piece| found = piece.physical).unwrap();
+        });
+        assert_eq!((lent, found), (Ok(()), Some(8)), "{}", entry.name);
     }
 }
 

@@ -40,13 +40,23 @@ pub const CANARIES: &[Entry] = &[
 type Build = for<'m> fn(Space, &'m mut [u8]) -> Result<Box<dyn Mapping + 'm>, Refusal>;
 
 const fn algorithm_4(name: &'static str, build: Build) -> Entry {
-    let memory = |_, runs| runs * Algorithm4::ENTRY;
-    Entry { name, line: "a canary", section: "4.1, Algorithm 4", memory, build }
+    canary(name, "4.1, Algorithm 4", |_, runs| runs * Algorithm4::ENTRY, build)
 }
 
 const fn stale(name: &'static str, build: Build) -> Entry {
-    let memory = |_, runs| runs * 80 * Chained::<false>::NODE;
-    Entry { name, line: "a canary", section: "3.1, 3.3", memory, build }
+    canary(name, "3.1, 3.3", |_, runs| runs * 80 * Chained::<false>::NODE, build)
+}
+
+const fn canary(
+    name: &'static str,
+    section: &'static str,
+    memory: fn(Space, usize) -> usize,
+    build: Build,
+) -> Entry {
+    let lend = |_, _: &mut [u8], _: &mut dyn FnMut(&mut dyn Mapping)| {
+        unreachable!("the comparison builds its mappings")
+    };
+    Entry { name, line: "a canary", section, needs_heap: true, memory, build, lend }
 }
 
 fn algorithm<const LINE: u32>(

@@ -7,6 +7,7 @@ mod checkpoints;
 #[path = "../chips/mod.rs"]
 mod chips;
 mod cuts;
+mod demand;
 mod disk;
 mod faults;
 mod host;

@@ -11,9 +11,10 @@
 //! missing; so there are two page buffers, one for what is looked up and one for what is written
 //! back. The table is ordered by plain use, not by segments of use. A translation page that was
 //! never written is known to be empty, and is not read. No translation page is ever collected or
-//! moved here: that is work of the store.
+//! moved here: that is work of the store, for example of an FTL of their own ([`OnPages`]).
 
 mod cache;
+mod on_pages;
 mod pages;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use super::extent::{Extent, Joined, Piece, Run, Space};
 use super::memory::{WORD, set_word, word};
 use super::refusal::Refusal;
 use cache::Cache;
+pub use on_pages::OnPages;
 #[cfg(feature = "std")]
 pub use pages::HeapPages;
 pub use pages::{PAGE, TranslationPages};
