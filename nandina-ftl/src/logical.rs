@@ -99,6 +99,14 @@ pub trait LogicalPages {
     /// Makes `count` logical pages from `logical` on holes, durably.
     fn trim(&mut self, logical: u32, count: u32) -> Result<(), Self::Error>;
 
+    /// Makes `count` logical pages from `logical` on holes, at least until the next mount.
+    ///
+    /// A cut, or a call that returns an error, may undo it: then the pages that were not written
+    /// since are as they were right before it. Default: a [`trim`](Self::trim).
+    fn trim_volatile(&mut self, logical: u32, count: u32) -> Result<(), Self::Error> {
+        self.trim(logical, count)
+    }
+
     /// Does work that is due, with at most `budget` chip operations.
     fn idle(&mut self, budget: u32) -> Result<Idle, Self::Error>;
 

@@ -6,6 +6,7 @@ use nandina::flash::BlockNumber;
 use nandina::log::Label;
 use nandina::node::PageHeader;
 
+use super::waiting::{hull, touch};
 use crate::mapping::Extent;
 
 /// The number of an FTL among the systems that write pages.
@@ -255,15 +256,45 @@ impl Trims<'_> {
         self.0[at + 4..at + TRIM_BYTES].copy_from_slice(&extent.length.to_le_bytes());
     }
 
+    fn set_count(&mut self, count: usize) {
+        self.0[8..12].copy_from_slice(&(count as u32).to_le_bytes());
+    }
+
+    /// Extents that the page has still room for.
+    pub fn spare(&self) -> usize {
+        (self.0.len() - TRIMS_HEAD) / TRIM_BYTES - self.count()
+    }
+
     /// Adds an extent. Returns `false` if the page is full.
     pub fn push(&mut self, extent: Extent) -> bool {
-        let count = self.count();
-        let has_room = TRIMS_HEAD + (count + 1) * TRIM_BYTES <= self.0.len();
+        let (count, has_room) = (self.count(), self.spare() > 0);
         if has_room {
             self.set(count, extent);
-            self.0[8..12].copy_from_slice(&(count as u32 + 1).to_le_bytes());
+            self.set_count(count + 1);
         }
         has_room
+    }
+
+    /// Adds an extent, as one with those of the first `zone` extents that it touches.
+    ///
+    /// Returns `false` if it touches none and the page is full.
+    pub fn join(&mut self, mut extent: Extent, zone: usize) -> bool {
+        let (mut joined, mut at) = (None, 0);
+        while at < zone.min(self.count()) {
+            let other = self.get(at);
+            if joined == Some(at) || !touch(other, extent) {
+                at += 1;
+                continue;
+            }
+            extent = hull(other, extent);
+            self.set(*joined.get_or_insert(at), extent);
+            if joined != Some(at) {
+                let last = self.count() - 1;
+                self.set(at, self.get(last));
+                self.set_count(last);
+            }
+        }
+        joined.is_some() || self.push(extent)
     }
 }
 
@@ -359,7 +390,23 @@ mod tests {
         trims.clear();
         assert!((0..3).all(|at| trims.push(Extent::new(at, 7))));
         assert!(!trims.push(Extent::new(9, 9)));
-        assert_eq!((trims.count(), trims.get(2)), (3, Extent::new(2, 7)));
+        assert_eq!((trims.count(), trims.get(2), trims.spare()), (3, Extent::new(2, 7), 0));
+    }
+
+    #[test]
+    fn extents_of_a_list_of_trims_that_touch_are_joined() {
+        let mut area = [0; 60];
+        let mut trims = Trims(&mut area);
+        for start in [0, 10, 20, 30] {
+            assert!(trims.join(Extent::new(start, 5), 4));
+        }
+        assert_eq!(trims.count(), 4);
+        // Behind the zone nothing is joined.
+        assert!(trims.join(Extent::new(34, 2), 3));
+        assert_eq!(trims.count(), 5);
+        assert!(trims.join(Extent::new(5, 16), 4));
+        let all: std::vec::Vec<_> = (0..trims.count()).map(|at| trims.get(at)).collect();
+        assert_eq!(all, [Extent::new(0, 25), Extent::new(34, 2), Extent::new(30, 5)]);
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Writes a checkpoint of the mapping: mounts read it and what was written since.
     ///
     /// Call it from time to time, and before [`close`](Self::close). A later checkpoint replaces
-    /// it. Returns `false` if none was written, because the valid pages leave too few free ones, or
+    /// it. Volatile trims are durable then. Returns `false` if none was written, because the valid pages leave too few free ones, or
     /// because its directory does not fit in a page: it has 8 bytes for each block with parts, and a
     /// part has (page bytes − 16) / 12 runs of the mapping. The parts count among the valid pages.
     /// When logical pages need that room, or collection a block with a part, the checkpoint is
@@ -46,6 +46,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     pub fn checkpoint(&mut self) -> Result<bool, FtlError<F::Error>> {
         self.mount_if_in_doubt()?;
         self.settle()?;
+        self.list_waiting()?;
         self.give_up_checkpoint()?;
         let rows = List::room(self.page_bytes(), ROW).saturating_sub(LISTED.len() + ROWS_SPARE);
         let most = rows as u32 * self.log.block_pages();
@@ -158,7 +159,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let Some(page) = self.own[Own::Checkpoint as usize] else { return Ok(()) };
         self.each_part(page, false)?;
         self.own[Own::Checkpoint as usize] = None;
-        self.log.blocks.set_valid(page, false);
+        self.log.supersede(page);
+        self.release();
         Ok(())
     }
 
@@ -192,7 +194,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         for at in LISTED.len()..list.count(ROW) {
             let [first, count] = list.get(at);
             for place in (first..self.mapping.space().physical).take(count as usize) {
-                self.log.blocks.set_valid(places.page(place), valid);
+                if valid {
+                    self.log.blocks.set_valid(places.page(place), true);
+                } else {
+                    self.log.blocks.supersede(places.page(place));
+                }
             }
         }
         Ok(())

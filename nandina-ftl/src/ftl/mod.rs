@@ -8,6 +8,8 @@
 //!
 //! What holds after cuts, blocks that fail, and mounts that are cut themselves:
 //! - a write or a trim that returned `Ok` stays; of one that did not, each page is old or new;
+//! - a volatile trim ([`Ftl::trim_volatile`]) stays, or is undone together with all that followed
+//!   it: then each page that was not written since is as it was right before the trim;
 //! - of a request to [`Ftl::write_pages_atomic`] that did not return `Ok`, all pages are old, or
 //!   all are new;
 //! - a page that was read as new stays new, and one that was read as old stays old until it is
@@ -62,6 +64,7 @@ mod request;
 mod settle;
 mod size;
 mod trim;
+mod waiting;
 mod write;
 
 pub use check::Unsound;
@@ -74,7 +77,7 @@ pub use size::{
 
 use nandina::blocks::{Blocks, Victims};
 use nandina::flash::{BlockNumber, Flash, PageNumber};
-use nandina::gc::{self, Collector};
+use nandina::gc::{self, Collector, PageOwner};
 use nandina::log::{Codec, Frames, Log, layout_of};
 use nandina::node::Medium;
 use nandina::{Fault, Idle};
@@ -85,6 +88,7 @@ use bytes::{Kind, LOGICAL_END, NEW, Own, SUSPECTS_MAX, SYSTEM, Suspects};
 use order::Order;
 use places::Places;
 use size::{FRAMES, Limits, TABLE};
+use waiting::Waiting;
 
 /// How pages of an FTL are sealed and checked.
 const CODEC: Codec = Codec {
@@ -108,6 +112,8 @@ pub struct Ftl<'b, F, M> {
     own: [Option<PageNumber>; Own::ALL.len()],
     /// Blocks that may hold a torn page, as the newest session page says.
     suspects: Suspects,
+    /// Volatile trims that are not durable yet.
+    waiting: Waiting,
     /// The newest page that the mount saw, and its sequence number.
     newest: (PageNumber, u64),
     /// The block with the last page of a request that the mount found incomplete.
@@ -289,6 +295,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             logical_pages,
             own: [None; Own::ALL.len()],
             suspects: Suspects::default(),
+            waiting: Waiting::NONE,
             newest: (PageNumber(0), 0),
             incomplete: None,
             beside: None,
@@ -345,21 +352,33 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// Does work that is due, so that later writes need not wait.
     ///
     /// Takes at most `budget` chip operations. Settling after a cut is not counted, and done at
-    /// once.
+    /// once. Volatile trims are made durable first.
     pub fn idle(&mut self, budget: u32) -> Result<Idle, FtlError<F::Error>> {
         self.mount_if_in_doubt()?;
         self.settle()?;
-        let done = gc::step(self, budget);
-        self.ended(done)
+        let before = self.log.operations();
+        if !self.waiting.is_empty() {
+            if budget < self.move_cost(0) {
+                return Ok(Idle { operations: 0, more: true, left_to_change: false });
+            }
+            self.list_waiting()?;
+        }
+        let listed = self.log.operations().wrapping_sub(before);
+        let done = gc::step(self, budget.saturating_sub(listed));
+        let done = self.ended(done)?;
+        Ok(Idle { operations: done.operations + listed, ..done })
     }
 
     /// Marks that every page is whole, so that nothing is to settle, and returns the chip.
     ///
-    /// Cost: one program, if something was written. If there is no room for it nothing is written:
-    /// the next mount settles then.
+    /// Volatile trims are durable then. Cost: one program, if something was written, and what they
+    /// take. If there is no room for the mark it is not written: the next mount settles then.
     pub fn close(mut self) -> Result<F, FtlError<F::Error>> {
-        if self.settled && !self.in_doubt && self.log.has_begun() && self.log.room() > 0 {
-            self.program_mark(Kind::End)?;
+        if self.settled && !self.in_doubt {
+            self.list_waiting()?;
+            if self.log.has_begun() && self.log.room() > 0 {
+                self.program_mark(Kind::End)?;
+            }
         }
         Ok(self.log.into_flash())
     }
@@ -392,7 +411,14 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     }
 
     fn make_room(&mut self) -> Result<(), FtlError<F::Error>> {
-        let mut made = gc::make_room(self, true);
+        let is_short = self.room() < self.kept();
+        if is_short || self.waiting.are_due(self.log.blocks.bad_blocks()) {
+            self.list_waiting()?;
+        }
+        self.waiting.note_change();
+        // Work that is not for room may mark a block as bad, where the newest copies of pages lie
+        // whose trims wait.
+        let mut made = gc::make_room(self, self.waiting.is_empty());
         if made.is_err() && self.refused.is_some() && !self.in_doubt {
             // Work that may wait shall not refuse the change for the mapping's sake.
             self.refused = None;
@@ -473,7 +499,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             }
             None => {}
         }
-        self.log.blocks.release();
+        self.release();
         self.in_doubt = false;
         Ok(())
     }
@@ -535,6 +561,10 @@ impl<F: Flash, M: Mapping> LogicalPages for Ftl<'_, F, M> {
 
     fn trim(&mut self, logical: u32, count: u32) -> Result<(), Self::Error> {
         Self::trim(self, logical, count)
+    }
+
+    fn trim_volatile(&mut self, logical: u32, count: u32) -> Result<(), Self::Error> {
+        Self::trim_volatile(self, logical, count)
     }
 
     fn idle(&mut self, budget: u32) -> Result<Idle, Self::Error> {

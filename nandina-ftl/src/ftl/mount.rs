@@ -58,6 +58,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         // Until all erase counts are known again.
         self.erases_before = u64::MAX;
         (self.settled, self.in_doubt, self.refused) = (false, true, None);
+        // Nothing on the chip knows of them.
+        self.waiting.clear();
         self.log.find_bad_blocks()?;
         for block in self.log.blocks.all() {
             // A bad block holds nothing that counts, unless it failed since the last mount. While

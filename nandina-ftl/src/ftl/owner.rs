@@ -24,7 +24,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let kind = self.read_kind(page, 0)?;
         if kind == Kind::Part {
             self.give_up_checkpoint()?;
-            self.log.blocks.set_valid(page, false);
+            self.log.supersede(page);
+            self.release();
             return Ok(());
         }
         if self.current(kind) != Some(page) {
@@ -37,14 +38,17 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             return Err(Fault::NoRoom { limit_pages: self.limits.valid_pages });
         }
         self.turn(MOVED);
-        match self.program_here(0, kind) {
-            Ok(()) => {
-                self.statistics.moved += 1;
-                Ok(())
-            }
-            Err(FtlError::Device(error)) => Err(Fault::Device(error)),
-            Err(FtlError::WornOut { bad_blocks }) => Err(Fault::WornOut { bad_blocks }),
-            Err(_) => Err(Fault::NoRoom { limit_pages: self.limits.valid_pages }),
+        self.program_here(0, kind).map_err(|error| self.fault_of(error))?;
+        self.statistics.moved += 1;
+        Ok(())
+    }
+
+    /// Why a page could not be programmed, for collection.
+    fn fault_of(&self, error: FtlError<F::Error>) -> Fault<F::Error> {
+        match error {
+            FtlError::Device(error) => Fault::Device(error),
+            FtlError::WornOut { bad_blocks } => Fault::WornOut { bad_blocks },
+            _ => Fault::NoRoom { limit_pages: self.limits.valid_pages },
         }
     }
 }
@@ -142,7 +146,8 @@ impl<'b, F: Flash, M: Mapping> PageOwner<'b, F> for Ftl<'b, F, M> {
     }
 
     fn kept(&self) -> u32 {
-        self.limits.room_pages + self.room_to_fail()
+        // Volatile trims that wait need a page for their list.
+        self.limits.room_pages + self.room_to_fail() + u32::from(!self.waiting.is_empty())
     }
 
     fn reserve_pages(&self) -> u32 {
@@ -163,6 +168,11 @@ impl<'b, F: Flash, M: Mapping> PageOwner<'b, F> for Ftl<'b, F, M> {
         let moved = self.move_sorted(victim, order);
         self.move_order = order;
         moved
+    }
+
+    fn write_out(&mut self) -> Result<(), Fault<F::Error>> {
+        // It frees blocks, and then there may be nothing to collect.
+        self.list_waiting().map_err(|error| self.fault_of(error))
     }
 
     fn limit_pages(&self) -> u32 {

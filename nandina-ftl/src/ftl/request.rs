@@ -37,7 +37,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// [`FtlError::RequestPages`]. If its last page fades before anything else is programmed, it is
     /// as if the request had been cut; [`close`](Self::close) programs something.
     ///
-    /// Cost: that of [`write_pages`](Self::write_pages). Collection keeps as many more pages free
+    /// Cost: that of [`write_pages`](Self::write_pages), and what volatile trims take, which are
+    /// durable then. Collection keeps as many more pages free
     /// as the request has; there is no RAM that it takes. If a program fails, a mount, and the
     /// request once more.
     pub fn write_pages_atomic(
@@ -65,6 +66,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.mount_if_in_doubt()?;
         self.mapping.admits(extent)?;
         self.settle()?;
+        // If a program of the request fails, a mount would undo volatile trims.
+        self.list_waiting()?;
         let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
         let most =
             size::valid_pages_before(&geometry, &capabilities, (extent.length, self.moves_apart));
@@ -108,7 +111,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             start = row.end();
         }
         // From now on the room of what they supersede is free.
-        self.log.blocks.release();
+        self.release();
         self.in_doubt = false;
         Ok(true)
     }

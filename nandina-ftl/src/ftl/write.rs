@@ -119,7 +119,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     fn note_run(&mut self, run: Option<Pending>) -> Result<(), FtlError<F::Error>> {
         let Some(Pending { extent, place }) = run else { return Ok(()) };
         self.map_row(extent, place)?;
-        self.log.blocks.release();
+        self.release();
         Ok(())
     }
 

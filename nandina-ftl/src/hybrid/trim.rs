@@ -3,6 +3,9 @@
 //! A page about the FTL itself has the list of trims: what was written into its extents before a
 //! number that it names does not count. Each trim programs it again, with what is still a hole. An
 //! extent that does not fit is trimmed page by page, as a write of a page that says so.
+//!
+//! No trim is volatile here: merges erase blocks by the rules of each policy, and what waits would
+//! have to be listed before each of these erases.
 
 use nandina::flash::{Flash, PageNumber};
 use nandina::{Damage, Fault};

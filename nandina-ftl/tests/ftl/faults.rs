@@ -179,7 +179,7 @@ fn a_page_that_faded_is_counted_at_the_mount() {
 }
 
 /// What the host says of a chip that was tampered with.
-fn is_caught(memory: &mut Memory, chip: &mut Chip, host: &Host) -> bool {
+pub fn is_caught(memory: &mut Memory, chip: &mut Chip, host: &Host) -> bool {
     let look = AssertUnwindSafe(|| {
         memory.with(chip, false, |ftl| host.clone().verify(ftl, "a canary")).unwrap();
     });

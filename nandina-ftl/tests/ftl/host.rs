@@ -28,11 +28,13 @@ pub enum Change {
     Request(u32, u32, u32),
     /// A logical page, and how many from it on.
     Trim(u32, u32),
+    /// The same, as a volatile trim.
+    Volatile(u32, u32),
 }
 
 impl Change {
     /// What a page holds after the change, if the change concerns it.
-    fn of(self, logical: u32) -> Option<Option<u32>> {
+    pub fn of(self, logical: u32) -> Option<Option<u32>> {
         match self {
             Self::Write(written, content) if written == logical => Some(Some(content)),
             Self::Row(start, count, content) | Self::Request(start, count, content)
@@ -40,7 +42,11 @@ impl Change {
             {
                 Some(Some(content))
             }
-            Self::Trim(start, count) if (start..start + count).contains(&logical) => Some(None),
+            Self::Trim(start, count) | Self::Volatile(start, count)
+                if (start..start + count).contains(&logical) =>
+            {
+                Some(None)
+            }
             _ => None,
         }
     }
@@ -130,6 +136,14 @@ pub struct Host {
     pub pages: Vec<Option<u32>>,
     /// The change that was begun and did not return.
     pub pending: Option<Change>,
+    /// By logical page that a volatile trim made a hole, its content before, and that trim's number.
+    ///
+    /// A mount may undo the trim, if nothing is known to have made it durable.
+    volatile: Vec<Option<(u32, u32)>>,
+    /// Volatile trims.
+    trims: u32,
+    /// Pages that the session had trimmed at the last look: a new session has trimmed fewer.
+    seen: u64,
     written: u32,
     /// Whether changes are mixed with checkpoints of the mapping.
     pub checkpoints: bool,
@@ -150,6 +164,9 @@ impl Host {
         Self {
             pages: vec![None; logical_pages as usize],
             pending: None,
+            volatile: vec![None; logical_pages as usize],
+            trims: 0,
+            seen: 0,
             written: 0,
             checkpoints: false,
             requests: 0,
@@ -157,7 +174,7 @@ impl Host {
         }
     }
 
-    /// Makes a random change: one in ten is a trim.
+    /// Makes a random change: one in ten is a trim, and two of three trims are volatile.
     pub fn change<F: Flash, M: Mapping>(
         &mut self,
         ftl: &mut Ftl<'_, F, M>,
@@ -165,10 +182,17 @@ impl Host {
     ) -> Result<(), FtlError<F::Error>> {
         let (pages, logical) = (self.pages.len() as u32, numbers.below(self.pages.len() as u32));
         if self.checkpoints && numbers.below(8) == 0 {
+            self.look(ftl)?;
+            // If it fails, a mount follows.
+            let seen = core::mem::replace(&mut self.seen, u64::MAX);
             ftl.checkpoint()?;
+            self.seen = seen;
+            self.volatile.fill(None);
         }
         let change = if numbers.below(10) == 0 {
-            Change::Trim(logical, 1 + numbers.below(12).min(pages - logical - 1))
+            let count = 1 + numbers.below(12).min(pages - logical - 1);
+            let is_durable = numbers.below(3) == 0;
+            if is_durable { Change::Trim(logical, count) } else { Change::Volatile(logical, count) }
         } else {
             self.written += 1;
             // Every other write goes to an eighth of the pages.
@@ -190,6 +214,7 @@ impl Host {
         ftl: &mut Ftl<'_, F, M>,
         change: Change,
     ) -> Result<(), FtlError<F::Error>> {
+        self.look(ftl)?;
         self.pending = Some(change);
         match change {
             Change::Write(logical, content) => {
@@ -210,16 +235,46 @@ impl Host {
                 }
             }
             Change::Trim(logical, count) => ftl.trim(logical, count)?,
+            Change::Volatile(logical, count) => {
+                self.trims += 1;
+                ftl.trim_volatile(logical, count)?;
+            }
         }
         self.pending = None;
-        for (logical, page) in (0..).zip(&mut self.pages) {
-            *page = change.of(logical).unwrap_or(*page);
+        self.seen = ftl.statistics().host_trims;
+        if matches!(change, Change::Request(..)) && !self.forgets_marks {
+            self.volatile.fill(None);
+        }
+        for (logical, (page, volatile)) in (0..).zip(self.pages.iter_mut().zip(&mut self.volatile))
+        {
+            let Some(content) = change.of(logical) else { continue };
+            let before = core::mem::replace(page, content);
+            let trimmed = before.map(|before| (before, self.trims)).or(*volatile);
+            *volatile = trimmed.filter(|_| matches!(change, Change::Volatile(..)));
         }
         Ok(())
     }
 
+    /// Whether a mount may have undone volatile trims since the last look.
+    fn may_have_lost<F: Flash, M: Mapping>(&self, ftl: &Ftl<'_, F, M>) -> bool {
+        ftl.statistics().host_trims < self.seen || self.pending.is_some()
+    }
+
+    /// Finds out which volatile trims a mount has undone, if there was one.
+    fn look<F: Flash, M: Mapping>(
+        &mut self,
+        ftl: &mut Ftl<'_, F, M>,
+    ) -> Result<(), FtlError<F::Error>> {
+        let is_known = self.volatile.iter().all(Option::is_none);
+        if is_known || !self.may_have_lost(ftl) {
+            return Ok(());
+        }
+        self.verify(ftl, "after a mount")
+    }
+
     /// Reads every page: each is as known, or as the pending change makes it.
     ///
+    /// After a mount it may be as before a volatile trim, if all those after it are undone as well.
     /// What is found is known from then on.
     pub fn verify<F: Flash, M: Mapping>(
         &mut self,
@@ -228,7 +283,11 @@ impl Host {
     ) -> Result<(), FtlError<F::Error>> {
         let mut bytes = vec![0; ftl.page_bytes()];
         let (mut old, mut fresh) = (0, 0);
-        for (logical, known) in (0..).zip(&mut self.pages) {
+        let is_mounted = self.may_have_lost(ftl);
+        // The first trim of which a page is back, and the last of which none is.
+        let (mut undone, mut kept) = (u32::MAX, 0);
+        for (logical, (known, volatile)) in (0..).zip(self.pages.iter_mut().zip(&mut self.volatile))
+        {
             let is_there = ftl.read(logical, &mut bytes)?;
             let content = |content: u32| bytes_of(logical, content, bytes.len()) == bytes;
             let is = |page: &Option<u32>| match *page {
@@ -236,17 +295,30 @@ impl Host {
                 None => !is_there && bytes.iter().all(|&byte| byte == 0xFF),
             };
             let new = self.pending.and_then(|change| change.of(logical));
-            let found = [Some(*known), new].into_iter().flatten().find(is);
+            let before = volatile.filter(|_| is_mounted).map(|(content, _)| Some(content));
+            let found = [Some(*known), before, new].into_iter().flatten().find(is);
+            match *volatile {
+                Some((_, trim)) if found == before => undone = undone.min(trim),
+                Some((_, trim)) if found == Some(None) && new.is_none() => kept = kept.max(trim),
+                _ => {}
+            }
+            if is_mounted {
+                // What one mount finds, all later ones find.
+                *volatile = None;
+            }
             if new.is_some() {
                 *(if found == new { &mut fresh } else { &mut old }) += 1;
             }
             *known = found.unwrap_or_else(|| {
-                panic!("{what}: page {logical} reads {:?}, {known:?} or {new:?}", &bytes[..4])
+                let expected = (*known, before, new);
+                panic!("{what}: page {logical} reads {:?}, expected {expected:?}", &bytes[..4])
             });
         }
+        assert!(kept < undone, "{what}: volatile trim {undone} is undone, and {kept} is not");
         let is_torn = matches!(self.pending, Some(Change::Request(..))) && old > 0 && fresh > 0;
         assert!(!is_torn, "{what}: {old} pages of the request are old, {fresh} are new");
         self.pending = None;
+        self.seen = ftl.statistics().host_trims;
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ mod numbers;
 mod requests;
 mod small;
 mod stripe;
+mod volatile;
 
 use chips::{CHIP, FAILING, Share, is_full, seeds};
 
