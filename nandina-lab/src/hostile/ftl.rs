@@ -150,7 +150,11 @@ fn exercise(ftl: &mut Pages<'_, Chip>, bytes: &mut Bytes<'_>) {
         let what = bytes.next();
         match what % 6 {
             0 => ended(ftl.read(logical, &mut page)),
-            1 => ended(ftl.trim(logical, 1 + u32::from(what / 6) % (pages - logical))),
+            1 => {
+                let count = 1 + u32::from(what / 6) % (pages - logical);
+                ended(ftl.trim(logical, count));
+                ended(ftl.trim_volatile((logical + 2 * count) % pages, 1));
+            }
             2 => ended(ftl.idle(40)),
             3 => ended(ftl.checkpoint()),
             4 => {

@@ -215,6 +215,10 @@ impl<C: Flash<Error = ChipError>> LogicalPages for Pages<'_, C> {
         each!(self, ftl => LogicalPages::trim(ftl, logical, count)).map_err(error)
     }
 
+    fn trim_volatile(&mut self, logical: u32, count: u32) -> Result<(), ChipError> {
+        each!(self, ftl => LogicalPages::trim_volatile(ftl, logical, count)).map_err(error)
+    }
+
     fn idle(&mut self, budget: u32) -> Result<nandina::Idle, ChipError> {
         each!(self, ftl => LogicalPages::idle(ftl, budget)).map_err(error)
     }

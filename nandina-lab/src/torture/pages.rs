@@ -3,8 +3,8 @@
 //! An episode draws a chip, faults and their frequency, and works in sessions. Most cuts are aimed
 //! at programs and erases, since a mount and a settling are mostly reads, which cannot be torn.
 //! After each session every page is read: it is as acknowledged, or of a call that did not return
-//! old or new; and of a request that is written as a whole, all pages are. What was found once
-//! stays.
+//! old or new; and of a request that is written as a whole, all pages are. A volatile trim may have
+//! been undone. What was found once stays.
 //!
 //! Nothing here knows how an FTL works.
 
@@ -69,7 +69,7 @@ struct Change {
     count: u32,
     /// `None` for a trim.
     version: Option<u32>,
-    /// Whether all pages are old, or all are new.
+    /// Whether all pages are old, or all are new; of a trim, whether it is durable.
     is_whole: bool,
 }
 
@@ -82,6 +82,8 @@ struct Life<D> {
     random: ChaCha8Rng,
     /// For each page the number of its content; `None` for a hole.
     model: Vec<Option<u32>>,
+    /// For each page the content that a mount may bring back, because its trim was volatile.
+    trimmed: Vec<Option<u32>>,
     pending: Option<Change>,
     faults: Faults,
     /// Chip operations of a session before its cut, at most; 0: no cuts.
@@ -163,6 +165,7 @@ impl<D: Device> Life<D> {
             room: Room::default(),
             random,
             model: vec![None; size.logical_pages as usize],
+            trimmed: vec![None; size.logical_pages as usize],
             pending: None,
             faults,
             cut_within,
@@ -222,6 +225,7 @@ impl<D: Device> Life<D> {
         let host = Host {
             random: &mut self.random,
             model: &mut self.model,
+            trimmed: &mut self.trimmed,
             pending: &mut self.pending,
             version: &mut self.version,
         };
@@ -257,19 +261,19 @@ impl<D: Device> Life<D> {
         ftl.check()?;
         let change = self.pending.take();
         let (mut old, mut new) = (0, 0);
-        for (logical, known) in (0..).zip(&mut self.model) {
+        for (logical, (known, trimmed)) in (0..).zip(self.model.iter_mut().zip(&mut self.trimmed)) {
             let after = change.filter(|change| change.concerns(logical));
             let mut all = vec![*known];
             all.extend(after.map(|change| change.of(logical)));
-            all.dedup();
+            all.extend(trimmed.take().map(Some));
             let is = expect(ftl, logical, &all).map_err(|failed| failed.what(logical))?;
-            if all.len() == 2 {
-                (old, new) = (old + u32::from(is == 0), new + u32::from(is == 1));
+            if after.is_some() {
+                (old, new) = (old + u32::from(is != 1), new + u32::from(is == 1));
             }
             *known = all[is];
         }
         match change {
-            Some(change) if change.is_whole && old > 0 && new > 0 => {
+            Some(change) if change.version.is_some() && change.is_whole && old > 0 && new > 0 => {
                 Err(format!("of {change:?} {old} pages are old and {new} new"))
             }
             _ => Ok(()),
@@ -286,6 +290,7 @@ impl<D: Device> Life<D> {
         let host = Host {
             random: &mut self.random,
             model: &mut self.model,
+            trimmed: &mut self.trimmed,
             pending: &mut self.pending,
             version: &mut self.version,
         };
@@ -349,6 +354,7 @@ fn expect<C: Flash<Error = ChipError>>(
 struct Host<'l> {
     random: &'l mut ChaCha8Rng,
     model: &'l mut [Option<u32>],
+    trimmed: &'l mut [Option<u32>],
     pending: &'l mut Option<Change>,
     version: &'l mut u32,
 }
@@ -384,8 +390,9 @@ impl Host<'_> {
             9..20 => {
                 expect(ftl, logical, &[self.model[logical as usize]])?;
             }
-            20..26 => {
-                self.make(ftl, Change { logical, count: long, version: None, is_whole: false })?
+            kind @ 20..26 => {
+                let is_whole = kind < 23;
+                self.make(ftl, Change { logical, count: long, version: None, is_whole })?
             }
             26..38 => self.write(ftl, logical, long, false)?,
             38..48 if ftl.request_pages_max() > 1 => {
@@ -424,13 +431,16 @@ impl Host<'_> {
             }
         }
         match (version, is_whole) {
-            (None, _) => ftl.trim(logical, count)?,
+            (None, true) => ftl.trim(logical, count)?,
+            (None, false) => ftl.trim_volatile(logical, count)?,
             (Some(_), true) => ftl.write_pages_atomic(logical, &bytes)?,
             (Some(_), false) => ftl.write_pages(logical, &bytes)?,
         }
         *self.pending = None;
         for at in logical..logical + count {
-            self.model[at as usize] = change.of(at);
+            let before = core::mem::replace(&mut self.model[at as usize], change.of(at));
+            let trimmed = &mut self.trimmed[at as usize];
+            *trimmed = before.or(*trimmed).filter(|_| version.is_none() && !is_whole);
         }
         Ok(())
     }
@@ -446,7 +456,7 @@ impl Host<'_> {
                 self.write(ftl, logical, 1, false)?;
             }
         }
-        let half = Change { logical: 0, count: pages / 2, version: None, is_whole: false };
+        let half = Change { logical: 0, count: pages / 2, version: None, is_whole: true };
         self.make(ftl, half)?;
         for logical in 0..pages {
             expect(ftl, logical, &[self.model[logical as usize]])?;
