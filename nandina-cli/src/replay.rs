@@ -1,6 +1,6 @@
 //! `nandina replay`: what each address mapping costs on a block trace, alone or in an FTL.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use nandina::Victims;
 use nandina_lab::LabError;
 use nandina_lab::block_trace::Refused;
@@ -56,12 +56,23 @@ pub struct Replay {
     /// or sampled:N, the best of N that are drawn at random [default: fewest]
     #[arg(long, value_parser = victims)]
     victims: Option<Victims>,
+    /// With --ftl page: what trims are; a cut may undo volatile ones, which programs less [default:
+    /// durable]
+    #[arg(long)]
+    trims: Option<Trims>,
     /// How often the trace is replayed, 1 to 1,000
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     passes: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// What the trims of a trace are.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Trims {
+    Durable,
+    Volatile,
 }
 
 impl Replay {
@@ -92,6 +103,10 @@ impl Replay {
         if let Some(Victims::Tracked(_)) = self.victims {
             return Err(LabError("--victims tracked:N is for indexes, not for an FTL".into()));
         }
+        if hybrid.is_some() && self.trims == Some(Trims::Volatile) {
+            let what = "--trims volatile is for --ftl page: trims of a hybrid FTL are durable";
+            return Err(LabError(what.into()));
+        }
         let setup = DeviceSetup {
             mappings: self.map.clone(),
             hybrid,
@@ -102,6 +117,7 @@ impl Replay {
             footprint: self.footprint,
             sorts_moves: self.sort_moves,
             victims: self.victims.unwrap_or_default(),
+            volatile_trims: self.trims == Some(Trims::Volatile),
             passes: self.passes,
         };
         let mappings = if hybrid.is_some() { 0 } else { mappings_on_chip(&self.map)?.len() };
@@ -119,9 +135,8 @@ impl Replay {
             let what = "--device, --chips, --op, --log-blocks and --transit are for an FTL: choose one by --ftl";
             return Err(LabError(what.into()));
         }
-        if self.footprint || self.sort_moves || self.victims.is_some() {
-            let what =
-                "--footprint, --sort-moves and --victims are for an FTL: choose one by --ftl";
+        if self.footprint || self.sort_moves || self.victims.is_some() || self.trims.is_some() {
+            let what = "--footprint, --sort-moves, --victims and --trims are for an FTL: choose one by --ftl";
             return Err(LabError(what.into()));
         }
         let (trace, progress) = self.trace.open(readings(self.passes))?;

@@ -195,7 +195,7 @@ fn mistakes_get_one_line_and_exit_code_2() {
         ),
         (
             vec!["replay", &path, "--footprint"],
-            "--footprint, --sort-moves and --victims are for an FTL: choose one by --ftl",
+            "--footprint, --sort-moves, --victims and --trims are for an FTL: choose one by --ftl",
         ),
         (
             vec!["replay", &path, "--ftl", "page", "--transit", "4"],
@@ -212,6 +212,14 @@ fn mistakes_get_one_line_and_exit_code_2() {
         (
             vec!["replay", &path, "--ftl", "page", "--victims", "tracked:8"],
             "--victims tracked:N is for indexes, not for an FTL",
+        ),
+        (
+            vec!["replay", &path, "--ftl", "fast", "--trims", "volatile"],
+            "--trims volatile is for --ftl page: trims of a hybrid FTL are durable",
+        ),
+        (
+            vec!["replay", &path, "--trims", "durable"],
+            "--footprint, --sort-moves, --victims and --trims are for an FTL: choose one by --ftl",
         ),
         (
             vec!["replay", &path, "--ftl", "fast", "--map", "compact"],

@@ -25,6 +25,7 @@ fn setup(profile: Profile) -> DeviceSetup {
         footprint,
         sorts_moves,
         victims: Victims::Fewest,
+        volatile_trims: false,
         passes: 1,
     }
 }
@@ -262,6 +263,28 @@ fn a_footprint_leaves_out_what_no_request_touches_and_then_garbage_is_collected(
     assert!(small.device_work.moved > 100, "{:?}", small.device_work);
     let reads = [&small, &sorted].map(|report| report.device_work.reads);
     assert!(reads[1] > reads[0], "{reads:?}");
+}
+
+#[test]
+fn volatile_trims_program_one_list_for_many_and_leave_the_same_pages() {
+    let mut text = String::from("op,start_bytes,length_bytes\n");
+    for at in 0..640u64 {
+        text += &format!("write,{},2048\n", at * 2048);
+    }
+    // Pages that do not touch.
+    for at in 0..96u64 {
+        text += &format!("trim,{},2048\n", at * 3 * 2048);
+    }
+    let durable = DeviceSetup { mappings: vec!["compact".into()], ..setup(SLC) };
+    let volatile = DeviceSetup { volatile_trims: true, ..durable.clone() };
+    let [durable, volatile] = [durable, volatile].map(|setup| run(&text, &setup).unwrap());
+    for report in [&durable, &volatile] {
+        assert_eq!((report.device_work.host_trims, report.written_pages), (96, Some(544)));
+    }
+    // 16 wait; the next one is listed with them.
+    let programs = [&durable, &volatile].map(|report| report.device_work.programs);
+    assert_eq!(programs, [640 + 96, 640 + 96 / 17]);
+    assert_eq!(durable.device_work.own - volatile.device_work.own, 96 - 96 / 17);
 }
 
 /// Single pages of 2,048 bytes: each once, then by Zipf's law with the exponent 0.99.

@@ -30,7 +30,7 @@ pub struct DeviceWork {
     pub write_amplification: Option<f64>,
     /// Pages that garbage collection and wear levelling moved.
     pub moved: u64,
-    /// Pages that the FTL wrote about itself.
+    /// Pages that the FTL wrote about itself. Trims are durable by them.
     pub own: u64,
     /// Merges of a hybrid FTL that copied nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,6 +96,7 @@ fn counters(chips: &[SparseChip]) -> Counters {
 /// The host of an FTL: it does the requests, and times them.
 pub(super) struct Host<'l, L: OnChips> {
     ftl: &'l mut L,
+    volatile_trims: bool,
     page: Vec<u8>,
     /// Where several pages are read to.
     pages_read: Vec<u8>,
@@ -118,11 +119,12 @@ impl<'l, L: OnChips> Host<'l, L>
 where
     L::Error: Display,
 {
-    pub fn new(ftl: &'l mut L) -> Self {
+    pub fn new(ftl: &'l mut L, volatile_trims: bool) -> Self {
         let (formatting, page_bytes) = (counters(ftl.chips()), ftl.page_bytes());
         let clocks = vec![0; ftl.chips().len()];
         Self {
             ftl,
+            volatile_trims,
             page: vec![0; page_bytes],
             pages_read: Vec::new(),
             zeros: Vec::new(),
@@ -188,6 +190,7 @@ where
                 }
                 self.ftl.write_pages(start, zeros)?;
             }
+            Kind::Trim if self.volatile_trims => self.ftl.trim_volatile(start, end - start)?,
             Kind::Trim => self.ftl.trim(start, end - start)?,
             Kind::Flush => {}
         }

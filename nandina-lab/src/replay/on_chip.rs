@@ -63,6 +63,8 @@ pub struct DeviceSetup {
     pub sorts_moves: bool,
     /// How garbage collection of an FTL with mappings chooses a block.
     pub victims: Victims,
+    /// Trims are volatile, where the FTL has such trims.
+    pub volatile_trims: bool,
     /// How often the trace is replayed, at least once.
     pub passes: u32,
 }
@@ -521,7 +523,7 @@ impl Replay<'_> {
     where
         L::Error: Display,
     {
-        let mut host = Host::new(ftl);
+        let mut host = Host::new(ftl, self.setup.volatile_trims);
         let mut batch = Vec::with_capacity(BATCH);
         let mut not_replayed: Vec<Refused> = Vec::new();
         for _ in 0..self.setup.passes {
