@@ -15,6 +15,7 @@ use nandina::flash::{Flash, PageNumber};
 use nandina::gc::{self, PageOwner};
 
 use super::bytes::{Kind, List, Own, ROW, RUN, Trims};
+use super::mount::LOOKS;
 use super::{Ftl, FtlError};
 use crate::mapping::{Extent, Mapping, Piece};
 
@@ -229,6 +230,22 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             Ok(_) | Err(Fault::Corrupt { .. }) => Ok(None),
             Err(fault) => Err(fault),
         }
+    }
+
+    /// Whether the directory of the checkpoint that began at this number reads the same each time.
+    ///
+    /// The session before may have given that checkpoint up, and the erase of its block may have
+    /// been cut.
+    ///
+    /// Cost: [`LOOKS`] reads.
+    pub(super) fn has_steady_directory(&mut self, began: u64) -> Result<bool, Fault<F::Error>> {
+        let Some(page) = self.own[Own::Checkpoint as usize] else { return Ok(false) };
+        for _ in 0..LOOKS {
+            if self.checkpoint_began(page)? != Some(began) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Maps what the checkpoint has for pages that the mount has not met.

@@ -210,9 +210,10 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// to suffice in between, too: a mount meets pages in the order of blocks, stale ones as well.
     ///
     /// Cost: for each block at most seven reads, for each written page one (of a chip with a
-    /// checkpoint: for its parts, and for the pages of the blocks opened since and of the one that
-    /// was open), for each page that has an older copy one more, for the newest page 24; and the reads of pages once more if the last
-    /// session was cut while it settled a cut before it, or for each torn page at the end.
+    /// checkpoint: for its parts, for the pages of the blocks opened since and of the one that was
+    /// open, and 24 of its directory), for each page that has an older copy one more, for the newest
+    /// page 24; and the reads of pages once more if the last session was cut while it settled a cut
+    /// before it, or for each torn page at the end.
     pub fn open(
         flash: F,
         mapping: M,

@@ -179,7 +179,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             session: 0,
         };
         if let Some(began) = self.scan_blocks(&mut scan, true)? {
-            if self.load_checkpoint(began)? {
+            if self.has_steady_directory(began)? && self.load_checkpoint(began)? {
                 return Ok(self.newest_of(&scan));
             }
             scan = Scan { floor: None, newest: None, last: [None; 2], session: 0, ..scan };
@@ -390,7 +390,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Marks the mapped pages as valid, and counts unexplained damage.
     ///
     /// That is a damaged page that is not the last of its block: no cut explains it.
-    /// A block without valid pages is not counted: its erase may have been cut.
+    /// A block without valid pages is not counted: its erase may have been cut. Nor is one that has
+    /// nothing but the directory of a checkpoint, which may have been given up before.
     fn note_valid(&mut self) {
         let (blocks, places) = (&mut self.log.blocks, self.places);
         self.mapping.walk(&mut |run| {
@@ -398,8 +399,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 blocks.set_valid(places.page(place), true);
             }
         });
-        for page in self.own.into_iter().flatten() {
-            blocks.set_valid(page, true);
+        for own in [Own::Session, Own::Trims] {
+            if let Some(page) = self.own[own as usize] {
+                blocks.set_valid(page, true);
+            }
         }
         let damaged = blocks.all().filter(|&block| {
             !blocks.is_bad(block) && blocks.take_stuck(block) && blocks.valid_in(block) > 0

@@ -8,7 +8,7 @@ use nandina::gc::{self, Collector, PageOwner};
 use nandina::log::Log;
 use nandina::{Damage, Fault};
 
-use super::bytes::{Kind, MOVED};
+use super::bytes::{Kind, MOVED, Own};
 use super::{Ftl, FtlError};
 use crate::mapping::{Extent, Mapping};
 
@@ -21,7 +21,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     /// Moves `page`, whose content counts.
     fn move_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
-        let kind = self.read_kind(page, 0)?;
+        let kind = match self.read_kind(page, 0) {
+            // The mount before could read it, in a block whose erase was cut.
+            Err(Fault::Corrupt { .. }) if self.is_of_checkpoint(page) => Kind::Part,
+            read => read?,
+        };
         if kind == Kind::Part {
             self.give_up_checkpoint()?;
             self.log.supersede(page);
@@ -41,6 +45,17 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.program_here(0, kind).map_err(|error| self.fault_of(error))?;
         self.statistics.moved += 1;
         Ok(())
+    }
+
+    /// Whether `page`, which counts as valid, is a part of the checkpoint, or its directory.
+    ///
+    /// Cost: a walk through the mapping.
+    fn is_of_checkpoint(&self, page: PageNumber) -> bool {
+        let [session, trims] = [Own::Session, Own::Trims].map(|own| self.own[own as usize]);
+        let mut is_other = session == Some(page) || trims == Some(page);
+        let place = self.places.place(page);
+        self.mapping.walk(&mut |run| is_other |= place.wrapping_sub(run.physical) < run.length);
+        !is_other
     }
 
     /// Why a page could not be programmed, for collection.

@@ -195,6 +195,30 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_where_a_block_fails() {
     assert!(cuts > 50 && failures >= 4, "{cuts} cuts, {failures} failures");
 }
 
+/// A checkpoint that a session gave up is found by the next mount if its directory survives.
+#[test]
+fn the_directory_of_a_checkpoint_in_a_block_whose_erase_was_cut_is_no_damage() {
+    let mut cuts = 0;
+    for (apart, seed) in [(false, 11), (true, 11), (false, 21), (true, 22)] {
+        let profile = if seed == 11 { CHIP } else { FAILING };
+        let unstable = u32::from(seed != 11);
+        let mut memory = Memory::by(apart, &profile, "compact");
+        let Start { chip, host, numbers: Numbers(next) } =
+            start(profile, &mut memory, seed, unstable);
+        for at in 70..90 {
+            let (mut chip, mut host) = (chip.clone(), host.clone());
+            chip.cut_at(at, Cut::Inside(Tear::Mixture));
+            let cut = session(&mut memory, &mut chip, &mut host, &mut Numbers(next), CHANGES);
+            assert!(cut.is_err(), "a session of {at} operations");
+            chip.restore_power();
+            let what = format!("seed {seed}, apart {apart}, at {at}");
+            recover(&mut memory, &mut chip, &mut host, &mut Numbers(1), &what);
+            cuts += 1;
+        }
+    }
+    assert_eq!(cuts, 80);
+}
+
 /// Mounts as often as said and expects the same pages each time.
 fn look(memory: &mut Memory, chip: &mut Chip, host: &mut Host, times: u32, what: &str) {
     for mount in 0..times {

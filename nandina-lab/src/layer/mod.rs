@@ -12,6 +12,7 @@ pub use opened::{OnFtl, Pages, Room};
 
 use std::fmt;
 
+use nandina::blocks::Victims;
 use nandina::flash::{Geometry, Profile};
 use nandina_ftl::ftl::{self, DISK, Disk, logical_page_bytes, space_of};
 use nandina_ftl::hybrid::{self, Bast, Block, Buffer, Fast, Policy, SequentialRule, Transit};
@@ -59,6 +60,8 @@ pub struct Layer {
     /// Spare pages in per cent of the logical ones.
     over_provisioning: u32,
     log_blocks: u32,
+    /// How garbage collection of an FTL with a mapping chooses a block.
+    victims: Victims,
     /// When FAST opens its sequential log block.
     sequential: SequentialRule,
     /// Buffer blocks before a hybrid FTL.
@@ -151,8 +154,8 @@ impl Layer {
             LabError(format!("there is no layer '{name}': choose from {known}"))
         })?;
         let (over_provisioning, log_blocks) = (Self::OVER_PROVISIONING, Self::LOG_BLOCKS);
-        let sequential = SequentialRule::FirstPage;
-        Ok(Self { kind, over_provisioning, log_blocks, sequential, transit: None })
+        let (victims, sequential) = (Victims::Fewest, SequentialRule::FirstPage);
+        Ok(Self { kind, over_provisioning, log_blocks, victims, sequential, transit: None })
     }
 
     /// The name of every layer.
@@ -182,6 +185,11 @@ impl Layer {
     /// The same layer with spare pages of so many per cent of the logical ones.
     pub const fn with_over_provisioning(self, per_cent: u32) -> Self {
         Self { over_provisioning: per_cent, ..self }
+    }
+
+    /// The same layer, whose garbage collection chooses blocks so; a hybrid FTL does not choose.
+    pub const fn with_victims(self, victims: Victims) -> Self {
+        Self { victims, ..self }
     }
 
     /// The same layer with so many log blocks. Refuses those that have none, and too few.
@@ -305,7 +313,7 @@ impl Layer {
                 let space = space_of(geometry, capabilities, logical_pages);
                 // Enough for any content, each page a run of its own, and for any change of it.
                 let runs = logical_pages as usize + RUNS_OF_A_CHANGE;
-                (ftl::ram_needed(geometry), (entry.memory)(space, runs))
+                (ftl::ram_needed_with(geometry, self.victims), (entry.memory)(space, runs))
             },
             policy => (hybrid::ram_needed(geometry, capabilities, &policy, logical_pages), 0));
         let profile = Profile { geometry: seen, capabilities: DISK, ..*profile };

@@ -87,8 +87,8 @@ impl Layer {
                 let space = space_of(&geometry, &capabilities, pages);
                 let map = (entry.build)(space, memory);
                 let map = map.map_err(|refusal| error(FtlError::Mapping(refusal)))?;
-                let make = if formats { Ftl::format } else { Ftl::open };
-                make(chip, map, pages, ram).map(Pages::Mapped)
+                let make = if formats { Ftl::format_with } else { Ftl::open_with };
+                make(chip, map, pages, self.victims, ram).map(Pages::Mapped)
             }
             Kind::Block => {
                 let make = if formats { Hybrid::format } else { Hybrid::open };

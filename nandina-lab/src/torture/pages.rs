@@ -8,6 +8,7 @@
 //!
 //! Nothing here knows how an FTL works.
 
+use nandina::blocks::Victims;
 use nandina::flash::{Flash, Profile};
 use nandina_ftl::LogicalPages;
 use nandina_sim::{Chip, ChipError, Cut, Faults};
@@ -135,6 +136,8 @@ impl<D: Device> Life<D> {
                 .map_err(|error| error.to_string())?,
             None => layer,
         };
+        let victims = [Victims::Fewest, Victims::CostBenefit, Victims::Sampled(4)];
+        let layer = layer.with_victims(victims[(seed % 3) as usize]);
         let logical_pages = random.random_range(2..16) * block_pages(&profile);
         let blocks = layer.blocks_needed(&profile, logical_pages) + random.random_range(0..4);
         let profile = profile.with_blocks(blocks);
