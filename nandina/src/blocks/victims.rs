@@ -24,11 +24,11 @@ pub enum Victims {
     /// comparison: the paper does it to save the table of all blocks, which this library keeps for
     /// the sake of its limits, and it costs reads.
     Tracked(u8),
-    /// The best of this many blocks that are drawn at random: the one with the fewest valid pages.
+    /// The best of this many blocks drawn at random, 1 to 255.
     ///
-    /// Each choice looks at so many blocks, 1 to 255, however large the chip is, and takes no RAM
-    /// (Van Houdt, SIGMETRICS 2013: d choices). If none of them gains room, the block with the
-    /// fewest valid pages is taken. With the feature `sampled-victims` of this library.
+    /// The one with the fewest valid pages is the best. Each choice takes as long on any chip, and
+    /// no RAM (Van Houdt, SIGMETRICS 2013: d choices). If none of them gains room, the block with
+    /// the fewest valid pages of all is taken. With the feature `sampled-victims` of this library.
     #[cfg(feature = "sampled-victims")]
     Sampled(u8),
 }

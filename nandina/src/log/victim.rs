@@ -114,7 +114,7 @@ impl<F: Flash> Log<'_, F> {
         Some(best.map_or(fewest, |(block, ..)| block))
     }
 
-    /// Of `draws` blocks at random, the one with the fewest valid pages, if one gains room.
+    /// The block with the fewest valid pages of `draws` random ones that gain room.
     #[cfg(feature = "sampled-victims")]
     fn sampled(&self, draws: u8, gains: impl Fn(u32) -> bool) -> Option<BlockNumber> {
         let drawn = (0..draws).map(|draw| {
