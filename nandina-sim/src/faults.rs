@@ -23,7 +23,9 @@ pub struct Faults {
     pub erase_failures: u32,
     /// Programs that change no cell and report success.
     pub silent_programs: u32,
-    /// Erases that change no cell and report success.
+    /// Erases that change no cell, or only some, and report success.
+    ///
+    /// What those of the second kind leave is as after a cut, and reads the same each time.
     pub silent_erases: u32,
     /// Rewrites that the chip reports as failed.
     ///

@@ -328,9 +328,15 @@ impl Flash for Chip {
             }
             Fate::Silent => {
                 self.fault_counters.silent += 1;
-                let block = self.blocks.change(number);
-                block.forget_programs();
-                block.erase_count += 1;
+                // Some change a part of the cells.
+                let unstable = core::mem::take(&mut self.faults.unstable_pages);
+                if self.random(!self.counters.operations()).random() {
+                    self.tear_block(block, Tear::Mixture);
+                } else {
+                    self.blocks.change(number).erase_count += 1;
+                }
+                self.faults.unstable_pages = unstable;
+                self.blocks.change(number).forget_programs();
             }
         }
         self.counters.erases += 1;

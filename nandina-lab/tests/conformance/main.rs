@@ -27,6 +27,7 @@ mod hardships;
 mod harness;
 mod hostile;
 mod idle;
+mod left_over;
 mod media;
 mod mended;
 mod merge;

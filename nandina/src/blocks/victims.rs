@@ -28,7 +28,8 @@ pub enum Victims {
     ///
     /// The one with the fewest valid pages is the best. Each choice takes as long on any chip, and
     /// no RAM (Van Houdt, SIGMETRICS 2013: d choices). If none of them gains room, the block with
-    /// the fewest valid pages of all is taken. With the feature `sampled-victims` of this library.
+    /// the fewest valid pages of all is taken. Idle steps draw anew for each page that they move.
+    /// With the feature `sampled-victims` of this library.
     #[cfg(feature = "sampled-victims")]
     Sampled(u8),
 }

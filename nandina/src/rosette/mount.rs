@@ -189,6 +189,10 @@ impl<F: Flash> Leaves<'_, F> {
             for place in (0..self.log.written(block, self.log.block_pages(), 1)?).rev() {
                 let page = self.log.page_at(block, place);
                 let Ok(header) = self.log.read_raw(page, 0)? else { continue };
+                if self.order.is_left_over(block, header.sequence) {
+                    covered!("an erase silently left a page behind a newest leaf");
+                    continue;
+                }
                 *highest = header.sequence.max(*highest);
                 if header.sequence >= before {
                     continue;
@@ -319,6 +323,10 @@ impl<F: Flash> Leaves<'_, F> {
                     continue;
                 }
             };
+            if self.order.is_left_over(block, header.sequence) {
+                covered!("an erase silently left a leaf");
+                continue;
+            }
             if header.identity != found.identity || header.medium != self.log.medium {
                 // A format begins a block.
                 break;

@@ -60,6 +60,16 @@ impl<'b> Order<'b> {
         self.newest = self.newest.max(sequence);
     }
 
+    /// Whether a page of `block` with this number is left from before its erase.
+    ///
+    /// Then its number is lower than that with which the pages of the block begin: that erase
+    /// silently did only a part of its work.
+    pub fn is_left_over(&self, block: BlockNumber, sequence: u64) -> bool {
+        let mark = u32_at(self.marks, block.0 as usize * BYTES);
+        let ahead = (sequence as u32).wrapping_sub(mark) & !KNOWN;
+        mark & KNOWN != 0 && ahead >= 1 << 30
+    }
+
     /// The highest number that was noted.
     pub const fn newest(&self) -> u64 {
         self.newest
@@ -97,6 +107,9 @@ mod tests {
             order.note(BlockNumber(block), sequence);
         }
         let mut walk = Walk::START;
+        let block = BlockNumber(1);
+        assert!(order.is_left_over(block, start) && !order.is_left_over(block, start + 40));
+        assert!(!order.is_left_over(block, start + 41) && !order.is_left_over(BlockNumber(2), 0));
         for expected in [Some(1), Some(3), Some(4), Some(0), None, None] {
             assert_eq!(order.next(&mut walk), expected.map(BlockNumber));
         }

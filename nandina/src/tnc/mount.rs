@@ -241,6 +241,10 @@ impl<F: Flash> TncIndex<'_, F> {
                         continue;
                     }
                 };
+                if header.sequence < candidate.sequence {
+                    covered!("an erase silently left a page behind those of tnc");
+                    continue;
+                }
                 let is_last = core::mem::take(&mut behind);
                 if header.medium != self.space.log.medium {
                     continue;

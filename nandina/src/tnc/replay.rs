@@ -73,10 +73,11 @@ impl<F: Flash> TncIndex<'_, F> {
         let frame = self.building();
         let written = self.written(block)?;
         let mut end = written;
-        // A page that cannot be read counts as lost only if a later one of its block can.
+        // A page that cannot be read counts as lost only if a later one of its block can. (One with
+        // a lower number than the first is left from before an erase.)
         while end > 0 {
             let page = self.space.log.page_at(block, end - 1);
-            if self.space.log.read_raw(page, frame)?.is_ok() {
+            if self.space.log.read_raw(page, frame)?.is_ok_and(|header| header.sequence >= first) {
                 break;
             }
             end -= 1;

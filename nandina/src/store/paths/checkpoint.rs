@@ -47,7 +47,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
             if before == END {
                 self.space.log.keep_newest(block);
             }
-            let last = self.last_root(block, identity, 0, u64::MAX)?;
+            let last = self.last_root(block, identity, (0, first), u64::MAX)?;
             sequence = sequence.max(last.sequence).max(first);
             (root, before) = (last.root, (first, block.0));
         }
@@ -58,7 +58,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
             if before == END {
                 self.space.log.keep_newest(block);
             }
-            let last = self.last_root(block, identity, place, u64::MAX)?;
+            let last = self.last_root(block, identity, (place, found.header.sequence), u64::MAX)?;
             sequence = sequence.max(last.sequence);
             root = last.root;
         }

@@ -129,7 +129,7 @@ impl WritePolicy for Paths {
         newest: Option<Newest>,
     ) -> Result<u64, Fault<F::Error>> {
         let Some(newest) = newest else { return Ok(0) };
-        let last = index.last_root(newest.block, None, 0, u64::MAX)?;
+        let last = index.last_root(newest.block, None, (0, newest.sequence), u64::MAX)?;
         let begins = index.space.begins_in_first();
         index.space.log.hold_blocks_of(newest.identity, begins)?;
         Ok(last.sequence.max(newest.sequence))

@@ -59,7 +59,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
         // One operation spans a few blocks; in any case the search ends because each block is
         // older.
         while let Some(newest) = candidate {
-            let last = self.last_root(newest.block, Some(identity), 0, below)?;
+            let last = self.last_root(newest.block, Some(identity), (0, newest.sequence), below)?;
             *highest = last.sequence.max(*highest);
             if let Some((page, root)) = last.root {
                 return Ok(Some((page, root, newest)));
@@ -78,7 +78,8 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
 
     /// The newest data of `block`, from the page at `first` on.
     ///
-    /// Only roots with sequence numbers below `below` count, and only pages of the formatting
+    /// Pages numbered below `from`, the number of the block's first page, are left from before its
+    /// erase, which silently did only a part of its work. Of the others, only roots with sequence numbers below `below` count, and only pages of the formatting
     /// `identity`, or of any if it is `None`. Counts the damaged pages behind the last root that no
     /// cut explains.
     ///
@@ -89,7 +90,7 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
         &mut self,
         block: BlockNumber,
         identity: Option<u32>,
-        first: u32,
+        (first, from): (u32, u64),
         below: u64,
     ) -> Result<Last, Fault<F::Error>> {
         let written = self.space.log.written(block, self.space.log.block_pages(), 1)?;
@@ -98,6 +99,9 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
         for place in (first..written).rev() {
             let page = self.space.log.page_at(block, place);
             match self.space.log.read_raw(page, 0)? {
+                Ok(header) if header.sequence < from => {
+                    covered!("an erase silently left a page");
+                }
                 Ok(header) if identity.is_none_or(|identity| header.identity == identity) => {
                     self.torn.note_end(&header);
                     last.sequence = last.sequence.max(header.sequence);
