@@ -8,8 +8,8 @@
 //!
 //! What holds after cuts, blocks that fail, and mounts that are cut themselves:
 //! - a write or a trim that returned `Ok` stays; of one that did not, each page is old or new;
-//! - a volatile trim ([`Ftl::trim_volatile`]) stays, or is undone together with all that followed
-//!   it: then each page that was not written since is as it was right before the trim;
+//! - a volatile trim ([`Ftl::trim_volatile`]) stays, or is undone together with all volatile trims
+//!   after it: then each page that was not written since is as it was right before the trim;
 //! - of a request to [`Ftl::write_pages_atomic`] that did not return `Ok`, all pages are old, or
 //!   all are new;
 //! - a page that was read as new stays new, and one that was read as old stays old until it is
@@ -353,7 +353,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// Does work that is due, so that later writes need not wait.
     ///
     /// Takes at most `budget` chip operations. Settling after a cut is not counted, and done at
-    /// once. Volatile trims are made durable first.
+    /// once. Volatile trims are made durable first, if `budget` is 5 or more.
     pub fn idle(&mut self, budget: u32) -> Result<Idle, FtlError<F::Error>> {
         self.mount_if_in_doubt()?;
         self.settle()?;

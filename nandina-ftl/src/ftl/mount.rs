@@ -58,19 +58,24 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         // Until all erase counts are known again.
         self.erases_before = u64::MAX;
         (self.settled, self.in_doubt, self.refused) = (false, true, None);
-        // Nothing on the chip knows of them.
-        self.waiting.clear();
         self.log.find_bad_blocks()?;
         for block in self.log.blocks.all() {
             // A bad block holds nothing that counts, unless it failed since the last mount. While
             // one is interrupted, it is not known which pages are valid.
-            let blocks = &mut self.log.blocks;
-            let was_stuck = blocks.take_stuck(block);
-            let is_empty = if self.is_scanning { was_stuck } else { blocks.valid_in(block) == 0 };
-            if blocks.is_bad(block) && is_empty {
-                blocks.set_stuck(block);
+            let was_stuck = self.log.blocks.take_stuck(block);
+            let is_empty = match self.is_scanning {
+                true => was_stuck,
+                // Trims that wait are undone, and the newest copies may be in a block that failed
+                // while they waited: it is not marked yet.
+                false if !self.waiting.is_empty() => self.log.is_marked(block)?,
+                false => self.log.blocks.valid_in(block) == 0,
+            };
+            if self.log.blocks.is_bad(block) && is_empty {
+                self.log.blocks.set_stuck(block);
             }
         }
+        // Nothing on the chip knows of them.
+        self.waiting.clear();
         self.is_scanning = true;
         let identity = self.survey()?;
         let (mut limit, mut suspects, mut highest) = (u64::MAX, Suspects::default(), 0);
@@ -391,7 +396,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     ///
     /// That is a damaged page that is not the last of its block: no cut explains it.
     /// A block without valid pages is not counted: its erase may have been cut. Nor is one that has
-    /// nothing but the directory of a checkpoint, which may have been given up before.
+    /// nothing but pages of a checkpoint, which may have been given up before.
     fn note_valid(&mut self) {
         let (blocks, places) = (&mut self.log.blocks, self.places);
         self.mapping.walk(&mut |run| {

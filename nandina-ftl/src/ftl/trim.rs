@@ -21,16 +21,16 @@
 use nandina::flash::Flash;
 use nandina::gc::PageOwner;
 
-use super::bytes::{Kind, Own, Trims};
+use super::bytes::{Kind, NEW, Own, Trims};
 use super::{Ftl, FtlError};
-use crate::mapping::{Extent, Mapping, Piece};
+use crate::mapping::{Extent, Joined, Mapping, Piece};
 
 impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Makes `count` logical pages from `logical` on holes. They read as never written.
     ///
     /// After a cut in it, each of them is as before or a hole. Cost: one program, a read, and what
-    /// garbage collection and settling take, as for a write; nothing if all are holes. If the list
-    /// of trims is full (an extent takes 8 bytes of its page), one program more for each page of
+    /// garbage collection and settling take, as for a write; nothing if all are holes, unless by a
+    /// volatile trim that waits. If the list of trims is full (an extent takes 8 bytes of its page), one program more for each page of
     /// its shortest extent.
     pub fn trim(&mut self, logical: u32, count: u32) -> Result<(), FtlError<F::Error>> {
         self.expect_inside(logical, count)?;
@@ -53,16 +53,17 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     /// Makes `count` logical pages from `logical` on holes, and programs nothing for it.
     ///
-    /// They read as never written, and are garbage. The trim is durable when the next trim is that
-    /// is durable, a [`checkpoint`](Self::checkpoint), an idle step, a
-    /// [`close`](Self::close) or a request that is written as a whole; and when garbage collection
-    /// needs the blocks that trims have emptied. Until then a cut, or a call that returns an
+    /// They read as never written, and are garbage. The trim becomes durable with the next durable
+    /// trim that changes something, a [`checkpoint`](Self::checkpoint), an idle step with a budget
+    /// of at least five operations, a [`close`](Self::close) or a request that is written as a
+    /// whole; and when garbage collection needs the blocks that trims have emptied. Until then a cut, or a call that returns an
     /// error, may undo it: each page is a hole after the next mount, or as it was right before the
     /// trim, and never older. If it is undone, so are all volatile trims after it; and no later
     /// mount decides otherwise. A page that is written after it stays written.
     ///
     /// It is durable at once, and costs what [`trim`](Self::trim) does, if 16 extents wait that it
-    /// does not touch, if the list of trims has no room, if free pages are short, or if one of the
+    /// does not touch, if the list of trims has no room (changes since the last list take some of it
+    /// too), if free pages are short, or if one of the
     /// pages is in a block that has failed. Else it costs at most a read, and what settling takes.
     pub fn trim_volatile(&mut self, logical: u32, count: u32) -> Result<(), FtlError<F::Error>> {
         self.expect_inside(logical, count)?;
@@ -76,6 +77,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         if !self.may_wait(extent)? {
             return self.trim(logical, count);
         }
+        // A block that this leaves without valid pages is held unless it is parked. That for moved
+        // pages may be: it gets no page before the list.
+        self.turn(NEW);
         self.waiting.add(extent);
         self.unmap(extent)
     }
@@ -190,13 +194,17 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                     left = Some(hole);
                 }
             };
-            match at.checked_sub(waiting.len()) {
-                None => {
-                    self.mapping.look_up(waiting[at], &mut keep)?;
-                    zone = new.count();
-                }
-                // An extent that is damaged was refused by the mount.
-                Some(at) => self.mapping.look_up(old.get(at), &mut keep)?,
+            // An extent that is damaged was refused by the mount.
+            let waits = waiting.get(at).copied();
+            let extent = waits.unwrap_or_else(|| old.get(at - waiting.len()));
+            let mut done = Ok(());
+            // A mapping may divide a hole.
+            Joined::pieces(&mut keep, |pieces| {
+                done = self.mapping.look_up(extent, &mut |piece| pieces.push(piece));
+            });
+            done?;
+            if waits.is_some() {
+                zone = new.count();
             }
         }
         let shortest = left.map(|left| {

@@ -157,7 +157,7 @@ impl Piece {
 }
 
 /// Joins pieces that continue one another before they are passed on.
-pub(super) struct Joined<'f> {
+pub(crate) struct Joined<'f> {
     pass: &'f mut dyn FnMut(Piece),
     last: Option<Piece>,
 }

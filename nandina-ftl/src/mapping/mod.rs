@@ -20,6 +20,7 @@ pub mod vet;
 
 pub use compact::Compact;
 pub use contract::{Broken, Bytes, Mapping, Scheme, Work};
+pub(crate) use extent::Joined;
 pub use extent::{Extent, Piece, Run, Space};
 pub use page::Page;
 pub use page_2::Page2;

@@ -214,3 +214,74 @@ fn canary_an_older_copy_than_the_one_that_was_trimmed_is_caught() {
     });
     assert!(is_caught(&mut memory, &mut chip, &host));
 }
+
+/// `compact` passes a hole in pieces, one for each of its leaves.
+#[test]
+fn a_hole_that_a_mapping_divides_takes_one_place_in_the_list_of_trims() {
+    let geometry = Geometry { blocks: 256, pages_per_block: 16, ..CHIP.geometry };
+    let profile = Profile { geometry, ..CHIP };
+    let mut memory = Memory::with_pages(&profile, "compact", 2400);
+    let (mut chip, mut host) = (Chip::new(profile), Host::new(2400));
+    let mut numbers = Numbers(3);
+    let work = |ftl: &mut Device<'_>| {
+        // Places in no order, so that leaves are flat.
+        for at in 0..8000 {
+            host.make(ftl, Change::Write(numbers.below(2400), at))?;
+        }
+        for logical in 0..2400 {
+            host.make(ftl, Change::Write(logical * 7 % 2400, 8000 + logical))?;
+        }
+        // All but one of the places of the list.
+        let places = (ftl.page_bytes() as u32 - 12) / 8;
+        for at in 0..places - 1 {
+            host.make(ftl, Change::Trim(2 * at, 1))?;
+        }
+        for start in (200..2000).step_by(170) {
+            // More pages than a leaf has.
+            host.make(ftl, Change::Volatile(start, 300))?;
+            ftl.idle(1000)?;
+            host.verify(ftl, "a divided hole")?;
+            host.make(ftl, Change::Write(start, start))?;
+            for logical in start..start + 300 {
+                host.make(ftl, Change::Write(logical, logical))?;
+            }
+        }
+        Ok(())
+    };
+    memory.with(&mut chip, true, work).unwrap();
+    assert_eq!(holes(&mut chip), 0, "the list had room for all of them");
+}
+
+/// An idle step leaves the block of new pages parked. Pages in it are trimmed then.
+#[test]
+fn a_block_that_is_emptied_while_it_is_parked_is_not_free_before_the_list() {
+    let mut memory = Memory::apart(&CHIP, "page");
+    let (mut chip, mut host) = written(&mut memory, CHIP);
+    let pages = host.pages.len() as u32;
+    let mut content = 1 << 16;
+    for (round, before) in (0..40).flat_map(|round| (0..8).map(move |before| (round, before))) {
+        let first = (round * 11 + before * 5) % (pages - 24);
+        let work = |ftl: &mut Device<'_>| {
+            let mut write = |ftl: &mut Device<'_>, host: &mut Host, logical: u32| {
+                content += 1;
+                host.make(ftl, Change::Write(logical % pages, content))
+            };
+            for at in 0..before {
+                write(ftl, &mut host, first + 16 + at)?;
+            }
+            for at in 0..8 {
+                write(ftl, &mut host, first + at)?;
+            }
+            ftl.idle(6 + 6 * (round % 4))?;
+            host.make(ftl, Change::Volatile(first, 8))?;
+            for at in 0..8 + round % 24 {
+                write(ftl, &mut host, first + 30 + at)?;
+            }
+            Ok(())
+        };
+        memory.with(&mut chip, false, work).unwrap();
+        // The power is gone: what waits is undone.
+        let what = format!("round {round}, {before} pages before");
+        memory.with(&mut chip, false, |ftl| host.verify(ftl, &what)).unwrap();
+    }
+}
