@@ -79,9 +79,9 @@ impl<F: Flash, S: Placement<Kind = Paths>> TreeIndex<'_, F, S> {
     /// The newest data of `block`, from the page at `first` on.
     ///
     /// Pages numbered below `from`, the number of the block's first page, are left from before its
-    /// erase, which silently did only a part of its work. Of the others, only roots with sequence numbers below `below` count, and only pages of the formatting
-    /// `identity`, or of any if it is `None`. Counts the damaged pages behind the last root that no
-    /// cut explains.
+    /// erase, which silently did only a part of its work. Of the others, only roots with sequence
+    /// numbers below `below` count, and only pages of the formatting `identity`, or of any if it is
+    /// `None`. Counts the damaged pages behind the last root that no cut explains.
     ///
     /// Cost: the logarithm of the block's pages to the base 2, and one read for each page from the
     /// root on.
