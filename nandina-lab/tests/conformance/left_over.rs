@@ -72,6 +72,10 @@ impl LeftOver {
         let capabilities = Capabilities { in_order: false, ..TINY.capabilities };
         let mut case = Case::new(Profile { geometry, capabilities, ..TINY });
         (case.options.verify, case.options.checkpoints) = (true, self.checkpoints);
+        if S::DESCRIPTION.journal {
+            // A commit in each block or two.
+            case.options.journal_pages = Some(12);
+        }
         let case = case.suited::<S>();
         let (profile, options) = (case.profile, case.options);
         let mut ram = case.ram::<S>();
