@@ -5,8 +5,37 @@
 //! The index never sees it. Unsafe code is here because a call to the host passes addresses.
 
 use core::fmt::{Display, Write};
+use core::panic::PanicInfo;
 
-use cortex_m_semihosting::{hio, nr, syscall, syscall1};
+use cortex_m_semihosting::{debug, hio, nr, syscall, syscall1};
+
+/// Does `work`, reports whether it passed, and ends the emulator.
+pub fn run(work: impl FnOnce(&mut Report) -> Result<(), &'static str>) -> ! {
+    let passed = Report::open().is_some_and(|mut report| {
+        let passed = work(&mut report);
+        match passed {
+            Ok(()) => report.tell("passed", "yes"),
+            Err(failure) => report.tell("failed", failure),
+        }
+        passed.is_ok()
+    });
+    end(if passed { debug::EXIT_SUCCESS } else { debug::EXIT_FAILURE })
+}
+
+/// Reports a panic, and ends the emulator.
+pub fn run_failed(info: &PanicInfo<'_>) -> ! {
+    if let Some(mut report) = Report::open() {
+        report.tell("failed", info);
+    }
+    end(debug::EXIT_FAILURE)
+}
+
+fn end(status: debug::ExitStatus) -> ! {
+    debug::exit(status);
+    loop {
+        cortex_m::asm::wfi();
+    }
+}
 
 /// The command line that the emulator was given for the image.
 ///

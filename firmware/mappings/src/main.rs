@@ -8,9 +8,8 @@
 use core::panic::PanicInfo;
 
 use cortex_m_rt::entry;
-use cortex_m_semihosting::debug;
 use nandina_firmware::BOARD;
-use nandina_firmware::host::{Report, command_line};
+use nandina_firmware::host::{self, Report, command_line};
 use nandina_firmware::measure::{Kind, Meter, window_is_free};
 use nandina_firmware::records::Random;
 use nandina_firmware::smoke::Failure;
@@ -41,18 +40,7 @@ fn main() -> ! {
     // The entry function runs once, so these are its own.
     static mut MEMORY: [u8; MEMORY_BYTES] = [0; MEMORY_BYTES];
     static mut TABLE: Table = [NONE; SPACE.logical as usize];
-    let passed = Report::open().is_some_and(|mut report| {
-        let passed = run(MEMORY, TABLE, &mut report);
-        match passed {
-            Ok(()) => report.tell("passed", "yes"),
-            Err(failure) => report.tell("failed", failure),
-        }
-        passed.is_ok()
-    });
-    debug::exit(if passed { debug::EXIT_SUCCESS } else { debug::EXIT_FAILURE });
-    loop {
-        cortex_m::asm::wfi();
-    }
+    host::run(|report| run(MEMORY, TABLE, report))
 }
 
 #[inline(never)]
@@ -183,11 +171,5 @@ fn work(
 
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
-    if let Some(mut report) = Report::open() {
-        report.tell("failed", info);
-    }
-    debug::exit(debug::EXIT_FAILURE);
-    loop {
-        cortex_m::asm::wfi();
-    }
+    host::run_failed(info)
 }

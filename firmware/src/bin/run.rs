@@ -5,10 +5,9 @@
 use core::panic::PanicInfo;
 
 use cortex_m_rt::entry;
-use cortex_m_semihosting::debug;
 use nandina::System as _;
 use nandina_firmware::chip::{Chip, ChipRam, GEOMETRY};
-use nandina_firmware::host::{File, Report};
+use nandina_firmware::host::{self, File, Report};
 use nandina_firmware::measure::{Meter, window_is_free};
 use nandina_firmware::smoke::Failure;
 use nandina_firmware::{BOARD, System, rules, smoke, work};
@@ -20,18 +19,7 @@ fn main() -> ! {
     // The entry function runs once, so these are its own.
     static mut CHIP_RAM: ChipRam = ChipRam::new();
     static mut RAM: [u8; work::RAM_BYTES] = [0; work::RAM_BYTES];
-    let passed = Report::open().is_some_and(|mut report| {
-        let passed = run(CHIP_RAM, RAM, &mut report);
-        match passed {
-            Ok(()) => report.tell("passed", "yes"),
-            Err(failure) => report.tell("failed", failure),
-        }
-        passed.is_ok()
-    });
-    debug::exit(if passed { debug::EXIT_SUCCESS } else { debug::EXIT_FAILURE });
-    loop {
-        cortex_m::asm::wfi();
-    }
+    host::run(|report| run(CHIP_RAM, RAM, report))
 }
 
 #[inline(never)]
@@ -56,11 +44,5 @@ fn run(chip_ram: &mut ChipRam, ram: &mut [u8], report: &mut Report) -> Result<()
 
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
-    if let Some(mut report) = Report::open() {
-        report.tell("failed", info);
-    }
-    debug::exit(debug::EXIT_FAILURE);
-    loop {
-        cortex_m::asm::wfi();
-    }
+    host::run_failed(info)
 }

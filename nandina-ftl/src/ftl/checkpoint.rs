@@ -35,9 +35,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Writes a checkpoint of the mapping: mounts read it and what was written since.
     ///
     /// Call it from time to time, and before [`close`](Self::close). A later checkpoint replaces
-    /// it. Volatile trims are durable then. Returns `false` if none was written, because the valid pages leave too few free ones, or
-    /// because its directory does not fit in a page: it has 8 bytes for each block with parts, and a
-    /// part has (page bytes − 16) / 12 runs of the mapping. The parts count among the valid pages.
+    /// it. Volatile trims are durable then. Returns `false` if none was written, because the valid
+    /// pages leave too few free ones, or because its directory does not fit in a page: it has 8
+    /// bytes for each block with parts, and a part has (page bytes − 16) / 12 runs of the mapping. The parts count among the valid pages.
     /// When logical pages need that room, or collection a block with a part, the checkpoint is
     /// given up.
     ///

@@ -30,8 +30,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     ///
     /// After a cut in it, each of them is as before or a hole. Cost: one program, a read, and what
     /// garbage collection and settling take, as for a write; nothing if all are holes, unless by a
-    /// volatile trim that waits. If the list of trims is full (an extent takes 8 bytes of its page), one program more for each page of
-    /// its shortest extent.
+    /// volatile trim that waits. If the list of trims is full (an extent takes 8 bytes of its page),
+    /// one program more for each page of its shortest extent.
     pub fn trim(&mut self, logical: u32, count: u32) -> Result<(), FtlError<F::Error>> {
         self.expect_inside(logical, count)?;
         self.mount_if_in_doubt()?;
@@ -56,15 +56,16 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// They read as never written, and are garbage. The trim becomes durable with the next durable
     /// trim that changes something, a [`checkpoint`](Self::checkpoint), an idle step with a budget
     /// of at least five operations, a [`close`](Self::close) or a request that is written as a
-    /// whole; and when garbage collection needs the blocks that trims have emptied. Until then a cut, or a call that returns an
-    /// error, may undo it: each page is a hole after the next mount, or as it was right before the
-    /// trim, and never older. If it is undone, so are all volatile trims after it; and no later
-    /// mount decides otherwise. A page that is written after it stays written.
+    /// whole; and when garbage collection needs the blocks that trims have emptied. Until then a
+    /// cut, or a call that returns an error, may undo it: each page is a hole after the next mount,
+    /// or as it was right before the trim, and never older. If it is undone, so are all volatile
+    /// trims after it; and no later mount decides otherwise. A page that is written after it stays
+    /// written.
     ///
     /// It is durable at once, and costs what [`trim`](Self::trim) does, if 16 extents wait that it
-    /// does not touch, if the list of trims has no room (changes since the last list take some of it
-    /// too), if free pages are short, or if one of the
-    /// pages is in a block that has failed. Else it costs at most a read, and what settling takes.
+    /// does not touch, if the list of trims has no room (changes since the last list take some of
+    /// it too), if free pages are short, or if one of the pages is in a block that has failed. Else
+    /// it costs at most a read, and what settling takes.
     pub fn trim_volatile(&mut self, logical: u32, count: u32) -> Result<(), FtlError<F::Error>> {
         self.expect_inside(logical, count)?;
         self.mount_if_in_doubt()?;

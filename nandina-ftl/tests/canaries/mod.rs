@@ -1,7 +1,7 @@
 //! Mappings that are broken on purpose: comparing them with a vector must find the fault.
 //!
-//! Each is right but for one thing, and says of itself that all is well, so that only what it
-//! answers can betray it.
+//! Each is right but for one thing, and its own check finds no fault, so that only the pieces and
+//! runs that it passes reveal it.
 
 use std::collections::BTreeMap;
 
