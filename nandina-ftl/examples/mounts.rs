@@ -55,9 +55,10 @@ fn row(profile: Profile) {
         let map = Compact::new(space, &mut memory).expect("the memory suffices");
         let mut ftl = Ftl::open(chip, map, logical_pages, &mut ram).expect("an FTL");
         let taken = ftl.flash().counters() - before;
-        match reads.len() {
-            0 if without == 0 => without = taken.reads,
-            _ => reads.push(taken.reads),
+        if parts == 0 {
+            without = taken.reads;
+        } else {
+            reads.push(taken.reads);
         }
         if let Some(opened) = opened {
             // The first change settles the cut.

@@ -27,6 +27,8 @@ pub(super) enum Kind {
     Retired,
     /// A part of a checkpoint of the mapping.
     Part,
+    /// The directory of a checkpoint.
+    Directory,
 }
 
 /// The pages that the FTL keeps about itself: of each, the newest counts.
@@ -36,12 +38,10 @@ pub(super) enum Own {
     Session,
     /// The list of trims.
     Trims,
-    /// The directory of the newest checkpoint of the mapping.
-    Checkpoint,
 }
 
 impl Own {
-    pub const ALL: [Self; 3] = [Self::Session, Self::Trims, Self::Checkpoint];
+    pub const ALL: [Self; 2] = [Self::Session, Self::Trims];
 }
 
 // What the header has as the number of a page that is no logical one. The first is the value with
@@ -50,8 +50,11 @@ const END: u32 = u32::MAX - 1;
 const RETIRED: u32 = u32::MAX - 2;
 const SESSION: u32 = u32::MAX - 3;
 const TRIMS: u32 = u32::MAX - 4;
-const CHECKPOINT: u32 = u32::MAX - 5;
 const PART: u32 = u32::MAX - 6;
+const DIRECTORY: u32 = u32::MAX - 7;
+
+/// What checkpoints had as directories before they had anchors: no mount uses one.
+const FORMER_DIRECTORY: u32 = u32::MAX - 5;
 
 /// The tag of a page that was written to the block for new pages.
 pub(super) const NEW: u8 = 0;
@@ -95,8 +98,8 @@ impl Kind {
             RETIRED => Self::Retired,
             SESSION => Self::Own(Own::Session),
             TRIMS => Self::Own(Own::Trims),
-            CHECKPOINT => Self::Own(Own::Checkpoint),
-            PART => Self::Part,
+            PART | FORMER_DIRECTORY => Self::Part,
+            DIRECTORY => Self::Directory,
             logical if lowest == LEVEL_HOLE => Self::Hole(logical),
             logical => Self::Data(logical),
         }
@@ -109,8 +112,8 @@ impl Kind {
             Self::Hole(logical) => (LEVEL_HOLE, logical),
             Self::Own(Own::Session) => (1, SESSION),
             Self::Own(Own::Trims) => (1, TRIMS),
-            Self::Own(Own::Checkpoint) => (1, CHECKPOINT),
             Self::Part => (1, PART),
+            Self::Directory => (1, DIRECTORY),
             Self::End => (1, END),
             Self::Retired => (1, RETIRED),
         };
@@ -298,7 +301,7 @@ impl Trims<'_> {
     }
 }
 
-/// A list of records in the area of a page: a part of a checkpoint, or its directory.
+/// A list of records in the area of a page: a part of a checkpoint.
 ///
 /// It consists of the number at which the checkpoint began, the position of the page in it, a count,
 /// and that many records, each of the same count of numbers of four bytes.
@@ -307,8 +310,8 @@ pub(crate) struct List<'a>(pub &'a mut [u8]);
 /// Numbers of a run: its first logical page, its length and its first place.
 pub(crate) const RUN: usize = 3;
 
-/// Numbers of a row of pages: the place of the first, and their count.
-pub(crate) const ROW: usize = 2;
+/// Numbers of an erase count.
+pub(crate) const COUNT: usize = 1;
 
 const LIST_HEAD: usize = 16;
 
@@ -358,6 +361,109 @@ impl List<'_> {
         if has_room {
             self.set(count, record);
             self.0[12..16].copy_from_slice(&(count as u32 + 1).to_le_bytes());
+        }
+        has_room
+    }
+}
+
+/// The directory of a checkpoint in the area of a page.
+///
+/// It consists of the number at which the checkpoint began, the count of its parts, the places of
+/// the pages that the FTL kept about itself, a bit for each group of blocks that may be opened
+/// after it, and the blocks that hold the parts, in order.
+pub(super) struct Directory<'a> {
+    area: &'a mut [u8],
+    blocks: u32,
+}
+
+/// The directory's record of a page that there is none of.
+const NOWHERE: u32 = u32::MAX;
+
+const DIRECTORY_HEAD: usize = 12 + 4 * Own::ALL.len() + 4;
+
+impl<'a> Directory<'a> {
+    /// The directory in the area of a page of a chip with this many blocks.
+    ///
+    /// `None` if the area has no room for one.
+    pub fn new(area: &'a mut [u8], blocks: u32) -> Option<Self> {
+        (area.len() >= DIRECTORY_HEAD + 16).then_some(Self { area, blocks })
+    }
+
+    /// Blocks in a group, as a power of two: the fewest for which a quarter of the area suffices.
+    fn shift(&self) -> u32 {
+        let bits = 8 * (self.area.len() / 4) as u32;
+        (0..32).find(|shift| self.blocks.div_ceil(1 << shift) <= bits).unwrap_or(31)
+    }
+
+    fn list_bytes(&self) -> usize {
+        self.blocks.div_ceil(1 << self.shift()).div_ceil(8) as usize
+    }
+
+    /// Makes it the directory of a checkpoint that began at `sequence`, without anything in it.
+    pub fn clear(&mut self, sequence: u64) {
+        self.area.fill(0);
+        self.area[..8].copy_from_slice(&sequence.to_le_bytes());
+    }
+
+    /// The number at which the checkpoint began.
+    pub fn began(&self) -> u64 {
+        u64_at(self.area, 0)
+    }
+
+    pub fn parts(&self) -> u32 {
+        u32_at(self.area, 8)
+    }
+
+    pub fn set_parts(&mut self, parts: u32) {
+        self.area[8..12].copy_from_slice(&parts.to_le_bytes());
+    }
+
+    /// The place of a page that the FTL kept about itself.
+    pub fn own(&self, own: Own) -> Option<u32> {
+        Some(u32_at(self.area, 12 + 4 * own as usize)).filter(|&place| place != NOWHERE)
+    }
+
+    pub fn set_own(&mut self, own: Own, place: Option<u32>) {
+        let place = place.unwrap_or(NOWHERE);
+        self.area[12 + 4 * own as usize..][..4].copy_from_slice(&place.to_le_bytes());
+    }
+
+    /// Whether a block may be opened after the checkpoint.
+    pub fn lists(&self, block: BlockNumber) -> bool {
+        let group = (block.0 >> self.shift()) as usize;
+        self.area[DIRECTORY_HEAD + group / 8] >> (group % 8) & 1 == 1
+    }
+
+    /// Lists a block, and the others of its group.
+    pub fn list(&mut self, block: BlockNumber) {
+        let group = (block.0 >> self.shift()) as usize;
+        self.area[DIRECTORY_HEAD + group / 8] |= 1 << (group % 8);
+    }
+
+    /// How many blocks with parts a directory has room for.
+    pub fn room(&self) -> usize {
+        (self.area.len() - DIRECTORY_HEAD - self.list_bytes()) / 4
+    }
+
+    /// Blocks with parts, at most as many as there is room for.
+    pub fn count(&self) -> usize {
+        (u32_at(self.area, DIRECTORY_HEAD - 4) as usize).min(self.room())
+    }
+
+    /// The block with parts at this position, of [`count`](Self::count) ones.
+    pub fn block(&self, at: usize) -> BlockNumber {
+        BlockNumber(u32_at(self.area, DIRECTORY_HEAD + self.list_bytes() + 4 * at))
+    }
+
+    /// Adds a block with parts. Returns `false` if the directory is full.
+    pub fn push(&mut self, block: BlockNumber) -> bool {
+        let count = self.count();
+        let has_room = count < self.room();
+        if has_room {
+            let at = DIRECTORY_HEAD + self.list_bytes() + 4 * count;
+            self.area[at..at + 4].copy_from_slice(&block.0.to_le_bytes());
+            let count = count as u32 + 1;
+            self.area[DIRECTORY_HEAD - 4..DIRECTORY_HEAD].copy_from_slice(&count.to_le_bytes());
         }
         has_room
     }
@@ -423,9 +529,33 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_is_read_as_it_was_written_and_ends_with_its_page() {
+        let mut area = [0xFF; 128];
+        assert!(Directory::new(&mut area[..39], 9).is_none());
+        let mut directory = Directory::new(&mut area, 1000).unwrap();
+        assert_eq!(directory.count(), directory.room(), "no more than there is room for");
+        directory.clear(1 << 40);
+        directory.set_parts(7);
+        directory.set_own(Own::Session, Some(5));
+        directory.set_own(Own::Trims, None);
+        // A quarter of the area has 256 bits: four blocks share one.
+        directory.list(BlockNumber(0));
+        directory.list(BlockNumber(998));
+        let room = directory.room();
+        assert!((0..room as u32).all(|block| directory.push(BlockNumber(block))));
+        assert!(!directory.push(BlockNumber(9)));
+        let listed = (0..1000).filter(|&block| directory.lists(BlockNumber(block)));
+        assert!(listed.eq([0, 1, 2, 3, 996, 997, 998, 999]));
+        assert_eq!((directory.began(), directory.parts()), (1 << 40, 7));
+        assert_eq!((directory.own(Own::Session), directory.own(Own::Trims)), (Some(5), None));
+        assert!((0..room).all(|at| directory.block(at).0 == at as u32));
+    }
+
+    #[test]
     fn labels_lead_back_to_their_kinds() {
         let own = Own::ALL.map(Kind::Own);
-        let others = [Kind::Data(0), Kind::Hole(9), Kind::End, Kind::Retired, Kind::Part];
+        let others =
+            [Kind::Data(0), Kind::Hole(9), Kind::End, Kind::Retired, Kind::Part, Kind::Directory];
         for kind in others.into_iter().chain(own) {
             let label = kind.label();
             assert_eq!(Kind::of(label.lowest, label.records), kind);

@@ -60,7 +60,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 return Ok(Err(Unsound::Page { page, logical }));
             }
         }
-        let mut units = self.own.iter().flatten().count() + self.checkpoint_parts()?;
+        let mut units = self.own.iter().flatten().count();
         mapped += units as u32;
         let valid = self.log.blocks.valid_pages();
         self.mapping.look_up(Extent::new(0, self.logical_pages), &mut |piece| {

@@ -1,88 +1,170 @@
-//! Checkpoints of the mapping, so that a mount need not read every page.
+//! Checkpoints of the mapping, so that a mount need not look into every block.
 //!
-//! A checkpoint is a row of pages with the runs of the mapping, its *parts*, and a directory that
-//! says where they are. All of them are pages of the log like any other. The directory also says
-//! with which number the checkpoint began, and where the pages were that the FTL keeps about
-//! itself. A mount reads the blocks in the order in which they were opened, the newest first, until
-//! it has read all that is newer than that number; the rest is in the parts.
+//! A checkpoint is a row of pages, its *parts*: how often each block was erased, then the runs of
+//! the mapping. They fill blocks of their own. Its *directory* says where they are, and which
+//! blocks may be opened after it; one of two *anchors* holds it (`anchors.rs`). A mount reads the
+//! directory, the blocks that it lists as far as they were opened since, and the parts.
 //!
-//! No mount depends on a checkpoint. Whatever is missing or damaged, the mount reads every page. So
-//! the parts need no care: they count as valid while there is room for that, and collection that
-//! would have to move one gives the checkpoint up.
+//! As long as blocks are written, the list has to grow: another directory of the same checkpoint is
+//! written before the listed blocks run short, and lists twice as many. So there are few of them,
+//! and a mount looks at no more than some blocks for each that was opened.
+//!
+//! No mount depends on a checkpoint (`restore.rs`). Whatever is missing or damaged, it reads every
+//! page. Where room for the blocks of a checkpoint is lacking, it is given up.
 
 use nandina::Fault;
-use nandina::flash::{Flash, PageNumber};
+use nandina::flash::{BlockNumber, Flash};
 use nandina::gc::{self, PageOwner};
+use nandina::log::Source;
 
-use super::bytes::{Kind, List, Own, ROW, RUN, Trims};
-use super::mount::LOOKS;
+use super::bytes::{COUNT, Directory, Kind, List, NEW, Own, RUN};
 use super::{Ftl, FtlError};
 use crate::mapping::{Extent, Mapping, Piece};
 
-/// The directory's record of a page that there is none of.
-const NOWHERE: u32 = u32::MAX;
-
-/// Pages that the FTL keeps about itself, which a directory lists before the parts.
-const LISTED: [Own; 2] = [Own::Session, Own::Trims];
-
-/// Rows beyond those of full blocks: at both ends, and for blocks that fail.
-const ROWS_SPARE: usize = 6;
-
-/// Rows of parts that a mount notes at once.
-const ROWS: usize = 8;
+/// Blocks that the first directory of a checkpoint lists, if so many are free.
+const LISTED_FIRST: u32 = 16;
 
 impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Writes a checkpoint of the mapping: mounts read it and what was written since.
     ///
     /// Call it from time to time, and before [`close`](Self::close). A later checkpoint replaces
-    /// it. Volatile trims are durable then. Returns `false` if none was written, because the valid
-    /// pages leave too few free ones, or because its directory does not fit in a page: it has 8
-    /// bytes for each block with parts, and a part has (page bytes − 16) / 12 runs of the mapping. The parts count among the valid pages.
-    /// When logical pages need that room, or collection a block with a part, the checkpoint is
-    /// given up.
+    /// it. Volatile trims are durable then. It takes two blocks and those of its parts, each of
+    /// which has (page bytes − 16) / 12 runs of the mapping, or (page bytes − 16) / 4 erase counts.
+    /// Returns `false` if none was written, because the valid pages leave too few blocks free,
+    /// because its directory does not fit in a page, which takes 4 bytes for each block with parts
+    /// and at most a quarter of the page more, or because a block failed or a page could not be
+    /// read meanwhile. The former checkpoint is gone then, too. When logical pages need its room,
+    /// the checkpoint is given up.
     ///
-    /// Cost: a program for each part and one for the directory, what garbage collection and
-    /// settling take, and look-ups of the whole space. Where moved pages have a block of their own,
-    /// what is left of both open blocks is not written.
+    /// Cost: a program for each part and one for the directory, an erase for each block of them and
+    /// two or three for the anchors, what garbage collection and settling take, and look-ups of the
+    /// whole space. The first one moves what is in the first two blocks of the chip. What is left
+    /// of the open blocks is not written. Later, each time when the blocks opened since have
+    /// doubled, a change costs two erases and a program more.
     pub fn checkpoint(&mut self) -> Result<bool, FtlError<F::Error>> {
         self.mount_if_in_doubt()?;
-        self.settle()?;
+        self.begin()?;
         self.list_waiting()?;
         self.give_up_checkpoint()?;
-        let rows = List::room(self.page_bytes(), ROW).saturating_sub(LISTED.len() + ROWS_SPARE);
-        let most = rows as u32 * self.log.block_pages();
-        // What is left of both open blocks is lost.
-        let lost = if self.moves_apart { 2 * self.log.block_pages() } else { 0 };
-        // Collection may divide runs.
+        let written = self.write_checkpoint();
+        if !matches!(written, Ok(true)) && !self.in_doubt {
+            self.give_up_checkpoint()?;
+        }
+        written
+    }
+
+    fn write_checkpoint(&mut self) -> Result<bool, FtlError<F::Error>> {
+        let block_pages = self.log.block_pages();
+        let parts = self.parts_needed()?;
+        if !self.has_room_for(parts)? || !self.take_anchors()? {
+            return Ok(false);
+        }
+        // Moves may have divided runs, and those that make room may again.
         let mut parts = 0;
         loop {
             let needed = self.parts_needed()?;
-            let valid = self.log.blocks.valid_pages() + needed + 1;
-            if needed > most || valid > self.limits.valid_pages {
+            if !self.has_room_for(needed)? {
                 return Ok(false);
             }
             if needed <= parts {
                 break;
             }
             parts = needed;
-            let gained = gc::gain_room(self, parts + 1 + lost);
-            if matches!(gained, Err(Fault::NoRoom { .. })) && !self.in_doubt {
-                self.refused = None;
+            // What is left of the open blocks is lost.
+            if !self.gain_pages((parts.div_ceil(block_pages) + 2) * block_pages)? {
                 return Ok(false);
             }
-            self.ended(gained)?;
         }
-        self.write_parts()
+        self.turn(NEW);
+        // A mount reads none of the blocks opened before: so none of them may get another page.
+        self.log.close_blocks();
+        self.in_doubt = true;
+        let written = self.write_parts();
+        // A device that gave up leaves it in doubt.
+        self.in_doubt = matches!(written, Err(FtlError::Device(_)));
+        written
     }
 
-    /// Parts that the mapping takes now.
+    /// Parts that the mapping and the erase counts take now.
     fn parts_needed(&mut self) -> Result<u32, FtlError<F::Error>> {
-        let (mut parts, mut from) = (0, 0);
+        let (mut parts, mut from) = (self.count_parts(), 0);
         while from < self.logical_pages {
             from = self.list_runs(from)?;
             parts += 1;
         }
         Ok(parts)
+    }
+
+    /// Parts with erase counts, which come first.
+    pub(super) fn count_parts(&self) -> u32 {
+        self.log.blocks.count().div_ceil(self.counts_in_part())
+    }
+
+    pub(super) fn counts_in_part(&self) -> u32 {
+        List::room(self.page_bytes(), COUNT).max(1) as u32
+    }
+
+    /// Whether a checkpoint with so many parts fits in its directory and on the chip.
+    fn has_room_for(&mut self, parts: u32) -> Result<bool, FtlError<F::Error>> {
+        let (bytes, blocks) = (self.page_bytes(), self.log.blocks.count());
+        let taken = parts.div_ceil(self.log.block_pages());
+        let area = &mut self.log.frames.bytes_mut(1)[..bytes];
+        let fits = Directory::new(area, blocks).is_some_and(|list| taken as usize <= list.room());
+        let held = (taken + 2).saturating_mul(self.log.block_pages());
+        let most = self.limits.valid_pages.saturating_sub(held);
+        Ok(fits && self.log.blocks.valid_pages() <= most)
+    }
+
+    /// Makes room for `pages` pages beside those that have to be free, if that is possible.
+    fn gain_pages(&mut self, pages: u32) -> Result<bool, FtlError<F::Error>> {
+        let gained = gc::gain_room(self, pages);
+        self.moved(gained)
+    }
+
+    /// Whether pages could be moved.
+    fn moved(&mut self, moved: Result<(), Fault<F::Error>>) -> Result<bool, FtlError<F::Error>> {
+        let is_stopped = matches!(moved, Err(Fault::NoRoom { .. } | Fault::Corrupt { .. }));
+        if is_stopped && !self.in_doubt {
+            self.refused = None;
+            return Ok(false);
+        }
+        self.ended(moved).map(|()| true)
+    }
+
+    /// Empties the anchors, and keeps them from all other use.
+    fn take_anchors(&mut self) -> Result<bool, FtlError<F::Error>> {
+        let Some(places) = self.anchors.find_places(&mut self.log)? else { return Ok(false) };
+        let valid: u32 = places.iter().map(|&block| self.log.blocks.valid_in(block)).sum();
+        // The open blocks are closed before and after.
+        if !self.gain_pages(valid + 5 * self.log.block_pages())? {
+            return Ok(false);
+        }
+        self.log.close_blocks();
+        for block in places {
+            if self.log.blocks.is_bad(block) {
+                return Ok(false);
+            }
+            if self.log.blocks.is_empty(block) {
+                self.log.blocks.set_reserved(block, true);
+            }
+        }
+        for block in places {
+            let mut from = 0;
+            while let Some((page, place)) = gc::next_valid(self, block, from)? {
+                from = place + 1;
+                let moved = self.relocate(page, None);
+                if !self.moved(moved)? {
+                    return Ok(false);
+                }
+            }
+            if !self.log.blocks.is_reserved(block) {
+                if !self.log.blocks.is_empty(block) {
+                    return Ok(false);
+                }
+                self.log.blocks.set_reserved(block, true);
+            }
+        }
+        Ok(true)
     }
 
     /// Fills page buffer 0 with runs from `from` on. Returns where the next part begins.
@@ -118,308 +200,190 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         Ok(next)
     }
 
-    /// Programs the parts and the directory. There is room for them without a collection.
-    fn write_parts(&mut self) -> Result<bool, FtlError<F::Error>> {
-        if self.moves_apart {
-            // A mount reads the newest block that was opened before, and no older one: so none of
-            // them may get another page.
-            self.log.close_blocks();
+    /// Fills page buffer 0 with the erase counts of the part at `position`.
+    fn list_counts(&mut self, position: u32) {
+        let (bytes, each) = (self.page_bytes(), self.counts_in_part());
+        self.log.frames.forget(0);
+        let blocks = &self.log.blocks;
+        let list = &mut List(&mut self.log.frames.bytes_mut(0)[..bytes]);
+        list.clear();
+        let from = position * each;
+        for block in from..blocks.count().min(from.saturating_add(each)) {
+            list.push([blocks.erase_count(BlockNumber(block))]);
         }
-        let (bytes, began) = (self.page_bytes(), self.log.sequence());
-        self.log.frames.forget(1);
-        let mut directory = List(&mut self.log.frames.bytes_mut(1)[..bytes]);
-        directory.clear();
-        directory.set_head(began, 0);
-        for own in LISTED {
-            let place = self.own[own as usize].map(|page| self.places.place(page));
-            directory.push([place.unwrap_or(NOWHERE), 1]);
-        }
-        let (mut from, mut position) = (0, 0);
-        while from < self.logical_pages {
-            let next = self.list_runs(from)?;
-            List(&mut self.log.frames.bytes_mut(0)[..bytes]).set_head(began, position);
-            self.in_doubt = true;
-            let page = self.log.write(0, Kind::Part.label())?;
-            self.statistics.programmed += 1;
-            self.statistics.own += 1;
-            if !note_part(&mut self.log.frames.bytes_mut(1)[..bytes], self.places.place(page)) {
-                // So many blocks have failed that the next call mounts again.
-                return Ok(false);
-            }
-            (from, position) = (next, position + 1);
-        }
-        self.program(1, Kind::Own(Own::Checkpoint))?;
-        self.statistics.own += 1;
-        Ok(true)
     }
 
-    /// Forgets the checkpoint: its pages do not count as valid any more.
+    /// Programs the parts and the directory. There is room for them without a collection.
+    fn write_parts(&mut self) -> Result<bool, FtlError<F::Error>> {
+        let (bytes, blocks) = (self.page_bytes(), self.log.blocks.count());
+        let (began, block_pages) = (self.log.sequence(), self.log.block_pages());
+        self.log.frames.forget(1);
+        let (mut from, mut position, counts) = (0, 0, self.count_parts());
+        let mut open = None;
+        while position < counts || from < self.logical_pages {
+            if position % block_pages == 0 {
+                open = self.open_part_block(began, position == 0)?;
+            }
+            let Some(block) = open else { return Ok(false) };
+            if position < counts {
+                self.list_counts(position);
+            } else {
+                from = self.list_runs(from)?;
+            }
+            List(&mut self.log.frames.bytes_mut(0)[..bytes]).set_head(began, position);
+            let place = position % block_pages;
+            if !self.log.program_at(block, place, Source::Frame(0), Kind::Part.label())? {
+                return Ok(false);
+            }
+            self.statistics.programmed += 1;
+            self.statistics.own += 1;
+            position += 1;
+        }
+        self.anchors.list_more(&self.log, LISTED_FIRST);
+        let area = &mut self.log.frames.bytes_mut(1)[..bytes];
+        let Some(mut directory) = Directory::new(area, blocks) else { return Ok(false) };
+        directory.set_parts(position);
+        let held = directory.count() as u32 + 2;
+        self.write_directory(held)
+    }
+
+    /// Erases a block for parts, and adds it to the directory in page buffer 1.
     ///
-    /// A later mount may still find it. Cost: one read.
-    pub(super) fn give_up_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
-        let Some(page) = self.own[Own::Checkpoint as usize] else { return Ok(()) };
-        self.each_part(page, false)?;
-        self.own[Own::Checkpoint as usize] = None;
-        self.log.supersede(page);
-        self.release();
+    /// The `first` one begins the directory.
+    fn open_part_block(
+        &mut self,
+        began: u64,
+        first: bool,
+    ) -> Result<Option<BlockNumber>, FtlError<F::Error>> {
+        let (bytes, blocks, places) = (self.page_bytes(), self.log.blocks.count(), self.places);
+        if first {
+            self.anchors.listed.clear();
+            let own = [Own::Session, Own::Trims].map(|own| (own, self.own[own as usize]));
+            let area = &mut self.log.frames.bytes_mut(1)[..bytes];
+            let Some(mut directory) = Directory::new(area, blocks) else { return Ok(None) };
+            directory.clear(began);
+            for (own, page) in own {
+                directory.set_own(own, page.map(|page| places.place(page)));
+            }
+        }
+        let block = loop {
+            let Some(block) = self.log.next_spared(None)? else { return Ok(None) };
+            if self.log.erase(block)? {
+                self.log.blocks.set_reserved(block, true);
+                break block;
+            }
+        };
+        let area = &mut self.log.frames.bytes_mut(1)[..bytes];
+        let is_added = Directory::new(area, blocks).is_some_and(|mut list| list.push(block));
+        Ok(is_added.then_some(block))
+    }
+
+    /// Puts the directory in page buffer 1 in force, with the blocks that are listed in RAM.
+    ///
+    /// Returns `false` if a block failed: then no directory is in force.
+    fn write_directory(&mut self, held: u32) -> Result<bool, FtlError<F::Error>> {
+        let (bytes, blocks) = (self.page_bytes(), self.log.blocks.count());
+        let area = &mut self.log.frames.bytes_mut(1)[..bytes];
+        let Some(mut directory) = Directory::new(area, blocks) else { return Ok(false) };
+        for block in self.log.blocks.all() {
+            if self.anchors.listed.has(block) {
+                directory.list(block);
+            }
+        }
+        // With a block its group is listed.
+        for block in self.log.blocks.all() {
+            if directory.lists(block) {
+                self.anchors.listed.insert(block);
+            }
+        }
+        let Self { anchors, log, .. } = self;
+        let written = anchors.write(log, 1, Kind::Directory.label(), held)?;
+        if written {
+            self.statistics.programmed += 1;
+            self.statistics.own += 1;
+        } else {
+            self.anchors.leave(&mut self.log);
+            self.anchors.erase_stale(&mut self.log)?;
+        }
+        if self.waiting.is_empty() {
+            self.log.mark_bad_blocks()?;
+        }
+        Ok(written)
+    }
+
+    /// Lists more blocks that may be opened, if few are left of those that are listed.
+    ///
+    /// Cost: none in most cases; else a read, two erases and a program.
+    pub(super) fn list_ahead(&mut self) -> Result<(), FtlError<F::Error>> {
+        if !self.anchors.lack(&self.log) {
+            return Ok(());
+        }
+        let Some(current) = self.anchors.current() else { return Ok(()) };
+        let held = self.anchors.held();
+        self.log.frames.forget(1);
+        let page = self.log.page_at(current, 0);
+        match self.read_kind(page, 1) {
+            Ok(Kind::Directory) => {}
+            Ok(_) | Err(Fault::Corrupt { .. }) => return self.give_up_checkpoint_now(),
+            Err(fault) => return Err(fault.into()),
+        }
+        let enough = 2 * self.anchors.listed.count();
+        self.anchors.list_more(&self.log, enough);
+        self.in_doubt = true;
+        self.write_directory(held)?;
+        self.in_doubt = false;
         Ok(())
     }
 
-    /// Counts the pages of the checkpoint as valid, or gives it up if there is no room for them.
+    /// Whether the next mount will use a checkpoint that was written before.
+    ///
+    /// If not, it reads every written page. An FTL gives its checkpoint up where room is lacking,
+    /// and a mount cannot use one that is damaged.
+    pub fn has_checkpoint(&self) -> bool {
+        self.anchors.current().is_some()
+    }
+
+    /// Forgets the checkpoint, and frees its blocks. The directory is erased at once.
+    ///
+    /// Cost: at most two erases.
+    pub(super) fn give_up_checkpoint(&mut self) -> Result<(), FtlError<F::Error>> {
+        if self.anchors.current().is_none() && !self.anchors.has_stale() {
+            // What a checkpoint that was not completed has taken.
+            self.anchors.leave(&mut self.log);
+            return Ok(());
+        }
+        self.give_up_checkpoint_now()
+    }
+
+    fn give_up_checkpoint_now(&mut self) -> Result<(), FtlError<F::Error>> {
+        self.in_doubt = true;
+        self.anchors.leave(&mut self.log);
+        self.anchors.erase_stale(&mut self.log)?;
+        self.in_doubt = false;
+        Ok(())
+    }
+
+    /// Gives the checkpoint up if there is no room for its blocks. Nothing is written here.
     ///
     /// The session before may have given it up, too, and have counted its blocks as room: where
     /// cuts have touched the reserve it is given up again.
-    pub(super) fn keep_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
-        let Some(page) = self.own[Own::Checkpoint as usize] else { return Ok(()) };
-        self.log.blocks.set_valid(page, true);
-        self.each_part(page, true)?;
-        if self.room() < self.kept() { self.give_up_checkpoint() } else { self.make_way(0) }
+    pub(super) fn keep_checkpoint(&mut self) {
+        let lacks_room = self.room() < self.kept() || self.lacks_room_for(0);
+        if self.anchors.current().is_some() && lacks_room {
+            self.anchors.leave(&mut self.log);
+        }
+    }
+
+    /// Whether `pages` more logical pages lack room beside the checkpoint.
+    fn lacks_room_for(&self, pages: u32) -> bool {
+        let held = self.anchors.held().saturating_mul(self.log.block_pages());
+        let most = self.limits.valid_pages.saturating_sub(pages).saturating_sub(held);
+        self.log.blocks.valid_pages() > most
     }
 
     /// Gives the checkpoint up if `pages` more logical pages would lack room beside it.
-    pub(super) fn make_way(&mut self, pages: u32) -> Result<(), Fault<F::Error>> {
-        let most = self.limits.valid_pages.saturating_sub(pages);
-        if self.log.blocks.valid_pages() > most { self.give_up_checkpoint() } else { Ok(()) }
+    pub(super) fn make_way(&mut self, pages: u32) -> Result<(), FtlError<F::Error>> {
+        let lacks = self.anchors.current().is_some() && self.lacks_room_for(pages);
+        if lacks { self.give_up_checkpoint() } else { Ok(()) }
     }
-
-    /// Counts the parts that the directory at `page` lists as valid, or as garbage.
-    ///
-    /// Of a directory that cannot be read, the parts are counted as they were.
-    fn each_part(&mut self, page: PageNumber, valid: bool) -> Result<(), Fault<F::Error>> {
-        let bytes = self.page_bytes();
-        if self.checkpoint_began(page)?.is_none() {
-            return Ok(());
-        }
-        let list = List(&mut self.log.frames.bytes_mut(0)[..bytes]);
-        let places = self.places;
-        for at in LISTED.len()..list.count(ROW) {
-            let [first, count] = list.get(at);
-            for place in (first..self.mapping.space().physical).take(count as usize) {
-                if valid {
-                    self.log.blocks.set_valid(places.page(place), true);
-                } else {
-                    self.log.blocks.supersede(places.page(place));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Parts of the checkpoint, which count as valid. Cost: one read.
-    pub(super) fn checkpoint_parts(&mut self) -> Result<usize, Fault<F::Error>> {
-        let Some(page) = self.own[Own::Checkpoint as usize] else { return Ok(0) };
-        let bytes = self.page_bytes();
-        self.read_kind(page, 0)?;
-        let list = List(&mut self.log.frames.bytes_mut(0)[..bytes]);
-        let rows = (LISTED.len()..list.count(ROW)).map(|at| list.get::<ROW>(at)[1] as usize);
-        Ok(rows.fold(0, usize::saturating_add))
-    }
-
-    /// The number at which the checkpoint began whose directory is at `page`.
-    ///
-    /// `None` if that is no directory. Cost: one read.
-    pub(super) fn checkpoint_began(
-        &mut self,
-        page: PageNumber,
-    ) -> Result<Option<u64>, Fault<F::Error>> {
-        let bytes = self.page_bytes();
-        match self.read_kind(page, 0) {
-            Ok(Kind::Own(Own::Checkpoint)) => {
-                Ok(Some(List(&mut self.log.frames.bytes_mut(0)[..bytes]).head().0))
-            }
-            Ok(_) | Err(Fault::Corrupt { .. }) => Ok(None),
-            Err(fault) => Err(fault),
-        }
-    }
-
-    /// Whether the directory of the checkpoint that began at this number reads the same each time.
-    ///
-    /// The session before may have given that checkpoint up, and the erase of its block may have
-    /// been cut.
-    ///
-    /// Cost: [`LOOKS`] reads.
-    pub(super) fn has_steady_directory(&mut self, began: u64) -> Result<bool, Fault<F::Error>> {
-        let Some(page) = self.own[Own::Checkpoint as usize] else { return Ok(false) };
-        for _ in 0..LOOKS {
-            if self.checkpoint_began(page)? != Some(began) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Maps what the checkpoint has for pages that the mount has not met.
-    ///
-    /// The mount has read all pages that are newer than the number with which the checkpoint
-    /// began. Returns `false` if a part is missing or damaged; what is mapped then is of no use.
-    ///
-    /// Cost: a read for each part, one for each [`ROWS`] of their rows, and one for the list of
-    /// trims.
-    pub(super) fn load_checkpoint(&mut self, began: u64) -> Result<bool, FtlError<F::Error>> {
-        let Some(directory) = self.own[Own::Checkpoint as usize] else { return Ok(false) };
-        let (mut noted, mut position) = (0, 0);
-        loop {
-            let mut rows = [[NOWHERE, 0]; ROWS];
-            let Some(count) = self.note_rows(directory, noted, &mut rows)? else {
-                return Ok(false);
-            };
-            if noted == 0 && !self.read_trims(began)? {
-                return Ok(false);
-            }
-            for &[first, count] in &rows[..count] {
-                for part in 0..count {
-                    if !self.load_part(first.saturating_add(part), began, position)? {
-                        return Ok(false);
-                    }
-                    position += 1;
-                }
-            }
-            if count < ROWS {
-                return Ok(position > 0);
-            }
-            noted += ROWS;
-        }
-    }
-
-    /// Notes the rows of parts from the `from`th on, and the FTL's own pages.
-    ///
-    /// Returns how many rows there are. `None` if there is no directory.
-    fn note_rows(
-        &mut self,
-        directory: PageNumber,
-        from: usize,
-        rows: &mut [[u32; ROW]; ROWS],
-    ) -> Result<Option<usize>, Fault<F::Error>> {
-        if self.checkpoint_began(directory)?.is_none() {
-            return Ok(None);
-        }
-        let (bytes, places) = (self.page_bytes(), self.places);
-        let list = List(&mut self.log.frames.bytes_mut(0)[..bytes]);
-        for (at, own) in LISTED.into_iter().enumerate() {
-            let [place, _] = list.get(at);
-            let page = Some(place).filter(|&place| place < self.mapping.space().physical);
-            let own = &mut self.own[own as usize];
-            *own = own.or(page.map(|place| places.page(place)));
-        }
-        let left = list.count(ROW).saturating_sub(LISTED.len() + from);
-        let count = left.min(ROWS);
-        for (at, row) in rows[..count].iter_mut().enumerate() {
-            *row = list.get(LISTED.len() + from + at);
-        }
-        Ok(Some(count))
-    }
-
-    /// Reads the list of trims into page buffer 1 if it is newer than the checkpoint.
-    ///
-    /// Else makes that an empty list. What it names is a hole, or the mount has met a newer copy.
-    fn read_trims(&mut self, began: u64) -> Result<bool, Fault<F::Error>> {
-        let bytes = self.page_bytes();
-        let mut is_newer = false;
-        if let Some(page) = self.own[Own::Trims as usize] {
-            match self.read_kind(page, 1) {
-                Ok(Kind::Own(Own::Trims)) => {}
-                Ok(_) | Err(Fault::Corrupt { .. }) => return Ok(false),
-                Err(fault) => return Err(fault),
-            }
-            let list = Trims(&mut self.log.frames.bytes_mut(1)[..bytes]);
-            is_newer = list.as_of() > began;
-        }
-        if !is_newer {
-            self.log.frames.forget(1);
-            Trims(&mut self.log.frames.bytes_mut(1)[..bytes]).clear();
-        }
-        Ok(true)
-    }
-
-    /// Maps the runs of a part, where nothing newer is mapped and nothing was trimmed since.
-    fn load_part(
-        &mut self,
-        place: u32,
-        began: u64,
-        position: u32,
-    ) -> Result<bool, FtlError<F::Error>> {
-        let (bytes, space) = (self.page_bytes(), self.mapping.space());
-        if place >= space.physical {
-            return Ok(false);
-        }
-        match self.read_kind(self.places.page(place), 0) {
-            Ok(Kind::Part) => {}
-            Ok(_) | Err(Fault::Corrupt { .. }) => return Ok(false),
-            Err(fault) => return Err(fault.into()),
-        }
-        let list = List(&mut self.log.frames.bytes_mut(0)[..bytes]);
-        let count = list.count(RUN);
-        if list.head() != (began, position) || count == 0 {
-            // A mapping without runs has one empty part.
-            return Ok(list.head() == (began, position));
-        }
-        for at in 0..count {
-            let [start, length, place] =
-                List(&mut self.log.frames.bytes_mut(0)[..bytes]).get::<RUN>(at);
-            let run = Extent::new(start, length);
-            if let Some(end) = start.checked_add(length)
-                && end > self.logical_pages
-            {
-                return Err(FtlError::LogicalPages { found: end - 1, given: self.logical_pages });
-            }
-            if space.admit_run(run, place).is_err() {
-                return Ok(false);
-            }
-            self.load_run(run, place)?;
-        }
-        Ok(true)
-    }
-
-    fn load_run(&mut self, run: Extent, place: u32) -> Result<(), FtlError<F::Error>> {
-        let mut from = run.start;
-        while from < run.end() {
-            let mut hole = None;
-            self.mapping.look_up(Extent::between(from, run.end()), &mut |piece| {
-                if piece.physical.is_none() && hole.is_none() {
-                    hole = Some(Extent::new(piece.logical, piece.length));
-                }
-            })?;
-            let Some(hole) = hole else { break };
-            let (start, end) = self.outside_trims(hole);
-            if start < end {
-                let place = place + (start - run.start);
-                self.mapping.update(Extent::between(start, end), place, &mut |_| {})?;
-            }
-            from = end.max(start);
-        }
-        Ok(())
-    }
-
-    /// The first pages of `hole` that the list in page buffer 1 does not name.
-    ///
-    /// If there are none, both numbers are the end of what it names.
-    fn outside_trims(&mut self, hole: Extent) -> (u32, u32) {
-        let bytes = self.page_bytes();
-        let list = Trims(&mut self.log.frames.bytes_mut(1)[..bytes]);
-        let mut end = hole.end();
-        for at in 0..list.count() {
-            let trim = list.get(at);
-            let trimmed_to = trim.start.saturating_add(trim.length);
-            if trim.start <= hole.start && hole.start < trimmed_to {
-                let to = trimmed_to.min(hole.end());
-                return (to, to);
-            }
-            if hole.start < trim.start {
-                end = end.min(trim.start);
-            }
-        }
-        (hole.start, end)
-    }
-}
-
-/// Adds a part to the directory. Returns `false` if that is full.
-fn note_part(directory: &mut [u8], place: u32) -> bool {
-    let mut list = List(directory);
-    let last = list.count(ROW) - 1;
-    let [first, count] = list.get::<ROW>(last);
-    if last >= LISTED.len() && first + count == place {
-        list.set(last, [first, count + 1]);
-        return true;
-    }
-    list.push([place, 1])
 }

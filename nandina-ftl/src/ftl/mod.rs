@@ -50,17 +50,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod anchors;
+mod block_set;
 pub(crate) mod bytes;
 mod check;
 mod checkpoint;
 mod disk;
 pub(crate) mod error;
 pub(crate) mod mount;
-mod order;
 mod owner;
 mod places;
 mod read;
 mod request;
+mod restore;
 mod settle;
 mod size;
 mod trim;
@@ -84,11 +86,15 @@ use nandina::{Fault, Idle};
 
 use crate::logical::{LogicalPages, Statistics};
 use crate::mapping::{Extent, Mapping, Refusal, Run};
+use anchors::Anchors;
 use bytes::{Kind, LOGICAL_END, NEW, Own, SUSPECTS_MAX, SYSTEM, Suspects};
-use order::Order;
 use places::Places;
 use size::{FRAMES, Limits, TABLE};
 use waiting::Waiting;
+
+/// The most chip operations to list more blocks: three reads, two erases and a program; or, if a
+/// block fails, two erases and marks.
+const LISTING_COST: u32 = 10;
 
 /// How pages of an FTL are sealed and checked.
 const CODEC: Codec = Codec {
@@ -122,8 +128,8 @@ pub struct Ftl<'b, F, M> {
     beside: Option<BlockNumber>,
     /// Whether pages that collection moves have a block of their own.
     moves_apart: bool,
-    /// The blocks as a mount met them.
-    order: Order<'b>,
+    /// The directories of checkpoints on the chip, and the blocks that may be opened.
+    anchors: Anchors<'b>,
     /// Whether no torn page is left that could be read.
     settled: bool,
     /// Whether a mount has begun and not ended: blocks that it leaves out are marked as stuck.
@@ -179,6 +185,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         }
         // So the block that says so comes last.
         let last = ftl.log.active_block();
+        ftl.anchors.forget(&mut ftl.log);
         ftl.forget_all();
         for block in ftl.log.blocks.all() {
             if !ftl.log.blocks.is_bad(block) && Some(block) != last {
@@ -209,11 +216,14 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// holds any copy, even a stale one, of a page behind the last. The memory of the mapping has
     /// to suffice in between, too: a mount meets pages in the order of blocks, stale ones as well.
     ///
-    /// Cost: for each block at most seven reads, for each written page one (of a chip with a
-    /// checkpoint: for its parts, for the pages of the blocks opened since and of the one that was
-    /// open, and 24 of its directory), for each page that has an older copy one more, for the newest
-    /// page 24; and the reads of pages once more if the last session was cut while it settled a cut
-    /// before it, or for each torn page at the end.
+    /// Cost: for each block at most seven reads, for each written page one, for each page that has
+    /// an older copy one more, for the newest page 24; and the reads of pages once more if the last
+    /// session was cut while it settled a cut before it, or for each torn page at the end.
+    ///
+    /// Of a chip with a checkpoint, blocks and pages are those that the checkpoint lists and that
+    /// were opened since. At most 16 blocks are listed, or twice as many as were opened, and some
+    /// of their groups on chips with more blocks than a page has bits. Beside these it reads the
+    /// anchors, the parts, and the directory once for each eight blocks of them.
     pub fn open(
         flash: F,
         mapping: M,
@@ -271,7 +281,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         let frame_bytes = layout.frame_bytes();
         let (frames, rest) = ram[..ram_needed_with(&geometry, victims)]
             .split_at_mut(Frames::ram_needed(frame_bytes, FRAMES, false));
-        let (marks, rest) = rest.split_at_mut(order::BYTES * geometry.blocks as usize);
+        let (sets, rest) = rest.split_at_mut(anchors::ram_needed(geometry.blocks));
         let (validity, wear) = TABLE;
         let blocks = Blocks::new(rest, &geometry, validity, victims, wear, block_pages);
         let medium = Medium {
@@ -302,7 +312,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             beside: None,
             moves_apart,
             is_scanning: false,
-            order: Order::new(marks),
+            anchors: Anchors::new(sets),
             settled: false,
             in_doubt: true,
             refused: None,
@@ -353,7 +363,9 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// Does work that is due, so that later writes need not wait.
     ///
     /// Takes at most `budget` chip operations. Settling after a cut is not counted, and done at
-    /// once. Volatile trims are made durable first, if `budget` is 5 or more.
+    /// once; nor is what begins a session before its first move (one program, two erases and 48
+    /// reads at most). Volatile trims are made durable first, if `budget` is 5 or more, or 7 while
+    /// there is a checkpoint.
     pub fn idle(&mut self, budget: u32) -> Result<Idle, FtlError<F::Error>> {
         self.mount_if_in_doubt()?;
         self.settle()?;
@@ -363,6 +375,10 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
                 return Ok(Idle { operations: 0, more: true, left_to_change: false });
             }
             self.list_waiting()?;
+        }
+        let left = budget.saturating_sub(self.log.operations().wrapping_sub(before));
+        if left >= LISTING_COST && self.log.has_begun() {
+            self.list_ahead()?;
         }
         let listed = self.log.operations().wrapping_sub(before);
         let done = gc::step(self, budget.saturating_sub(listed));
@@ -401,11 +417,13 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     }
 
     /// Makes room for a page, and asks the mapping for room for `extent`.
-    fn begin_change(&mut self, extent: Extent) -> Result<(), FtlError<F::Error>> {
+    ///
+    /// It will have at most `pages` valid pages more.
+    fn begin_change(&mut self, extent: Extent, pages: u32) -> Result<(), FtlError<F::Error>> {
         self.mount_if_in_doubt()?;
         self.mapping.admits(extent)?;
-        self.settle()?;
-        self.make_way(extent.length)?;
+        self.begin()?;
+        self.make_way(pages)?;
         self.make_room()?;
         // Pages that moved may have taken memory.
         Ok(self.mapping.admits(extent)?)
@@ -416,6 +434,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         if is_short || self.waiting.are_due(self.log.blocks.bad_blocks()) {
             self.list_waiting()?;
         }
+        self.list_ahead()?;
         self.waiting.note_change();
         // Work that is not for room may mark a block as bad, where the newest copies of pages lie
         // whose trims wait.
@@ -425,7 +444,17 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             self.refused = None;
             made = gc::make_room(self, false);
         }
+        if self.is_without_room(&made) {
+            self.give_up_checkpoint()?;
+            made = gc::make_room(self, false);
+        }
         self.ended(made)
+    }
+
+    /// Whether no room was found, and the checkpoint could make some.
+    fn is_without_room<T>(&self, gained: &Result<T, Fault<F::Error>>) -> bool {
+        let has_none = matches!(gained, Err(Fault::NoRoom { .. } | Fault::WornOut { .. }));
+        has_none && self.has_checkpoint() && self.refused.is_none() && !self.in_doubt
     }
 
     /// The result of garbage collection, whose error may be that of the mapping.
@@ -454,7 +483,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
         match kind {
             Kind::Data(logical) | Kind::Hole(logical) => self.find(logical),
             Kind::Own(own) => self.own[own as usize],
-            Kind::End | Kind::Retired | Kind::Part => None,
+            Kind::End | Kind::Retired | Kind::Part | Kind::Directory => None,
         }
     }
 
@@ -468,7 +497,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
                 self.mapping.update(Extent::new(logical, 1), places.place(page), &mut keep)?;
             }
             Kind::Own(own) => before = self.own[own as usize].replace(page),
-            Kind::End | Kind::Retired | Kind::Part => {}
+            Kind::End | Kind::Retired | Kind::Part | Kind::Directory => {}
         }
         Ok(before)
     }
@@ -491,7 +520,9 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// The same, into the block to which the log was turned.
     fn program_here(&mut self, frame: usize, kind: Kind) -> Result<(), FtlError<F::Error>> {
         self.in_doubt = true;
-        let page = self.log.write(frame, kind.label())?;
+        let anchors = &mut self.anchors;
+        let next = |log: &mut Log<'_, F>, filled| anchors.next_block(log, filled);
+        let page = self.log.write_into(frame, kind.label(), next)?;
         self.statistics.programmed += 1;
         match self.note(kind, page)? {
             Some(before) => self.log.supersede(before),

@@ -16,6 +16,7 @@ use nandina::node::{PageFault, PageHeader};
 use nandina::{Damage, Fault};
 
 use super::bytes::{Kind, LOGICAL_END, MOVED, NEW, Own, Suspects, Trims, opens_request};
+use super::restore::Found;
 use super::{Ftl, FtlError, size};
 use crate::mapping::{Extent, Mapping};
 
@@ -37,10 +38,10 @@ struct Newest {
 /// What a scan looks for, and what it has found.
 struct Scan<'s> {
     identity: u32,
+    /// The checkpoint that has all pages but the newer ones.
+    checkpoint: Option<Found>,
     /// Pages with this number and higher ones do not count.
     limit: u64,
-    /// The number with which the checkpoint began: lower ones are left to it.
-    floor: Option<u64>,
     suspects: &'s Suspects,
     /// The highest number of all, whether the page counts or not.
     highest: &'s mut u64,
@@ -49,6 +50,19 @@ struct Scan<'s> {
     last: [Option<(PageNumber, u64)>; 2],
     /// The number of the newest page that begins or ends a session.
     session: u64,
+}
+
+/// What a mount decides to begin with.
+struct Decided {
+    identity: u32,
+    newest: Newest,
+    suspects: Suspects,
+    /// The highest number on the chip.
+    highest: u64,
+    /// Pages with this number and higher ones do not count.
+    limit: u64,
+    /// The block with the last page of a request that is incomplete.
+    incomplete: Option<BlockNumber>,
 }
 
 impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
@@ -77,11 +91,82 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         // Nothing on the chip knows of them.
         self.waiting.clear();
         self.is_scanning = true;
-        let identity = self.survey()?;
+        let found = match self.find_directory()? {
+            Some(checkpoint) => match self.decide_from(checkpoint) {
+                Err(FtlError::Device(error)) => return Err(FtlError::Device(error)),
+                decided => decided.ok(),
+            },
+            None => None,
+        };
+        let decided = match found {
+            Some(decided) => decided,
+            None => {
+                // No part is known to be whole.
+                self.anchors.leave(&mut self.log);
+                let identity = self.survey()?;
+                self.decide(identity, None)?
+            }
+        };
+        let Decided { identity, newest, suspects, highest, limit, incomplete } = decided;
+        self.forget_trimmed()?;
+        self.note_valid();
+        self.log.blocks.guess_erase_counts();
+        self.log.restart(identity, highest + size::gap_of(&self.log.geometry()));
+        self.log.tag = NEW;
+        self.keep_checkpoint();
+        self.log.keep_newest(incomplete.unwrap_or(self.block_of(newest.page)));
+        self.suspects = suspects;
+        self.newest = (newest.page, newest.sequence);
+        (self.incomplete, self.beside) = (incomplete, newest.beside);
+        self.is_scanning = false;
+        self.erases_before = self.erases_counted();
+        // Nothing follows the end of a session but a session.
+        let is_last = limit == u64::MAX && suspects.all().is_empty();
+        self.settled = newest.kind == Kind::End && is_last;
+        self.in_doubt = false;
+        gc::note_reserve(self);
+        Ok(())
+    }
+
+    /// Decides from a checkpoint and the pages that were written since.
+    fn decide_from(&mut self, checkpoint: Found) -> Result<Decided, FtlError<F::Error>> {
+        self.survey_listed(&checkpoint)?;
+        let decided = self.decide(checkpoint.identity, Some(checkpoint))?;
+        let Found { page, sequence, .. } = checkpoint;
+        // Nothing newer shows that the directory is whole.
+        let is_whole = decided.newest.sequence > sequence || self.is_steady(page, sequence)?;
+        if !is_whole || self.maps_reserved_blocks() {
+            return Err(FtlError::Blank);
+        }
+        Ok(decided)
+    }
+
+    /// Whether pages count that lie in blocks of the checkpoint: then it was tampered with.
+    fn maps_reserved_blocks(&self) -> bool {
+        let (blocks, places) = (&self.log.blocks, self.places);
+        let is_reserved = |page| blocks.is_reserved(self.block_of(page));
+        let mut found = self.own.iter().flatten().any(|&page| is_reserved(page));
+        self.mapping.walk(&mut |run| {
+            let end = run.physical + run.length;
+            let mut at = run.physical;
+            while at < end && !found {
+                found = is_reserved(places.page(at));
+                at += self.log.block_pages() - at % self.log.block_pages();
+            }
+        });
+        found
+    }
+
+    /// Finds the newest page that counts, and maps all that does.
+    fn decide(
+        &mut self,
+        identity: u32,
+        checkpoint: Option<Found>,
+    ) -> Result<Decided, FtlError<F::Error>> {
         let (mut limit, mut suspects, mut highest) = (u64::MAX, Suspects::default(), 0);
         let mut incomplete = None;
         let newest = loop {
-            let newest = self.scan(identity, limit, &suspects, &mut highest)?;
+            let newest = self.scan((identity, checkpoint), limit, &suspects, &mut highest)?;
             let newest = newest.ok_or(FtlError::Blank)?;
             if !self.is_steady(newest.page, newest.sequence)? {
                 limit = newest.sequence;
@@ -101,24 +186,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
             suspects = found;
         };
-        self.forget_trimmed()?;
-        self.note_valid();
-        self.keep_checkpoint()?;
-        self.log.blocks.guess_erase_counts();
-        self.log.restart(identity, highest + size::gap_of(&self.log.geometry()));
-        self.log.tag = NEW;
-        self.log.keep_newest(incomplete.unwrap_or(self.block_of(newest.page)));
-        self.suspects = suspects;
-        self.newest = (newest.page, newest.sequence);
-        (self.incomplete, self.beside) = (incomplete, newest.beside);
-        self.is_scanning = false;
-        self.erases_before = self.erases_counted();
-        // Nothing follows the end of a session but a session.
-        let is_last = limit == u64::MAX && suspects.all().is_empty();
-        self.settled = newest.kind == Kind::End && is_last;
-        self.in_doubt = false;
-        gc::note_reserve(self);
-        Ok(())
+        Ok(Decided { identity, newest, suspects, highest, limit, incomplete })
     }
 
     /// Empties the mapping and all that is known of valid pages.
@@ -135,10 +203,9 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Finds the newest format by the first page of each block, and the erase counts.
     fn survey(&mut self) -> Result<u32, FtlError<F::Error>> {
         let mut newest: Option<PageHeader> = None;
-        self.order.clear();
         for block in self.log.blocks.all() {
+            self.anchors.unread.insert(block);
             let Some(header) = self.log.first_header(block)? else { continue };
-            self.order.note(block, header.sequence);
             self.log.blocks.set_opened_at(block, header.sequence);
             self.log.blocks.set_erase_count(block, header.erase_count);
             if newest.is_none_or(|newest| newest.sequence < header.sequence) {
@@ -151,6 +218,37 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             return Err(FtlError::OtherContent { system: newest.medium.system });
         }
         Ok(newest.identity)
+    }
+
+    /// Finds the blocks that were opened since the checkpoint, and the erase counts of those listed.
+    fn survey_listed(&mut self, checkpoint: &Found) -> Result<(), FtlError<F::Error>> {
+        self.anchors.unread.clear();
+        for block in self.log.blocks.all() {
+            self.log.blocks.set_opened_at(block, checkpoint.began);
+            if !self.anchors.listed.has(block) || self.log.blocks.is_reserved(block) {
+                continue;
+            }
+            let header = self.log.first_header(block)?;
+            let is_later = |header: PageHeader| {
+                header.medium != self.log.medium && header.sequence > checkpoint.sequence
+            };
+            if header.is_some_and(is_later) {
+                // What else was made later is found by a look at every block.
+                return Err(FtlError::Blank);
+            }
+            let ours = header.filter(|header| {
+                header.medium == self.log.medium && header.identity == checkpoint.identity
+            });
+            if let Some(header) = ours {
+                self.log.blocks.set_opened_at(block, header.sequence);
+                self.log.blocks.set_erase_count(block, header.erase_count);
+            }
+            // No block was open when the checkpoint began.
+            if ours.is_none_or(|header| header.sequence > checkpoint.began) {
+                self.anchors.unread.insert(block);
+            }
+        }
+        Ok(())
     }
 
     /// Whether a mount leaves the block out: it was bad before, and holds nothing.
@@ -168,30 +266,31 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// page, or those that are newer than the newest checkpoint, and that.
     fn scan(
         &mut self,
-        identity: u32,
+        (identity, checkpoint): (u32, Option<Found>),
         limit: u64,
         suspects: &Suspects,
         highest: &mut u64,
     ) -> Result<Option<Newest>, FtlError<F::Error>> {
-        let mut scan = Scan {
-            identity,
-            limit,
-            floor: None,
-            suspects,
-            highest,
-            newest: None,
-            last: [None; 2],
-            session: 0,
-        };
-        if let Some(began) = self.scan_blocks(&mut scan, true)? {
-            if self.has_steady_directory(began)? && self.load_checkpoint(began)? {
-                return Ok(self.newest_of(&scan));
+        let (newest, last, session) = (None, [None; 2], 0);
+        let mut scan =
+            Scan { identity, checkpoint, limit, suspects, highest, newest, last, session };
+        self.forget_all();
+        for block in self.log.blocks.all() {
+            if self.anchors.unread.has(block) && !self.is_left_out(block) {
+                self.scan_block(block, &mut scan)?;
             }
-            scan = Scan { floor: None, newest: None, last: [None; 2], session: 0, ..scan };
-            self.scan_blocks(&mut scan, false)?;
         }
-        // No part is known to be whole.
-        self.own[Own::Checkpoint as usize] = None;
+        let Some(checkpoint) = checkpoint else { return Ok(self.newest_of(&scan)) };
+        *scan.highest = checkpoint.sequence.max(*scan.highest);
+        if scan.newest.is_none() && checkpoint.sequence < limit {
+            let Found { page, sequence, .. } = checkpoint;
+            let kind = Kind::Directory;
+            scan.newest = Some(Newest { page, sequence, kind, opens: None, beside: None });
+        }
+        if !self.load_checkpoint(&checkpoint)? {
+            // Whatever the error, the mount reads every page then.
+            return Err(FtlError::Blank);
+        }
         Ok(self.newest_of(&scan))
     }
 
@@ -209,60 +308,14 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         Some(Newest { beside: open.next().map(|&(page, _)| self.block_of(page)), ..newest })
     }
 
-    /// Reads all blocks, or returns with which number a checkpoint began that has the others.
-    fn scan_blocks(
-        &mut self,
-        scan: &mut Scan<'_>,
-        uses_checkpoint: bool,
-    ) -> Result<Option<u64>, FtlError<F::Error>> {
-        self.forget_all();
-        self.order.restart();
-        let (mut directory, mut began) = (None, None);
-        while let Some(taken) = self.order.take() {
-            if self.is_left_out(taken.block) {
-                continue;
-            }
-            let first = self.scan_block(taken.block, scan)?;
-            if !uses_checkpoint {
-                continue;
-            }
-            let found = self.own[Own::Checkpoint as usize];
-            if found != directory {
-                directory = found;
-                began = match found {
-                    Some(page) => self.checkpoint_began(page)?,
-                    None => None,
-                };
-                // In older blocks, older pages may supersede those of blocks that are not read.
-                scan.floor = began;
-            }
-            // No block that was opened before the checkpoint began has newer pages, but for the
-            // last one of them.
-            if let (Some(began), Some(first)) = (began, first)
-                && first <= began
-                && taken.in_order
-                && self.order.is_recent(first)
-            {
-                // An erase that was cut may have left some pages of a block, which are old.
-                while let Some(block) = self.order.take_unknown() {
-                    if !self.is_left_out(block) {
-                        self.scan_block(block, scan)?;
-                    }
-                }
-                return Ok(Some(began));
-            }
-        }
-        // Every block was read.
-        Ok(scan.floor)
-    }
-
-    /// Reads the written pages of a block, and returns the lowest number of them.
+    /// Reads the written pages of a block.
     fn scan_block(
         &mut self,
         block: BlockNumber,
         scan: &mut Scan<'_>,
-    ) -> Result<Option<u64>, FtlError<F::Error>> {
-        let (mut blank, mut is_damaged, mut first) = (0, false, None);
+    ) -> Result<(), FtlError<F::Error>> {
+        let (mut blank, mut is_damaged) = (0, false);
+        let began = scan.checkpoint.map_or(0, |checkpoint| checkpoint.began);
         for place in 0..self.log.block_pages() {
             let page = self.log.page_at(block, place);
             let header = match self.log.read_raw(page, 0)? {
@@ -287,10 +340,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
             let (sequence, kind) = (header.sequence, Kind::of(header.lowest, header.records));
             *scan.highest = sequence.max(*scan.highest);
-            first = Some(first.map_or(sequence, |first: u64| first.min(sequence)));
-            if scan.floor.is_some_and(|floor| sequence < floor)
-                || (scan.floor.is_some() && kind == Kind::Own(Own::Checkpoint))
-            {
+            // A directory lies outside of the log.
+            if sequence < began || kind == Kind::Directory {
                 continue;
             }
             let is_session = matches!(kind, Kind::Own(Own::Session));
@@ -311,7 +362,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
             self.take(kind, page, sequence)?;
         }
-        Ok(first)
+        Ok(())
     }
 
     /// Notes that `page` is a copy of what is of this kind. The newest copy counts.
@@ -395,8 +446,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Marks the mapped pages as valid, and counts unexplained damage.
     ///
     /// That is a damaged page that is not the last of its block: no cut explains it.
-    /// A block without valid pages is not counted: its erase may have been cut. Nor is one that has
-    /// nothing but pages of a checkpoint, which may have been given up before.
+    /// A block without valid pages is not counted: its erase may have been cut.
     fn note_valid(&mut self) {
         let (blocks, places) = (&mut self.log.blocks, self.places);
         self.mapping.walk(&mut |run| {

@@ -8,7 +8,7 @@ use nandina::gc::{self, Collector, PageOwner};
 use nandina::log::Log;
 use nandina::{Damage, Fault};
 
-use super::bytes::{Kind, MOVED, Own};
+use super::bytes::{Kind, MOVED};
 use super::{Ftl, FtlError};
 use crate::mapping::{Extent, Mapping};
 
@@ -21,17 +21,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     /// Moves `page`, whose content counts.
     fn move_page(&mut self, page: PageNumber) -> Result<(), Fault<F::Error>> {
-        let kind = match self.read_kind(page, 0) {
-            // The mount before could read it, in a block whose erase was cut.
-            Err(Fault::Corrupt { .. }) if self.is_of_checkpoint(page) => Kind::Part,
-            read => read?,
-        };
-        if kind == Kind::Part {
-            self.give_up_checkpoint()?;
-            self.log.supersede(page);
-            self.release();
-            return Ok(());
-        }
+        let kind = self.read_kind(page, 0)?;
         if self.current(kind) != Some(page) {
             return Err(Fault::Corrupt { page, reason: Damage::OtherIndex });
         }
@@ -45,17 +35,6 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.program_here(0, kind).map_err(|error| self.fault_of(error))?;
         self.statistics.moved += 1;
         Ok(())
-    }
-
-    /// Whether `page`, which counts as valid, is a part of the checkpoint, or its directory.
-    ///
-    /// Cost: a walk through the mapping.
-    fn is_of_checkpoint(&self, page: PageNumber) -> bool {
-        let [session, trims] = [Own::Session, Own::Trims].map(|own| self.own[own as usize]);
-        let mut is_other = session == Some(page) || trims == Some(page);
-        let place = self.places.place(page);
-        self.mapping.walk(&mut |run| is_other |= place.wrapping_sub(run.physical) < run.length);
-        !is_other
     }
 
     /// Why a page could not be programmed, for collection.
@@ -174,8 +153,27 @@ impl<'b, F: Flash, M: Mapping> PageOwner<'b, F> for Ftl<'b, F, M> {
     }
 
     fn move_cost(&self, _: u32) -> u32 {
-        // Three attempts to read it, an erase and a program.
-        5
+        // Three attempts to read it, an erase and a program; and anchors may have to be erased.
+        5 + 2 * u32::from(self.anchors.may_erase())
+    }
+
+    fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
+        if self.anchors.may_erase() {
+            // Blocks that are not listed wait for the change that needs them.
+            let next = self.log.next_spared(self.log.active_block())?;
+            if self.anchors.has_stale() || !next.is_some_and(|next| self.anchors.allow(next)) {
+                return Ok(false);
+            }
+        }
+        let is_prepared = self.log.prepare_block()?;
+        if is_prepared {
+            self.anchors.note_taken();
+        }
+        Ok(is_prepared)
+    }
+
+    fn begin_changes(&mut self) -> Result<bool, Fault<F::Error>> {
+        self.begin_session().map_err(|error| self.fault_of(error))
     }
 
     fn collect_ahead(&mut self, victim: BlockNumber) -> Result<(), Fault<F::Error>> {

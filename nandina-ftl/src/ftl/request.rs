@@ -65,18 +65,23 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     fn begin_request(&mut self, extent: Extent) -> Result<(), FtlError<F::Error>> {
         self.mount_if_in_doubt()?;
         self.mapping.admits(extent)?;
-        self.settle()?;
+        self.begin()?;
         // If a program of the request fails, a mount would undo volatile trims.
         self.list_waiting()?;
         let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
         let most =
             size::valid_pages_before(&geometry, &capabilities, (extent.length, self.moves_apart));
-        if self.log.blocks.valid_pages() > most {
+        let held = self.anchors.held() * self.log.block_pages();
+        if held > 0 && self.log.blocks.valid_pages() > most.saturating_sub(held) {
             self.give_up_checkpoint()?;
         }
         self.make_way(extent.length)?;
         self.make_room()?;
-        let gained = gc::gain_room(self, extent.length - 1);
+        let mut gained = gc::gain_room(self, extent.length - 1);
+        if self.is_without_room(&gained) {
+            self.give_up_checkpoint()?;
+            gained = gc::gain_room(self, extent.length - 1);
+        }
         self.ended(gained)?;
         self.turn(NEW);
         // Pages that moved may have taken memory.
@@ -132,8 +137,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             let Some(page) = self.log.next_page() else {
                 let filled = self.log.close_block();
                 if !self.log.open_ready() && !self.log.fill_parked(filled) {
-                    let next = self.log.next_spared(filled)?;
-                    let next = next.ok_or_else(|| self.log.no_room(self.limits.valid_pages))?;
+                    let next = self.anchors.next_block(&mut self.log, filled)?;
                     self.log.open(next)?;
                 }
                 continue;

@@ -35,6 +35,27 @@ use super::{Ftl, FtlError};
 use crate::mapping::Mapping;
 
 impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
+    /// Prepares the first change since the mount.
+    pub(super) fn begin(&mut self) -> Result<(), FtlError<F::Error>> {
+        self.settle()?;
+        self.begin_session().map(|_| ())
+    }
+
+    /// Begins a session behind the end of the one before, where nothing is to settle.
+    ///
+    /// Its first page may be torn, and then invisible to the next mount, which gives the same
+    /// number to another page. So it is a session page, of which any two are alike. Returns whether
+    /// it did anything. Cost: a program, and at most two erases and 48 reads.
+    pub(super) fn begin_session(&mut self) -> Result<bool, FtlError<F::Error>> {
+        if !self.settled || self.log.has_begun() {
+            return Ok(false);
+        }
+        self.in_doubt = true;
+        self.clear_idle_anchors()?;
+        self.write_session()?;
+        Ok(true)
+    }
+
     /// Settles, unless that is done.
     pub(super) fn settle(&mut self) -> Result<(), FtlError<F::Error>> {
         if self.settled {
@@ -50,6 +71,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     fn settle_all(&mut self) -> Result<(), FtlError<F::Error>> {
         let (newest, number) = self.newest;
         let block = self.block_of(newest);
+        self.clear_idle_anchors()?;
         self.clear_torn_blocks(number)?;
         let mut suspects = self.suspects;
         for suspect in self.suspects.all() {
@@ -60,7 +82,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         let blocks = &self.log.blocks;
         suspects.keep(|suspect| suspect == block || blocks.valid_in(suspect) > 0);
-        if newest != self.log.page_at(block, self.log.block_pages() - 1) {
+        // Behind a directory there is nothing, and no block is open.
+        if newest != self.log.page_at(block, self.log.block_pages() - 1)
+            && Some(block) != self.anchors.current()
+        {
             // The session page has a higher number than any page torn now can have.
             let to = self.log.sequence();
             if !suspects.add(Suspect { block: block.0, from: number, to }) {
@@ -120,13 +145,43 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         Ok(is_whole)
     }
 
+    /// Erases the anchors that may show a directory which is not in force.
+    ///
+    /// It may be torn, or half erased, and not seen by each mount. Cost: [`LOOKS`] reads and an
+    /// erase at most for each anchor.
+    fn clear_idle_anchors(&mut self) -> Result<(), FtlError<F::Error>> {
+        for which in 0..2 {
+            let Some(block) = self.anchors.idle(which) else { continue };
+            if self.log.blocks.valid_in(block) == 0 && self.may_show_directory(block)? {
+                self.anchors.erase(&mut self.log, which)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the first page of `block` is neither blank each time nor of another kind.
+    fn may_show_directory(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        let page = self.log.page_at(block, 0);
+        for _ in 0..LOOKS {
+            match self.log.read_raw(page, 0)? {
+                Err(PageFault::Erased) => {}
+                Ok(header) => {
+                    return Ok(Kind::of(header.lowest, header.records) == Kind::Directory);
+                }
+                Err(_) => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
     /// Erases the blocks without valid pages whose first page may be torn.
     ///
     /// Every page that is not torn has at most the number `newest`. Cost: a read for each such
     /// block that was written, [`LOOKS`] for each that was not.
     fn clear_torn_blocks(&mut self, newest: u64) -> Result<(), FtlError<F::Error>> {
         for block in self.log.blocks.all() {
-            if self.log.blocks.is_empty(block)
+            if self.anchors.allow(block)
+                && self.log.blocks.is_empty(block)
                 && !self.log.is_newest(block)
                 && self.may_begin_torn(block, newest)?
             {

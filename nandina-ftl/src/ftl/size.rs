@@ -7,8 +7,8 @@ use nandina::flash::{Capabilities, Geometry};
 use nandina::gc;
 use nandina::log::{Frames, GAP, layout_of};
 
+use super::anchors;
 use super::bytes::{REQUEST_PAGES_MAX, SUSPECT_BYTES};
-use super::order;
 use crate::mapping::Space;
 
 /// Page buffers: one for the page at hand, one for the list of trims.
@@ -32,8 +32,8 @@ const fn session_blocks(apart: bool) -> u32 {
 
 /// Bytes of RAM for an FTL on this chip, without those of its mapping.
 ///
-/// They are two pages with their headers, one bit for each page of the chip, and 8.5 bytes for each
-/// of its blocks (26.5 on chips of 4,096 blocks and more where `nandina` has `large-devices`).
+/// They are two pages with their headers, one bit for each page of the chip, and 4.75 bytes for each
+/// of its blocks (22.75 on chips of 4,096 blocks and more where `nandina` has `large-devices`).
 pub const fn ram_needed(geometry: &Geometry) -> usize {
     ram_needed_with(geometry, Victims::Fewest)
 }
@@ -45,7 +45,7 @@ pub const fn ram_needed_with(geometry: &Geometry, victims: Victims) -> usize {
     let (validity, wear) = TABLE;
     let frame_bytes = layout_of(geometry).frame_bytes();
     Frames::ram_needed(frame_bytes, FRAMES, false)
-        + order::BYTES * geometry.blocks as usize
+        + anchors::ram_needed(geometry.blocks)
         + Blocks::ram_needed(geometry, validity, victims, wear)
 }
 

@@ -40,10 +40,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             return Ok(());
         }
         loop {
-            self.begin_change(extent)?;
+            self.begin_change(extent, 1)?;
             let Some(shortest) = self.list_trims(Some(extent))? else { break };
             for logical in shortest.start..shortest.end() {
-                self.begin_change(Extent::new(logical, 1))?;
+                self.begin_change(Extent::new(logical, 1), 1)?;
                 self.program_mark(Kind::Hole(logical))?;
             }
         }
@@ -55,7 +55,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     ///
     /// They read as never written, and are garbage. The trim becomes durable with the next durable
     /// trim that changes something, a [`checkpoint`](Self::checkpoint), an idle step with a budget
-    /// of at least five operations, a [`close`](Self::close) or a request that is written as a
+    /// of at least seven operations, a [`close`](Self::close) or a request that is written as a
     /// whole; and when garbage collection needs the blocks that trims have emptied. Until then a
     /// cut, or a call that returns an error, may undo it: each page is a hole after the next mount,
     /// or as it was right before the trim, and never older. If it is undone, so are all volatile
@@ -74,7 +74,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             return Ok(());
         }
         self.mapping.admits(extent)?;
-        self.settle()?;
+        self.begin()?;
         if !self.may_wait(extent)? {
             return self.trim(logical, count);
         }

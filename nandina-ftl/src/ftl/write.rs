@@ -31,7 +31,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let end = logical + count;
         while start < end {
             let row = Extent::between(start, end.min(start + self.row_max()));
-            self.begin_change(row)?;
+            self.begin_change(row, row.length)?;
             self.make_room_ahead((end - start).min(self.log.block_pages()))?;
             self.mapping.admits(row)?;
             self.turn(NEW);
@@ -54,7 +54,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
         let most = size::valid_pages_before(&geometry, &capabilities, (pages, self.moves_apart));
-        if self.log.blocks.valid_pages() > most {
+        let held = self.anchors.held() * self.log.block_pages();
+        if self.log.blocks.valid_pages() > most.saturating_sub(held) {
             return Ok(());
         }
         let gained = gc::gain_room(self, ahead);
@@ -94,7 +95,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let mut pending: Option<Pending> = None;
         for (logical, bytes) in (row.start..row.end()).zip(bytes.chunks_exact(each)) {
             self.in_doubt = true;
-            let page = self.log.write_outside(bytes, Kind::Data(logical).label())?;
+            let (label, anchors) = (Kind::Data(logical).label(), &mut self.anchors);
+            let page = self.log.write_by(
+                |log, filled| anchors.next_block(log, filled),
+                |log| log.append_from(bytes, label),
+            )?;
             self.statistics.programmed += 1;
             self.statistics.host_writes += 1;
             let place = self.places.place(page);

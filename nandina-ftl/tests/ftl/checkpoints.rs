@@ -6,6 +6,7 @@ use nandina_ftl::ftl::FtlError;
 use nandina_sim::Chip;
 
 use crate::CHIP;
+use crate::faults::is_caught;
 use crate::host::{Change, Host, Memory, expect_sound};
 use crate::numbers::Numbers;
 
@@ -60,20 +61,21 @@ fn a_mount_reads_the_checkpoint_and_the_blocks_opened_since() {
                     host.make(ftl, Change::Trim(logical / 2, 3))?;
                 }
             }
-            opened = ftl.flash().counters().erases - before.erases;
+            opened = ftl.flash().counters().erases - after.erases;
             Ok(())
         };
         memory.with(&mut chip, false, work).unwrap();
         let reads = mount(&mut memory, &mut chip, &mut host, "with a checkpoint");
         let geometry = LARGE.geometry;
-        // The survey, the block that was open and those opened since with the blank pages behind
-        // the last, the looks at the newest page, the checkpoint, the list of trims and the pages
-        // in its extents.
-        let most = u64::from(7 * geometry.blocks)
-            + (2 + opened) * u64::from(geometry.pages_per_block)
+        // Both anchors and the directory, the first pages of listed blocks, those opened since with
+        // the blank pages behind the last, the looks at the newest page, the parts, the list of
+        // trims, the session page, and the pages in the extents of that list.
+        let most = 3
+            + 2 * opened.max(16)
+            + opened * u64::from(geometry.pages_per_block)
             + 24
-            + 2 * parts
-            + 4
+            + parts
+            + 6
             + 2 * u64::from(changes);
         println!(
             "{changes} changes after {parts} pages: {reads} reads, at most {most}; {without} without"
@@ -165,4 +167,71 @@ fn pages_trimmed_after_a_checkpoint_stay_holes_when_their_blocks_are_used_again(
     };
     memory.with(&mut chip, false, work).unwrap();
     mount(&mut memory, &mut chip, &mut host, "after the trims");
+}
+
+/// The anchor that shows a directory: the other one is blank.
+fn shown(chip: &Chip) -> Option<PageNumber> {
+    let firsts = [0, LARGE.geometry.pages_per_block].map(PageNumber);
+    let mut written = firsts.into_iter().filter(|&page| !chip.page_is_erased(page));
+    written.next().filter(|_| written.next().is_none())
+}
+
+#[test]
+fn directories_that_list_more_blocks_are_few_and_the_checkpoint_lasts() {
+    let mut memory = Memory::apart(&LARGE, "compact");
+    let (mut chip, mut host) = used(LARGE, &mut memory);
+    let mut numbers = Numbers(4);
+    let (mut moved, mut at) = (0, None);
+    let work = |ftl: &mut crate::host::Device<'_>| {
+        assert!(ftl.checkpoint()?, "it was written");
+        for change in 0..6000 {
+            let logical = numbers.below(host.pages.len() as u32 * 2 / 3);
+            host.make(ftl, Change::Write(logical, 1 << 18 | change))?;
+            assert!(ftl.has_checkpoint(), "change {change}");
+            let shows = shown(ftl.flash());
+            assert!(shows.is_some(), "change {change}: one anchor shows a directory");
+            moved += u32::from(at.replace(shows).is_some_and(|before| before != shows));
+        }
+        expect_sound(ftl, "at the end")
+    };
+    memory.with(&mut chip, false, work).unwrap();
+    println!("{moved} more directories");
+    // 16 blocks are listed first, and twice as many each time.
+    assert!((2..=3).contains(&moved), "{moved} more directories for 96 blocks");
+    mount(&mut memory, &mut chip, &mut host, "at the end");
+}
+
+/// The tests see what a directory would do that misses a block which was opened after it.
+#[test]
+fn canary_a_directory_that_misses_a_block_is_caught() {
+    let mut memory = Memory::apart(&LARGE, "compact");
+    let (mut chip, mut host) = used(LARGE, &mut memory);
+    let mut numbers = Numbers(7);
+    let mut first = None;
+    let work = |ftl: &mut crate::host::Device<'_>| {
+        assert!(ftl.checkpoint()?, "it was written");
+        first = shown(ftl.flash()).map(|page| (page, Chip::clone(ftl.flash())));
+        for change in 0..700 {
+            let logical = numbers.below(host.pages.len() as u32 * 2 / 3);
+            host.make(ftl, Change::Write(logical, 1 << 18 | change))?;
+        }
+        Ok(())
+    };
+    memory.with(&mut chip, false, work).unwrap();
+    mount(&mut memory, &mut chip, &mut host, "nothing is wrong yet");
+    // As if the first directory were never erased, and the others not written.
+    let (page, mut before) = first.unwrap();
+    let (mut main, mut spare) = ([0; 512], [0; 64]);
+    before.read(page, &mut main, &mut spare).unwrap();
+    for page in [0, LARGE.geometry.pages_per_block].map(PageNumber) {
+        chip.corrupt_page(page, |main, spare| {
+            main.fill(0xFF);
+            spare.fill(0xFF);
+        });
+    }
+    chip.corrupt_page(page, |to, beside| {
+        to.copy_from_slice(&main);
+        beside.copy_from_slice(&spare[..beside.len()]);
+    });
+    assert!(is_caught(&mut memory, &mut chip, &host));
 }

@@ -29,7 +29,7 @@ pub fn start(profile: Profile, memory: &mut Memory, seed: u64, unstable: u32) ->
     let mut chip = Chip::with_seed(profile, seed);
     chip.set_faults(Faults { unstable_pages: unstable, ..Faults::NONE });
     let (mut host, mut numbers) = (Host::new(memory.logical_pages), Numbers(seed));
-    host.checkpoints = memory.has_checkpoints();
+    host.checkpoints = memory.checkpoints;
     (host.requests, host.forgets_marks) = (memory.requests, memory.forgets_marks);
     let work = |ftl: &mut crate::host::Device<'_>| {
         for _ in 0..BEFORE {
@@ -49,15 +49,20 @@ pub fn session(
     numbers: &mut Numbers,
     changes: u32,
 ) -> Outcome<()> {
-    memory.with(chip, false, |ftl| {
-        for at in 0..changes {
-            host.change(ftl, numbers)?;
-            if at % 16 == 15 {
-                ftl.idle(20)?;
+    // Where sessions end, they are short.
+    let (each, often) = if memory.closes { (6, 4) } else { (changes, 16) };
+    for from in (0..changes).step_by(each as usize) {
+        memory.with(chip, false, |ftl| {
+            for at in from..changes.min(from + each) {
+                host.change(ftl, numbers)?;
+                if at % often == often - 1 {
+                    ftl.idle(20)?;
+                }
             }
-        }
-        Ok(())
-    })
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
 /// Expects after cuts that nothing is lost, and that all mounts agree.
@@ -101,18 +106,20 @@ fn cut_everywhere(profile: Profile, name: &'static str, unstable: u32, share: Sh
 /// Cuts power at a share of the operations of a session, and again in the recovery.
 pub fn cut_with(memory: &mut Memory, profile: Profile, unstable: u32, share: Share) -> u32 {
     let begun = start(profile, memory, 11, unstable);
-    cut_from(memory, begun, unstable, share)
+    cut_from(memory, begun, unstable, share).0
 }
 
 /// The same from `begun` on. After the first cut no block fails any more.
-fn cut_from(memory: &mut Memory, begun: Start, unstable: u32, share: Share) -> u32 {
+///
+/// Returns how many cuts there were, and after how many of them a checkpoint was used.
+fn cut_from(memory: &mut Memory, begun: Start, unstable: u32, share: Share) -> (u32, u32) {
     let name = memory.name;
     let Start { chip, host, numbers: Numbers(seed) } = begun;
     let profile = chip.profile();
     let mut whole = chip.clone();
     session(memory, &mut whole, &mut host.clone(), &mut Numbers(seed), CHANGES).unwrap();
     let operations = whole.counters().operations() - chip.counters().operations();
-    let mut cuts = 0;
+    let (mut cuts, mut used) = (0, 0);
     let mut choice = Numbers(unstable.into());
     // The mount only reads: of its operations a few suffice.
     let mut opened = chip.clone();
@@ -137,7 +144,11 @@ fn cut_from(memory: &mut Memory, begun: Start, unstable: u32, share: Share) -> u
             recover(memory, &mut chip, &mut host, &mut Numbers(1), &what);
             let mut until = again.clone();
             memory.with(&mut until, false, |ftl| after.clone().verify(ftl, &what)).unwrap();
-            memory.with(&mut again, false, |ftl| after.verify(ftl, &what)).unwrap();
+            let verified = memory.with(&mut again, false, |ftl| {
+                after.verify(ftl, &what)?;
+                Ok(ftl.has_checkpoint())
+            });
+            used += u32::from(verified.unwrap());
             let mut whole = again.clone();
             session(memory, &mut whole, &mut after.clone(), &mut Numbers(2), 1).unwrap();
             let most = whole.counters().operations() - again.counters().operations();
@@ -152,7 +163,7 @@ fn cut_from(memory: &mut Memory, begun: Start, unstable: u32, share: Share) -> u
             recover(memory, &mut again, &mut after, &mut Numbers(3), &what);
         }
     }
-    cuts
+    (cuts, used)
 }
 
 #[test]
@@ -189,10 +200,52 @@ fn each_page_is_old_or_new_after_a_cut_anywhere_where_a_block_fails() {
         let Numbers(seed) = begun.numbers;
         session(&mut memory, &mut whole, &mut host, &mut Numbers(seed), CHANGES).unwrap();
         failures += whole.fault_counters().program_failures + whole.fault_counters().erase_failures;
-        cuts += cut_from(&mut memory, begun, 1, Share::one_in(17));
+        cuts += cut_from(&mut memory, begun, 1, Share::one_in(17)).0;
     }
     println!("{cuts} first cuts, {failures} blocks failed");
     assert!(cuts > 50 && failures >= 4, "{cuts} cuts, {failures} failures");
+}
+
+/// A chip with room for checkpoints, and an FTL that leaves it.
+///
+/// Every other chip has more free blocks than a checkpoint lists.
+pub fn with_room(profile: Profile, name: &'static str, apart: bool) -> (Profile, Memory) {
+    let geometry = Geometry { blocks: profile.geometry.blocks + 16, ..profile.geometry };
+    let many = Geometry { blocks: geometry.blocks + 16, ..geometry };
+    let chip = Profile { geometry, ..profile };
+    let Memory { logical_pages, .. } = Memory::by(apart, &chip, name);
+    let held = 5 * geometry.pages_per_block;
+    let chip = Profile { geometry: if apart { many } else { geometry }, ..profile };
+    (chip, Memory::with_pages(&chip, name, logical_pages - held))
+}
+
+#[test]
+fn each_page_is_old_or_new_after_a_cut_anywhere_beside_a_checkpoint() {
+    let (mut cuts, mut used) = (0, 0);
+    let mut cut = |memory: &mut Memory, begun, unstable| {
+        let (first, from_checkpoint) = cut_from(memory, begun, unstable, Share::one_in(17));
+        (cuts, used) = (cuts + first, used + from_checkpoint);
+    };
+    let kinds =
+        [("compact", true, 8), ("vet", false, 12), ("compact", false, 24), ("emt", true, 40)];
+    for (name, apart, every) in kinds {
+        for (unstable, closes) in [(0, true), (1, false), (1, true), (2, true)] {
+            let (profile, mut memory) = with_room(CHIP, name, apart);
+            (memory.checkpoints, memory.closes) = (every, closes);
+            let begun = start(profile, &mut memory, 31 + u64::from(unstable), unstable);
+            cut(&mut memory, begun, unstable);
+        }
+    }
+    for seed in 21..25 {
+        let (profile, mut memory) = with_room(FAILING, "compact", seed % 2 == 0);
+        memory.checkpoints = 12;
+        let mut begun = start(profile, &mut memory, seed, 1);
+        let failing = Faults { program_failures: 200, erase_failures: 200, ..Faults::NONE };
+        begun.chip.set_faults(Faults { unstable_pages: 1, ..failing });
+        cut(&mut memory, begun, 1);
+    }
+    println!("{cuts} first cuts, {used} mounts from a checkpoint after them");
+    assert!(cuts > 100 && 4 * used > cuts, "{cuts} cuts, {used} mounts from a checkpoint");
 }
 
 /// A checkpoint that a session gave up is found by the next mount if its directory survives.

@@ -25,7 +25,7 @@ fn live(name: &'static str, seed: u64, faults: Faults) -> Chip {
     let apart = seed % 2 == 1;
     let (mut memory, mut numbers) = (Memory::by(apart, &FAILING, name), Numbers(seed));
     let mut host = Host::new(memory.logical_pages);
-    host.checkpoints = memory.has_checkpoints();
+    host.checkpoints = memory.checkpoints;
     memory.with(&mut chip, true, |_| Ok(())).unwrap();
     let most = FAILING.capabilities.bad_blocks_max(FAILING.geometry.blocks) as usize;
     for session in 0..8 {

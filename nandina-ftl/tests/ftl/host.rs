@@ -67,6 +67,10 @@ pub struct Memory {
     /// What hosts are to do with it ([`Host::requests`], [`Host::forgets_marks`]).
     pub requests: u32,
     pub forgets_marks: bool,
+    /// One in so many changes comes after a checkpoint ([`Host::checkpoints`]).
+    pub checkpoints: u32,
+    /// Whether sessions end with [`Ftl::close`].
+    pub closes: bool,
 }
 
 impl Memory {
@@ -103,12 +107,21 @@ impl Memory {
             _ => Victims::Fewest,
         };
         let (ram, order) = (vec![0; ram_needed_with(&profile.geometry, victims)], vec![0; sorted]);
-        Self { ram, map, name, logical_pages, order, victims, requests: 0, forgets_marks: false }
-    }
-
-    /// Whether checkpoints are tested with this mapping.
-    pub fn has_checkpoints(&self) -> bool {
-        matches!(self.name, "compact" | "vet")
+        let checkpoints = if matches!(name, "compact" | "vet") { 8 } else { 0 };
+        let (requests, forgets_marks) = (0, false);
+        let closes = false;
+        Self {
+            ram,
+            map,
+            name,
+            logical_pages,
+            order,
+            victims,
+            requests,
+            forgets_marks,
+            checkpoints,
+            closes,
+        }
     }
 
     /// Calls `work` with an FTL on the chip, formatted or opened.
@@ -125,7 +138,11 @@ impl Memory {
         let map = &mut *map as &mut dyn Mapping;
         let mut ftl = make(chip, map, self.logical_pages, self.victims, &mut self.ram)?;
         ftl.sort_moves(&mut self.order);
-        work(&mut ftl)
+        let done = work(&mut ftl)?;
+        if self.closes {
+            ftl.close()?;
+        }
+        Ok(done)
     }
 }
 
@@ -145,8 +162,8 @@ pub struct Host {
     /// Pages that the session had trimmed at the last look: a new session has trimmed fewer.
     seen: u64,
     written: u32,
-    /// Whether changes are mixed with checkpoints of the mapping.
-    pub checkpoints: bool,
+    /// One in so many changes comes after a checkpoint of the mapping; 0 for none.
+    pub checkpoints: u32,
     /// The most pages of a request that is written as a whole; 0 for none.
     pub requests: u32,
     /// Writes requests page by page: a canary.
@@ -168,7 +185,7 @@ impl Host {
             trims: 0,
             seen: 0,
             written: 0,
-            checkpoints: false,
+            checkpoints: 0,
             requests: 0,
             forgets_marks: false,
         }
@@ -181,7 +198,7 @@ impl Host {
         numbers: &mut Numbers,
     ) -> Result<(), FtlError<F::Error>> {
         let (pages, logical) = (self.pages.len() as u32, numbers.below(self.pages.len() as u32));
-        if self.checkpoints && numbers.below(8) == 0 {
+        if self.checkpoints > 0 && numbers.below(self.checkpoints) == 0 {
             self.look(ftl)?;
             // If it fails, a mount follows.
             let seen = core::mem::replace(&mut self.seen, u64::MAX);

@@ -7,13 +7,14 @@ use nandina::log::layout_of;
 use nandina::node::PageHeader;
 use nandina_sim::{Chip, ChipError};
 
-use crate::host::{Change, Host, Memory};
+use crate::cuts::with_room;
+use crate::host::{Change, Host};
 use crate::numbers::Numbers;
 use crate::{CHIP, seeds};
 use nandina_ftl::ftl::FtlError;
 
 /// Numbers of the pages that say something, and numbers beside them.
-const RECORDS: [u32; 10] = [
+const RECORDS: [u32; 11] = [
     0,
     1,
     77,
@@ -24,12 +25,15 @@ const RECORDS: [u32; 10] = [
     u32::MAX - 4,
     u32::MAX - 5,
     u32::MAX - 6,
+    u32::MAX - 7,
 ];
 
 /// Damages a page: random bytes, or a sealed page that was never written.
 fn damage(chip: &mut Chip, numbers: &mut Numbers) {
     let layout = layout_of(&CHIP.geometry);
-    let page = PageNumber(numbers.below(CHIP.geometry.pages()));
+    // Every fourth time one that a directory may be in.
+    let pages = if numbers.below(4) == 0 { 16 } else { chip.profile().geometry.pages() };
+    let page = PageNumber(numbers.below(pages));
     let mut frame = vec![0; layout.frame_bytes()];
     let (main, spare) = frame.split_at_mut(layout.page_bytes());
     chip.read(page, main, spare).unwrap();
@@ -65,18 +69,20 @@ fn damage(chip: &mut Chip, numbers: &mut Numbers) {
 
 #[test]
 fn damaged_chips_give_errors_and_never_a_panic_or_an_endless_loop() {
-    let mut memory = Memory::new(&CHIP, "compact");
+    let (profile, mut memory) = with_room(CHIP, "compact", false);
     let mut host = Host::new(memory.logical_pages);
-    host.checkpoints = true;
-    let (mut used, mut numbers) = (Chip::new(CHIP), Numbers(8));
+    host.checkpoints = 8;
+    let (mut used, mut numbers) = (Chip::new(profile), Numbers(8));
     let work = |ftl: &mut crate::host::Device<'_>| {
-        (0..200).try_for_each(|_| host.change(ftl, &mut numbers))
+        (0..200).try_for_each(|_| host.change(ftl, &mut numbers))?;
+        assert!(ftl.has_checkpoint());
+        Ok(())
     };
     memory.with(&mut used, true, work).unwrap();
     let (mut opened, mut refused) = (0, 0);
     for seed in seeds(20_000, 1000) {
         let (mut chip, mut numbers) = (used.clone(), Numbers(seed));
-        for _ in 0..=numbers.below(6) {
+        for _ in 0..=numbers.below(16) {
             damage(&mut chip, &mut numbers);
         }
         chip.limit_operations(Some(60_000));

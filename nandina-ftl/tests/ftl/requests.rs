@@ -164,7 +164,7 @@ fn blocks_that_fail_and_devices_that_give_up_leave_requests_whole() {
         let mut memory = memory(&FAILING, "compact", 8);
         let (mut chip, mut numbers) = (Chip::with_seed(FAILING, seed), Numbers(seed));
         let mut host = Host::new(memory.logical_pages);
-        (host.requests, host.checkpoints) = (8, true);
+        (host.requests, host.checkpoints) = (8, 8);
         memory.with(&mut chip, true, |_| Ok(())).unwrap();
         for session in 0..5 {
             let what = format!("seed {seed}, session {session}");

@@ -185,7 +185,7 @@ fn a_list_of_trims_has_room_for_whatever_waits_through_cuts_and_blocks_that_fail
         failures += chip.fault_counters().program_failures;
     }
     println!("{undone} pages came back, full lists before {alone}, {failures} failures");
-    assert!(undone > 10 && alone > 10 && failures > 5, "{undone}, {alone}, {failures}");
+    assert!(undone > 2 && alone > 10 && failures > 5, "{undone}, {alone}, {failures}");
 }
 
 #[test]

@@ -25,6 +25,9 @@ const LAYERS: [&str; 8] = [
 const CHIP: Profile =
     Profile { geometry: Geometry { blocks: 20, pages_per_block: 8, ..TINY.geometry }, ..TINY };
 
+/// Logical pages of an FTL that leaves room for a checkpoint.
+const BESIDE_CHECKPOINT: u32 = 48;
+
 /// Chip operations after which the use of a medium counts as an endless loop.
 const OPERATIONS_MAX: u64 = 100_000;
 
@@ -43,9 +46,9 @@ pub fn mount_ftl_then_use(data: &[u8]) -> Outcome {
         [const { [const { OnceLock::new() }; 2] }; LAYERS.len()];
     let mut bytes = Bytes(data);
     let which = usize::from(bytes.next()) % LAYERS.len();
-    let (layer, size) = layer(LAYERS[which]);
     let choice = bytes.next();
     let checkpoint = choice & 0x40 != 0;
+    let (layer, size) = layer(LAYERS[which], checkpoint);
     let mut chip = match choice % 4 {
         0 => Chip::new(CHIP),
         _ => HEALTHY[which][usize::from(checkpoint)]
@@ -67,13 +70,15 @@ pub fn mount_ftl_then_use(data: &[u8]) -> Outcome {
     }
 }
 
-fn layer(name: &str) -> (Layer, Size) {
+/// An FTL, which leaves room for a `checkpoint` or takes the whole chip.
+fn layer(name: &str, checkpoint: bool) -> (Layer, Size) {
     let layer = Layer::named(name).expect("a known name");
     let layer = match layer.log_blocks() {
         Some(_) => layer.with_log_blocks(2).expect("enough log blocks"),
         None => layer,
     };
     let size = layer.size(&CHIP).expect("a chip that is large enough");
+    let size = if checkpoint { layer.sized(&CHIP, BESIDE_CHECKPOINT) } else { size };
     (layer, size)
 }
 

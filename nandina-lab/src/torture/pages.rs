@@ -140,6 +140,8 @@ impl<D: Device> Life<D> {
         let layer = layer.with_victims(victims[(seed % 3) as usize]);
         let logical_pages = random.random_range(2..16) * block_pages(&profile);
         let blocks = layer.blocks_needed(&profile, logical_pages) + random.random_range(0..4);
+        // Every other life has room for checkpoints.
+        let blocks = blocks + if seed.is_multiple_of(2) { 6 } else { 0 };
         let profile = profile.with_blocks(blocks);
         let mut drawn = |hardship| random.random_bool(0.6) && hardship;
         let (unstable, errors) = (drawn(hardships.unstable), drawn(hardships.errors));

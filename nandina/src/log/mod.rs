@@ -18,6 +18,7 @@
 //! A superseded page stays protected until the operation commits ([`Blocks::supersede`],
 //! [`Blocks::release`]).
 
+mod bad;
 pub mod checkpoint;
 mod discard;
 mod frames;
@@ -681,13 +682,7 @@ impl<'b, F: Flash> Log<'b, F> {
                 self.unmarked = true;
                 continue;
             }
-            self.operations += 1;
-            match self.flash.mark_bad(block) {
-                Ok(()) => {}
-                // If marking fails, the block fails again after the next mount.
-                Err(error) if error.kind() != ErrorKind::Other => {}
-                Err(error) => return Err(Fault::Device(error)),
-            }
+            self.mark_bad(block)?;
         }
         Ok(())
     }

@@ -89,9 +89,12 @@ impl<F: Flash> Log<'_, F> {
         self.blocks.set_beside(self.parked.open().map(|(block, _)| block));
     }
 
-    /// Closes both open blocks: the next page begins another one.
+    /// Closes both open blocks, and forgets the one that was erased ahead of need.
+    ///
+    /// The next page begins a block that is chosen then.
     pub fn close_blocks(&mut self) {
         self.close_block();
         self.close_parked();
+        self.ready = NO_BLOCK;
     }
 }

@@ -36,7 +36,7 @@ impl<F: Flash> Log<'_, F> {
     /// As [`write_into`](Self::write_into), where `append` programs the page.
     ///
     /// It returns `false` if the program failed, and is called again with another block open.
-    pub(super) fn write_by(
+    pub fn write_by(
         &mut self,
         mut next: impl FnMut(&mut Self, Option<BlockNumber>) -> Result<BlockNumber, Fault<F::Error>>,
         mut append: impl FnMut(&mut Self) -> Result<bool, Fault<F::Error>>,
