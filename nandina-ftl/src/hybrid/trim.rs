@@ -32,8 +32,9 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         let extent = Extent::new(logical, count);
         // What is in doubt could not be trimmed.
         for logical in logical..extent.end() {
-            if let Some(at) = self.doubtful(logical) {
-                self.change(|this| this.convert(at))?;
+            if self.doubtful(logical).is_some() {
+                // What settles first may have ended the doubt.
+                self.change(|this| this.doubtful(logical).map_or(Ok(()), |at| this.convert(at)))?;
             }
         }
         let held = (logical..extent.end()).filter(|&at| self.find(at).is_some()).count();
