@@ -223,13 +223,14 @@ impl<'b, F: Flash> Media<'b, F> {
         if !self.unmarked {
             return Ok(());
         }
-        self.unmarked = false;
+        // A device that gives up half way leaves blocks to be marked.
+        let mut left = false;
         for block in self.blocks.all() {
             if !self.blocks.is_bad(block) || self.flash.is_bad(block).map_err(Fault::Device)? {
                 continue;
             }
             if self.blocks.valid_in(block) > 0 {
-                self.unmarked = true;
+                left = true;
                 continue;
             }
             self.operations = self.operations.wrapping_add(1);
@@ -240,6 +241,7 @@ impl<'b, F: Flash> Media<'b, F> {
                 Err(error) => return Err(Fault::Device(error)),
             }
         }
+        self.unmarked = left;
         Ok(())
     }
 

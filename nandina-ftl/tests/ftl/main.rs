@@ -12,6 +12,7 @@ mod disk;
 mod faults;
 mod host;
 mod hostile;
+mod marks;
 mod model;
 #[path = "../numbers/mod.rs"]
 mod numbers;

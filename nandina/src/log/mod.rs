@@ -673,17 +673,19 @@ impl<'b, F: Flash> Log<'b, F> {
         if !self.unmarked {
             return Ok(());
         }
-        self.unmarked = false;
+        // A device that gives up half way leaves blocks to be marked.
+        let mut left = false;
         for block in self.blocks.all() {
             if !self.blocks.is_bad(block) || self.flash.is_bad(block).map_err(Fault::Device)? {
                 continue;
             }
             if self.blocks.valid_in(block) > 0 {
-                self.unmarked = true;
+                left = true;
                 continue;
             }
             self.mark_bad(block)?;
         }
+        self.unmarked = left;
         Ok(())
     }
 }
