@@ -364,12 +364,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     }
 
     /// Gives the checkpoint up if there is no room for its blocks. Nothing is written here.
-    ///
-    /// The session before may have given it up, too, and have counted its blocks as room: where
-    /// cuts have touched the reserve it is given up again.
     pub(super) fn keep_checkpoint(&mut self) {
-        let lacks_room = self.room() < self.kept() || self.lacks_room_for(0);
-        if self.anchors.current().is_some() && lacks_room {
+        if self.anchors.current().is_some() && self.lacks_room_for(0) {
             self.anchors.leave(&mut self.log);
         }
     }

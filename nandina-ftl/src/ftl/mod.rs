@@ -152,7 +152,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// and these pages. Refuses with [`FtlError::TooFewSpareBlocks`] if there are more than
     /// [`logical_pages_max`]; with up to [`logical_pages_apart_max`] it programs less. If a format
     /// is cut, format again: a later [`open`](Self::open) finds either the former FTL, or refuses.
-    /// (A chip that held something else is undefined.)
+    /// (A chip that held something else, or an FTL of more logical pages, is undefined.)
     ///
     /// Cost: a mount, an erase of every block and a program or two.
     pub fn format(
@@ -217,7 +217,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// to suffice in between, too: a mount meets pages in the order of blocks, stale ones as well.
     ///
     /// Cost: for each block at most seven reads, for each written page one, for each page that has
-    /// an older copy one more, for the newest page 24; and the reads of pages once more if the last
+    /// an older copy one more, for the newest page and the session page 24 each; and the reads of pages once more if the last
     /// session was cut while it settled a cut before it, or for each torn page at the end.
     ///
     /// Of a chip with a checkpoint, blocks and pages are those that the checkpoint lists and that

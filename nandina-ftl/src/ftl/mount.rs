@@ -35,14 +35,40 @@ struct Newest {
     beside: Option<BlockNumber>,
 }
 
-/// What a scan looks for, and what it has found.
-struct Scan<'s> {
+/// What a scan looks for.
+#[derive(Clone, Copy)]
+struct Look<'s> {
     identity: u32,
     /// The checkpoint that has all pages but the newer ones.
     checkpoint: Option<Found>,
     /// Pages with this number and higher ones do not count.
     limit: u64,
     suspects: &'s Suspects,
+    faded: &'s Faded,
+}
+
+/// Session pages that do not read the same each time: they do not count.
+///
+/// Such a page is the first one of a session that was cut in it. The next session behind the same
+/// end may not have seen it (see `begin_session`).
+#[derive(Default)]
+struct Faded([Option<PageNumber>; 4]);
+
+impl Faded {
+    fn has(&self, page: PageNumber) -> bool {
+        self.0.contains(&Some(page))
+    }
+
+    /// Adds a page. Returns `false` if there is no room.
+    fn add(&mut self, page: PageNumber) -> bool {
+        let free = self.0.iter_mut().find(|place| place.is_none());
+        free.map(|place| *place = Some(page)).is_some()
+    }
+}
+
+/// What a scan looks for, and what it has found.
+struct Scan<'s> {
+    look: Look<'s>,
     /// The highest number of all, whether the page counts or not.
     highest: &'s mut u64,
     newest: Option<Newest>,
@@ -164,9 +190,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         checkpoint: Option<Found>,
     ) -> Result<Decided, FtlError<F::Error>> {
         let (mut limit, mut suspects, mut highest) = (u64::MAX, Suspects::default(), 0);
-        let mut incomplete = None;
+        let (mut incomplete, mut faded) = (None, Faded::default());
         let newest = loop {
-            let newest = self.scan((identity, checkpoint), limit, &suspects, &mut highest)?;
+            let look = Look { identity, checkpoint, limit, suspects: &suspects, faded: &faded };
+            let newest = self.scan(look, &mut highest)?;
             let newest = newest.ok_or(FtlError::Blank)?;
             if !self.is_steady(newest.page, newest.sequence)? {
                 limit = newest.sequence;
@@ -179,6 +206,10 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             }
             if newest.kind == Kind::Retired {
                 return Err(FtlError::Blank);
+            }
+            let session = self.own[Own::Session as usize].ok_or(FtlError::Blank)?;
+            if !self.log.is_steady(session)? && faded.add(session) {
+                continue;
             }
             let found = self.read_session()?;
             if found == suspects {
@@ -266,14 +297,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// page, or those that are newer than the newest checkpoint, and that.
     fn scan(
         &mut self,
-        (identity, checkpoint): (u32, Option<Found>),
-        limit: u64,
-        suspects: &Suspects,
+        look: Look<'_>,
         highest: &mut u64,
     ) -> Result<Option<Newest>, FtlError<F::Error>> {
-        let (newest, last, session) = (None, [None; 2], 0);
-        let mut scan =
-            Scan { identity, checkpoint, limit, suspects, highest, newest, last, session };
+        let Look { checkpoint, limit, .. } = look;
+        let mut scan = Scan { look, highest, newest: None, last: [None; 2], session: 0 };
         self.forget_all();
         for block in self.log.blocks.all() {
             if self.anchors.unread.has(block) && !self.is_left_out(block) {
@@ -315,7 +343,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         scan: &mut Scan<'_>,
     ) -> Result<(), FtlError<F::Error>> {
         let (mut blank, mut is_damaged) = (0, false);
-        let began = scan.checkpoint.map_or(0, |checkpoint| checkpoint.began);
+        let began = scan.look.checkpoint.map_or(0, |checkpoint| checkpoint.began);
         for place in 0..self.log.block_pages() {
             let page = self.log.page_at(block, place);
             let header = match self.log.read_raw(page, 0)? {
@@ -335,7 +363,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
             if is_damaged && !self.log.blocks.is_bad(block) {
                 self.log.blocks.set_stuck(block);
             }
-            if header.medium != self.log.medium || header.identity != scan.identity {
+            if header.medium != self.log.medium || header.identity != scan.look.identity {
                 continue;
             }
             let (sequence, kind) = (header.sequence, Kind::of(header.lowest, header.records));
@@ -345,7 +373,11 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 continue;
             }
             let is_session = matches!(kind, Kind::Own(Own::Session));
-            if sequence >= scan.limit || (scan.suspects.exclude(sequence) && !is_session) {
+            let is_excluded = match is_session {
+                true => scan.look.faded.has(page),
+                false => scan.look.suspects.exclude(sequence),
+            };
+            if sequence >= scan.look.limit || is_excluded {
                 continue;
             }
             if scan.newest.is_none_or(|newest| newest.sequence < sequence) {

@@ -4,7 +4,7 @@
 
 use nandina::Fault;
 use nandina::flash::{BlockNumber, Flash, PageNumber};
-use nandina::node::PageFault;
+use nandina::node::{PageFault, PageHeader};
 
 use super::bytes::{COUNT, Directory, Kind, List, Own, RUN, Trims};
 use super::{Ftl, FtlError};
@@ -37,13 +37,16 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 Ok(header) => header,
                 Err(PageFault::Erased) => continue,
                 Err(_) => {
-                    // Perhaps a directory that will be readable again.
-                    self.anchors.note_stale(which);
+                    if self.holds_other_pages(block)? {
+                        is_other = true;
+                    } else {
+                        // Perhaps a directory that will be readable again.
+                        self.anchors.note_stale(which);
+                    }
                     continue;
                 }
             };
-            let kind = Kind::of(header.lowest, header.records);
-            if header.medium != self.log.medium || kind != Kind::Directory {
+            if !self.is_directory(&header) {
                 is_other = true;
                 continue;
             }
@@ -68,6 +71,20 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         self.anchors.put_in_force(which, held);
         Ok(Some(found))
+    }
+
+    fn is_directory(&self, header: &PageHeader) -> bool {
+        let kind = Kind::of(header.lowest, header.records);
+        header.medium == self.log.medium && kind == Kind::Directory
+    }
+
+    /// Whether the first readable page of a block is no directory.
+    pub(super) fn holds_other_pages(
+        &mut self,
+        block: BlockNumber,
+    ) -> Result<bool, Fault<F::Error>> {
+        let header = self.log.first_header(block)?;
+        Ok(header.is_some_and(|header| !self.is_directory(&header)))
     }
 
     /// Reads the directory at `page` into RAM: the blocks that it lists, and those of its parts.

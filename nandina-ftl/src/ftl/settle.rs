@@ -31,6 +31,7 @@ use nandina::node::PageFault;
 
 use super::bytes::{Kind, Own, Suspect, Suspects};
 use super::mount::LOOKS;
+use super::size::gap_of;
 use super::{Ftl, FtlError};
 use crate::mapping::Mapping;
 
@@ -44,8 +45,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     /// Begins a session behind the end of the one before, where nothing is to settle.
     ///
     /// Its first page may be torn, and then invisible to the next mount, which gives the same
-    /// number to another page. So it is a session page, of which any two are alike. Returns whether
-    /// it did anything. Cost: a program, and at most two erases and 48 reads.
+    /// number to another page. So it is a session page, of which any two are alike; a mount counts
+    /// only one that reads the same each time. Returns whether it did anything. Cost: a program, and at most two erases and 48 reads.
     pub(super) fn begin_session(&mut self) -> Result<bool, FtlError<F::Error>> {
         if !self.settled || self.log.has_begun() {
             return Ok(false);
@@ -53,6 +54,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         self.in_doubt = true;
         self.clear_idle_anchors()?;
         self.write_session()?;
+        // If programs of it failed, the next session may not see those that were repeated.
+        self.log.raise_sequence(self.log.sequence() + gap_of(&self.log.geometry()));
         Ok(true)
     }
 
@@ -168,7 +171,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
                 Ok(header) => {
                     return Ok(Kind::of(header.lowest, header.records) == Kind::Directory);
                 }
-                Err(_) => return Ok(true),
+                Err(_) => return Ok(!self.holds_other_pages(block)?),
             }
         }
         Ok(false)

@@ -338,6 +338,34 @@ fn what_one_mount_decides_about_a_torn_page_every_later_mount_decides() {
     assert!(second_cuts >= 240, "only {second_cuts} second cuts");
 }
 
+/// Two sessions behind the same end may give their first pages one number.
+#[test]
+fn the_first_page_of_a_session_that_was_cut_never_wins_over_one_of_the_next() {
+    let mut torn = 0;
+    for seed in seeds(2000, 100) {
+        let mut memory = Memory::by(seed % 2 == 1, &CHIP, "page");
+        let Start { mut chip, mut host, mut numbers } = start(CHIP, &mut memory, 500 + seed, 1);
+        let what = format!("seed {seed}");
+        // A write settles, and the session ends.
+        memory.closes = true;
+        memory.with(&mut chip, false, |ftl| host.change(ftl, &mut numbers)).unwrap();
+        memory.closes = false;
+        let logical = numbers.below(host.pages.len() as u32);
+        chip.cut_at_change(1, Cut::Inside(Tear::Mixture));
+        let write = Change::Write(logical, 1 << 18);
+        if memory.with(&mut chip, false, |ftl| host.make(ftl, write)).is_ok() {
+            continue;
+        }
+        torn += 1;
+        chip.restore_power();
+        look(&mut memory, &mut chip, &mut host, 1, &what);
+        let write = Change::Write(logical, 1 << 19);
+        memory.with(&mut chip, false, |ftl| host.make(ftl, write)).unwrap();
+        look(&mut memory, &mut chip, &mut host, 12, &what);
+    }
+    assert!(torn >= 50, "only {torn} pages were torn");
+}
+
 #[test]
 fn cuts_in_a_row_never_use_up_the_reserve() {
     cut_in_a_row(CHIP, if is_full() { 5000 } else { 150 });
