@@ -180,8 +180,18 @@ impl<'b> Maps<'b> {
         Some(free)
     }
 
-    /// Frees a slot whose entries are in no chain.
+    /// Frees a slot.
+    ///
+    /// Its pages do not count any more. On a chip that was tampered with, one of them may be found
+    /// all the same: so no entry stays in a chain.
     pub fn drop_slot(&mut self, slot: u32) {
+        for place in 0..self.sizes.block_pages {
+            if let Some(logical) = self.logical_at(slot, place)
+                && self.find(logical) == Some((slot, place))
+            {
+                self.remove(logical);
+            }
+        }
         self.words.set(self.slot_at(slot), NONE);
     }
 
