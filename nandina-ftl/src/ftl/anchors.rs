@@ -25,7 +25,7 @@ pub(super) const fn ram_needed(blocks: u32) -> usize {
 }
 
 /// Blocks that are listed and free, below which more are listed.
-pub(super) const SPARE: u32 = 6;
+const SPARE: u32 = 6;
 
 /// What is known of the directories on the chip.
 pub(super) struct Anchors<'b> {
@@ -173,9 +173,9 @@ impl<'b> Anchors<'b> {
                 }
             }
         }
-        let step = (log.block_pages() / 8).max(1);
         let block_pages = log.block_pages();
-        for most in (0..block_pages).step_by(step as usize).chain([block_pages]) {
+        let step = (block_pages / 8).max(1) as usize;
+        for most in (0..block_pages).step_by(step).chain([block_pages]) {
             let is_kept = |block| blocks.is_reserved(block) || blocks.is_bad(block);
             for block in blocks.all().filter(|&block| !is_kept(block)) {
                 if blocks.valid_in(block) <= most && !list(listed, block) {

@@ -55,8 +55,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
 
     fn write_checkpoint(&mut self) -> Result<bool, FtlError<F::Error>> {
         let block_pages = self.log.block_pages();
-        let parts = self.parts_needed()?;
-        if !self.has_room_for(parts)? || !self.take_anchors()? {
+        let estimate = self.parts_needed()?;
+        if !self.has_room_for(estimate)? || !self.take_anchors()? {
             return Ok(false);
         }
         // Moves may have divided runs, and those that make room may again.
@@ -322,10 +322,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let held = self.anchors.held();
         self.log.frames.forget(1);
         let page = self.log.page_at(current, 0);
-        match self.read_kind(page, 1) {
-            Ok(Kind::Directory) => {}
-            Ok(_) | Err(Fault::Corrupt { .. }) => return self.give_up_checkpoint_now(),
-            Err(fault) => return Err(fault.into()),
+        if !self.load_directory(page, 1)? {
+            return self.give_up_checkpoint_now();
         }
         let enough = 2 * self.anchors.listed.count();
         self.anchors.list_more(&self.log, enough);
@@ -370,10 +368,14 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
     }
 
+    /// Pages of the blocks that are reserved for the checkpoint.
+    pub(super) fn held_pages(&self) -> u32 {
+        self.anchors.held().saturating_mul(self.log.block_pages())
+    }
+
     /// Whether `pages` more logical pages lack room beside the checkpoint.
     fn lacks_room_for(&self, pages: u32) -> bool {
-        let held = self.anchors.held().saturating_mul(self.log.block_pages());
-        let most = self.limits.valid_pages.saturating_sub(pages).saturating_sub(held);
+        let most = self.limits.valid_pages.saturating_sub(pages).saturating_sub(self.held_pages());
         self.log.blocks.valid_pages() > most
     }
 

@@ -217,8 +217,9 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
     /// to suffice in between, too: a mount meets pages in the order of blocks, stale ones as well.
     ///
     /// Cost: for each block at most seven reads, for each written page one, for each page that has
-    /// an older copy one more, for the newest page and the session page 24 each; and the reads of pages once more if the last
-    /// session was cut while it settled a cut before it, or for each torn page at the end.
+    /// an older copy one more, for the newest page and the session page 24 each; and the reads of
+    /// pages once more if the last session was cut while it settled a cut before it, or for each
+    /// torn page at the end.
     ///
     /// Of a chip with a checkpoint, blocks and pages are those that the checkpoint lists and that
     /// were opened since. At most 16 blocks are listed, or twice as many as were opened, and some

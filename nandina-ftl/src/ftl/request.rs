@@ -71,7 +71,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
         let most =
             size::valid_pages_before(&geometry, &capabilities, (extent.length, self.moves_apart));
-        let held = self.anchors.held() * self.log.block_pages();
+        let held = self.held_pages();
         if held > 0 && self.log.blocks.valid_pages() > most.saturating_sub(held) {
             self.give_up_checkpoint()?;
         }

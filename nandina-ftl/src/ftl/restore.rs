@@ -73,6 +73,19 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         Ok(Some(found))
     }
 
+    /// Reads the directory at `page` into page buffer `frame`. Returns `false` if none is there.
+    pub(super) fn load_directory(
+        &mut self,
+        page: PageNumber,
+        frame: usize,
+    ) -> Result<bool, Fault<F::Error>> {
+        match self.read_kind(page, frame) {
+            Ok(kind) => Ok(kind == Kind::Directory),
+            Err(Fault::Corrupt { .. }) => Ok(false),
+            Err(fault) => Err(fault),
+        }
+    }
+
     fn is_directory(&self, header: &PageHeader) -> bool {
         let kind = Kind::of(header.lowest, header.records);
         header.medium == self.log.medium && kind == Kind::Directory
@@ -95,7 +108,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         page: PageNumber,
         anchors: [BlockNumber; 2],
     ) -> Result<Option<(u64, u32)>, Fault<F::Error>> {
-        if !matches!(self.read_kind(page, 0), Ok(Kind::Directory)) {
+        if !self.load_directory(page, 0)? {
             return Ok(None);
         }
         let (bytes, blocks) = (self.page_bytes(), self.log.blocks.count());
@@ -160,10 +173,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         from: usize,
         noted: &mut [BlockNumber; NOTED],
     ) -> Result<Option<(usize, u32)>, Fault<F::Error>> {
-        match self.read_kind(directory, 0) {
-            Ok(Kind::Directory) => {}
-            Ok(_) | Err(Fault::Corrupt { .. }) => return Ok(None),
-            Err(fault) => return Err(fault),
+        if !self.load_directory(directory, 0)? {
+            return Ok(None);
         }
         let (bytes, blocks, places) = (self.page_bytes(), self.log.blocks.count(), self.places);
         let area = &mut self.log.frames.bytes_mut(0)[..bytes];

@@ -54,8 +54,7 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
         }
         let (geometry, capabilities) = (self.log.geometry(), self.log.capabilities());
         let most = size::valid_pages_before(&geometry, &capabilities, (pages, self.moves_apart));
-        let held = self.anchors.held() * self.log.block_pages();
-        if self.log.blocks.valid_pages() > most.saturating_sub(held) {
+        if self.log.blocks.valid_pages() > most.saturating_sub(self.held_pages()) {
             return Ok(());
         }
         let gained = gc::gain_room(self, ahead);
