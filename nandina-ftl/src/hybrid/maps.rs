@@ -126,6 +126,11 @@ impl<'b> Maps<'b> {
         self.sizes.logical_blocks as usize + slot as usize * SLOT_WORDS
     }
 
+    /// The block of a slot, or [`NONE`].
+    fn block_of(&self, slot: u32) -> u32 {
+        self.words.get(self.slot_at(slot))
+    }
+
     pub fn slot(&self, slot: u32) -> Slot {
         let at = self.slot_at(slot);
         let next = self.words.get(at + 2);
@@ -160,18 +165,18 @@ impl<'b> Maps<'b> {
 
     /// The slots in use.
     pub fn slots(&self) -> impl Iterator<Item = (u32, Slot)> {
-        let all = (0..self.sizes.slots).map(|slot| (slot, self.slot(slot)));
-        all.filter(|(_, slot)| slot.block != NONE)
+        let used = (0..self.sizes.slots).filter(|&slot| self.block_of(slot) != NONE);
+        used.map(|slot| (slot, self.slot(slot)))
     }
 
     /// The slot of a block.
     pub fn slot_of(&self, block: BlockNumber) -> Option<u32> {
-        self.slots().find(|(_, slot)| slot.block == block.0).map(|(at, _)| at)
+        (0..self.sizes.slots).find(|&slot| self.block_of(slot) == block.0)
     }
 
     /// Describes a block in a free slot.
     pub fn add_slot(&mut self, slot: Slot) -> Option<u32> {
-        let free = (0..self.sizes.slots).find(|&at| self.slot(at).block == NONE)?;
+        let free = self.slot_of(BlockNumber(NONE))?;
         self.set_slot(free, slot);
         let first = free as usize * self.sizes.block_pages as usize;
         for entry in first..first + self.sizes.block_pages as usize {

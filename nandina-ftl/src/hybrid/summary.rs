@@ -1,14 +1,19 @@
 //! The Summary table: which buffer blocks there are, and which logical page each place holds.
 //!
 //! Ten bytes a buffer block and one for each of its pages, in the caller's memory. Whether a page
-//! counts is known from the block table alone. Nothing here calls a chip.
+//! counts is known from the block table alone. The groups of all blocks are stored first, then their
+//! numbers, their next places and the pages of each, so that a search for a group passes over groups
+//! alone. Nothing here calls a chip.
 
 use nandina::flash::BlockNumber;
 
 use super::maps::NONE;
 
-/// Bytes of a block: its number, its group, and the next place.
-const BLOCK_BYTES: usize = 10;
+/// Bytes of a block: its group, its number, and the next place.
+const BLOCK_BYTES: usize = GROUP_BYTES + NUMBER_BYTES + NEXT_BYTES;
+const GROUP_BYTES: usize = 4;
+const NUMBER_BYTES: usize = 4;
+const NEXT_BYTES: usize = 2;
 
 /// In the next place: the block was begun before the mount.
 const CLOSED: u16 = 1 << 15;
@@ -77,19 +82,34 @@ impl<'b> Summary<'b> {
         logical / self.group_pages
     }
 
-    const fn at(&self, entry: u32) -> usize {
-        entry as usize * (BLOCK_BYTES + self.block_pages as usize)
+    const fn number_at(&self, entry: u32) -> usize {
+        self.entries as usize * GROUP_BYTES + entry as usize * NUMBER_BYTES
+    }
+
+    const fn next_at(&self, entry: u32) -> usize {
+        self.number_at(self.entries) + entry as usize * NEXT_BYTES
+    }
+
+    const fn places_at(&self, entry: u32) -> usize {
+        self.next_at(self.entries) + entry as usize * self.block_pages as usize
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        let bytes = &self.bytes[at..][..4];
+        u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+    }
+
+    /// The block of an entry, or [`NONE`].
+    fn block(&self, entry: u32) -> u32 {
+        self.word(self.number_at(entry))
     }
 
     pub fn get(&self, entry: u32) -> Entry {
-        let bytes = &self.bytes[self.at(entry)..][..BLOCK_BYTES];
-        let word = |at: usize| {
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
-        let next = u16::from_le_bytes([bytes[8], bytes[9]]);
+        let next = &self.bytes[self.next_at(entry)..][..NEXT_BYTES];
+        let next = u16::from_le_bytes([next[0], next[1]]);
         Entry {
-            block: word(0),
-            group: word(4),
+            block: self.block(entry),
+            group: self.word(entry as usize * GROUP_BYTES),
             next: (next & !(CLOSED | DOUBTFUL)).into(),
             is_closed: next & CLOSED != 0,
             is_doubtful: next & DOUBTFUL != 0,
@@ -97,29 +117,37 @@ impl<'b> Summary<'b> {
     }
 
     pub fn set(&mut self, entry: u32, to: Entry) {
-        let at = self.at(entry);
         let closed = if to.is_closed { CLOSED } else { 0 };
         let doubtful = if to.is_doubtful { DOUBTFUL } else { 0 };
         let next = to.next as u16 | closed | doubtful;
-        self.bytes[at..][..4].copy_from_slice(&to.block.to_le_bytes());
-        self.bytes[at + 4..][..4].copy_from_slice(&to.group.to_le_bytes());
-        self.bytes[at + 8..][..2].copy_from_slice(&next.to_le_bytes());
+        let (number_at, next_at) = (self.number_at(entry), self.next_at(entry));
+        self.bytes[entry as usize * GROUP_BYTES..][..GROUP_BYTES]
+            .copy_from_slice(&to.group.to_le_bytes());
+        self.bytes[number_at..][..NUMBER_BYTES].copy_from_slice(&to.block.to_le_bytes());
+        self.bytes[next_at..][..NEXT_BYTES].copy_from_slice(&next.to_le_bytes());
     }
 
     /// The entries in use.
     pub fn used(&self) -> impl Iterator<Item = (u32, Entry)> {
-        let all = (0..self.entries).map(|at| (at, self.get(at)));
-        all.filter(|(_, entry)| entry.block != NONE)
+        let used = (0..self.entries).filter(|&at| self.block(at) != NONE);
+        used.map(|at| (at, self.get(at)))
+    }
+
+    /// The entries in use of a group.
+    pub fn entries_of(&self, group: u32) -> impl Iterator<Item = u32> {
+        let groups = self.bytes[..self.number_at(0)].chunks_exact(GROUP_BYTES);
+        let wanted = group.to_le_bytes();
+        (0..).zip(groups).filter(move |(_, group)| **group == wanted).map(|(at, _)| at)
     }
 
     /// The entry of a block.
     pub fn entry_of(&self, block: BlockNumber) -> Option<u32> {
-        self.used().find(|(_, entry)| entry.block == block.0).map(|(at, _)| at)
+        (0..self.entries).find(|&at| self.block(at) == block.0)
     }
 
     /// Describes a block in a free entry.
     pub fn add(&mut self, entry: Entry) -> Option<u32> {
-        let free = (0..self.entries).find(|&at| self.get(at).block == NONE)?;
+        let free = self.entry_of(BlockNumber(NONE))?;
         self.set(free, entry);
         Some(free)
     }
@@ -129,10 +157,15 @@ impl<'b> Summary<'b> {
         self.set(entry, Entry::new(NONE, NONE));
     }
 
+    /// The numbers of the logical pages at all places of a block.
+    pub fn numbers(&self, entry: u32) -> &[u8] {
+        &self.bytes[self.places_at(entry)..][..self.block_pages as usize]
+    }
+
     /// The logical page that was written at a place, if anything was.
     pub fn logical_at(&self, entry: u32, place: u32) -> u32 {
-        let byte = self.bytes[self.at(entry) + BLOCK_BYTES + place as usize];
-        self.get(entry).group * self.group_pages + u32::from(byte)
+        let number = self.numbers(entry)[place as usize];
+        self.get(entry).group * self.group_pages + u32::from(number)
     }
 
     /// The number of a logical page among those of its group.
@@ -147,7 +180,7 @@ impl<'b> Summary<'b> {
 
     /// Notes which logical page is at a place. It is one of the block's group.
     pub fn set_logical(&mut self, entry: u32, place: u32, logical: u32) {
-        let at = self.at(entry) + BLOCK_BYTES + place as usize;
+        let at = self.places_at(entry) + place as usize;
         self.bytes[at] = self.number_of(logical);
     }
 }
@@ -171,8 +204,10 @@ mod tests {
         );
         table.set_logical(1, 2, 30);
         assert_eq!((table.logical_at(1, 2), table.get(1)), (30, entry));
+        assert_eq!(table.entries_of(group).collect::<vec::Vec<_>>(), [0, 1]);
         table.remove(0);
         assert_eq!(table.entry_of(BlockNumber(7)), Some(1));
         assert_eq!(table.used().count(), 1);
+        assert_eq!((table.entries_of(group).next(), table.entries_of(0).next()), (Some(1), None));
     }
 }

@@ -198,17 +198,19 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// As long as it is written on, also one whose pages of it do not count any more: a page behind
     /// them must not be newer than a copy elsewhere.
     fn own_buffer(&self, logical: u32) -> Option<u32> {
-        let (group, pages) = (self.summary.group_of(logical), self.block_pages());
-        let is_own = |(at, entry): &(u32, Entry)| {
+        let (number, pages) = (self.summary.number_of(logical), self.block_pages());
+        let is_own = |at: &u32| {
+            let entry = self.summary.get(*at);
+            let numbers = self.summary.numbers(*at).iter().take(entry.next as usize);
+            let mut places = (0..).zip(numbers);
             entry.is_doubtful
-                || (0..entry.next).any(|place| {
-                    self.summary.logical_at(*at, place) / pages == logical / pages
+                || places.any(|(place, other)| {
+                    u32::from(*other) / pages == u32::from(number) / pages
                         && (!entry.is_closed
-                            || self.media.blocks.is_valid(self.buffered(entry, place)))
+                            || self.media.blocks.is_valid(self.buffered(&entry, place)))
                 })
         };
-        let mut all = self.summary.used().filter(|(_, entry)| entry.group == group);
-        all.find(is_own).map(|(at, _)| at)
+        self.summary.entries_of(self.summary.group_of(logical)).find(is_own)
     }
 
     /// Lets nothing be appended to buffer blocks that have, or had, a page of `extent`.
@@ -262,20 +264,22 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         })
     }
 
-    /// The lowest logical page of a buffer block that counts.
-    fn next_to_convert(&self, entry: &Entry) -> Option<u32> {
-        let first = entry.group * self.summary.group_pages;
-        let end = (first + self.summary.group_pages).min(self.logical_pages);
-        (first..end).find(|&logical| self.is_in_buffer(logical, entry))
+    /// The logical pages of a buffer block that count, in the order of its places.
+    fn counted_in(&self, at: u32) -> impl Iterator<Item = u32> {
+        let block = BlockNumber(self.summary.get(at).block);
+        let places = (0..self.block_pages())
+            .filter(move |&place| self.media.blocks.is_valid(self.media.page_at(block, place)));
+        places.map(move |place| self.summary.logical_at(at, place))
     }
 
-    fn is_in_buffer(&self, logical: u32, entry: &Entry) -> bool {
-        self.find_buffered(logical).is_some_and(|page| self.media.block_of(page).0 == entry.block)
+    /// The lowest logical page of a buffer block that counts.
+    fn next_to_convert(&self, at: u32) -> Option<u32> {
+        self.counted_in(at).min()
     }
 
     /// How many pages of a logical block a buffer block has that count.
-    fn newest_of(&self, logical_block: u32, entry: &Entry) -> usize {
-        self.pages_of(logical_block).filter(|&it| self.is_in_buffer(it, entry)).count()
+    fn newest_of(&self, logical_block: u32, at: u32) -> usize {
+        self.counted_in(at).filter(|it| it / self.block_pages() == logical_block).count()
     }
 
     /// Writes a page of a buffer block below, or completes a logical block, or frees the block.
@@ -290,7 +294,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             return Ok(false);
         }
         let buffer = self.policy.buffer();
-        let Some(logical) = self.next_to_convert(&entry) else {
+        let Some(logical) = self.next_to_convert(at) else {
             self.conversions.blocks += 1;
             self.conversions.appended += u64::from(entry.next);
             for place in (0..entry.next).rev().filter(|_| !buffer.reads_newest_only) {
@@ -308,7 +312,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             self.converting = (entry.block, logical_block);
             self.free_if_empty(logical_block)?;
         }
-        let newest = self.newest_of(logical_block, &entry);
+        let newest = self.newest_of(logical_block, at);
         if newest >= buffer.completes_from as usize {
             self.complete(logical_block)?;
             self.conversions.completed += 1;
@@ -327,9 +331,9 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// Whether a later place of a buffer block has the same logical page.
     fn was_superseded(&self, at: u32, place: u32) -> bool {
-        let logical = self.summary.logical_at(at, place);
-        let mut behind = place + 1..self.summary.get(at).next;
-        behind.any(|it| self.summary.logical_at(at, it) == logical)
+        let written = &self.summary.numbers(at)[..self.summary.get(at).next as usize];
+        let (place, behind) = (written[place as usize], &written[place as usize + 1..]);
+        behind.contains(&place)
     }
 
     /// The buffer block that an idle step should convert.
@@ -360,7 +364,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     /// Its pages are in the log block that is merged next. One by one they take fewer operations at a
     /// time.
     fn merged_first(&self, at: u32) -> Option<u32> {
-        let logical = self.next_to_convert(&self.summary.get(at))?;
+        let logical = self.next_to_convert(at)?;
         let slot = self.retired_for(logical)?;
         let block = BlockNumber(self.maps.slot(slot).block);
         let mut counted = (0..self.block_pages()).filter_map(|at| self.logical_at(block, at));
@@ -394,17 +398,13 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// The page of a buffer block that holds a logical page.
     pub(super) fn find_buffered(&self, logical: u32) -> Option<PageNumber> {
-        let group = self.summary.group_of(logical);
-        for (at, entry) in self.summary.used().filter(|(_, entry)| entry.group == group) {
-            for place in 0..self.block_pages() {
-                let page = self.media.page_at(BlockNumber(entry.block), place);
-                if self.summary.logical_at(at, place) == logical && self.media.blocks.is_valid(page)
-                {
-                    return Some(page);
-                }
-            }
-        }
-        None
+        let number = self.summary.number_of(logical);
+        self.summary.entries_of(self.summary.group_of(logical)).find_map(|at| {
+            let block = BlockNumber(self.summary.get(at).block);
+            let places = (0..).zip(self.summary.numbers(at)).filter(|(_, it)| **it == number);
+            let mut pages = places.map(|(place, _)| self.media.page_at(block, place));
+            pages.find(|&page| self.media.blocks.is_valid(page))
+        })
     }
 
     /// Notes that the copy of a logical page in a buffer block does not count.
