@@ -104,6 +104,72 @@ fn compact_takes_at_most_8_bytes_a_run_and_never_more_than_page_or_page_2() {
     }
 }
 
+/// Streams of long runs in a space of 2^28 units.
+const LONG: &[(&str, u32, f64, Stream)] = &[
+    ("1,100 rising", 1_100, 11.0, |n, turn, _| {
+        (Extent::new(turn * 61_000 + n.below(9_000), 20_000 + n.below(25_000)), true)
+    }),
+    ("4,000 rising", 4_000, 11.0, |n, turn, _| {
+        (Extent::new(turn * 61_000 + n.below(9_000), 20_000 + n.below(25_000)), true)
+    }),
+    ("all over", 30_000, 14.0, |n, _, space| {
+        (Extent::new(n.below(space - 45_000), 20_000 + n.below(25_000)), true)
+    }),
+    ("all over, and removed", 30_000, 14.0, |n, _, space| {
+        (Extent::new(n.below(space - 45_000), 20_000 + n.below(25_000)), n.below(3) > 0)
+    }),
+];
+
+/// A run of a space of 2^28 units may be too long to be stored with 8 bytes.
+///
+/// The 2,000 ends of 1,000 runs are one of (2^28 over 2,000) choices, 37 bits a run, and each has a
+/// physical number of 28 bits: no mapping stores any such 1,000 runs in fewer than 8.1 bytes each.
+#[test]
+fn compact_takes_at_most_14_bytes_a_run_where_runs_are_long_and_few() {
+    let entry = by_name("compact").unwrap();
+    for &(name, turns, most, stream) in LONG {
+        let space = Space { logical: (1 << 28) - 1, physical: PHYSICAL };
+        let mut memory = vec![0; (entry.memory)(space, turns as usize)];
+        let mut map = (entry.build)(space, &mut memory).unwrap();
+        let mut numbers = Numbers(11);
+        let mut worst = 0.0;
+        for turn in 0..turns {
+            let (extent, is_write) = stream(&mut numbers, turn, space.logical);
+            match is_write {
+                true => map.update(extent, numbers.below(PHYSICAL - 50_000), &mut |_| {}).unwrap(),
+                false => map.remove(extent, &mut |_| {}).unwrap(),
+            }
+            if turn % 100 == 99 {
+                let runs = least_runs(&*map).0;
+                if runs >= 1000 {
+                    worst = f64::max(worst, map.bytes().used as f64 / runs as f64);
+                }
+            }
+        }
+        println!("{name}: {worst:.2} bytes a run");
+        assert!(worst > 0.0 && worst <= most, "{name}: {worst:.2} bytes a run");
+        map.check().unwrap();
+    }
+}
+
+/// In smaller spaces a page map is so small that 1,000 runs, and holes of the memory, exceed it.
+#[test]
+fn compact_never_peaks_above_page_from_8192_pages_on() {
+    let entry = by_name("compact").unwrap();
+    for logical in [1 << 13, 10_000, 1 << 14, 1 << 15] {
+        let space = Space { logical, physical: PHYSICAL };
+        let mut memory = vec![0; (entry.memory)(space, logical as usize)];
+        let mut map = (entry.build)(space, &mut memory).unwrap();
+        let mut numbers = Numbers(13);
+        for turn in 0..9 * logical {
+            map.update(Extent::new(numbers.below(logical), 1), 2 * turn, &mut |_| {}).unwrap();
+        }
+        let peak = map.bytes().peak;
+        println!("{logical} pages: peak {peak} of {}", 4 * logical);
+        assert!(peak <= 4 * logical as usize, "{logical} pages: {peak} bytes");
+    }
+}
+
 #[test]
 fn compact_takes_at_most_3_75_bytes_a_page_after_random_writes_everywhere() {
     let entry = by_name("compact").unwrap();

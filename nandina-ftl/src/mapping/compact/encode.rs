@@ -7,7 +7,7 @@
 use core::ops::Range;
 
 use super::leaf::{Form, HEADER, ITEMS, Leaf, SCALE_MAX, UNITS};
-use super::store::{GRANULE, granules};
+use super::store::{ENTRY, GRANULE, granules};
 use super::{Compact, bits};
 use crate::mapping::extent::{Extent, Piece, Run};
 
@@ -19,6 +19,20 @@ const JOINED: usize = 48;
 
 /// The most runs of a leaf whose items may need more than a word: with holes, 64 pieces.
 const WIDE: usize = 31;
+
+/// As many runs of it where they span so much that these need more than a word as well.
+const WIDEST: usize = 16;
+
+/// How a leaf is stored.
+struct Shape {
+    form: Form,
+    /// Bits of all items.
+    bits: usize,
+    count: usize,
+    scale: u32,
+    start_bits: u32,
+    length_bits: u32,
+}
 
 /// Runs of the leaves that are encoded again.
 struct Runs {
@@ -180,16 +194,9 @@ impl Compact<'_> {
             self.allowance -= self.leaf(at).allowance();
             self.store.free(at);
         }
-        let mut size = runs.len();
-        let (bits, flat) = self.sizes(runs, part);
-        let most = if bits <= u64::BITS { ITEMS } else { WIDE };
-        if size > most && flat.is_none_or(|flat| flat > size * bits as usize) {
-            // Behind a run that rises, leaves stay full; else they are divided evenly.
-            let is_last = runs.last().is_some_and(|run| run.end() == new.end());
-            let divided = most - most / 8;
-            size = if is_last { most } else { size.div_ceil(size.div_ceil(divided)) };
-        }
-        let leaves = runs.len().div_ceil(size.max(1)).max(1);
+        let is_last = runs.last().is_some_and(|run| run.end() == new.end());
+        let size = self.runs_of_a_leaf(runs, part, is_last);
+        let leaves = runs.len().div_ceil(size).max(1);
         self.store.replace_entries(first, last + 1, leaves);
         self.store.set_base(first, part.start);
         for at in 1..leaves {
@@ -208,18 +215,51 @@ impl Compact<'_> {
         }
     }
 
-    /// Bits of an item of the form `Runs`, and of a flat leaf, if there can be one.
-    fn sizes(&self, runs: &[Run], part: Extent) -> (u32, Option<usize>) {
+    /// How many of `runs` each leaf gets that takes the place of `part`, at least 1.
+    ///
+    /// Where the last run was written just now, `is_last`, leaves stay full, because runs rise; else
+    /// they are divided evenly.
+    fn runs_of_a_leaf(&self, runs: &[Run], part: Extent, is_last: bool) -> usize {
+        let all = runs.len().max(1);
         let length = runs.iter().fold(0, |most, run| run.length.max(most));
-        let item = bits::width(part.length) + bits::width(length) + self.physical_bits;
+        let bits = bits::width(part.length) + bits::width(length) + self.physical_bits;
         let flat =
             (part.length <= UNITS).then(|| part.length as usize * self.physical_bits as usize);
-        (item, flat)
+        if flat.is_some_and(|flat| flat <= all * bits as usize) {
+            return all;
+        }
+        let divided = |most: usize| match is_last {
+            _ if all <= most => all,
+            true => most,
+            false => all.div_ceil(all.div_ceil(most - most / 8)),
+        };
+        if bits <= u64::BITS {
+            return divided(ITEMS);
+        }
+        // Runs may need more than a word. Fewer of them span less, and take fewer bits each.
+        let sizes = [ITEMS, WIDE, WIDEST].map(divided);
+        let fitting = sizes.into_iter().filter_map(|size| {
+            let granules = self.granules_of_leaves(runs, part, size)?;
+            Some((granules * GRANULE + all.div_ceil(size) * ENTRY, size))
+        });
+        fitting.min().map_or(divided(WIDE), |(_, size)| size)
     }
 
-    /// Writes a leaf of `runs`, whose part ends at `limit`, in its smallest form.
-    pub(super) fn write_leaf(&mut self, at: usize, runs: &[Run], limit: u32) {
-        let base = self.store.base(at);
+    /// Granules of leaves of `size` runs each; `None` if one of them could not be stored.
+    fn granules_of_leaves(&self, runs: &[Run], part: Extent, size: usize) -> Option<usize> {
+        let mut base = part.start;
+        let mut sum = 0;
+        for leaf in (0..runs.len()).step_by(size) {
+            let next = runs.get(leaf + size).map_or(part.end(), |run| run.logical);
+            let end = (leaf + size).min(runs.len());
+            sum += granules(self.shape(&runs[leaf..end], base, next)?.bits);
+            base = next;
+        }
+        Some(sum)
+    }
+
+    /// The smallest form of a leaf of `runs` whose part is from `base` to `limit`, if there is one.
+    fn shape(&self, runs: &[Run], base: u32, limit: u32) -> Option<Shape> {
         let span = limit - base;
         let mut end = base;
         let (mut pieces, mut length, mut bounds) = (0, 0, 0);
@@ -246,18 +286,30 @@ impl Compact<'_> {
             (span <= UNITS, span as usize * physical, Form::Units),
         ];
         let smallest = forms.into_iter().filter(|form| form.0).min_by_key(|form| form.1);
-        let Some((_, size, form)) = smallest else { return };
-        self.store.allocate(at, granules(size));
+        smallest.map(|(_, bits, form)| Shape {
+            form,
+            bits,
+            count: if form == Form::Runs { runs.len() } else { pieces },
+            scale: if form == Form::Units { 0 } else { scale },
+            start_bits: if form == Form::Units { 0 } else { start_bits },
+            length_bits: if form == Form::Runs { length_bits } else { 0 },
+        })
+    }
+
+    /// Writes a leaf of `runs`, whose part ends at `limit`, in its smallest form.
+    pub(super) fn write_leaf(&mut self, at: usize, runs: &[Run], limit: u32) {
+        let Some(shape) = self.shape(runs, self.store.base(at), limit) else { return };
+        self.store.allocate(at, granules(shape.bits));
         let mut leaf = self.leaf(at);
         leaf.limit = limit;
-        leaf.form = form;
-        leaf.count = if form == Form::Runs { runs.len() } else { pieces };
+        leaf.form = shape.form;
+        leaf.count = shape.count;
         self.allowance += leaf.allowance();
-        leaf.scale = if form == Form::Units { 0 } else { scale };
-        leaf.start_bits = if form == Form::Units { 0 } else { start_bits };
-        leaf.length_bits = if form == Form::Runs { length_bits } else { 0 };
+        leaf.scale = shape.scale;
+        leaf.start_bits = shape.start_bits;
+        leaf.length_bits = shape.length_bits;
         self.store.set_header(at, &leaf);
-        self.store.note_moved(size.div_ceil(8));
+        self.store.note_moved(shape.bits.div_ceil(8));
         self.write_items(&leaf, runs);
     }
 
