@@ -104,6 +104,12 @@ impl Share {
         whole.div_ceil(u32::try_from(self.one_in).unwrap_or(u32::MAX))
     }
 
+    /// The seed of random work of which a part is done: `whole` for all of it, else another one for
+    /// each sample.
+    pub const fn seed(&self, whole: u64) -> u64 {
+        if self.one_in == 1 { whole } else { whole.wrapping_add(self.sample) }
+    }
+
     /// The least count that a share must show where the whole must show `whole`.
     ///
     /// It is half of the share, because shares differ.
@@ -135,6 +141,7 @@ mod tests {
     fn the_whole_is_every_case_and_its_bounds_are_unchanged() {
         assert_eq!(Share::WHOLE.of(0..4), [0, 1, 2, 3]);
         assert_eq!((Share::WHOLE.length(60), Share::WHOLE.least(7)), (60, 7));
+        assert_eq!((Share::WHOLE.seed(1), Share::chosen_by(20_000, 8).seed(1)), (1, 20_001));
         let share = Share { one_in: 8, sample: 3 };
         assert_eq!((share.length(60), share.length(1), share.least(800)), (8, 1, 50));
     }

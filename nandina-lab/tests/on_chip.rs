@@ -7,7 +7,7 @@ use nandina_lab::LabError;
 use nandina_lab::block_trace::{BlockTrace, Choices};
 use nandina_lab::layer::{Layer, TransitBuffer};
 use nandina_lab::replay::{DeviceReport, DeviceSetup, MAPPINGS, replay_on_chip};
-use rand::SeedableRng;
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Zipf};
 
@@ -91,6 +91,27 @@ fn sequential_writes_take_a_quarter_of_the_time_on_four_chips() {
         refused.contains("blocks of the stripe") || refused.contains("a block of the stripe"),
         "{refused}"
     );
+}
+
+#[test]
+fn pages_moved_in_logical_order_leave_no_more_runs_than_in_physical_order_within_a_hundredth() {
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    for most_pages in [1, 8] {
+        let mut text = String::from("op,start_bytes,length_bytes\n");
+        for _ in 0..40_000 / most_pages {
+            let pages = random.random_range(1..=most_pages);
+            let first = random.random_range(0..8192 - pages);
+            text += &format!("write,{},{}\n", first * 2048, pages * 2048);
+        }
+        let runs = [false, true].map(|sorts_moves| {
+            let few = DeviceSetup { mappings: vec!["page".into()], sorts_moves, ..setup(SLC) };
+            let report = run(&text, &few).unwrap();
+            assert!(report.device_work.moved > 10_000, "{:?}", report.device_work);
+            report.least_runs.unwrap()
+        });
+        println!("up to {most_pages} pages: runs in physical and in logical order {runs:?}");
+        assert!(runs[1] <= runs[0] + runs[0] / 100, "{most_pages} pages: {runs:?}");
+    }
 }
 
 #[test]

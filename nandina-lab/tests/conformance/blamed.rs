@@ -2,7 +2,7 @@
 
 use nandina::flash::PageNumber;
 use nandina::node::{HEADER_BYTES, PageLayout};
-use nandina::{Index, OpenError, ReadError, System};
+use nandina::{Idle, Index, OpenError, Options, ReadError, System, WriteError};
 use nandina_sim::Chip;
 
 use crate::harness::*;
@@ -76,6 +76,39 @@ impl Blamed {
         }
         Ok(named)
     }
+
+    /// Changes every record, and lets collection work. Returns as [`Self::ask`] does.
+    ///
+    /// Each change has a chip of its own, so that none finds what another one wrote.
+    fn change<S: System>(
+        chip: &Chip,
+        (options, ram): (&Options, &mut [u8]),
+        damaged: PageNumber,
+        numbers: impl Iterator<Item = u32>,
+    ) -> Result<u32, String> {
+        let mut named = 0;
+        for number in numbers {
+            for call in ["insert", "remove", "gc_step"] {
+                let mut chip = chip.clone();
+                let Ok(mut index) = Index::<_, S>::open(&mut chip, options, ram) else { break };
+                let changed = match call {
+                    "insert" => index.insert(&key(number), &value(number, 1 << 20)).map(drop),
+                    "remove" => index.remove(&key(number)).map(drop),
+                    _ => index.gc_step(index.gc_step_least()).map(|_: Idle| ()),
+                };
+                match changed {
+                    Err(WriteError::Corrupt { page, reason }) => {
+                        named += 1;
+                        is_blamed::<S>(page, damaged)
+                            .map_err(|what| format!("{call}: {what}: {reason}"))?;
+                    }
+                    Err(error) => return Err(format!("{call}: {error}")),
+                    Ok(()) => {}
+                }
+            }
+        }
+        Ok(named)
+    }
 }
 
 /// Whether an error may name `page` if `damaged` is damaged.
@@ -99,7 +132,8 @@ impl Check for Blamed {
         let height = index.statistics().height;
         // So that no mount copies a page that is damaged.
         index.close();
-        let (mut opens, mut reads, mut flagged, mut harmed) = (0, 0, 0, 0);
+        let (mut opens, mut reads, mut flagged, mut harmed, mut changes) = (0, 0, 0, 0, 0);
+        let share = Share::one_in(50);
         for damaged in (0..case.profile.geometry.pages()).map(PageNumber) {
             let mut chip = image.clone();
             let mut is_harmed = self.damage::<S>(&mut chip, damaged, height);
@@ -112,6 +146,9 @@ impl Check for Blamed {
             }
             harmed += 1;
             let at = |what: String| format!("{:?} in {damaged}: {what}", self.0);
+            let numbers = (0..RECORDS).step_by(9).filter(|at| share.takes((*at).into()));
+            let room = (&case.options, &mut ram[..]);
+            changes += Self::change::<S>(&chip, room, damaged, numbers).map_err(at)?;
             match Index::<_, S>::open(&mut chip, &case.options, &mut ram) {
                 Ok(mut index) => {
                     flagged += u32::from(index.statistics().unexplained_pages > 0);
@@ -126,7 +163,8 @@ impl Check for Blamed {
             }
         }
         println!(
-            "{}, {:?}: {harmed} pages, {opens} not opened, {flagged} flagged, {reads} reads failed",
+            "{}, {:?}: {harmed} pages, {opens} not opened, {flagged} flagged, {reads} reads and \
+             {changes} changes failed",
             S::DESCRIPTION.key,
             self.0
         );

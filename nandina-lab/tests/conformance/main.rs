@@ -28,6 +28,7 @@ mod harness;
 mod hostile;
 mod idle;
 mod left_over;
+mod lost_nodes;
 mod media;
 mod mended;
 mod merge;

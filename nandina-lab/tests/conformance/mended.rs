@@ -223,7 +223,7 @@ impl Check for OtherMovesBuffered {
         case.options.write_buffer = 1;
         let mut ram = case.ram::<S>();
         let mut refused = 0;
-        for seed in 0..Share::one_in(4).length(40) {
+        for seed in Share::one_in(4).of(0..40_u32) {
             let mut random = ChaCha8Rng::seed_from_u64(seed.into());
             let together = Options { moves: Moves::Together, write_buffer: 0, ..case.options };
             let mut chip = Chip::new(suited::<S>(case.profile));

@@ -83,9 +83,10 @@ struct RandomSteps {
 
 impl Check for RandomSteps {
     fn run<S: System + 'static>(&self) -> Outcome {
-        let cases = Share::one_in(6).length(self.cases);
+        let share = Share::one_in(6);
+        let cases = share.length(self.cases);
         let config = ProptestConfig { cases, failure_persistence: None, ..Default::default() };
-        let seed = seed();
+        let seed = share.seed(seed());
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);

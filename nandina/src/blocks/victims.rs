@@ -11,8 +11,9 @@ pub enum Victims {
     /// Cost-benefit: the block with the highest (1 - *u*) *a* / 2*u*.
     ///
     /// *u* is its share of valid pages, and *a* its age: the pages programmed since it was opened
-    /// (Rosenblum and Ousterhout, 1992, section 3.6). Takes four bytes of RAM for each block. Ages
-    /// of blocks that were written before the checkpoint of a mount are unknown and count as equal.
+    /// (Rosenblum and Ousterhout, 1992, section 3.6). Takes four bytes of RAM for each block, and
+    /// each choice looks at every block. Ages of blocks that were written before the checkpoint of
+    /// a mount are unknown and count as equal.
     CostBenefit,
     /// The block with the most pages superseded since the index was opened.
     ///

@@ -25,13 +25,18 @@ impl fmt::Display for BlockNumber {
 }
 
 /// The sizes and counts of a chip.
+///
+/// A driver may have any; an index and an FTL refuse chips that they cannot use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     /// Bytes of main data in a page.
+    ///
+    /// For an index, enough for a node of two records, and for a header of 40 bytes where the spare
+    /// area has no room for that.
     pub page_bytes: u32,
     /// Bytes of spare area beside a page's main data; 0 if there is none.
     pub spare_bytes: u32,
-    /// Pages in a block, at least 1.
+    /// Pages in a block, at least 1; for an index 2 to 4095.
     pub pages_per_block: u32,
     /// Blocks in the chip, at least 1.
     pub blocks: u32,

@@ -117,4 +117,30 @@ mod tests {
         assert_eq!(golden("lm3s6965evb", "nobody", "struct_bytes"), None);
         assert_eq!(golden("lm3s6965evb", "wandering", "feathers"), None);
     }
+
+    #[test]
+    fn the_document_has_the_figures_of_the_32_bit_board() {
+        let document = include_str!("../../../../docs/REPRODUCTION.md");
+        let state = golden("lm3s6965evb", "vm", "struct_bytes").expect("it is there");
+        let bytes = |number: f64| match number as u32 {
+            number @ ..1_000 => number.to_string(),
+            number => format!("{},{:03}", number / 1_000, number % 1_000),
+        };
+        let (mut states, mut totals) = (String::new(), String::new());
+        for ((chip, paper), case) in boards().into_iter().zip(cases()) {
+            let options = Options {
+                page_buffers: Some(3),
+                mapping_bytes: case.mapping_bytes,
+                ..Options::new(4, 12)
+            };
+            let all = ram_needed::<Vm>(&chip.geometry, &options) as f64 + state;
+            states += &format!(" {} | {} |", bytes(paper.state), bytes(state));
+            totals += &format!(" {} | {} |", bytes(paper.total), bytes(all));
+        }
+        for row in
+            [format!("| state, 32-bit board |{states}"), format!("| all, 32-bit board |{totals}")]
+        {
+            assert!(document.contains(&row), "docs/REPRODUCTION.md lacks {row}");
+        }
+    }
 }
