@@ -116,7 +116,7 @@ impl Compare {
         self.check_options()?;
         let profile = device(&self.device)?;
         let systems = systems(&self.systems)?;
-        let options = self.settings.of(Options::new(1, 0));
+        let options = self.settings.of(Options::new(1, 0), &systems)?;
         let setup = Setup { profile, options, ram_bytes: self.ram, layer: None };
         let layers = layers(&self.over, self.hybrid, self.op)?;
         // Work that is certain not to fit is refused before it is made.

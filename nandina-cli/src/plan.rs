@@ -57,12 +57,14 @@ pub fn run(arguments: &Arguments) -> Result<(), LabError> {
     if let Some(blocks) = arguments.blocks {
         profile = profile.with_blocks(blocks);
     }
+    let systems = systems(&arguments.systems)?;
+    let sizes = Options::new(arguments.key_size, arguments.value_size);
     let options = Options {
         page_buffers: arguments.page_buffers,
         verify: arguments.verify,
-        ..arguments.settings.of(Options::new(arguments.key_size, arguments.value_size))
+        ..arguments.settings.of(sizes, &systems)?
     };
-    let plans: Vec<_> = systems(&arguments.systems)?
+    let plans: Vec<_> = systems
         .into_iter()
         .filter_map(|system| {
             Some((system, visit(system, OfSystem { profile, options, arguments })?))

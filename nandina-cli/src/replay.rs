@@ -29,8 +29,8 @@ pub struct Replay {
     /// lists them [default: mlc]
     #[arg(long)]
     device: Option<String>,
-    /// With an FTL: how many such chips, 1 to 32, which pages are striped over
-    /// [default: 1]
+    /// With an FTL: how many such chips, 1 to 32, which pages are striped over; of NAND chips at most
+    /// 12, because blocks go bad [default: 1]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=32))]
     chips: Option<u32>,
     /// With an FTL: spare pages in per cent of the logical ones, 0 to 1,000; more if the FTL
@@ -213,6 +213,7 @@ fn device_text(report: &DeviceReport) -> String {
         "bytes/run",
         "bytes/page",
         "% of page",
+        "% of page-2",
     ];
     let mut memory = table(&header, 1);
     let header = [
@@ -237,6 +238,7 @@ fn device_text(report: &DeviceReport) -> String {
             digits(row.bytes_per_run, 2),
             digits(row.bytes_per_written_page, 3),
             format!("{:.2}", row.percent_of_page),
+            digits(row.percent_of_page_2, 2),
         ]);
         times.add_row([
             row.mapping.to_string(),
@@ -277,8 +279,7 @@ fn device_text(report: &DeviceReport) -> String {
             let logs =
                 report.log_blocks.map_or(String::new(), |count| format!(", {count} log blocks"));
             let map = report.map_bytes.unwrap_or(0);
-            let page = 4.0 * f64::from(report.logical_pages);
-            let share = 100.0 * map as f64 / page;
+            let share = report.map_percent_of_page.unwrap_or(0.0);
             format!("{}{logs}: maps of {map} bytes, {share:.1} % of a page map", report.ftl)
         }
     };

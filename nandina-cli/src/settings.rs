@@ -1,7 +1,10 @@
 //! Settings of an index that several commands take.
 
 use clap::Args;
+use nandina::store::Description;
 use nandina::{Options, Validity, Victims};
+use nandina_lab::LabError;
+use nandina_lab::systems::SYSTEMS;
 
 use crate::arguments::{size, validity, victims};
 
@@ -46,10 +49,37 @@ pub struct Settings {
     leaves: Option<u32>,
 }
 
+/// An option, whether it was given, and whether a system has it.
+type Given = (&'static str, bool, fn(&Description) -> bool);
+
 impl Settings {
-    /// Returns `options` with these settings.
-    pub const fn of(&self, options: Options) -> Options {
-        Options {
+    /// Returns `options` with these settings, for an index of one of `systems`.
+    ///
+    /// Refuses settings that none of them has: none is ignored. A system refuses by itself the caches
+    /// and checkpoints that it lacks.
+    pub fn of(&self, options: Options, systems: &[&str]) -> Result<Options, LabError> {
+        if self.write_buffer_changes.is_some() && self.write_buffer == 0 {
+            let what = "--write-buffer-changes is for a write buffer: add --write-buffer PAGES or leave it out";
+            return Err(LabError(what.into()));
+        }
+        let given: [Given; 5] = [
+            ("--victims", self.victims != Victims::Fewest, Description::collects),
+            ("--arena-bytes", self.arena_bytes.is_some(), |system| system.journal),
+            ("--fanout", self.fanout.is_some(), |system| system.journal),
+            ("--journal-pages", self.journal_pages.is_some(), |system| system.journal),
+            ("--leaves", self.leaves.is_some(), |system| system.directory),
+        ];
+        for (option, _, has) in given.into_iter().filter(|(_, is_given, _)| *is_given) {
+            let having: Vec<_> =
+                SYSTEMS.iter().filter(|system| has(system)).map(|system| system.key).collect();
+            if !systems.iter().any(|system| having.contains(system)) {
+                let having = having.join(", ");
+                return Err(LabError(format!(
+                    "{option} is for {having}: choose such a system with --systems or leave it out"
+                )));
+            }
+        }
+        Ok(Options {
             read_cache: self.read_cache,
             write_cache: self.write_cache,
             write_buffer: self.write_buffer,
@@ -62,6 +92,6 @@ impl Settings {
             journal_pages: self.journal_pages,
             leaves: self.leaves,
             ..options
-        }
+        })
     }
 }

@@ -90,8 +90,9 @@ pub struct Input {
     format: Option<String>,
     /// Of a blkparse trace, the action whose lines are the requests: Q queued, I inserted, D sent to
     /// the drive, C completed
-    #[arg(long, default_value = "D", value_parser = ["Q", "I", "D", "C"])]
-    action: String,
+    /// [default: D]
+    #[arg(long, value_parser = ["Q", "I", "D", "C"])]
+    action: Option<String>,
     /// The only volume (disk, device or file) whose requests are used, as the trace calls it
     /// [default: all, one behind the other in one space]
     #[arg(long)]
@@ -125,9 +126,16 @@ impl Input {
 
     /// Opens the trace, with progress for `readings` readings of its file.
     pub fn open(&self, readings: u32) -> Result<(BlockTrace, Progress), LabError> {
-        let action = self.action.chars().next().unwrap_or('D');
+        let action = self.action.as_ref().and_then(|action| action.chars().next()).unwrap_or('D');
         let (format, volume) = (self.format.clone(), self.volume.clone());
         let trace = BlockTrace::open(&self.path, Choices { format, action, volume })?;
+        if self.action.is_some() && trace.format().key != "blkparse" {
+            return Err(LabError(format!(
+                "--action is for traces of blkparse, and {} is one of {}: leave it out",
+                self.path.display(),
+                trace.format().key
+            )));
+        }
         let progress = Progress::of_bytes(trace.file_bytes() * u64::from(readings));
         Ok((trace, progress))
     }

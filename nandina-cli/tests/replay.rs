@@ -278,6 +278,7 @@ fn a_trace_is_made_labelled_and_read_again() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), shown);
     let stats = json(&["trace", "stats", file, "--json"]);
     assert_eq!(stats["account"]["requests"], 5000);
+    assert_eq!(stats["trace"], "made.csv, synthetic");
     assert_eq!(stats["address_space_bytes"], 51_u64 << 30);
     let again = mistake(&[&made[..], &["-o", file]].concat());
     assert!(again.ends_with("is there already: choose another file"), "{again}");

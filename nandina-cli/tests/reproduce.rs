@@ -124,19 +124,29 @@ fn reproduce_runs_extents_with_a_verdict_on_every_claim() {
         all.iter().find(is_it).unwrap()["measured"].as_f64().unwrap()
     };
     // Exact on every machine: counts of 60,000 requests, and bytes.
-    let mean = measured("table1", "trace", "wsf", "mean write");
+    let mean = measured("table1", "trace", "wsf, synthetic", "mean write");
     assert!((22.0..23.0).contains(&mean), "{mean}");
-    assert_eq!(measured("figure12", "vet", "homes", "canonical extents of a write"), 1.0);
-    assert!(measured("figure16", "page", "1024 GB", "PMT by EMT (paper: up to)") > 100.0);
+    assert_eq!(
+        measured("figure12", "vet", "homes, synthetic", "canonical extents of a write"),
+        1.0
+    );
+    assert!(
+        measured("figure16", "page", "1024 GB, synthetic", "PMT by EMT (paper: up to)") > 100.0
+    );
     for system in ["bast", "fast"] {
         // 4 bytes for each of 131,072 blocks, and 660 for each of 16 + 4 + 16 log blocks.
         let bytes = f64::from(4 * 131_072 + 36 * 660);
-        let map = measured("figure15", system, "wsf", "map, 16 log blocks");
+        let map = measured("figure15", system, "wsf, synthetic", "map, 16 log blocks");
         assert_eq!(map, bytes / f64::from(1 << 20));
-        let map = measured("figure16", system, "1024 GB", "map, log blocks of 30 % of the space");
+        let map = measured(
+            "figure16",
+            system,
+            "1024 GB, synthetic",
+            "map, log blocks of 30 % of the space",
+        );
         assert!((800.0..820.0).contains(&map), "{system}: {map}");
     }
-    assert!(measured("table2", "vet-lis", "wdev", "memory, LIS by BIS") > 1.0);
+    assert!(measured("table2", "vet-lis", "wdev, synthetic", "memory, LIS by BIS") > 1.0);
     assert_eq!(measured("recorded", "trace", "requests.csv", "requests"), 400.0);
     assert_eq!(measured("recorded", "trace", "a.trace", "requests"), 2.0);
     let refusals = experiment("recorded")["refusals"].as_array().unwrap().clone();

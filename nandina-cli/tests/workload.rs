@@ -54,6 +54,9 @@ fn quick_and_other_options_of_compare_are_never_ignored() {
         "--manifest is for two workloads: add --workload kernel-compile or ubifs, or leave it out";
     let quick =
         "--quick is a twentieth of the default records or of a --workload: leave out --quick or ";
+    let changes =
+        "--write-buffer-changes is for a write buffer: add --write-buffer PAGES or leave it out";
+    let choose = ": choose such a system with --systems or leave it out";
     for (line, expected) in [
         ("--quick --input a.csv", format!("{quick}--input")),
         ("--quick --input a.csv --key-size 4", format!("{quick}--input")),
@@ -69,9 +72,17 @@ fn quick_and_other_options_of_compare_are_never_ignored() {
         ("--key a --trace a.csv", format!("--key {file}")),
         ("--value a --workload mp3", format!("--value {file}")),
         ("--duplicates keep", format!("--duplicates {file}")),
+        // Settings that no chosen system has.
+        ("--systems mu --write-buffer-changes 4", changes.into()),
+        ("--systems mu,rosette --arena-bytes 9999", format!("--arena-bytes is for tnc{choose}")),
+        ("--systems mu --fanout 5", format!("--fanout is for tnc{choose}")),
+        ("--systems vm --journal-pages 3", format!("--journal-pages is for tnc{choose}")),
+        ("--systems mu,tnc --leaves 64", format!("--leaves is for rosette{choose}")),
     ] {
         assert_eq!(mistake(&format!("compare {line}"), &[]), expected, "{line}");
     }
+    let line = "plan --device mlc --records 1000 --systems mu --leaves 64";
+    assert_eq!(mistake(line, &[]), format!("--leaves is for rosette{choose}"));
     for line in ["--quick", "--quick --key-size 8 --value-size 0"] {
         let line = format!("compare --json --systems mu {line}");
         assert_eq!(json(&line, &[])["records"], 5_000, "{line}");

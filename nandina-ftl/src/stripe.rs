@@ -73,7 +73,10 @@ impl fmt::Display for BadStripe {
                 write!(f, "a block of the stripe would have {given} pages, it has at most {most}")
             }
             Self::BadBlocks { most, given } => {
-                write!(f, "{given} of 1,000 blocks of the stripe can go bad, it allows {most}")
+                write!(
+                    f,
+                    "{given} of 1,000 blocks of the stripe could go bad, and at most {most} may: take fewer chips"
+                )
             }
         }
     }

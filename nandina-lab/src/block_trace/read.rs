@@ -4,12 +4,13 @@
 //! cannot be used is counted with the reason, and reading continues.
 
 use std::collections::HashMap;
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use super::account::{Account, Volume};
 use super::field::BYTES_MAX;
 use super::format::{self, Choices, Format, Line, Parser, Stated};
+use super::make::SYNTHETIC;
 use super::request::{Kind, Request};
 use crate::LabError;
 use crate::input::packed::{self, ReadProgress};
@@ -25,6 +26,8 @@ pub struct BlockTrace {
     path: PathBuf,
     format: &'static Format,
     choices: Choices,
+    /// Whether its first line says that it is synthetic.
+    is_synthetic: bool,
 }
 
 impl BlockTrace {
@@ -49,7 +52,12 @@ impl BlockTrace {
                 format::detect(&first, &choices).map_err(fail)
             })?,
         };
-        Ok(Self { path: path.to_path_buf(), format, choices })
+        let is_synthetic = packed::open(path, &|_| {}, |from| {
+            let mut first = Vec::new();
+            let read = from.take(SYNTHETIC.len() as u64).read_to_end(&mut first);
+            Ok(read.is_ok() && first == SYNTHETIC.as_bytes())
+        })?;
+        Ok(Self { path: path.to_path_buf(), format, choices, is_synthetic })
     }
 
     /// The format.
@@ -57,9 +65,12 @@ impl BlockTrace {
         self.format
     }
 
-    /// The name of the file, without folders.
+    /// The name of the file, without folders, and whether the trace is synthetic.
+    ///
+    /// `nandina trace make` says so in the first line of what it writes.
     pub fn name(&self) -> String {
-        self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy().into_owned()
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy();
+        if self.is_synthetic { format!("{name}, synthetic") } else { name.into_owned() }
     }
 
     /// Bytes of the file, as far as they are known: the length of its progress.

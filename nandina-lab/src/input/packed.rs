@@ -1,7 +1,7 @@
 //! Files as they are or compressed, read as a stream. No file is held whole.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use super::ZSTD_MAGIC;
@@ -24,7 +24,7 @@ pub(crate) fn open<T>(
     read: impl FnOnce(&mut dyn BufRead) -> Result<T, LabError>,
 ) -> Result<T, LabError> {
     let fail = |what: String| LabError(format!("{}: {what}", path.display()));
-    let unreadable = |error: std::io::Error| fail(format!("cannot be read: {error}"));
+    let unreadable = |error: io::Error| fail(format!("cannot be read: {error}"));
     let file = File::open(path).map_err(unreadable)?;
     let mut file = BufReader::new(Counted { file, progress });
     let begin = file.fill_buf().map_err(unreadable)?;
@@ -38,7 +38,7 @@ pub(crate) fn open<T>(
     let decoder = decoder.map_err(|error| {
         fail(format!("its zstd compression is damaged ({error}): decompress it by hand and see"))
     })?;
-    let mut plain = BufReader::new(decoder);
+    let mut plain = BufReader::new(Unpacked(decoder));
     let result = read(&mut plain)?;
     let ended = plain.fill_buf().map_err(unreadable)?.is_empty();
     if ended && !file.fill_buf().map_err(unreadable)?.is_empty() {
@@ -50,13 +50,23 @@ pub(crate) fn open<T>(
     Ok(result)
 }
 
+/// Unpacked bytes of zstd. An error of the decoder says in words what it means.
+struct Unpacked<R>(R);
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let damaged = "its zstd compression is damaged, or the file ends too early";
+        self.0.read(buffer).map_err(|error| io::Error::new(error.kind(), damaged))
+    }
+}
+
 struct Counted<'p> {
     file: File,
     progress: ReadProgress<'p>,
 }
 
 impl Read for Counted<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let bytes = self.file.read(buffer)?;
         (self.progress)(bytes as u64);
         Ok(bytes)

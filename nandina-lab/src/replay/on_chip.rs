@@ -39,6 +39,8 @@ const BATCH: usize = 16_384;
 const SCOUT: &str = "emt-btreemap";
 /// The mapping that the others are compared with.
 const PAGE: &str = "page";
+/// The mapping that takes memory for what is written.
+const PAGE_2: &str = "page-2";
 /// The layer whose chip is that of all mappings.
 const PAGE_LAYER: &str = "ftl:page";
 
@@ -88,6 +90,8 @@ pub struct MappingRow {
     pub bytes_per_written_page: Option<f64>,
     /// Bytes in use, in per cent of `page`.
     pub percent_of_page: f64,
+    /// Bytes in use, in per cent of `page-2`; absent if it could not run.
+    pub percent_of_page_2: Option<f64>,
     /// Entries of tables for each request.
     pub probes_per_request: f64,
     /// Nodes of trees, or records, for each request.
@@ -128,6 +132,9 @@ pub struct DeviceReport {
     /// Bytes of the maps of a hybrid FTL; absent with mappings, which have rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub map_bytes: Option<u64>,
+    /// The same in per cent of a page map.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub map_percent_of_page: Option<f64>,
     /// Chips, which are a stripe.
     pub chips: u32,
     /// Blocks of a chip.
@@ -211,6 +218,7 @@ pub fn replay_on_chip(
         log_blocks: layer.log_blocks(),
         buffer_blocks: layer.buffer_blocks(),
         map_bytes: None,
+        map_percent_of_page: None,
         chips: setup.chips,
         blocks: device.profile.geometry.blocks,
         pages_per_block: setup.profile.geometry.pages_per_block,
@@ -230,8 +238,10 @@ pub fn replay_on_chip(
     let report = if setup.hybrid.is_some() {
         let Hybrid { done, merges, not_replayed } = replay.run_hybrid(&layer, progress)?;
         let size = layer.sized(&device.profile, device.logical_pages);
+        let map_bytes = layer.map_bytes(&device.profile, &size) as u64;
         DeviceReport {
-            map_bytes: Some(layer.map_bytes(&device.profile, &size) as u64),
+            map_bytes: Some(map_bytes),
+            map_percent_of_page: Some(100.0 * map_bytes as f64 / device.page_map_bytes()),
             replayed: done.replayed,
             not_replayed,
             device_work: DeviceWork {
@@ -340,6 +350,11 @@ impl Device {
         space_of(&self.profile.geometry, &self.profile.capabilities, self.logical_pages)
     }
 
+    /// Bytes of a page map.
+    fn page_map_bytes(&self) -> f64 {
+        4.0 * f64::from(self.logical_pages)
+    }
+
     /// Spare pages in per cent of the logical ones.
     fn over_provisioning(&self) -> f64 {
         let Geometry { pages_per_block, blocks, .. } = self.profile.geometry;
@@ -445,7 +460,7 @@ impl Replay<'_> {
         let stripe = self.device.stripe(chips)?;
         let logical_pages = self.device.logical_pages;
         let mut ftl = Ftl::format_with(stripe, map, logical_pages, victims, &mut ram)
-            .map_err(|error| LabError(format!("{}: {error}", entry.name)))?;
+            .map_err(|error| LabError(format!("{}: {error}", self.setup.profile.key)))?;
         let block_pages = self.device.profile.geometry.pages_per_block as usize;
         let mut order = vec![0; if self.setup.sorts_moves { block_pages } else { 0 }];
         ftl.sort_moves(&mut order);
@@ -486,15 +501,17 @@ impl Replay<'_> {
                 Err(reason) => left_out.push(LeftOut { mapping: entry.name, reason }),
             }
         }
-        let page = ran.iter().find(|mapped| mapped.name == PAGE);
-        let page_ns = page.map_or(1, |mapped| mapped.done.nanoseconds);
+        let of = |name| ran.iter().find(|mapped| mapped.name == name);
+        let page_ns = of(PAGE).map_or(1, |mapped| mapped.done.nanoseconds);
+        let page_2_bytes = of(PAGE_2).map(|mapped| mapped.bytes_used);
+        let beside = Beside { page_ns, page_bytes: device.page_map_bytes(), page_2_bytes };
         Ok(DeviceReport {
             replayed: scouted.done.replayed,
             not_replayed,
             written_pages: Some(scouted.content.0.units),
             least_runs: Some(scouted.content.1),
             device_work: scouted.done.work(),
-            mappings: ran.iter().map(|done| done.row(device, page_ns)).collect(),
+            mappings: ran.iter().map(|done| done.row(&beside)).collect(),
             left_out,
             ..report
         })
@@ -551,6 +568,15 @@ struct Hybrid {
     not_replayed: Vec<Refused>,
 }
 
+/// What a mapping is compared with.
+struct Beside {
+    /// Processor time of `page`.
+    page_ns: u64,
+    page_bytes: f64,
+    /// Absent if it could not run.
+    page_2_bytes: Option<u64>,
+}
+
 /// What one mapping made of the trace.
 struct Mapped {
     name: &'static str,
@@ -583,10 +609,9 @@ impl Mapped {
         self.content == other.content && self.done.is_as(&other.done)
     }
 
-    fn row(&self, device: &Device, page_ns: u64) -> MappingRow {
+    fn row(&self, beside: &Beside) -> MappingRow {
         let per = |sum: u64, of: u64| (of > 0).then(|| sum as f64 / of as f64);
         let each = |sum: u64| per(sum, self.done.replayed).unwrap_or(0.0);
-        let page = by_name(PAGE).map_or(0, |entry| (entry.memory)(device.space(), 0));
         let seconds = self.done.nanoseconds.max(1) as f64 / 1e9;
         let work = self.map_work;
         MappingRow {
@@ -597,13 +622,16 @@ impl Mapped {
             bytes_peak: self.bytes_peak,
             bytes_per_run: per(self.bytes_used, self.content.1),
             bytes_per_written_page: per(self.bytes_used, self.content.0.units),
-            percent_of_page: 100.0 * self.bytes_used as f64 / page as f64,
+            percent_of_page: 100.0 * self.bytes_used as f64 / beside.page_bytes,
+            percent_of_page_2: beside
+                .page_2_bytes
+                .map(|page_2| 100.0 * self.bytes_used as f64 / page_2 as f64),
             probes_per_request: each(work.probes),
             nodes_per_request: each(work.nodes),
             moved_per_request: each(work.moved),
             flash_reads_per_request: each(work.flash_reads),
             flash_writes_per_request: each(work.flash_writes),
-            time_by_page: self.done.nanoseconds as f64 / page_ns.max(1) as f64,
+            time_by_page: self.done.nanoseconds as f64 / beside.page_ns.max(1) as f64,
             requests_per_second: self.done.replayed as f64 / seconds,
             pages_per_second: self.done.pages as f64 / seconds,
         }

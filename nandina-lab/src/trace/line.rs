@@ -25,6 +25,9 @@ impl Mistake {
 /// Bytes of a line, at most: digits of the longest key and value, and names.
 pub(crate) const LINE_BYTES_MAX: usize = 2 * (64 + 65_535) + 64;
 
+/// What some programs write before a text.
+const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
+
 /// Reads lines.
 pub(crate) struct Lines<R> {
     from: R,
@@ -46,7 +49,9 @@ impl<R: BufRead> Lines<R> {
             let mut line = self.from.by_ref().take(LINE_BYTES_MAX as u64 + 1);
             line.read_until(b'\n', &mut self.bytes)
                 .map_err(|error| fail(format!("cannot be read: {error}")))?;
-            if self.bytes.is_empty() {
+            if self.number == 1 && self.bytes.starts_with(BYTE_ORDER_MARK) {
+                self.bytes.drain(..BYTE_ORDER_MARK.len());
+            } else if self.bytes.is_empty() {
                 return Ok(None);
             }
             if self.bytes.len() > LINE_BYTES_MAX {

@@ -37,6 +37,9 @@ enum Places {
     Spew(Spew),
 }
 
+/// How the file of a synthetic trace begins.
+pub(super) const SYNTHETIC: &str = "# synthetic: ";
+
 /// A synthetic trace: an iterator over its requests.
 ///
 /// The same recipe, seed and space give the same requests, and fewer requests are the first ones of
@@ -91,7 +94,7 @@ impl Synthetic {
     /// One line that says what the trace is.
     pub fn title(&self) -> String {
         format!(
-            "synthetic: nandina trace make {}, seed {}, {} GiB, {} requests, fitted to Table 1 of Suh et al. 2014; \
+            "nandina trace make {}, seed {}, {} GiB, {} requests, fitted to Table 1 of Suh et al. 2014; \
              not a recording",
             self.recipe.key, self.seed, self.space_gib, self.requests
         )

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::Synthetic;
+use super::{SYNTHETIC, Synthetic};
 use crate::LabError;
 use crate::block_trace::{Kind, SECTOR};
 use crate::trace::new_file;
@@ -21,7 +21,7 @@ pub fn save(made: Synthetic, path: &Path, progress: &dyn Fn(u64)) -> Result<(), 
 
 /// Writes a trace.
 pub fn write(made: Synthetic, mut to: impl Write, progress: &dyn Fn(u64)) -> io::Result<()> {
-    writeln!(to, "# {}", made.title())?;
+    writeln!(to, "{SYNTHETIC}{}", made.title())?;
     writeln!(to, "op,start_sectors,length_sectors")?;
     let mut since = 0;
     for request in made {

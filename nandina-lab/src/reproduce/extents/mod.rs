@@ -23,8 +23,8 @@ mod workloads;
 
 use std::path::PathBuf;
 
-use super::Reproduction;
 use super::figure::{Bar, Content, Figure};
+use super::{Experiment, Reproduction};
 use crate::LabError;
 use crate::block_trace::make::{Choice, Recipe, Synthetic, by_key};
 use counts::Counts;
@@ -211,6 +211,7 @@ impl Experiments {
         experiments.push(vet::figure_14(&cases)?);
         experiments.push(memory::figure_15(&cases)?);
         experiments.push(memory::figure_16(&spew)?);
+        experiments.iter_mut().for_each(label_as_synthetic);
         experiments.push(lemmas.experiment());
         experiments.extend(recorded);
         let quick = self.scale.quick;
@@ -228,6 +229,16 @@ impl Experiments {
             scale: self.scale.words,
             experiments,
         })
+    }
+}
+
+/// Says of each row and drawing that its trace is synthetic.
+fn label_as_synthetic(experiment: &mut Experiment) {
+    for row in &mut experiment.rows {
+        row.config += ", synthetic";
+    }
+    for figure in &mut experiment.figures {
+        figure.title += " (synthetic traces)";
     }
 }
 
