@@ -35,6 +35,14 @@ pub(super) fn open<'l, S: System>(
     }
 }
 
+/// The error of an opening that an FTL below the index refused.
+pub(super) fn refused_by_layer<T>(opened: &Result<T, OpenError<ChipError>>) -> Option<String> {
+    match opened {
+        Err(error @ OpenError::Device(ChipError::Layer(_))) => Some(format!("{error:?}")),
+        _ => None,
+    }
+}
+
 /// An episode of a swarm.
 pub(super) struct Life<D> {
     pub settings: Settings,
@@ -57,12 +65,25 @@ pub(super) struct Life<D> {
     ///
     /// Then the chip holds the index of the model, an empty one, or none.
     pub formatting: bool,
+    /// Whether the index can no longer be opened: the FTL below it refuses what a mount writes.
+    pub is_shut: bool,
 }
 
 impl<D: Ground> Life<D> {
     /// Whether more blocks are lost than the chip promises.
     pub fn is_worn_out(&self) -> bool {
         is_worn_out(self.ground.chip())
+    }
+
+    /// Ends the episode if an FTL of a worn-out chip refuses what a mount of the index writes.
+    ///
+    /// `error` is that of the opening.
+    pub fn shut(&mut self, opening: &str, error: &str) -> Result<(), String> {
+        if self.ground.layer().is_none() || !self.is_worn_out() {
+            return Err(format!("{opening}: {error}"));
+        }
+        self.is_shut = true;
+        Ok(())
     }
 
     /// The options of the next opening, and RAM for them.

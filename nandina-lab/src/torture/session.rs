@@ -8,7 +8,7 @@ use nandina_sim::{Chip, ChipError};
 use rand::Rng;
 
 use super::device::Ground;
-use super::life::{End, Life, is_worn_out, most_blocks_fail, open};
+use super::life::{End, Life, is_worn_out, most_blocks_fail, open, refused_by_layer};
 use super::oracle::{Change, Model, key};
 
 impl<D: Ground> Life<D> {
@@ -18,7 +18,13 @@ impl<D: Ground> Life<D> {
         let Options { value_bytes, write_buffer, write_cache, .. } = options;
         self.operations += 1;
         let mut begun = self.ground.begin(&mut self.room, false);
-        let mut index = match open::<S>(&mut begun, &options, &mut self.ram) {
+        let opened = open::<S>(&mut begun, &options, &mut self.ram);
+        if let Some(error) = refused_by_layer(&opened) {
+            drop(opened);
+            drop(begun);
+            return self.shut("opening", &error).map(|()| End::Done);
+        }
+        let mut index = match opened {
             Ok(index) => index,
             Err(OpenError::Device(ChipError::PowerLost)) => return Ok(End::Cut),
             Err(OpenError::Device(ChipError::GaveUp)) => return Ok(End::Done),
@@ -136,11 +142,18 @@ impl<D: Ground> Life<D> {
                 }
                 Err(error) if is_refusal(&error, index.flash().simulated()) => {
                     // Refused, or given up half way: as after a cut, the change is there or not.
-                    let found = match index.get(&key(number)) {
-                        Ok(found) => found.map(<[u8]>::to_vec),
+                    let found = index.get(&key(number)).map(|found| found.map(<[u8]>::to_vec));
+                    let found = match found {
+                        Ok(found) => found,
                         Err(nandina::ReadError::Device(
                             ChipError::PowerLost | ChipError::GaveUp,
                         )) => {
+                            return Ok(End::Cut);
+                        }
+                        // The index mounts again for it, and its mount writes.
+                        Err(nandina::ReadError::Device(ChipError::Layer(_)))
+                            if is_worn_out(index.flash().simulated()) =>
+                        {
                             return Ok(End::Cut);
                         }
                         Err(error) => return Err(format!("get after a refusal: {error:?}")),

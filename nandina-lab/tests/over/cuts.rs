@@ -94,6 +94,10 @@ fn swarms_of_faults_below_an_ftl_lose_nothing() {
         "btree over ftl:fast/seed 4400000014",
         "btree over ftl:block/seed 4400000014",
         "btree over ftl:block/seed 4400000074",
+        // These mounts write, and are refused as well.
+        "rosette over ftl:compact/seed 5300000010",
+        "mu over ftl:fast/seed 5300000036",
+        "vm over ftl:compact/seed 5300000037",
     ] {
         let lived = replay(&format!("swarm/{case} unstable errors"));
         assert_eq!(lived, Ok(Outcome::Survived), "{case}");
