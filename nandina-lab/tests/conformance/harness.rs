@@ -1,7 +1,7 @@
 //! Shared by all checks: a model beside the index, and the comparison of the two.
 
 use nandina::engine::Nodes;
-use nandina::flash::{Geometry, Profile};
+use nandina::flash::{Geometry, PageNumber, Profile};
 use nandina::store::{Description, Visitor};
 use nandina::{Index, Inserted, Options, Removed, System, ram_needed};
 use nandina_lab::systems::{SYSTEMS, visit};
@@ -119,6 +119,18 @@ pub fn value(number: u32, version: u32) -> [u8; VALUE_BYTES] {
     value[..4].copy_from_slice(&number.to_le_bytes());
     value[4..8].copy_from_slice(&version.to_le_bytes());
     value
+}
+
+/// Makes a page read as erased, or as damaged.
+pub fn lose_page(chip: &mut Chip, page: PageNumber, as_erased: bool) {
+    chip.corrupt_page(page, |main, spare| {
+        if as_erased {
+            main.fill(0xFF);
+            spare.fill(0xFF);
+        } else {
+            main[9] ^= 1;
+        }
+    });
 }
 
 /// Formats a new chip and passes the index to `job`.

@@ -68,14 +68,7 @@ impl EachNodeLost {
             }
             for ones in [true, false] {
                 let mut chip = image.clone();
-                chip.corrupt_page(page, |main, spare| {
-                    if ones {
-                        main.fill(0xFF);
-                        spare.fill(0xFF);
-                    } else {
-                        main[9] ^= 1;
-                    }
-                });
+                lose_page(&mut chip, page, ones);
                 lost += 1;
                 let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) else {
                     reported += 1;

@@ -540,14 +540,7 @@ impl Check for EachPageLost {
             }
             for ones in [true, false] {
                 let mut chip = image.clone();
-                chip.corrupt_page(page, |main, spare| {
-                    if ones {
-                        main.fill(0xFF);
-                        spare.fill(0xFF);
-                    } else {
-                        main[9] ^= 1;
-                    }
-                });
+                lose_page(&mut chip, page, ones);
                 let Ok(mut index) = Index::<_, S>::open(&mut chip, &case.options, &mut ram) else {
                     lost += 1;
                     continue;
