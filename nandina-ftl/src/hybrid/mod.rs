@@ -605,6 +605,8 @@ impl<F: Flash, P: Policy> LogicalPages for Hybrid<'_, F, P> {
             self.patrol(budget.saturating_sub(used))?;
         }
         let used = self.media.operations.wrapping_sub(before);
+        // It may be written elsewhere, or be trimmed, by now.
+        self.media.weak = self.media.weak.filter(|&page| self.media.blocks.is_valid(page));
         let weak = self.media.weak.map(|page| self.media.block_of(page));
         let cost = weak.map_or(0, |block| self.cost_to_empty(block));
         if weak.is_some() && cost <= budget.saturating_sub(used) {

@@ -43,6 +43,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         // If it fails half way, only another mount knows what is torn now.
         self.in_doubt = true;
         let number = (self.newest, self.raised());
+        let are_listed = !self.suspects.all().is_empty();
         let leftover = self.hold_leftovers()?;
         self.renew_suspects(number.1)?;
         if let Some(leftover) = leftover
@@ -76,7 +77,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 self.probe(BlockNumber(recent.block), recent.next..self.block_pages(), number)?;
             }
         }
-        if !self.suspects.all().is_empty() {
+        if are_listed || !self.suspects.all().is_empty() {
             self.media.sequence = number.1;
             match self.write_own(0) {
                 Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) => {
@@ -172,8 +173,13 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         let (before, mut free) = (self.suspects, None::<Suspect>);
         self.suspects = Suspects::default();
         for &suspect in before.all() {
-            let is_free = self.media.blocks.valid_in(BlockNumber(suspect.block)) == 0;
-            if is_free && is_newest && suspect.to + 1 == self.newest {
+            let block = BlockNumber(suspect.block);
+            let is_free = self.media.blocks.valid_in(block) == 0;
+            if is_free && self.media.is_clean(block) {
+                // It was erased since the mount: nothing is left of what it held.
+                continue;
+            }
+            if is_free && is_newest && suspect.to.checked_add(1) == Some(self.newest) {
                 let from = free.map_or(suspect.from, |free| free.from.min(suspect.from));
                 free = Some(Suspect { from, to, ..suspect });
             } else {

@@ -118,12 +118,14 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
         if !is_run || !(self.policy.log_blocks() > 0 || self.is_next_in_data(logical)) {
             return false;
         }
+        // What is in doubt is decided before anything of its group is newer below.
+        if self.doubtful(logical).is_some() {
+            return false;
+        }
         let Some(at) = self.own_buffer(logical) else { return true };
         let entry = self.summary.get(at);
-        if !entry.is_doubtful {
-            self.summary.set(at, Entry { is_closed: true, ..entry });
-        }
-        !entry.is_doubtful
+        self.summary.set(at, Entry { is_closed: true, ..entry });
+        true
     }
 
     /// Appends a page of the host to a buffer block.
@@ -268,8 +270,16 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
     fn counted_in(&self, at: u32) -> impl Iterator<Item = u32> {
         let block = BlockNumber(self.summary.get(at).block);
         let places = (0..self.block_pages())
-            .filter(move |&place| self.media.blocks.is_valid(self.media.page_at(block, place)));
-        places.map(move |place| self.summary.logical_at(at, place))
+            .filter(move |&place| self.counts_buffered(self.media.page_at(block, place)));
+        let pages = places.map(move |place| self.summary.logical_at(at, place));
+        pages.filter(|&logical| logical < self.logical_pages)
+    }
+
+    /// Whether a page of a buffer block counts as one of the host's.
+    ///
+    /// On a chip that was tampered with, the page about the FTL itself may be in such a block.
+    fn counts_buffered(&self, page: PageNumber) -> bool {
+        self.media.blocks.is_valid(page) && self.own != Some(page)
     }
 
     /// The lowest logical page of a buffer block that counts.
@@ -403,7 +413,7 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
             let block = BlockNumber(self.summary.get(at).block);
             let places = (0..).zip(self.summary.numbers(at)).filter(|(_, it)| **it == number);
             let mut pages = places.map(|(place, _)| self.media.page_at(block, place));
-            pages.find(|&page| self.media.blocks.is_valid(page))
+            pages.find(|&page| self.counts_buffered(page))
         })
     }
 

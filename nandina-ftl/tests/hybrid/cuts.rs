@@ -378,6 +378,35 @@ fn cut_in_a_row(all: &[Which]) {
     }
 }
 
+/// Cuts power in one of the first changes of each session, where settling programs its lists.
+///
+/// Five such cuts in a row once left a list of suspects without room for the next one.
+#[test]
+fn cuts_in_the_lists_of_suspects_leave_room_for_the_next_one() {
+    for which in BUFFERED {
+        for unstable in [0, 1, 2] {
+            let mut memory = Memory::new(&CHIP, which);
+            let Start { mut chip, mut host, mut numbers } = start(CHIP, &mut memory, 7, unstable);
+            for round in 0..if is_full() { 20_000 } else { 400 } {
+                let what = format!("{which:?}, unstable {unstable}, round {round}");
+                // Mostly in what settles; now and then in the work behind it.
+                let within = if numbers.below(6) == 0 { 120 } else { 7 };
+                chip.cut_at_change(
+                    numbers.below(within).into(),
+                    Cut::ALL[numbers.below(5) as usize],
+                );
+                let done = session(&mut memory, &mut chip, &mut host, &mut numbers, 2000);
+                let is_cut = matches!(done, Err(FtlError::Device(ChipError::PowerLost)));
+                assert!(is_cut, "{what}: {done:?}");
+                chip.restore_power();
+                let verified = memory.with(&mut chip, false, |ftl| host.verify(ftl, &what));
+                verified.unwrap_or_else(|error| panic!("{what}: {error}"));
+            }
+            recover(&mut memory, &mut chip, &mut host, &mut numbers, "after all rounds");
+        }
+    }
+}
+
 #[test]
 fn a_format_that_is_cut_leaves_the_former_pages_or_no_ftl() {
     let (mut former, mut none) = (0, 0);

@@ -4,12 +4,14 @@
 //! changes wait no longer than their bounds. `buffer_power` covers cuts and failing devices,
 //! `buffer_costs` the cost.
 
+use core::cell::Cell;
 use core::ops::Bound;
 
-use nandina::flash::PageNumber;
+use nandina::flash::{Flash, PageNumber, Reading};
 use nandina::store::Description;
 use nandina::{Index, Inserted, Moves, OpenError, Options, System, WriteError, ram_needed};
-use nandina_sim::{Chip, TINY};
+use nandina_lab::hand_on;
+use nandina_sim::{Chip, ChipError, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -394,4 +396,116 @@ impl Check for Halfway {
 #[test]
 fn a_change_that_is_applied_before_its_flush_meets_damage_is_made() {
     for_every_system(&Halfway);
+}
+
+/// A chip of which one read gives an error of the device.
+struct GivesUpOnce<'c> {
+    chip: Chip,
+    /// Reads before the one that fails.
+    until: &'c Cell<Option<u32>>,
+}
+
+impl Flash for GivesUpOnce<'_> {
+    type Error = ChipError;
+
+    hand_on!(chip: geometry, capabilities, program, erase, rewrite, overwrite, is_bad, mark_bad);
+
+    fn read(
+        &mut self,
+        page: PageNumber,
+        main: &mut [u8],
+        spare: &mut [u8],
+    ) -> Result<Reading, ChipError> {
+        if self.until.get() == Some(0) {
+            self.until.set(None);
+            return Err(ChipError::GaveUp);
+        }
+        self.until.set(self.until.get().map(|until| until - 1));
+        self.chip.read(page, main, spare)
+    }
+}
+
+/// A removal that fills the write buffer meets an error of the device in one of its reads.
+///
+/// The session before ended with `close`. Found by reading: `tnc` had a change more waiting than
+/// its buffer has room for.
+struct DeviceGaveUpAtAFullBuffer;
+
+impl DeviceGaveUpAtAFullBuffer {
+    const RECORDS: u32 = 160;
+
+    fn run_at<S: System>(
+        case: &Case,
+        image: &Chip,
+        (waiting, victim): (u32, u32),
+        until: u32,
+    ) -> Outcome {
+        let (fails, mut ram) = (Cell::new(None), case.ram::<S>());
+        let device = GivesUpOnce { chip: image.clone(), until: &fails };
+        let mut index = Index::<_, S>::open(device, &case.options, &mut ram).map_err(text)?;
+        let record = |number, turn| (key(number).to_vec(), value(number, turn).to_vec());
+        let mut model: Model = (0..Self::RECORDS).map(|number| record(number, 0)).collect();
+        for number in 0..waiting {
+            index.insert(&key(number), &value(number, 1)).map_err(text)?;
+            model.extend([record(number, 1)]);
+        }
+        fails.set(Some(until));
+        // If it fails, the record is there or not.
+        let _ = index.remove(&key(victim));
+        fails.set(None);
+        for number in [34, 35, 36] {
+            index.remove(&key(number)).map_err(text)?;
+            model.remove(&key(number)[..]);
+        }
+        index.flush().map_err(text)?;
+        if index.get(&key(victim)).map_err(text)?.is_none() {
+            model.remove(&key(victim)[..]);
+        }
+        let mut ram = case.ram::<S>();
+        let device = GivesUpOnce { chip: index.flash().chip.clone(), until: &fails };
+        let mut index = Index::<_, S>::open(device, &case.options, &mut ram).map_err(text)?;
+        let mut count = 0;
+        for (key, value) in &model {
+            count += 1;
+            if index.get(key).map_err(text)? != Some(&value[..]) {
+                return Err(format!("{waiting} waiting, read {until}: {key:?} is lost"));
+            }
+        }
+        if index.len() == count { Ok(()) } else { Err("there is a record more".into()) }
+    }
+}
+
+impl Check for DeviceGaveUpAtAFullBuffer {
+    fn concerns(&self, system: &Description) -> bool {
+        has_write_buffer(system)
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut case = Case::new(SMALL.with_blocks(60)).suited::<S>();
+        let mut ram = case.ram::<S>();
+        let mut image = Chip::new(case.profile);
+        let mut index = Index::<_, S>::format(&mut image, &case.options, &mut ram).map_err(text)?;
+        for number in 0..2 * Self::RECORDS {
+            index.insert(&key(number), &value(number, 0)).map_err(text)?;
+        }
+        // Most leaves are nearly empty, so that a removal reads a neighbour.
+        for number in (0..2 * Self::RECORDS).filter(|number| *number >= Self::RECORDS) {
+            index.remove(&key(number)).map_err(text)?;
+        }
+        index.close();
+        case.options.write_buffer = 1;
+        for waiting in 26..31 {
+            for victim in (40..Self::RECORDS).step_by(4) {
+                for until in 0..5 {
+                    Self::run_at::<S>(&case, &image, (waiting, victim), until)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_device_that_gives_up_at_a_full_write_buffer_costs_no_change() {
+    for_every_system(&DeviceGaveUpAtAFullBuffer);
 }

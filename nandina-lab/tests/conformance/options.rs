@@ -150,7 +150,45 @@ impl Check for LargerCheckpoints {
     }
 }
 
+/// The same with a larger directory.
+struct LargerDirectory;
+
+impl Check for LargerDirectory {
+    fn concerns(&self, system: &Description) -> bool {
+        system.checkpoints && system.directory
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut changed = 0;
+        for leaves in [440, 470, 490, 503] {
+            let geometry = Geometry { pages_per_block: 8, blocks: 74, ..LONG.geometry };
+            let mut case = Case::new(Profile { geometry, ..LONG });
+            case.profile.capabilities.bad_blocks_per_mille = 0;
+            case.options.checkpoints = Some(2);
+            case.options.leaves = Some(leaves);
+            let mut chip = Chip::new(suited::<S>(case.profile));
+            let mut ram = case.ram::<S>();
+            let records = fill::<S>(&mut chip, &case.options, &mut ram)?;
+            case.options.leaves = None;
+            let mut ram = case.ram::<S>();
+            let mut index =
+                Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
+            for number in 0..records {
+                let replaced = index.insert(&key(number), &value(number, 1));
+                replaced.map_err(|error| format!("{leaves} leaves, {number}: {error}"))?;
+            }
+            for number in 0..records {
+                let removed = index.remove(&key(number));
+                removed.map_err(|error| format!("{leaves} leaves, {number}: {error}"))?;
+            }
+            changed += u32::from(index.is_empty());
+        }
+        if changed == 4 { Ok(()) } else { Err(format!("{changed} indexes")) }
+    }
+}
+
 #[test]
 fn a_full_index_that_is_opened_with_larger_checkpoints_replaces_and_removes() {
     for_every_system(&LargerCheckpoints);
+    for_every_system(&LargerDirectory);
 }

@@ -92,6 +92,11 @@ impl<F: Flash> Leaves<'_, F> {
         rank: usize,
         (lower, upper): (usize, usize),
     ) -> Result<Option<usize>, Fault<F::Error>> {
+        let page = self.directory.page(rank);
+        if page.is_some() && page == self.directory.page(rank + 1) {
+            // Only a directory that was tampered with names a page twice in a row.
+            return Ok(None);
+        }
         let mut count = 0;
         for (rank, frame) in [(rank, lower), (rank + 1, upper)] {
             match self.load_leaf(rank, frame) {

@@ -160,6 +160,10 @@ impl<F: Flash> TncIndex<'_, F> {
         records: u32,
     ) -> Result<(), Fault<F::Error>> {
         if self.group.is_used() {
+            if self.group.is_full() {
+                // A device gave up when the change that filled it was made.
+                self.write_group()?;
+            }
             self.begin_group();
             self.group.add(key, value);
             return Ok(());
