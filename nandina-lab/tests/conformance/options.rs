@@ -105,6 +105,20 @@ fn options_out_of_their_range_are_not_checked() {
     let _ = OptionsFor::<nandina::store::Mu>::new(4, 8).checkpoints(4).wear(wear).checked();
 }
 
+/// Replaces every record, in an order that leaves hardly any neighbours, and removes all.
+fn replace_and_remove<S: System>(index: &mut Index<'_, &mut Chip, S>, records: u32) -> Outcome {
+    for turn in 0..records {
+        let number = (u64::from(turn) * 7_919 % u64::from(records)) as u32;
+        let replaced = index.insert(&key(number), &value(number, 1));
+        replaced.map_err(|error| format!("replacing {number} of {records}: {error}"))?;
+    }
+    for number in 0..records {
+        let removed = index.remove(&key(number));
+        removed.map_err(|error| format!("removing {number} of {records}: {error}"))?;
+    }
+    Ok(())
+}
+
 /// Fills an index, and opens it with settings with which a checkpoint takes more blocks.
 struct LargerCheckpoints;
 
@@ -136,12 +150,7 @@ impl Check for LargerCheckpoints {
                 if erases > u64::from(2 * blocks) {
                     return Err(format!("{erases} erases in idle steps"));
                 }
-                for number in 0..records {
-                    index.insert(&key(number), &value(number, 1)).map_err(text)?;
-                }
-                for number in 0..records {
-                    index.remove(&key(number)).map_err(text)?;
-                }
+                replace_and_remove(&mut index, records)?;
                 changed += u32::from(records > 20 && index.is_empty());
             }
         }
@@ -173,14 +182,8 @@ impl Check for LargerDirectory {
             let mut ram = case.ram::<S>();
             let mut index =
                 Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
-            for number in 0..records {
-                let replaced = index.insert(&key(number), &value(number, 1));
-                replaced.map_err(|error| format!("{leaves} leaves, {number}: {error}"))?;
-            }
-            for number in 0..records {
-                let removed = index.remove(&key(number));
-                removed.map_err(|error| format!("{leaves} leaves, {number}: {error}"))?;
-            }
+            let done = replace_and_remove(&mut index, records);
+            done.map_err(|what| format!("{leaves} leaves: {what}"))?;
             changed += u32::from(index.is_empty());
         }
         if changed == 4 { Ok(()) } else { Err(format!("{changed} indexes")) }
@@ -191,4 +194,40 @@ impl Check for LargerDirectory {
 fn a_full_index_that_is_opened_with_larger_checkpoints_replaces_and_removes() {
     for_every_system(&LargerCheckpoints);
     for_every_system(&LargerDirectory);
+}
+
+/// A full index is opened with more or less RAM for its nodes.
+struct OtherArenas;
+
+impl Check for OtherArenas {
+    fn concerns(&self, system: &Description) -> bool {
+        system.journal
+    }
+
+    fn run<S: System + 'static>(&self) -> Outcome {
+        let mut changed = 0;
+        for (before, after) in [(12, 32), (32, 12), (35, 11)] {
+            let geometry = Geometry { pages_per_block: 8, blocks: 64, ..LONG.geometry };
+            let mut case = Case::new(Profile { geometry, ..LONG });
+            // A node takes a page, and 16 bytes more in RAM.
+            let arena = |slots: usize| Some(slots * (geometry.page_bytes as usize + 16));
+            case.options.arena_bytes = arena(before);
+            let mut chip = Chip::new(suited::<S>(case.profile));
+            let mut ram = case.ram::<S>();
+            let records = fill::<S>(&mut chip, &case.options, &mut ram)?;
+            case.options.arena_bytes = arena(after);
+            let mut ram = case.ram::<S>();
+            let opened = Index::<_, S>::open(&mut chip, &case.options, &mut ram);
+            let mut index = opened.map_err(text)?;
+            let done = replace_and_remove(&mut index, records);
+            done.map_err(|what| format!("{before} to {after} nodes: {what}"))?;
+            changed += u32::from(index.is_empty());
+        }
+        if changed == 3 { Ok(()) } else { Err(format!("{changed} indexes")) }
+    }
+}
+
+#[test]
+fn a_full_index_that_is_opened_with_other_arenas_replaces_and_removes() {
+    for_every_system(&OtherArenas);
 }
