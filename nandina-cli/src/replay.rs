@@ -29,8 +29,8 @@ pub struct Replay {
     /// lists them [default: mlc]
     #[arg(long)]
     device: Option<String>,
-    /// With an FTL: how many such chips, 1 to 32, which pages are striped over; of NAND chips at most
-    /// 12, because blocks go bad [default: 1]
+    /// With an FTL: how many such chips, 1 to 32, which pages are striped over; of NAND chips at
+    /// most 12, because blocks go bad [default: 1]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=32))]
     chips: Option<u32>,
     /// With an FTL: spare pages in per cent of the logical ones, 0 to 1,000; more if the FTL

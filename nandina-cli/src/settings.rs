@@ -55,8 +55,8 @@ type Given = (&'static str, bool, fn(&Description) -> bool);
 impl Settings {
     /// Returns `options` with these settings, for an index of one of `systems`.
     ///
-    /// Refuses settings that none of them has: none is ignored. A system refuses by itself the caches
-    /// and checkpoints that it lacks.
+    /// Refuses settings that none of them has: none is ignored. A system refuses by itself the
+    /// caches and checkpoints that it lacks.
     pub fn of(&self, options: Options, systems: &[&str]) -> Result<Options, LabError> {
         if self.write_buffer_changes.is_some() && self.write_buffer == 0 {
             let what = "--write-buffer-changes is for a write buffer: add --write-buffer PAGES or leave it out";

@@ -46,8 +46,8 @@ impl<F: Flash, M: Mapping> Ftl<'_, F, M> {
     ///
     /// Its first page may be torn, and then invisible to the next mount, which gives the same
     /// number to another page. So it is a session page, of which any two are alike; a mount counts
-    /// only one that reads the same each time. Returns whether it did anything. Cost: a program, and
-    /// at most two erases and 48 reads.
+    /// only one that reads the same each time. Returns whether it did anything. Cost: a program,
+    /// and at most two erases and 48 reads.
     pub(super) fn begin_session(&mut self) -> Result<bool, FtlError<F::Error>> {
         if !self.settled || self.log.has_begun() {
             return Ok(false);

@@ -40,9 +40,8 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
 
     /// The doubtful buffer block of the group of a logical page.
     pub(super) fn doubtful(&self, logical: u32) -> Option<u32> {
-        let group = self.summary.group_of(logical);
-        let mut all = self.summary.used();
-        all.find(|(_, entry)| entry.is_doubtful && entry.group == group).map(|(at, _)| at)
+        let mut all = self.summary.entries_of(self.summary.group_of(logical));
+        all.find(|&at| self.summary.get(at).is_doubtful)
     }
 
     /// The sequence number of a page that was read before, or that a page in a buffer block names.

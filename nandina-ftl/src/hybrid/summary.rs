@@ -1,9 +1,9 @@
 //! The Summary table: which buffer blocks there are, and which logical page each place holds.
 //!
 //! Ten bytes a buffer block and one for each of its pages, in the caller's memory. Whether a page
-//! counts is known from the block table alone. The groups of all blocks are stored first, then their
-//! numbers, their next places and the pages of each, so that a search for a group passes over groups
-//! alone. Nothing here calls a chip.
+//! counts is known from the block table alone. The groups of all blocks are stored first, then
+//! their numbers, their next places and the pages of each, so that a search for a group passes over
+//! groups alone. Nothing here calls a chip.
 
 use nandina::flash::BlockNumber;
 
@@ -82,8 +82,12 @@ impl<'b> Summary<'b> {
         logical / self.group_pages
     }
 
+    const fn group_at(entry: u32) -> usize {
+        entry as usize * GROUP_BYTES
+    }
+
     const fn number_at(&self, entry: u32) -> usize {
-        self.entries as usize * GROUP_BYTES + entry as usize * NUMBER_BYTES
+        Self::group_at(self.entries) + entry as usize * NUMBER_BYTES
     }
 
     const fn next_at(&self, entry: u32) -> usize {
@@ -109,7 +113,7 @@ impl<'b> Summary<'b> {
         let next = u16::from_le_bytes([next[0], next[1]]);
         Entry {
             block: self.block(entry),
-            group: self.word(entry as usize * GROUP_BYTES),
+            group: self.word(Self::group_at(entry)),
             next: (next & !(CLOSED | DOUBTFUL)).into(),
             is_closed: next & CLOSED != 0,
             is_doubtful: next & DOUBTFUL != 0,
@@ -121,8 +125,7 @@ impl<'b> Summary<'b> {
         let doubtful = if to.is_doubtful { DOUBTFUL } else { 0 };
         let next = to.next as u16 | closed | doubtful;
         let (number_at, next_at) = (self.number_at(entry), self.next_at(entry));
-        self.bytes[entry as usize * GROUP_BYTES..][..GROUP_BYTES]
-            .copy_from_slice(&to.group.to_le_bytes());
+        self.bytes[Self::group_at(entry)..][..GROUP_BYTES].copy_from_slice(&to.group.to_le_bytes());
         self.bytes[number_at..][..NUMBER_BYTES].copy_from_slice(&to.block.to_le_bytes());
         self.bytes[next_at..][..NEXT_BYTES].copy_from_slice(&next.to_le_bytes());
     }
@@ -135,7 +138,7 @@ impl<'b> Summary<'b> {
 
     /// The entries in use of a group.
     pub fn entries_of(&self, group: u32) -> impl Iterator<Item = u32> {
-        let groups = self.bytes[..self.number_at(0)].chunks_exact(GROUP_BYTES);
+        let groups = self.bytes[..Self::group_at(self.entries)].chunks_exact(GROUP_BYTES);
         let wanted = group.to_le_bytes();
         (0..).zip(groups).filter(move |(_, group)| **group == wanted).map(|(at, _)| at)
     }

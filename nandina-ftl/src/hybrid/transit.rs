@@ -177,15 +177,15 @@ impl<F: Flash, P: Policy> Hybrid<'_, F, P> {
                 continue;
             }
             let used = self.summary.used().count() as u32;
-            let is_shared = |(_, it): &(u32, Entry)| it.group == group && self.has_room(it);
-            let shared = self.summary.used().find(is_shared);
+            let has_room = |at: &u32| self.has_room(&self.summary.get(*at));
+            let shared = self.summary.entries_of(group).find(has_room);
             let kept = if shared.is_some() { self.kept } else { 0 };
             if used.saturating_add(kept) < buffer.blocks {
                 let block = self.media.open()?.0;
                 let entry = Entry::new(block, group);
                 return self.summary.add(entry).ok_or(Fault::NoRoom { limit_pages: 0 });
             }
-            if let Some((at, _)) = shared {
+            if let Some(at) = shared {
                 return Ok(at);
             }
             self.kept = (self.kept + 1).min(buffer.blocks);

@@ -28,19 +28,14 @@ pub(super) fn open<'l, S: System>(
     begun: &'l mut Result<Begun<'_>, ChipError>,
     options: &Options,
     ram: &'l mut [u8],
+    is_refused: &mut bool,
 ) -> Result<Index<'l, &'l mut dyn Bus, S>, OpenError<ChipError>> {
-    match begun {
+    let opened = match begun {
         Ok(begun) => Index::open(begun.bus(), options, ram),
         Err(error) => Err(OpenError::Device(error.clone())),
-    }
-}
-
-/// The error of an opening that an FTL below the index refused.
-pub(super) fn refused_by_layer<T>(opened: &Result<T, OpenError<ChipError>>) -> Option<String> {
-    match opened {
-        Err(error @ OpenError::Device(ChipError::Layer(_))) => Some(format!("{error:?}")),
-        _ => None,
-    }
+    };
+    *is_refused = matches!(opened, Err(OpenError::Device(ChipError::Layer(_))));
+    opened
 }
 
 /// An episode of a swarm.
@@ -65,8 +60,8 @@ pub(super) struct Life<D> {
     ///
     /// Then the chip holds the index of the model, an empty one, or none.
     pub formatting: bool,
-    /// Whether the index can no longer be opened: the FTL below it refuses what a mount writes.
-    pub is_shut: bool,
+    /// Whether an FTL below the index refused the last opening.
+    pub is_refused: bool,
 }
 
 impl<D: Ground> Life<D> {
@@ -75,15 +70,11 @@ impl<D: Ground> Life<D> {
         is_worn_out(self.ground.chip())
     }
 
-    /// Ends the episode if an FTL of a worn-out chip refuses what a mount of the index writes.
+    /// Whether the index can no longer be opened.
     ///
-    /// `error` is that of the opening.
-    pub fn shut(&mut self, opening: &str, error: &str) -> Result<(), String> {
-        if self.ground.layer().is_none() || !self.is_worn_out() {
-            return Err(format!("{opening}: {error}"));
-        }
-        self.is_shut = true;
-        Ok(())
+    /// The FTL of a worn-out chip refuses what a mount of the index writes.
+    pub fn is_shut(&self) -> bool {
+        self.is_refused && self.is_worn_out()
     }
 
     /// The options of the next opening, and RAM for them.

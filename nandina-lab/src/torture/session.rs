@@ -8,7 +8,7 @@ use nandina_sim::{Chip, ChipError};
 use rand::Rng;
 
 use super::device::Ground;
-use super::life::{End, Life, is_worn_out, most_blocks_fail, open, refused_by_layer};
+use super::life::{End, Life, is_worn_out, most_blocks_fail, open};
 use super::oracle::{Change, Model, key};
 
 impl<D: Ground> Life<D> {
@@ -18,12 +18,7 @@ impl<D: Ground> Life<D> {
         let Options { value_bytes, write_buffer, write_cache, .. } = options;
         self.operations += 1;
         let mut begun = self.ground.begin(&mut self.room, false);
-        let opened = open::<S>(&mut begun, &options, &mut self.ram);
-        if let Some(error) = refused_by_layer(&opened) {
-            drop(opened);
-            drop(begun);
-            return self.shut("opening", &error).map(|()| End::Done);
-        }
+        let opened = open::<S>(&mut begun, &options, &mut self.ram, &mut self.is_refused);
         let mut index = match opened {
             Ok(index) => index,
             Err(OpenError::Device(ChipError::PowerLost)) => return Ok(End::Cut),

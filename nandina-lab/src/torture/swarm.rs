@@ -17,7 +17,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::device::{Ground, Layered};
-use super::life::{End, Life, most_blocks_fail, open, refused_by_layer};
+use super::life::{End, Life, most_blocks_fail, open};
 use super::oracle::{Model, Pending, compare, contents, key, says_none, value};
 use super::settings::Settings;
 use crate::layer::{Layer, Room, name_of};
@@ -200,9 +200,10 @@ fn begin<S: System, D: Ground>(
                 from_checkpoints: 0,
                 mounting: 0,
                 formatting: false,
-                is_shut: false,
+                is_refused: false,
             };
             let outcome = life.live::<S>();
+            let outcome = if life.is_shut() { Ok(()) } else { outcome };
             done.worn_out = life.is_worn_out();
             done.operations = life.operations;
             done.refreshed = life.refreshed;
@@ -220,7 +221,6 @@ fn begin<S: System, D: Ground>(
 impl<D: Ground> Life<D> {
     fn live<S: System>(&mut self) -> Result<(), String> {
         while self.operations < EPISODE_OPERATIONS.into()
-            && !self.is_shut
             && self.ground.chip().counters().operations() < CHIP_OPERATIONS
         {
             if self.settings.cut_within > 0 {
@@ -252,25 +252,17 @@ impl<D: Ground> Life<D> {
                 self.compare_all::<S>()?;
             }
         }
-        if self.is_shut {
-            return Ok(());
-        }
         self.compare_all::<S>()?;
         self.ground.chip_mut().set_faults(Faults::default());
-        if self.is_shut { Ok(()) } else { self.demand_progress::<S>() }
+        self.demand_progress::<S>()
     }
 
     fn compare_all<S: System>(&mut self) -> Result<(), String> {
         self.open_with_less_mapping_bytes::<S>()?;
         let options = self.choose_options::<S>();
         let mut begun = self.ground.begin(&mut self.room, false);
-        let opened = open::<S>(&mut begun, &options, &mut self.ram);
-        if let Some(error) = refused_by_layer(&opened) {
-            drop(opened);
-            drop(begun);
-            return self.shut("opening to compare", &error);
-        }
-        let mut index = opened.map_err(|error| format!("opening to compare: {error:?}"))?;
+        let mut index = open::<S>(&mut begun, &options, &mut self.ram, &mut self.is_refused)
+            .map_err(|error| format!("opening to compare: {error:?}"))?;
         compare(&mut index, &self.model)
     }
 
@@ -286,13 +278,7 @@ impl<D: Ground> Life<D> {
         let options = Options { mapping_bytes, ..self.settings.options };
         self.take_ram::<S>(&options);
         let mut begun = self.ground.begin(&mut self.room, false);
-        let opened = open::<S>(&mut begun, &options, &mut self.ram);
-        if let Some(error) = refused_by_layer(&opened) {
-            drop(opened);
-            drop(begun);
-            return self.shut("opening with fewer mapping_bytes", &error);
-        }
-        let compared = match opened {
+        let compared = match open::<S>(&mut begun, &options, &mut self.ram, &mut self.is_refused) {
             // More pages may be valid than such a table allows, so the records alone are compared.
             Ok(mut index) => contents(&mut index)
                 .map_err(|error| format!("{error:?}"))
@@ -308,16 +294,11 @@ impl<D: Ground> Life<D> {
         let start = self.ground.chip().counters().operations();
         let options = self.choose_options::<S>();
         let mut begun = self.ground.begin(&mut self.room, false);
-        let opened = open::<S>(&mut begun, &options, &mut self.ram);
+        let opened = open::<S>(&mut begun, &options, &mut self.ram, &mut self.is_refused);
         if self.formatting && matches!(&opened, Err(error) if says_none(error)) {
             drop(opened);
             drop(begun);
             return self.format_again::<S>();
-        }
-        if let Some(error) = refused_by_layer(&opened) {
-            drop(opened);
-            drop(begun);
-            return self.shut("opening after a cut", &error);
         }
         let mut index = opened.map_err(|error| format!("opening after a cut: {error:?}"))?;
         self.mounting = index.flash().simulated().counters().operations() - start;
@@ -400,13 +381,8 @@ impl<D: Ground> Life<D> {
         let options = self.choose_options::<S>();
         let value_bytes = options.value_bytes;
         let mut begun = self.ground.begin(&mut self.room, false);
-        let opened = open::<S>(&mut begun, &options, &mut self.ram);
-        if let Some(error) = refused_by_layer(&opened) {
-            drop(opened);
-            drop(begun);
-            return self.shut("opening the healed chip", &error);
-        }
-        let mut index = opened.map_err(|error| format!("opening the healed chip: {error:?}"))?;
+        let mut index = open::<S>(&mut begun, &options, &mut self.ram, &mut self.is_refused)
+            .map_err(|error| format!("opening the healed chip: {error:?}"))?;
         for key in std::mem::take(&mut self.model).into_keys() {
             match index.remove(&key).and_then(|was_there| index.flush().map(|()| was_there)) {
                 Ok(Removed::Found | Removed::Buffered) => {}

@@ -4,14 +4,12 @@
 //! changes wait no longer than their bounds. `buffer_power` covers cuts and failing devices,
 //! `buffer_costs` the cost.
 
-use core::cell::Cell;
 use core::ops::Bound;
 
-use nandina::flash::{Flash, PageNumber, Reading};
+use nandina::flash::PageNumber;
 use nandina::store::Description;
 use nandina::{Index, Inserted, Moves, OpenError, Options, System, WriteError, ram_needed};
-use nandina_lab::hand_on;
-use nandina_sim::{Chip, ChipError, TINY};
+use nandina_sim::{Chip, Cut, TINY};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -398,33 +396,6 @@ fn a_change_that_is_applied_before_its_flush_meets_damage_is_made() {
     for_every_system(&Halfway);
 }
 
-/// A chip of which one read gives an error of the device.
-struct GivesUpOnce<'c> {
-    chip: Chip,
-    /// Reads before the one that fails.
-    until: &'c Cell<Option<u32>>,
-}
-
-impl Flash for GivesUpOnce<'_> {
-    type Error = ChipError;
-
-    hand_on!(chip: geometry, capabilities, program, erase, rewrite, overwrite, is_bad, mark_bad);
-
-    fn read(
-        &mut self,
-        page: PageNumber,
-        main: &mut [u8],
-        spare: &mut [u8],
-    ) -> Result<Reading, ChipError> {
-        if self.until.get() == Some(0) {
-            self.until.set(None);
-            return Err(ChipError::GaveUp);
-        }
-        self.until.set(self.until.get().map(|until| until - 1));
-        self.chip.read(page, main, spare)
-    }
-}
-
 /// A removal that fills the write buffer meets an error of the device in one of its reads.
 ///
 /// The session before ended with `close`. Found by reading: `tnc` had a change more waiting than
@@ -434,41 +405,55 @@ struct DeviceGaveUpAtAFullBuffer;
 impl DeviceGaveUpAtAFullBuffer {
     const RECORDS: u32 = 160;
 
+    /// Opens the index and makes changes that wait.
+    fn open<'a, S: System>(
+        case: &Case,
+        chip: &'a mut Chip,
+        ram: &'a mut [u8],
+        waiting: u32,
+    ) -> Result<Index<'a, &'a mut Chip, S>, String> {
+        let mut index = Index::<_, S>::open(chip, &case.options, ram).map_err(text)?;
+        for number in 0..waiting {
+            let inserted = index.insert(&key(number), &value(number, 1));
+            inserted.map_err(|error| format!("inserting {number}: {error}"))?;
+        }
+        Ok(index)
+    }
+
+    /// The device gives up the operation after `at` others, in the removal or soon after it.
     fn run_at<S: System>(
         case: &Case,
         image: &Chip,
         (waiting, victim): (u32, u32),
-        until: u32,
+        at: u64,
     ) -> Outcome {
-        let (fails, mut ram) = (Cell::new(None), case.ram::<S>());
-        let device = GivesUpOnce { chip: image.clone(), until: &fails };
-        let mut index = Index::<_, S>::open(device, &case.options, &mut ram).map_err(text)?;
+        let (mut chip, mut ram) = (image.clone(), case.ram::<S>());
         let record = |number, turn| (key(number).to_vec(), value(number, turn).to_vec());
         let mut model: Model = (0..Self::RECORDS).map(|number| record(number, 0)).collect();
-        for number in 0..waiting {
-            index.insert(&key(number), &value(number, 1)).map_err(text)?;
-            model.extend([record(number, 1)]);
-        }
-        fails.set(Some(until));
+        model.extend((0..waiting).map(|number| record(number, 1)));
+        chip.give_up_at(at, Cut::Before);
+        let mut index = Self::open::<S>(case, &mut chip, &mut ram, waiting)?;
         // If it fails, the record is there or not.
         let _ = index.remove(&key(victim));
-        fails.set(None);
         for number in [34, 35, 36] {
-            index.remove(&key(number)).map_err(text)?;
+            // It gives up once.
+            let removed = index.remove(&key(number)).or_else(|_| index.remove(&key(number)));
+            removed.map_err(|error| format!("removing {number}: {error}"))?;
             model.remove(&key(number)[..]);
         }
-        index.flush().map_err(text)?;
+        let flushed = index.flush().or_else(|_| index.flush());
+        flushed.map_err(|error| format!("flushing: {error}"))?;
+        drop(index);
+        chip.restore_power();
+        let mut index = Self::open::<S>(case, &mut chip, &mut ram, 0)?;
         if index.get(&key(victim)).map_err(text)?.is_none() {
             model.remove(&key(victim)[..]);
         }
-        let mut ram = case.ram::<S>();
-        let device = GivesUpOnce { chip: index.flash().chip.clone(), until: &fails };
-        let mut index = Index::<_, S>::open(device, &case.options, &mut ram).map_err(text)?;
         let mut count = 0;
         for (key, value) in &model {
             count += 1;
             if index.get(key).map_err(text)? != Some(&value[..]) {
-                return Err(format!("{waiting} waiting, read {until}: {key:?} is lost"));
+                return Err(format!("{waiting} waiting, operation {at}: {key:?} is lost"));
             }
         }
         if index.len() == count { Ok(()) } else { Err("there is a record more".into()) }
@@ -495,9 +480,12 @@ impl Check for DeviceGaveUpAtAFullBuffer {
         index.close();
         case.options.write_buffer = 1;
         for waiting in 26..31 {
+            let (mut chip, mut ram) = (image.clone(), case.ram::<S>());
+            let index = Self::open::<S>(&case, &mut chip, &mut ram, waiting)?;
+            let before = index.flash().counters().operations() - image.counters().operations();
             for victim in (40..Self::RECORDS).step_by(4) {
-                for until in 0..5 {
-                    Self::run_at::<S>(&case, &image, (waiting, victim), until)?;
+                for at in before..before + 5 {
+                    Self::run_at::<S>(&case, &image, (waiting, victim), at)?;
                 }
             }
         }

@@ -20,7 +20,8 @@ const JOINED: usize = 48;
 /// The most runs of a leaf whose items may need more than a word: with holes, 64 pieces.
 const WIDE: usize = 31;
 
-/// As many runs of it where they span so much that these need more than a word as well.
+/// The most runs of a leaf where [`WIDE`] of them span so much that each needs
+/// more than a word.
 const WIDEST: usize = 16;
 
 /// How a leaf is stored.
@@ -217,8 +218,8 @@ impl Compact<'_> {
 
     /// How many of `runs` each leaf gets that takes the place of `part`, at least 1.
     ///
-    /// Where the last run was written just now, `is_last`, leaves stay full, because runs rise; else
-    /// they are divided evenly.
+    /// Where the last run was written just now (`is_last`), leaves stay full, because runs rise;
+    /// else they are divided evenly.
     fn runs_of_a_leaf(&self, runs: &[Run], part: Extent, is_last: bool) -> usize {
         let all = runs.len().max(1);
         let length = runs.iter().fold(0, |most, run| run.length.max(most));

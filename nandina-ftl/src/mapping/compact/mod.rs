@@ -54,7 +54,8 @@ impl<'m> Compact<'m> {
     /// Bytes that any change needs free.
     ///
     /// At most three leaves take the place of those that it meets, and two flat leaves, covered in
-    /// part, are encoded again. Where items may need more than a word, leaves have half the runs.
+    /// part, are encoded again. Where items may need more than a word, leaves have half the runs, or
+    /// fewer that take no more bytes together.
     fn reserve(space: Space) -> usize {
         let item = 2 * bits::width(space.logical) + bits::width(space.physical);
         let leaves = if item <= u64::BITS { 5 } else { 8 };
