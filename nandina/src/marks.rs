@@ -53,6 +53,7 @@ pub const NAMES: &[&str] = &[
     "the list of a checkpoint has ended",
     "the list of gaps is full",
     "the newest block holds no root",
+    "the root before the newest one is kept",
     "the root of a format is torn",
     "the root of the newest commit is lost",
     "the newest commit is a mapped node",

@@ -5,7 +5,7 @@
 
 use nandina::flash::Flash;
 use nandina::store::Description;
-use nandina::{Index, Moves, OpenError, System, WriteError};
+use nandina::{Index, Moves, OpenError, System, Wear, WriteError};
 use nandina_sim::ChipError;
 
 use crate::checkpoints::case;
@@ -57,21 +57,24 @@ fn session<F: Flash<Error = ChipError>, S: System>(
 }
 
 struct Twofold {
-    every: u32,
+    /// Blocks from one checkpoint to the next; `None` for none, but erases are counted as well.
+    every: Option<u32>,
     closes: bool,
 }
 
 impl Check for Twofold {
     fn concerns(&self, system: &Description) -> bool {
-        system.checkpoints
+        if self.every.is_some() { system.checkpoints } else { system.appends }
     }
 
     /// More and more changes come before the cut, so that each of the next programs is once that of
     /// a checkpoint, and of an anchor. After the cut, checkpoints are written seldom.
     fn run<S: System + 'static>(&self) -> Outcome {
-        let case = case(14, self.every, Moves::Together, None);
+        let mut case = case(14, 1, Moves::Together, None).suited::<S>();
+        case.options.checkpoints = self.every;
+        case.options.wear = self.every.is_none().then_some(Wear::Counted);
         let mut later = case;
-        later.options.checkpoints = Some(12);
+        later.options.checkpoints = self.every.and(Some(12));
         let mut ram = case.ram::<S>();
         let filled = filled::<S>(&case, RECORDS, &mut ram)?;
         let records = |number| (key(number).to_vec(), value(number, 0).to_vec());
@@ -124,7 +127,15 @@ impl Check for Twofold {
 fn a_torn_checkpoint_that_comes_and_goes_hides_no_change() {
     for every in [2, 4] {
         for closes in [false, true] {
-            for_every_system(&Twofold { every, closes });
+            for_every_system(&Twofold { every: Some(every), closes });
         }
+    }
+}
+
+/// Where blocks are opened in turn, none of these is opened soon.
+#[test]
+fn a_torn_root_that_comes_and_goes_hides_no_record_where_erases_are_counted() {
+    for closes in [false, true] {
+        for_every_system(&Twofold { every: None, closes });
     }
 }

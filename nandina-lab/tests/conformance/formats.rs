@@ -201,6 +201,7 @@ impl Check for Anchored {
         let mut from_checkpoint = 0;
         for records in 20..60 {
             let mut chip = filled::<S>(&case, records, &mut ram)?;
+            end(Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?);
             let index = Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
             from_checkpoint += u32::from(index.statistics().from_checkpoint);
             drop(index);

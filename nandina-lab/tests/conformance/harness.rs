@@ -1,7 +1,7 @@
 //! Shared by all checks: a model beside the index, and the comparison of the two.
 
 use nandina::engine::Nodes;
-use nandina::flash::{Geometry, PageNumber, Profile};
+use nandina::flash::{Flash, Geometry, PageNumber, Profile};
 use nandina::store::{Description, Visitor};
 use nandina::{Index, Inserted, Options, Removed, System, ram_needed};
 use nandina_lab::systems::{SYSTEMS, visit};
@@ -34,6 +34,8 @@ pub const fn has_write_buffer(system: &Description) -> bool {
 }
 
 /// Runs `check` for every system of the registry.
+///
+/// With `NANDINA_SYSTEM` set to the key of a system, for that system alone.
 pub fn for_every_system(check: &impl Check) {
     struct Run<'c, C>(&'c C);
     impl<C: Check> Visitor for Run<'_, C> {
@@ -42,9 +44,13 @@ pub fn for_every_system(check: &impl Check) {
             self.0.run::<S>()
         }
     }
+    let alone = std::env::var("NANDINA_SYSTEM").ok();
     let mut checked = 0;
     for system in SYSTEMS.iter().filter(|system| check.concerns(system)) {
         checked += 1;
+        if alone.as_ref().is_some_and(|alone| alone != system.key) {
+            continue;
+        }
         match visit(system.key, Run(check)) {
             Some(Ok(())) => {}
             Some(Err(what)) => panic!("{}: {what}", system.key),
@@ -101,6 +107,15 @@ pub fn was_found(removed: Removed) -> Option<bool> {
 /// Where the nodes of system `S` are in its pages.
 pub fn nodes_of<S: System>() -> Nodes {
     S::NODES.expect("the system stores a tree of nodes")
+}
+
+/// Ends the session of `index` so that the next mount can use a checkpoint.
+///
+/// Some systems write checkpoints as they go on, others only when the index is closed.
+pub fn end<F: Flash, S: System>(index: Index<'_, F, S>) {
+    if S::DESCRIPTION.checkpoints_at_close {
+        index.close();
+    }
 }
 
 pub fn key(number: u32) -> [u8; KEY_BYTES] {

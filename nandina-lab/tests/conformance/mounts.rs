@@ -41,7 +41,7 @@ impl Check for Reads {
                 if checkpoints == Some(1) {
                     index.close();
                 } else {
-                    drop(index);
+                    end(index);
                 }
                 let before = chip.counters().reads;
                 let mut index =
@@ -96,7 +96,7 @@ impl Check for ManyBlocks {
                 let number = (turn % keys).wrapping_mul(0x9E37_79B1);
                 index.insert(&key(number), &value(number, turn)).map_err(text)?;
             }
-            drop(index);
+            end(index);
             let before = chip.counters().reads;
             let mut index =
                 Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;

@@ -30,6 +30,10 @@ pub struct Description {
     pub writes_paths: bool,
     /// The index can write checkpoints, so that a mount reads little.
     pub checkpoints: bool,
+    /// Checkpoints are written by [`Index::close`](crate::Index::close) alone.
+    ///
+    /// Pages that are older than a checkpoint are changed after it, so it counts until then.
+    pub checkpoints_at_close: bool,
     /// The system keeps a table of virtual mappings.
     ///
     /// [`Options::mapping_bytes`](crate::Options::mapping_bytes) is its size.
@@ -69,6 +73,7 @@ impl Description {
         buffers_default: 3,
         writes_paths: false,
         checkpoints: false,
+        checkpoints_at_close: false,
         maps: false,
         in_place: false,
         appends: false,

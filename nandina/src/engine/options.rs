@@ -129,6 +129,11 @@ pub struct Options {
     /// they are every page that was programmed since, once, and the checkpoint is read twice;
     /// after a cut, up to 24 reads more for each listed block that is blank.
     ///
+    /// In `vm-ow` records are appended to pages that are older than a checkpoint, so it counts
+    /// only until the next change: [`Index::close`](crate::Index::close) writes it, whatever the
+    /// number of blocks. The next mount then reads nothing else; a mount after a cut reads as
+    /// without checkpoints.
+    ///
     /// Checkpoints take four blocks from the capacity, and a page (on large chips a few) each time.
     /// One stores about a bit for each page of the chip, four bytes for each block, and the mapping
     /// table; a page must have at least 144 bytes beside its header. After a change of

@@ -103,7 +103,8 @@ impl<'b, F: Flash, S: System> Index<'b, F, S> {
     ///
     /// Cost: one read and one program, sometimes an erase. No chip operation if nothing was written
     /// since the index was opened, where nodes are replaced in place, or if the chip is too full
-    /// for one more page.
+    /// for one more page. `vm-ow` with [`Options::checkpoints`] writes a checkpoint instead: the
+    /// cost is that of [`checkpoint`](Self::checkpoint).
     pub fn close(self) -> F {
         self.engine.close()
     }
@@ -128,6 +129,8 @@ impl<'b, F: Flash, S: System> Index<'b, F, S> {
     /// With [`Options::checkpoints`], the next mount then has the least to read. This is worthwhile
     /// before power is switched off; without it nothing is lost. Returns whether a checkpoint was
     /// written: `false` without the option, if no block is free for it, or if both anchors are bad.
+    ///
+    /// In `vm-ow` only [`close`](Self::close) writes one, and this is a flush.
     ///
     /// Cost: [`flush`](Self::flush), the pages of a checkpoint, and sometimes an anchor's page and
     /// two erases. If there was no checkpoint, garbage may be collected for its block.

@@ -49,6 +49,14 @@ impl Checkpointing for Checkpoints {
         space.checkpoints.cost(&space.log, &space.mappings)
     }
 
+    fn held_blocks<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> u32 {
+        space.checkpoints.held_blocks(&space.log)
+    }
+
+    fn unreserve<F: Flash, K: Kind<Checkpoints = Self>>(space: &mut Space<'_, F, K>) {
+        space.checkpoints.unreserve(&mut space.log);
+    }
+
     #[cfg(debug_assertions)]
     fn check_reserved<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) {
         space.checkpoints.check_reserved(&space.log);

@@ -82,7 +82,19 @@ pub trait Checkpointing: Sized {
         0
     }
 
+    /// Blocks that are free as soon as a mount has settled.
+    fn held_blocks<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) -> u32 {
+        space.log.blocks.held_blocks(true)
+    }
+
+    /// Ends the reservation of blocks that a mount reserved until it had settled.
+    fn unreserve<F: Flash, K: Kind<Checkpoints = Self>>(space: &mut Space<'_, F, K>) {
+        space.log.blocks.unreserve_all();
+    }
+
     /// Panics unless only blocks of checkpoints and bad ones are reserved.
+    ///
+    /// While a mount settles, others are, too.
     #[cfg(debug_assertions)]
     fn check_reserved<F: Flash, K: Kind<Checkpoints = Self>>(space: &Space<'_, F, K>) {
         let _ = space;
@@ -163,6 +175,11 @@ pub trait Kind: Sized {
 
     /// Page buffers keep their pages between operations, if the options do not say.
     const KEEPS_PAGES: bool = true;
+
+    /// A checkpoint counts until the next change: only the end of a session writes one.
+    ///
+    /// Pages that are older than a checkpoint are changed after it.
+    const CHECKPOINTS_END_SESSIONS: bool = false;
 
     /// Sequence numbers that a mount skips.
     const GAP: u64 = GAP;

@@ -1,14 +1,14 @@
 //! The tree as the engine of an index.
 
 use super::range::TreeScan;
-use super::{CheckpointsOf, Placement, TreeIndex, WritePolicy};
+use super::{Placement, TreeIndex, WritePolicy};
 use crate::engine::{
     Bounds, Engine, EngineFault, Inserted, Options, Record, Removed, Statistics, Violation,
 };
-use crate::error::{Fault, OpenError};
+use crate::error::OpenError;
 use crate::flash::Flash;
 use crate::gc::{self, Idle};
-use crate::space::{Checkpointing, Dimensions};
+use crate::space::{Dimensions, Kind};
 
 impl<'b, F: Flash, S: Placement> Engine<'b, F> for TreeIndex<'b, F, S> {
     type Scan<'k> = TreeScan<'k>;
@@ -119,13 +119,10 @@ impl<'b, F: Flash, S: Placement> Engine<'b, F> for TreeIndex<'b, F, S> {
 
     fn checkpoint(&mut self) -> Result<bool, EngineFault<F>> {
         self.write_all()?;
-        if CheckpointsOf::<S>::room(&self.space) > self.space.log.block_pages() {
-            match self.settle().and_then(|()| gc::gain_room(self, 0)) {
-                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
-                gained => gained?,
-            }
+        if S::Kind::CHECKPOINTS_END_SESSIONS {
+            return Ok(false);
         }
-        Ok(self.space.log.medium.checkpoints && self.write_checkpoint()?)
+        self.gain_checkpoint()
     }
 
     fn gc_step_least(&self) -> u32 {

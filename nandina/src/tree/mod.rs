@@ -66,7 +66,7 @@ use torn_pages::TornPages;
 use crate::engine::{Folds, KEY_BYTES_MAX};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash, PageNumber};
-use crate::gc::{Collector, PageOwner};
+use crate::gc::{self, Collector, PageOwner};
 use crate::log::checkpoint::Summary;
 use crate::space::{Checkpointing, Kind, Space};
 
@@ -115,6 +115,20 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
         applied
     }
 
+    /// Writes a checkpoint. Returns `false` if there are none, or no room for one.
+    ///
+    /// If there was none before, garbage may be collected for its block.
+    pub(crate) fn gain_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
+        if CheckpointsOf::<S>::room(&self.space) > self.space.log.block_pages() {
+            match self.settle().and_then(|()| gc::gain_room(self, 0)) {
+                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
+                gained => gained?,
+            }
+        }
+        Ok(self.space.log.medium.checkpoints && self.write_checkpoint()?)
+    }
+
+    /// Writes a checkpoint. Returns `false` if there is no room for it.
     fn write_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
         // The first one keeps its blocks, which must not be of the reserve.
         let taken = CheckpointsOf::<S>::taken(&self.space);
@@ -134,6 +148,9 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// None is written while a mount settles: the next mount would begin behind what is not settled
     /// yet. If the list of the last one ends meanwhile, that is erased.
     pub(crate) fn keep_checkpoint(&mut self) -> Result<(), Fault<F::Error>> {
+        if S::Kind::CHECKPOINTS_END_SESSIONS {
+            return Ok(());
+        }
         let operation = S::path_pages(self.height) + u32::from(self.height) + 1;
         if !self.space.log.settling && CheckpointsOf::<S>::is_due(&self.space, operation) {
             self.write_out()?;

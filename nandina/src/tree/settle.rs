@@ -12,13 +12,12 @@
 //!
 //! Cost of a mount that writes: see the functions below.
 
-use super::Placement;
-use super::TreeIndex;
-use super::WritePolicy;
+use super::{CheckpointsOf, Placement, TreeIndex, WritePolicy};
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::gc::PageOwner;
 use crate::node::SESSION_END;
+use crate::space::Checkpointing;
 
 impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     /// Whether a mount can begin again without the newest root because of `page`.
@@ -110,16 +109,13 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// Pages of the blocks that are held: [`free_held`](Self::free_held) frees them.
     pub(crate) fn held_pages(&self) -> u32 {
-        let reserved = !self.space.log.medium.checkpoints;
-        self.space.log.blocks.held_blocks(reserved) * self.space.log.block_pages()
+        CheckpointsOf::<S>::held_blocks(&self.space) * self.space.log.block_pages()
     }
 
     /// Frees the blocks that were held, except those of checkpoints.
     pub(crate) fn free_held(&mut self) {
         self.space.log.blocks.release();
-        if !self.space.log.medium.checkpoints {
-            self.space.log.blocks.unreserve_all();
-        }
+        CheckpointsOf::<S>::unreserve(&mut self.space);
     }
 
     /// Programs a page that no node leads to and that records the number `records`.
@@ -140,12 +136,16 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
     ///
     /// So the next mount has nothing to settle. Does nothing if there is no room for that page, or
     /// if nothing was programmed.
-    pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
-        let can_end = self.settled && !self.in_doubt && self.space.log.has_begun();
-        if can_end && self.space.room() > self.kept() {
+    pub(crate) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.can_end() && self.space.room() > self.kept() {
             self.mark(SESSION_END)?;
         }
         Ok(())
+    }
+
+    /// Whether something was programmed in this session, and all of it is whole.
+    pub(crate) fn can_end(&self) -> bool {
+        self.settled && !self.in_doubt && self.space.log.has_begun()
     }
 
     /// Fails unless `page`, which made the last commit, reads the same every time.

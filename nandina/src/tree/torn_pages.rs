@@ -176,6 +176,12 @@ impl TornPages {
         }
     }
 
+    /// Notes that the last session ended with the page that has this number.
+    #[cfg(feature = "checkpoints")]
+    pub const fn note_ended(&mut self, sequence: u64) {
+        self.ended = sequence;
+    }
+
     /// No end of a session is known.
     pub const fn forget_end(&mut self) {
         self.ended = 0;

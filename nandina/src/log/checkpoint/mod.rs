@@ -222,6 +222,26 @@ impl Checkpoints {
         }
     }
 
+    /// Blocks that are free as soon as a mount has settled.
+    ///
+    /// A mount reserves blocks of its own only where it used no checkpoint.
+    pub fn held_blocks<F: Flash>(&self, log: &Log<'_, F>) -> u32 {
+        if self.last.is_some() {
+            return log.blocks.held_blocks(false);
+        }
+        let is_reserved = |block: &BlockNumber| self.every > 0 && !log.blocks.is_bad(*block);
+        log.blocks.held_blocks(true)
+            - ANCHORS.iter().filter(|block| is_reserved(block)).count() as u32
+    }
+
+    /// Ends the reservation of blocks that a mount reserved until it had settled.
+    pub fn unreserve<F: Flash>(&self, log: &mut Log<'_, F>) {
+        if self.last.is_none() {
+            log.blocks.unreserve_all();
+            self.reserve_anchors(log);
+        }
+    }
+
     /// Blocks that a checkpoint lists: those until the next one, and those of that.
     ///
     /// If they are more than a list has, a checkpoint makes the one before it unusable when it
@@ -324,8 +344,13 @@ impl Checkpoints {
     }
 
     /// Panics unless only anchors, the last checkpoint and bad blocks are reserved.
+    ///
+    /// While a mount settles, it may have reserved others.
     #[cfg(debug_assertions)]
     pub fn check_reserved<F: Flash>(&self, log: &Log<'_, F>) {
+        if log.settling {
+            return;
+        }
         let mut held = 0;
         for block in log.blocks.all().filter(|&block| !log.blocks.is_bad(block)) {
             let is_anchor = self.every > 0 && ANCHORS.contains(&block);

@@ -2,6 +2,8 @@
 //!
 //! Each append commits an operation; so does a parent that takes the new page of a child.
 
+#[cfg(feature = "checkpoints")]
+mod checkpoint;
 mod last_programmed;
 mod look_up;
 mod overwrite;
@@ -16,15 +18,18 @@ use last_programmed::LastProgrammed;
 use crate::error::{BadOption, Fault};
 use crate::flash::{Flash, PageNumber};
 use crate::gc;
+#[cfg(feature = "checkpoints")]
+use crate::log::checkpoint::Checkpoint;
 use crate::log::{LOOKS, Newest};
 use crate::node::{PageLayout, Shape};
-use crate::space::{Absent, Appends, Kind, ReadCache};
+use crate::space::{Appends, BuiltCheckpoints, Kind, ReadCache};
 use crate::store::page_commits;
 use crate::tree::{Found, Opening, Placement, TreeIndex, WritePolicy, path_options};
 
 impl Kind for Appends {
     const APPENDS: bool = true;
-    type Checkpoints = Absent;
+    const CHECKPOINTS_END_SESSIONS: bool = true;
+    type Checkpoints = BuiltCheckpoints;
     type Cache<'b> = ReadCache<'b>;
     type Memory = LastProgrammed;
 
@@ -34,6 +39,21 @@ impl Kind for Appends {
 }
 
 impl WritePolicy for Appends {
+    #[cfg(feature = "checkpoints")]
+    fn go_on_from<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut TreeIndex<'_, F, S>,
+        found: &Checkpoint,
+    ) -> Result<bool, Fault<F::Error>> {
+        index.go_on_from_end(found)
+    }
+
+    #[cfg(feature = "checkpoints")]
+    fn end_session<F: Flash, S: Placement<Kind = Self>>(
+        index: &mut TreeIndex<'_, F, S>,
+    ) -> Result<(), Fault<F::Error>> {
+        index.end_with_checkpoint()
+    }
+
     fn recover<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
         mut newest: Newest,
@@ -54,7 +74,7 @@ impl WritePolicy for Appends {
             return Ok(());
         }
         index.space.log.blocks.set_reserved(newest.block, true);
-        index.reserve_children()
+        index.reserve_state_before(&found)
     }
 
     fn settle<F: Flash, S: Placement<Kind = Self>>(
@@ -109,6 +129,12 @@ impl WritePolicy for Appends {
         // For a record that is torn, each node may be looked at when it is found, before it is
         // moved, and once more if that is not possible; the torn one ten times as often.
         let cost = opening.where_pages_commit(3 * LOOKS);
-        Cost { reads: cost.reads + 3 * 9 * LOOKS, ..cost }
+        let mut cost = Cost { reads: cost.reads + 3 * 9 * LOOKS, ..cost };
+        if opening.checkpoint_pages > 0 {
+            // A checkpoint that does not count any more, and its anchors.
+            cost.reads += opening.search_in_vain();
+            cost.erases += 2;
+        }
+        cost
     }
 }

@@ -12,7 +12,7 @@ use crate::gc;
 use crate::node::{PageHeader, SESSION_START};
 use crate::space::Appends;
 use crate::store::page_commits::{Found, Unsteady};
-use crate::tree::{Path, Placement, TreeIndex};
+use crate::tree::{HEIGHT_MAX, Path, Placement, TreeIndex};
 
 impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
     /// Finds every node of an index whose records are appended.
@@ -89,13 +89,25 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
         if self.space.log.is_ahead(page) { Ok(()) } else { self.claim_page(page) }
     }
 
-    /// Where records are appended: reserves blocks to which a parent ever pointed.
+    /// Reserves the blocks that the state before the last change needs.
     ///
-    /// The parent may or may not have received the pointer to its child's new page. Until the mount
-    /// has settled, no block is opened that holds a page to which that parent ever pointed.
-    pub(super) fn reserve_children(&mut self) -> Result<(), Fault<F::Error>> {
-        let Some((page, _)) = self.torn.newest() else { return Ok(()) };
-        let level = match self.keep_first_key(page) {
+    /// Until the mount has settled none of them is opened. If the last page that was programmed is
+    /// the root, that state begins with the root before it. Otherwise the page's parent may or may
+    /// not have received the pointer to it.
+    ///
+    /// Cost: some reads for each child of that parent, and of that root.
+    pub(super) fn reserve_state_before(&mut self, found: &Found) -> Result<(), Fault<F::Error>> {
+        let Some((newest, _)) = self.torn.newest() else { return Ok(()) };
+        if found.root.is_some_and(|(root, _)| root == newest) {
+            let Some((before, _)) = found.root_before else { return Ok(()) };
+            covered!("the root before the newest one is kept");
+            self.space.log.blocks.set_reserved(self.block_of(before.0), true);
+            return match self.space.log.read_raw(before, 0)? {
+                Ok(header) => self.reserve_below(before.0, header.lowest),
+                Err(_) => Ok(()),
+            };
+        }
+        let level = match self.keep_first_key(newest) {
             Ok(level) if level < self.height => level,
             Ok(_) | Err(Fault::Corrupt { .. }) => return Ok(()),
             Err(fault) => return Err(fault),
@@ -105,36 +117,44 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
         let descended = self.descend(&mut path, keys.high(), level + 1, false);
         self.separator = keys;
         match descended {
-            Ok(()) => {}
-            Err(Fault::Corrupt { .. }) => return Ok(()),
-            Err(fault) => return Err(fault),
+            Ok(()) => self.reserve_below(path.page(level + 1), level + 1),
+            Err(Fault::Corrupt { .. }) => Ok(()),
+            Err(fault) => Err(fault),
         }
-        let parent = PageNumber(path.page(level + 1));
-        if self.space.log.read_raw(parent, 0)?.is_err() {
+    }
+
+    /// Reserves the blocks of the pages to which the node in page `top` ever pointed.
+    ///
+    /// If these are inner nodes, it does the same with their pages, and with those below that the
+    /// tree does not use any more. `level` is that of the node.
+    fn reserve_below(&mut self, top: u32, level: u8) -> Result<(), Fault<F::Error>> {
+        if !(2..=HEIGHT_MAX).contains(&level) {
             return Ok(());
         }
-        let shape = self.level(level + 1).shape;
         let area_bytes = self.space.log.layout().area_bytes();
-        for slot in 0..shape.capacity(area_bytes) {
-            let at = shape.at(slot) + shape.key_bytes();
-            let child = u32_at(self.space.log.frames.bytes(0), at);
+        let mut path = [(top, 0); HEIGHT_MAX as usize];
+        let mut at = level;
+        while at <= level {
+            let (page, slot) = &mut path[usize::from(at) - 1];
+            let shape = self.form().level::<S>(at, level).shape;
+            if *slot == shape.capacity(area_bytes)
+                || self.space.log.read_raw(PageNumber(*page), 0)?.is_err()
+            {
+                at += 1;
+                continue;
+            }
+            let place = shape.at(*slot) + shape.key_bytes();
+            *slot += 1;
+            let child = u32_at(self.space.log.frames.bytes(0), place);
             if child >= self.space.log.geometry().pages() {
                 continue;
             }
             self.space.log.blocks.set_reserved(self.block_of(child), true);
-            if level > 1 && self.space.log.read_raw(PageNumber(child), 0)?.is_ok() {
-                // The child is an inner node with pointers of its own.
+            let is_superseded = !self.space.log.blocks.is_valid(PageNumber(child));
+            if at > 2 && (at == level || is_superseded) {
                 covered!("the pointers of a child hold blocks");
-                for slot in 0..shape.capacity(area_bytes) {
-                    let at = shape.at(slot) + shape.key_bytes();
-                    let child = u32_at(self.space.log.frames.bytes(0), at);
-                    if child < self.space.log.geometry().pages() {
-                        self.space.log.blocks.set_reserved(self.block_of(child), true);
-                    }
-                }
-            }
-            if level > 1 {
-                let _ = self.space.log.read_raw(parent, 0)?;
+                at -= 1;
+                path[usize::from(at) - 1] = (child, 0);
             }
         }
         Ok(())

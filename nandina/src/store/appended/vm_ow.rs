@@ -100,6 +100,8 @@ impl Placement for VmOw {
         source: "VMTree paper (Ould-Khessal, Fazackerley and Lawrence), section 4.3",
         needs: Needs { programs_per_page: 2, overwrite: true, ..Needs::NOTHING },
         code: 5,
+        checkpoints: true,
+        checkpoints_at_close: true,
         appends: true,
         ..Description::EMPTY
     };
