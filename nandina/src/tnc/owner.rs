@@ -210,11 +210,9 @@ impl<F: Flash> TncIndex<'_, F> {
     ) -> Result<bool, Fault<F::Error>> {
         let mut is_needed = false;
         for at in 0..self.form.per_page {
-            let is_full = self.arena.dirty() + usize::from(self.height) > self.dirty_max();
-            if is_full && self.empties_blocks() {
-                self.write_ahead()?;
-            } else if is_full {
-                self.commit()?;
+            // A path may have more nodes than a page that is written ahead.
+            while self.arena.dirty() + usize::from(self.height) > self.dirty_max() {
+                if self.empties_blocks() { self.write_ahead()? } else { self.commit()? }
             }
             if let Some(slot) = self.needed_node(page, at)? {
                 is_needed = true;

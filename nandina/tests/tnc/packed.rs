@@ -47,6 +47,39 @@ fn a_chip_of_packed_nodes_is_filled_by_records_and_churns() {
     }
 }
 
+/// A moved node makes its path dirty, which can be more nodes than a page has room for. If only one
+/// page of nodes was written ahead for it, a block with many nodes took more RAM than there is, and
+/// replacements were refused.
+#[test]
+fn a_full_chip_churns_whose_tree_has_more_levels_than_a_page_has_nodes() {
+    for nodes in (23..37).step_by(2) {
+        let geometry =
+            Geometry { page_bytes: 160, spare_bytes: 64, blocks: 30, pages_per_block: 128 };
+        let profile = Profile { geometry, ..LARGE };
+        let options = OPTIONS.fanout(4).arena_bytes(nodes * (78 + 16));
+        let (mut chip, mut ram) = (Chip::new(profile), ram(&profile, &options));
+        let mut index = Tree::format(&mut chip, &options, &mut ram).unwrap();
+        let (mut numbers, mut model) = (Numbers(1), Model::new());
+        loop {
+            let number = numbers.below(1 << 20);
+            match index.insert(&number.to_be_bytes(), &value(number, 0)) {
+                Ok(_) => drop(model.insert(number.to_be_bytes(), value(number, 0))),
+                Err(WriteError::Full { .. }) => break,
+                Err(error) => panic!("{nodes} nodes: {error}"),
+            }
+        }
+        assert_eq!(index.statistics().height, 7, "{nodes} nodes");
+        let keys: Vec<_> = model.keys().copied().collect();
+        for round in 0..1300 {
+            let change = (keys[numbers.below(keys.len() as u32) as usize], Some(value(round, 1)));
+            make(&mut index, change).unwrap_or_else(|error| panic!("{nodes}, {round}: {error}"));
+            note(&mut model, change);
+        }
+        expect_content(&mut index, &model, "after churn");
+        assert!(index.statistics().collected_blocks > 20, "{nodes} nodes");
+    }
+}
+
 #[test]
 fn a_full_chip_of_packed_nodes_recovers_however_often_collection_is_cut() {
     for (at, shape) in PACKED.into_iter().enumerate() {
