@@ -7,8 +7,10 @@
 //!
 //! A torn page may read otherwise each time, and it is the last of its block. So of each block the
 //! last page counts only if [`LOOKS`] reads find it alike. Then a commit with a higher number
-//! outdates all that may be torn, before anything is returned. Nothing of this is done behind a
-//! page that ended a session.
+//! outdates all that may be torn, before anything is returned. If that mount is cut, the next one
+//! decides in the same way: the torn page is the last of its block until that is erased. So blocks
+//! with nodes of a commit that is torn need not be kept. Nothing of this is done behind a page that
+//! ended a session: the first page of the next one commits nothing.
 //!
 //! Cost: for each block that was opened since the last commit, and twice more, a read of the first
 //! page of each block; the logarithm of a block's pages to the base 2; the pages of the journal;
