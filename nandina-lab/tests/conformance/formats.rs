@@ -35,7 +35,7 @@ pub struct Torn {
     /// Whether a cut ends the next erase of its block: it destroys the first page of that alone.
     pub cuts_erase: bool,
     /// Blocks whose erase and bad-block mark fail.
-    worn: Range<u32>,
+    pub worn: Range<u32>,
     pub reads: u64,
 }
 

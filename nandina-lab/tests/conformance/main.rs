@@ -50,6 +50,7 @@ mod sessions;
 mod settling;
 mod torn;
 mod trusting;
+mod unmarked;
 mod victims;
 mod wear;
 mod whole;

@@ -19,7 +19,8 @@
 //! stays valid, collection continues, and changes empty a suspect as soon as there is room for it.
 //!
 //! So a mount decides once, and each later mount as it did. Of a suspect with a page that cannot be
-//! read the rest is moved; it stays in the list.
+//! read the rest is moved; it stays in the list. So does a block of either sort that cannot be
+//! erased, until the chip has marked it as bad: a torn page in it can still be read.
 
 use super::leaves::Leaves;
 use super::suspects::{Suspect, Suspects, suspects_max};
@@ -75,28 +76,18 @@ impl<F: Flash> Leaves<'_, F> {
     fn settle_all(&mut self) -> Result<(), Fault<F::Error>> {
         let (newest, number) = self.newest;
         let block = self.block_of(newest);
-        self.clear_torn_blocks(number)?;
         let mut suspects = self.suspects;
-        for suspect in suspects.all() {
-            let suspect = BlockNumber(suspect.block);
-            if suspect != block {
-                self.clear_block(suspect)?;
+        for at in 0..self.suspects.all().len() {
+            let suspect = BlockNumber(self.suspects.all()[at].block);
+            // Of the others each has valid pages, or is held: then it still has the leaf that the
+            // newest one replaces, and is erased after that was written again.
+            if suspect != block && self.clear_block(suspect)? {
+                suspects.keep(|other| other.block != suspect.0);
             }
         }
-        // Of the others each was erased, or has valid pages, or is held: then it still has the leaf
-        // that the newest one replaces, and is erased after that was written again.
-        let blocks = &self.log.blocks;
-        suspects.keep(|suspect| {
-            suspect.block == block.0 || !blocks.is_empty(BlockNumber(suspect.block))
-        });
+        self.clear_torn_blocks(number, &mut suspects)?;
         if newest != self.log.page_at(block, self.log.block_pages() - 1) {
-            // The session page has a higher number than any page torn now can have.
-            let span = self.log.sequence().saturating_sub(number);
-            let span = u32::try_from(span).unwrap_or(u32::MAX);
-            let suspect = Suspect { block: block.0, from: number, span };
-            if !suspects.add(suspect, self.log.layout().area_bytes()) {
-                return Err(self.log.no_room(self.limit_pages()));
-            }
+            self.suspect(block, number, &mut suspects)?;
         }
         self.suspects = suspects;
         if self.log.room() < self.reserve_pages() + 2 {
@@ -167,7 +158,6 @@ impl<F: Flash> Leaves<'_, F> {
             }
             left.keep(|other| other.block != suspect.block);
         }
-        self.log.mark_bad_blocks()?;
         for &suspect in left.all() {
             stay.add(suspect, usize::MAX);
         }
@@ -186,52 +176,80 @@ impl<F: Flash> Leaves<'_, F> {
 
     /// Moves all valid pages of a block, and erases it.
     ///
-    /// Returns `false` if one of them cannot be read.
+    /// Returns `false` if it remains a suspect: one of them cannot be read, or it cannot be erased.
     fn empty_suspect(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
         if self.log.active_block() == Some(block) {
             // It held nothing, and was erased for the session page.
             return Ok(true);
         }
-        let (mut from, mut is_whole) = (0, true);
+        let mut from = 0;
         while let Some((page, place)) = gc::next_valid(self, block, from)? {
             from = place + 1;
             match self.relocate(page, None) {
-                Err(Fault::Corrupt { .. }) if !self.in_doubt => is_whole = false,
+                Err(Fault::Corrupt { .. }) if !self.in_doubt => {}
                 moved => moved?,
             }
         }
-        self.clear_block(block)?;
-        Ok(is_whole)
+        self.clear_block(block)
     }
 
     /// Erases the blocks without valid pages whose first page may be torn.
     ///
-    /// Every page that is not torn has at most the number `newest`. Only the blocks are looked at
-    /// that may have been opened since the checkpoint of the mount. Cost: a read for each such
-    /// block that was written, [`LOOKS`] for each that was not.
-    fn clear_torn_blocks(&mut self, newest: u64) -> Result<(), Fault<F::Error>> {
+    /// Those that cannot be erased become suspects. Every page that is not torn has at most the
+    /// number `newest`. Only the blocks are looked at that may have been opened since the
+    /// checkpoint of the mount. Cost: a read for each such block that was written, [`LOOKS`] for
+    /// each that was not.
+    fn clear_torn_blocks(
+        &mut self,
+        newest: u64,
+        suspects: &mut Suspects,
+    ) -> Result<(), Fault<F::Error>> {
         let mut position = 0;
         while let Some(block) = self.checkpoints.scanned_block(&self.log, position) {
             position += 1;
             if self.log.blocks.is_empty(block)
                 && !self.log.is_newest(block)
                 && self.may_begin_torn(block, newest)?
+                && !self.clear_block(block)?
             {
-                self.clear_block(block)?;
+                self.suspect(block, newest, suspects)?;
             }
         }
-        self.log.mark_bad_blocks()
+        Ok(())
+    }
+
+    /// Adds `block` to the suspects.
+    ///
+    /// What is torn in it has a higher number than `from`, and a lower one than the session page.
+    fn suspect(
+        &self,
+        block: BlockNumber,
+        from: u64,
+        suspects: &mut Suspects,
+    ) -> Result<(), Fault<F::Error>> {
+        let span = u32::try_from(self.log.sequence().saturating_sub(from)).unwrap_or(u32::MAX);
+        if suspects.add(Suspect { block: block.0, from, span }, self.log.layout().area_bytes()) {
+            Ok(())
+        } else {
+            Err(self.log.no_room(self.limit_pages()))
+        }
     }
 
     /// Erases a free block that may hold a torn page.
     ///
     /// To a mount from a checkpoint that lists the block it would look as if it had never been
     /// opened, so no checkpoint is used from then on that is older than the mount.
-    fn clear_block(&mut self, block: BlockNumber) -> Result<(), Fault<F::Error>> {
-        if self.log.blocks.is_empty(block) {
+    ///
+    /// Returns whether no torn page of it can be read any more: it was erased, or the chip has
+    /// marked it as bad.
+    fn clear_block(&mut self, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
+        let is_free = self.log.blocks.is_empty(block);
+        if is_free {
             self.void_checkpoint()?;
+            self.log.clear_block(block)?;
         }
-        self.log.clear_block(block)
+        self.log.mark_bad_blocks()?;
+        Ok(is_free && self.log.blocks.is_empty(block) || self.log.is_marked(block)?)
     }
 
     fn may_begin_torn(&mut self, block: BlockNumber, newest: u64) -> Result<bool, Fault<F::Error>> {

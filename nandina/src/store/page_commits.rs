@@ -438,7 +438,8 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
                 self.space.log.clear_block(block)?;
             }
         }
-        // A block that cannot be erased counts until it is marked.
+        // A block that cannot be erased counts until it is marked: no page says which pages a mount
+        // left out. (So `vm` does not promise that where chips have no such marks.)
         self.space.log.mark_bad_blocks()?;
         self.space.log.settling = false;
         Ok(())
