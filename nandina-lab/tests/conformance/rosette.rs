@@ -5,7 +5,8 @@
 //! the device in the middle of a call, is tested for all systems in `faults.rs`, and H14, pages
 //! that rot, in `media.rs` and `blamed.rs`.
 
-use nandina::flash::{Geometry, Profile};
+use nandina::flash::{Flash, Geometry, PageNumber, Profile};
+use nandina::node::PageLayout;
 use nandina::store::Rosette;
 use nandina::{BadOption, Index, OpenError, Options, WriteError, plan, ram_needed};
 use nandina_sim::{Chip, ChipError, Cut, Faults, TINY};
@@ -343,4 +344,49 @@ fn h13_a_full_directory_merges_leaves_before_it_refuses_a_record() {
         if most < 6 * 28 { Err(format!("refused at {most} records")) } else { Ok(()) }
     })
     .unwrap();
+}
+
+/// The number of suspects that the newest session page lists.
+fn listed(chip: &mut Chip) -> u16 {
+    let geometry = chip.geometry();
+    let layout = PageLayout::new(geometry.page_bytes as usize, geometry.spare_bytes as usize);
+    let mut bytes = vec![0; layout.frame_bytes()];
+    let mut newest = (0, 0);
+    for page in (0..geometry.pages()).map(PageNumber) {
+        let (main, spare) = bytes.split_at_mut(layout.page_bytes());
+        if chip.read(page, main, spare).is_ok()
+            && let Ok(header) = layout.open(&bytes)
+            && header.begins_session()
+        {
+            newest = newest.max((header.sequence, u16::from_le_bytes([bytes[0], bytes[1]])));
+        }
+    }
+    newest.1
+}
+
+/// On a full chip suspects waited for room until the list was nearly full. Two cuts in the mounts
+/// that emptied them were one suspect too many, and the index could not be written any more.
+#[test]
+fn a_list_of_suspects_has_room_for_cuts_in_a_row() {
+    let geometry = Geometry { page_bytes: 148, spare_bytes: 64, blocks: 16, pages_per_block: 32 };
+    let case = Case::new(Profile { geometry, ..SMALL }).suited::<Rosette>();
+    let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<Rosette>());
+    let mut index = Index::<_, Rosette>::format(&mut chip, &case.options, &mut ram).unwrap();
+    let mut records = 0;
+    // Neighbouring keys are inserted far from each other, so that leaves are half full.
+    while index.insert(&key(records * 7919 % 100_003), &value(records, 0)).is_ok() {
+        records += 1;
+    }
+    drop(index);
+    let mut most = 0;
+    for session in 0..300 {
+        let mut index = Index::<_, Rosette>::open(&mut chip, &case.options, &mut ram).unwrap();
+        for turn in 0..session % 3 {
+            let number = (session * 31 + turn * 577) % records;
+            index.insert(&key(number * 7919 % 100_003), &value(number, session)).unwrap();
+        }
+        drop(index);
+        most = most.max(listed(&mut chip));
+    }
+    assert!((1..=2).contains(&most), "{most} suspects wait");
 }

@@ -6,7 +6,7 @@ use core::convert::Infallible;
 
 use super::leaf::Form;
 use super::limits::{LIMIT_MIN, area_blocks, budget, dense, move_cost, settling_pages};
-use super::suspects::suspects_max;
+use super::suspects::{WAITING_MAX, suspects_max};
 use super::{READS_MAX, options};
 use crate::engine::{Cost, Options, Plan};
 use crate::error::OpenError;
@@ -99,8 +99,9 @@ fn open_cost(geometry: &Geometry, block_pages: u32, parts: u32, verify: bool) ->
         0
     };
     let looked_at = looked_at + behind;
-    // Of the suspects each has at most half the pages of the one before it.
-    let moved = 2 * pages + suspects;
+    // Those that waited, and one more, may be full. Of the others each has at most half the pages
+    // of the one before it, which are moved from that.
+    let moved = (WAITING_MAX as u64 + 1) * pages + suspects;
     let programs = moved + 2;
     let verifies = if verify { programs } else { 0 };
     Cost {

@@ -23,7 +23,7 @@
 //! erased, until the chip has marked it as bad: a torn page in it can still be read.
 
 use super::leaves::Leaves;
-use super::suspects::{Suspect, Suspects, suspects_max};
+use super::suspects::{Suspect, Suspects, WAITING_MAX};
 use crate::error::{Damage, Fault};
 use crate::flash::{BlockNumber, Flash};
 use crate::gc::{self, PageOwner};
@@ -108,10 +108,8 @@ impl<F: Flash> Leaves<'_, F> {
         if !suspects.is_empty() {
             // Older checkpoints are no longer needed from then on.
             self.write_checkpoint()?;
-            let is_full = suspects.all().len() + 1 >= suspects_max(self.log.block_pages());
-            self.empty_suspects(is_full)?;
+            self.empty_suspects(suspects.all().len() > WAITING_MAX)?;
         }
-        // What cannot be erased is left out by every mount before it counts again.
         self.log.mark_bad_blocks()
     }
 

@@ -22,10 +22,16 @@ pub(super) const BYTES_MAX: usize = COUNT_BYTES + SUSPECT_BYTES * MOST;
 /// The most suspects on any chip.
 const MOST: usize = suspects_max(crate::blocks::PAGES_MAX);
 
+/// The most suspects that wait until there is room to empty them.
+///
+/// If there are more, they are emptied at once.
+pub(super) const WAITING_MAX: usize = 2;
+
 /// The most suspects where a block has this many pages.
 ///
-/// Each settling that is cut can add one. But the one with the fewest valid pages is emptied first,
-/// so each that is added has at most half the pages of the fewest before.
+/// One more than may wait are emptied at once, the one with the fewest valid pages first. Each
+/// settling that is cut adds one, which has at most half the pages of the fewest before, or none
+/// but the newest leaf.
 pub(super) const fn suspects_max(block_pages: u32) -> usize {
     let pages = if block_pages == 0 { 1 } else { block_pages };
     pages.ilog2() as usize + 4
