@@ -6,6 +6,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use nandina::store::Description;
 use nandina_lab::LabError;
 use nandina_lab::layer::name_of;
 use nandina_lab::systems::SYSTEMS;
@@ -117,10 +118,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
         return Err(LabError(what.into()));
     }
     let systems = subjects(&arguments.systems)?;
-    let stores = |key: &&str| SYSTEMS.iter().any(|system| system.key == *key && system.checkpoints);
+    // With a journal, a chip of small pages either has no room for the commit of each mount, or
+    // collects nothing.
+    let stores = |key: &&str| {
+        let stores = |system: &Description| system.checkpoints && !system.journal;
+        SYSTEMS.iter().any(|system| system.key == *key && stores(system))
+    };
     if narrow && !swarm && (arguments.checkpoints.is_none() || !systems.iter().all(stores)) {
         let what = "--narrow is for a swarm, or for systems that write checkpoints: add --mode swarm, or \
-                    --checkpoints 1 --systems wandering,mu,vm,rosette";
+                    --checkpoints 1 --systems wandering,mu,vm,vm-ow,rosette";
         return Err(LabError(what.into()));
     }
     let what = Torture {

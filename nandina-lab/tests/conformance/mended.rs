@@ -120,7 +120,7 @@ struct SplitInABlockThatWentBad;
 
 impl Check for SplitInABlockThatWentBad {
     fn concerns(&self, system: &Description) -> bool {
-        system.checkpoints
+        system.checkpoints && !system.checkpoints_at_close
     }
 
     /// A block in which a node was split goes bad, and the index ends before the next checkpoint.

@@ -48,9 +48,13 @@ impl Check for Reads {
                     Index::<_, S>::open(&mut chip, &case.options, &mut ram).map_err(text)?;
                 let statistics = index.statistics();
                 reads.push(index.flash().counters().reads - before);
+                // A commit at the end of a session, or of a mount, packs nodes into other pages.
+                let pages = if S::DESCRIPTION.journal { 0 } else { found.valid_pages };
+                let same_pages = pages == 0 || pages == statistics.valid_pages;
                 if statistics.from_checkpoint != checkpoints.is_some()
-                    || (found.records, found.inner_nodes, found.valid_pages)
-                        != (statistics.records, statistics.inner_nodes, statistics.valid_pages)
+                    || !same_pages
+                    || (found.records, found.inner_nodes)
+                        != (statistics.records, statistics.inner_nodes)
                 {
                     return Err(format!("before {found:?}, after {statistics:?}"));
                 }

@@ -129,7 +129,9 @@ fn two_cuts_at_every_operation_where_a_checkpoint_takes_two_blocks_leave_the_old
     let hardships = Hardships { unstable: true, narrow: true, ..Hardships::NONE };
     let run = CutRun { checkpoints: Some(1), hardships, ..CutRun::NARROW };
     let torture = Torture { mode: Mode::Exhaustive, seed: seed(), run, operations: 0 };
-    survive_if(|system| system.checkpoints, torture, Shares::one_in(263, 7), 80_000, 0);
+    // The chip has no size for a journal: its commits take blocks, with which nothing is collected.
+    let concerned = |system: &Description| system.checkpoints && !system.journal;
+    survive_if(concerned, torture, Shares::one_in(263, 7), 80_000, 0);
 }
 
 #[test]

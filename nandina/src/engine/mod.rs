@@ -14,7 +14,7 @@ mod report;
 
 pub use batch::{Batches, Change};
 pub use description::{Description, LeafRange, NodeRange, Nodes, Packed};
-pub(crate) use options::{CHECKPOINTS_MAX, PAGE_BUFFERS_MAX};
+pub(crate) use options::{CHECKPOINTS_MAX, PAGE_BUFFERS_MAX, checkpoints_refused};
 pub use options::{Folds, Options};
 pub use options_for::{Chosen, OptionsFor};
 pub use outcome::{Inserted, Removed};

@@ -3,6 +3,7 @@
 //! Every system has the same settings; an engine refuses those that it has no use for.
 
 use crate::blocks::{Validity, Victims, Wear};
+use crate::error::BadOption;
 use crate::space::Moves;
 
 /// When a node is written only to flush the mappings of its children.
@@ -38,6 +39,22 @@ pub(crate) const PAGE_BUFFERS_MAX: usize = 16;
 
 /// The most blocks from one checkpoint to the next.
 pub(crate) const CHECKPOINTS_MAX: u32 = 12;
+
+/// Why there can be no checkpoints where the blocks wear by `wear`, if there are to be any.
+pub(crate) fn checkpoints_refused(options: &Options, wear: Wear) -> Option<BadOption> {
+    let every = options.checkpoints?;
+    if !cfg!(feature = "checkpoints") {
+        Some(BadOption::CheckpointsNotBuilt)
+    } else if options.validity == Validity::Searched {
+        Some(BadOption::NotSearched)
+    } else if wear == Wear::Circular {
+        Some(BadOption::CheckpointsUncounted)
+    } else if !(1..=CHECKPOINTS_MAX).contains(&every) {
+        Some(BadOption::Checkpoints)
+    } else {
+        None
+    }
+}
 
 /// Settings of an index.
 ///
@@ -129,10 +146,11 @@ pub struct Options {
     /// they are every page that was programmed since, once, and the checkpoint is read twice;
     /// after a cut, up to 24 reads more for each listed block that is blank.
     ///
-    /// In `vm-ow` records are appended to pages that are older than a checkpoint, so it counts
-    /// only until the next change: [`Index::close`](crate::Index::close) writes it, whatever the
-    /// number of blocks. The next mount then reads nothing else; a mount after a cut reads as
-    /// without checkpoints.
+    /// In `vm-ow` records are appended to pages that are older than a checkpoint, and in `tnc` no
+    /// page says what a commit superseded. There a checkpoint counts only until the next change:
+    /// [`Index::close`](crate::Index::close) writes it, whatever the number of blocks. The next
+    /// mount then reads nothing else, in `tnc` but the root; a mount after a cut reads as without
+    /// checkpoints.
     ///
     /// Checkpoints take four blocks from the capacity, and a page (on large chips a few) each time.
     /// One stores about a bit for each page of the chip, four bytes for each block, and the mapping

@@ -9,10 +9,10 @@ use super::order::Order;
 use super::suspects::area_bytes_min;
 use super::{Rosette, limits};
 use crate::blocks::{Blocks, Validity, Victims, Wear};
-use crate::engine::{Folds, KEY_BYTES_MAX, Options, System};
+use crate::engine::{Folds, KEY_BYTES_MAX, Options, System, checkpoints_refused};
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Geometry};
-use crate::log::checkpoint::{self, EVERY_MAX};
+use crate::log::checkpoint;
 use crate::log::{Frames, layout_of};
 use crate::node::Medium;
 use crate::space::{Dimensions, Moves};
@@ -111,7 +111,7 @@ pub(super) fn check<E>(
             leaf_bytes: form.node_bytes(),
         });
     }
-    if let Some(reason) = checkpoints_refused(geometry, options, block_pages) {
+    if let Some(reason) = checkpoints_unfit(geometry, options, block_pages) {
         return Err(OpenError::BadOption { reason });
     }
     let needed = ram_needed(geometry, options);
@@ -122,23 +122,14 @@ pub(super) fn check<E>(
 }
 
 /// Why there can be no checkpoints as the options say, if there are to be any.
-fn checkpoints_refused(
+fn checkpoints_unfit(
     geometry: &Geometry,
     options: &Options,
     block_pages: u32,
 ) -> Option<BadOption> {
-    let every = options.checkpoints?;
-    if !cfg!(feature = "checkpoints") {
-        return Some(BadOption::CheckpointsNotBuilt);
-    }
-    if options.validity == Validity::Searched {
-        return Some(BadOption::NotSearched);
-    }
-    if wear_of(options) == Wear::Circular {
-        return Some(BadOption::CheckpointsUncounted);
-    }
-    if !(1..=EVERY_MAX).contains(&every) {
-        return Some(BadOption::Checkpoints);
+    options.checkpoints?;
+    if let Some(reason) = checkpoints_refused(options, wear_of(options)) {
+        return Some(reason);
     }
     let parts = |leaves| parts_for(geometry, options, block_pages, leaves);
     // None is written while the directory does not fit, but some must fit.

@@ -5,10 +5,10 @@ use super::arena::{Arena, NO_SLOT};
 use super::form::{self, Form};
 use super::journal::Group;
 use super::live::Live;
-use super::plan::{check_options, medium_of, parts_of};
+use super::plan::{check_options, checkpoint_pages, medium_of, parts_of};
 use super::room::Limits;
 use super::scan::TncScan;
-use super::{Tnc, TncIndex};
+use super::{Checkpoints, Tnc, TncIndex};
 use crate::blocks::NO_BLOCK;
 use crate::engine::{
     Bounds, Engine, EngineFault, Inserted, Options, Record, Removed, Statistics, System, Violation,
@@ -16,7 +16,7 @@ use crate::engine::{
 use crate::error::OpenError;
 use crate::flash::Flash;
 use crate::gc::{self, Collector, Idle, PageOwner};
-use crate::space::{Dimensions, Space};
+use crate::space::{Checkpointing, Dimensions, Space};
 
 impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
     type Scan<'k> = TncScan<'k>;
@@ -25,19 +25,28 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
         if let Some(missing) = Tnc::DESCRIPTION.needs.missing(&flash.capabilities()) {
             return Err(OpenError::Unsuited(missing));
         }
-        check_options(&flash.geometry(), options, ram.len())
+        check_options(&Dimensions::of(flash), options, ram.len())
     }
 
     fn new(flash: F, options: &Options, ram: &'b mut [u8]) -> Self {
         let geometry = flash.geometry();
         let form = Form::new(&geometry, options);
-        let medium = medium_of(&Dimensions::of(&flash), options);
+        let chip = Dimensions::of(&flash);
+        let medium = medium_of(&chip, options);
+        let checkpoints = checkpoint_pages(&geometry, options, chip.block_pages);
         let parts = parts_of(&form, geometry.page_bytes, options);
         let (arena, ram) = ram.split_at_mut(parts.arena);
         let (live, ram) = ram.split_at_mut(parts.live);
         let (group, ram) = ram.split_at_mut(parts.group);
         Self {
-            space: Space::new(flash, medium, &parts.buffers, (0, 0), |_, _, _, _, _, _| {}, ram),
+            space: Space::new(
+                flash,
+                medium,
+                &parts.buffers,
+                (options.checkpoints.unwrap_or(0), checkpoints),
+                |_, _, _, _, _, _| {},
+                ram,
+            ),
             form,
             arena: Arena::new(arena, form),
             live: Live::new(live),
@@ -74,6 +83,9 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
 
     fn close(mut self) -> F {
         // After a failure the next mount has more to do, and no data is lost.
+        #[cfg(feature = "checkpoints")]
+        let _ = self.end();
+        #[cfg(not(feature = "checkpoints"))]
         let _ = self.mark_end();
         self.space.log.into_flash()
     }
@@ -109,6 +121,7 @@ impl<'b, F: Flash> Engine<'b, F> for TncIndex<'b, F> {
             bad_blocks: log.blocks.bad_blocks(),
             refreshed_pages: self.collector.refreshed_pages().into(),
             unexplained_pages: self.unexplained_pages,
+            from_checkpoint: <Checkpoints as Checkpointing>::base(&self.space).is_some(),
             ..Statistics::default()
         }
     }

@@ -4,14 +4,14 @@
 //! until the new root is programmed, first in a block that the older index does not need. The root
 //! takes the next number, so that no torn page of the older index is newer.
 
-use super::TncIndex;
 use super::arena::{NO_SLOT, NOWHERE};
 use super::journal::JOURNAL;
+use super::{Checkpoints, TncIndex};
 use crate::error::{Fault, OpenError};
 use crate::flash::{Flash, PageNumber};
-use crate::log::{END, GAP, Label, checkpoint};
+use crate::log::{END, GAP, Label};
 use crate::node::{SESSION_END, SESSION_START};
-use crate::space::Kind;
+use crate::space::{Checkpointing, Kind};
 
 use super::Tnc;
 
@@ -56,6 +56,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.space.log.blocks.set_valid(root, true);
         self.live.clear();
         self.live.add(root.0, self.form.per_page);
+        <Checkpoints as Checkpointing>::leave(&mut self.space);
         self.unexplained_pages = 0;
         (self.settled, self.ended) = (true, false);
         self.set_limits();
@@ -79,6 +80,9 @@ impl<F: Flash> TncIndex<'_, F> {
         if !self.space.log.has_begun() && self.space.room() > self.space.log.block_pages() {
             self.mark(SESSION_START)?;
         }
+        if self.space.log.medium.checkpoints {
+            <Checkpoints as Checkpointing>::erase_anchors(&mut self.space)?;
+        }
         Ok(())
     }
 
@@ -95,12 +99,16 @@ impl<F: Flash> TncIndex<'_, F> {
     ///
     /// Does nothing if there is no room for that page, or if nothing was programmed.
     pub(super) fn mark_end(&mut self) -> Result<(), Fault<F::Error>> {
-        let can_end = self.settled && !self.in_doubt && self.space.log.has_begun();
         let kept = self.limits.reserve_pages + self.space.room_to_fail();
-        if can_end && self.space.room() > kept + self.commit_pages() {
+        if self.can_end() && self.space.room() > kept + self.commit_pages() {
             self.mark(SESSION_END)?;
         }
         Ok(())
+    }
+
+    /// Whether something was programmed in this session, and all of it is whole.
+    pub(super) const fn can_end(&self) -> bool {
+        self.settled && !self.in_doubt && self.space.log.has_begun()
     }
 
     /// Surveys a chip whose index, if it has one, cannot be opened.
@@ -110,7 +118,7 @@ impl<F: Flash> TncIndex<'_, F> {
     fn survey_to_replace(&mut self) -> Result<Option<u64>, OpenError<F::Error>> {
         let survey = self.space.survey(END, None)?;
         if survey.has_anchors() {
-            checkpoint::erase_anchors(&mut self.space.log)?;
+            <Checkpoints as Checkpointing>::erase_anchors(&mut self.space)?;
         }
         let mut highest = survey.unread_sequence();
         if let Some(newest) = survey.newest {

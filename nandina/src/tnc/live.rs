@@ -3,6 +3,8 @@
 //! Where a page holds one node, the block table knows enough, and nothing is stored here. No page
 //! is read or written.
 
+use crate::log::checkpoint::Stream;
+
 /// The numbers of needed nodes.
 pub struct Live<'b>(&'b mut [u8]);
 
@@ -55,6 +57,37 @@ impl<'b> Live<'b> {
     /// Needed nodes in the page, where they are counted.
     pub fn count(&self, page: u32) -> Option<u8> {
         (!self.0.is_empty()).then(|| self.get(page))
+    }
+}
+
+impl Stream for Live<'_> {
+    const STORES_VALID: bool = true;
+    const HAS_FIXED_SIZE: bool = true;
+
+    fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    fn fill(&self, from: usize, out: &mut [u8]) {
+        let bytes = self.0.get(from..).unwrap_or_default();
+        let (stored, rest) = out.split_at_mut(bytes.len().min(out.len()));
+        stored.copy_from_slice(&bytes[..stored.len()]);
+        rest.fill(0xFF);
+    }
+
+    fn clear(&mut self) {
+        self.clear();
+    }
+
+    fn load(&mut self, from: usize, bytes: &[u8]) -> bool {
+        let places = self.0.get_mut(from..).unwrap_or_default();
+        places.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+        true
+    }
+
+    // A mount compares it with the valid pages, which are known when all of it was loaded.
+    fn is_sound(&mut self, _: u32) -> bool {
+        true
     }
 }
 

@@ -16,6 +16,8 @@ mod apply;
 mod arena;
 mod batch;
 mod check;
+#[cfg(feature = "checkpoints")]
+mod checkpoint;
 mod commit;
 mod descend;
 mod engine;
@@ -33,7 +35,7 @@ mod scan;
 use crate::blocks::Wear;
 use crate::flash::BlockNumber;
 use crate::gc::Collector;
-use crate::space::{Absent, Kind, ReadCache, Space};
+use crate::space::{Absent, BuiltCheckpoints, Kind, ReadCache, Space};
 
 use arena::Arena;
 use form::Form;
@@ -41,13 +43,17 @@ use journal::Group;
 use live::Live;
 use room::Limits;
 
+/// The checkpoints of this engine, where that feature is on.
+type Checkpoints = <Tnc as Kind>::Checkpoints;
+
 /// A tree in RAM and on flash, with a journal.
 pub struct Tnc;
 
 impl Kind for Tnc {
     const KEEPS_PAGES: bool = true;
     const WEAR: Wear = Wear::Counted;
-    type Checkpoints = Absent;
+    const CHECKPOINTS_END_SESSIONS: bool = true;
+    type Checkpoints = BuiltCheckpoints;
     type Cache<'b> = ReadCache<'b>;
     type Memory = Absent;
 }

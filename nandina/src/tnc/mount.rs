@@ -51,6 +51,7 @@ const fn ends_session(header: &PageHeader) -> bool {
 pub const fn is_journal(header: &PageHeader) -> bool {
     header.tag == journal::JOURNAL
         && header.height == 0
+        && header.lowest > 0
         && !header.begins_session()
         && !ends_session(header)
 }
@@ -59,6 +60,10 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Finds the index on the chip, if it has one with these settings.
     pub(super) fn find(&mut self) -> Result<(), OpenError<F::Error>> {
         self.in_doubt = true;
+        #[cfg(feature = "checkpoints")]
+        if self.mount_from_checkpoint()? {
+            return Ok(self.settle_torn()?);
+        }
         let survey = self.space.survey(END, None)?;
         let newest = survey.expect(self.space.log.medium.system)?;
         self.space.log.check_medium(&newest.medium)?;
@@ -87,6 +92,10 @@ impl<F: Flash> TncIndex<'_, F> {
     pub(super) fn ready(&mut self) -> Result<(), Fault<F::Error>> {
         if !self.in_doubt {
             return Ok(());
+        }
+        #[cfg(feature = "checkpoints")]
+        if self.mount_from_checkpoint()? {
+            return self.settle_torn();
         }
         let newest = self.space.survey(END, None)?.newest;
         self.mount_from(newest)?;
@@ -129,6 +138,13 @@ impl<F: Flash> TncIndex<'_, F> {
             }
             taken => taken?,
         }
+        self.take_pending()
+    }
+
+    /// Makes the changes that wait again, and derives what follows from the tree.
+    pub(super) fn take_pending(&mut self) -> Result<(), Fault<F::Error>> {
+        self.records_before_group = self.records;
+        self.apply_group()?;
         self.set_limits();
         self.collector.forget_reserve();
         gc::note_reserve(self);
@@ -156,10 +172,7 @@ impl<F: Flash> TncIndex<'_, F> {
                 self.space.log.blocks.release();
             }
         }
-        self.forget_journal();
-        self.replay(commit)?;
-        self.records_before_group = self.records;
-        self.apply_group()
+        self.replay(commit)
     }
 
     /// Makes the tree of `commit` the current one.
@@ -173,24 +186,44 @@ impl<F: Flash> TncIndex<'_, F> {
         let header = commit.header;
         self.space.restart(header.identity, header.sequence, commit.highest);
         self.space.log.keep_newest(newest);
-        self.arena.clear();
         self.live.clear();
+        let root = self.take_root(commit.page, &header)?;
+        self.find_valid_pages(root)?;
+        self.take_records(commit.page, header.records)
+    }
+
+    /// Makes the node that `page` holds last the root. Returns its pointer.
+    pub(super) fn take_root(
+        &mut self,
+        page: PageNumber,
+        header: &PageHeader,
+    ) -> Result<u32, Fault<F::Error>> {
+        self.arena.clear();
+        self.forget_journal();
         if header.height > height_max(self.arena.slots()) {
-            return Err(Fault::Corrupt { page: commit.page, reason: Damage::ArenaTooSmall });
+            return Err(Fault::Corrupt { page, reason: Damage::ArenaTooSmall });
         }
-        (self.height, self.records) = (header.height, header.records);
+        self.height = header.height;
         let place = usize::from(header.tag).saturating_sub(1);
         if place >= self.form.per_page {
-            return Err(Fault::Corrupt { page: commit.page, reason: Damage::OtherFanout });
+            return Err(Fault::Corrupt { page, reason: Damage::OtherFanout });
         }
-        let root = self.form.pointer(commit.page.0, place);
+        let root = self.form.pointer(page.0, place);
         self.root = self.read_node(root, self.height, NO_SLOT)?;
-        self.find_valid_pages(root)?;
+        Ok(root)
+    }
+
+    /// Notes how many `records` there are, as `page` says.
+    pub(super) fn take_records(
+        &mut self,
+        page: PageNumber,
+        records: u32,
+    ) -> Result<(), Fault<F::Error>> {
         let most = u64::from(self.leaves) * self.form.capacity(1) as u64;
-        if u64::from(self.records) > most {
-            let page = commit.page;
+        if u64::from(records) > most {
             return Err(Fault::Corrupt { page, reason: Damage::TooManyRecords });
         }
+        self.records = records;
         Ok(())
     }
 

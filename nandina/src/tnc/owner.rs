@@ -4,16 +4,16 @@
 //! found where the page has them become dirty, with their paths, and a commit writes them
 //! elsewhere. No page of the journal is moved: a commit makes it garbage.
 
-use super::TncIndex;
 use super::apply::Key;
 use super::arena::{NO_SLOT, slot_in};
 use super::form::level_in;
+use super::{Checkpoints, TncIndex};
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, PageNumber};
 use crate::gc::{Collector, PageOwner};
 use crate::log::Log;
 use crate::node::Node;
-use crate::space::MOVED_ALONG_MAX;
+use crate::space::{Checkpointing, MOVED_ALONG_MAX};
 
 /// The first key of a node and its level. A node that is empty has no key.
 type FirstKey = (Option<Key>, u8);
@@ -44,7 +44,8 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
     }
 
     fn kept(&self) -> u32 {
-        self.limits.room_pages + self.space.room_to_fail()
+        let checkpoint = <Checkpoints as Checkpointing>::room(&self.space);
+        self.limits.room_pages + checkpoint + self.space.room_to_fail()
     }
 
     fn reserve_pages(&self) -> u32 {
@@ -89,6 +90,10 @@ impl<'b, F: Flash> PageOwner<'b, F> for TncIndex<'b, F> {
         let begins = !self.settled;
         self.settle()?;
         Ok(begins)
+    }
+
+    fn prepare_block(&mut self) -> Result<bool, Fault<F::Error>> {
+        self.space.prepare_block()
     }
 
     fn is_needed(&mut self, page: PageNumber) -> Result<bool, Fault<F::Error>> {

@@ -1,14 +1,17 @@
 //! The system: its options, its RAM, and the most that any call can cost.
 
 use super::form::{self, Form, SLOTS_MIN, Size, commit_pages, height_max};
+use super::live::Live;
 use super::mount::is_journal;
 use super::room::{JOURNAL_BLOCKS, Means};
 use super::{Tnc, TncIndex};
 use crate::blocks::{Validity, Victims, Wear};
-use crate::engine::{Cost, Description, KEY_BYTES_MAX, Nodes, Options, Packed, Plan, System};
+use crate::engine::{
+    Cost, Description, KEY_BYTES_MAX, Nodes, Options, Packed, Plan, System, checkpoints_refused,
+};
 use crate::error::{BadOption, OpenError};
 use crate::flash::{Capabilities, Flash, Geometry};
-use crate::log::{Frames, LOOKS, layout_of};
+use crate::log::{Frames, LOOKS, checkpoint, layout_of};
 use crate::node::{Medium, Shape};
 use crate::space::{self, Buffers, Dimensions, Extent, MOVED_ALONG_MAX, room_to_fail};
 use crate::tree::unusable;
@@ -35,7 +38,7 @@ pub fn parts_of(form: &Form, page_bytes: u32, options: &Options) -> Parts {
             writes: 0,
             validity: options.validity,
             victims: options.victims,
-            wear: options.wear.unwrap_or(Wear::Counted),
+            wear: wear_of(options),
             keeps_pages: true,
             mapping_bytes: 0,
         },
@@ -46,6 +49,19 @@ fn page_buffers(options: &Options) -> usize {
     options.page_buffers.unwrap_or(Tnc::DESCRIPTION.buffers_default)
 }
 
+fn wear_of(options: &Options) -> Wear {
+    options.wear.unwrap_or(Wear::Counted)
+}
+
+/// Pages of each checkpoint; 0 if there are none.
+pub fn checkpoint_pages(geometry: &Geometry, options: &Options, block_pages: u32) -> u32 {
+    if options.checkpoints.is_none() {
+        return 0;
+    }
+    let (layout, live) = (layout_of(geometry), Form::new(geometry, options).live_bytes());
+    checkpoint::parts::<Live<'_>>(geometry, &layout, block_pages, live).unwrap_or(0)
+}
+
 /// What the pages of such an index record.
 pub const fn medium_of(chip: &Dimensions, options: &Options) -> Medium {
     Medium {
@@ -54,7 +70,7 @@ pub const fn medium_of(chip: &Dimensions, options: &Options) -> Medium {
         value_bytes: options.value_bytes as u16,
         blocks: chip.geometry.blocks,
         pages_per_block: chip.geometry.pages_per_block as u16,
-        checkpoints: false,
+        checkpoints: options.checkpoints.is_some(),
         appended: false,
         atomic: false,
     }
@@ -62,10 +78,11 @@ pub const fn medium_of(chip: &Dimensions, options: &Options) -> Medium {
 
 /// Checks the settings of an index.
 pub fn check_options<E>(
-    geometry: &Geometry,
+    chip: &Dimensions,
     options: &Options,
     ram_bytes: usize,
 ) -> Result<(), OpenError<E>> {
+    let geometry = &chip.geometry;
     let bad = |reason| Err(OpenError::BadOption { reason });
     if !(1..=KEY_BYTES_MAX).contains(&options.key_bytes) {
         return bad(BadOption::KeyBytes);
@@ -79,9 +96,6 @@ pub fn check_options<E>(
     }
     if let Some(reason) = unusable(geometry) {
         return bad(reason);
-    }
-    if options.checkpoints.is_some() {
-        return bad(BadOption::NoCheckpoints);
     }
     if options.write_cache > 0 {
         return bad(BadOption::NoPaths);
@@ -128,6 +142,12 @@ pub fn check_options<E>(
             leaf_bytes: form.node_bytes,
         });
     }
+    if let Some(reason) = checkpoints_refused(options, wear_of(options)) {
+        return bad(reason);
+    }
+    if options.checkpoints.is_some() && checkpoint_pages(geometry, options, chip.block_pages) == 0 {
+        return bad(BadOption::CheckpointTooLarge);
+    }
     if form.slots(form.arena_bytes(options)) < SLOTS_MIN {
         return bad(BadOption::ArenaBytes);
     }
@@ -147,6 +167,8 @@ impl System for Tnc {
         code: 8,
         buffers_min: 2,
         buffers_default: 2,
+        checkpoints: true,
+        checkpoints_at_close: true,
         journal: true,
         ..Description::EMPTY
     };
@@ -189,13 +211,18 @@ impl System for Tnc {
         options: &Options,
         records: u32,
     ) -> Result<Plan, OpenError<core::convert::Infallible>> {
-        check_options(geometry, options, usize::MAX)?;
+        let chip = Dimensions::new(geometry, capabilities);
+        check_options(&chip, options, usize::MAX)?;
         let form = Form::new(geometry, options);
         let slots = form.slots(form.arena_bytes(options));
         let size = Size::of(&form, records.saturating_add(1));
         let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
         let block_pages = capabilities.pairing.safe_pages(geometry.pages_per_block);
-        let extent = Extent { block_pages, blocks: geometry.blocks - reserve };
+        let parts = checkpoint_pages(geometry, options, block_pages);
+        let area_blocks = parts.div_ceil(block_pages);
+        let area = if parts > 0 { checkpoint::area_blocks(area_blocks) } else { 0 };
+        let blocks = geometry.blocks.saturating_sub(reserve + area);
+        let extent = Extent { block_pages, blocks };
         let means = Means { form, extent, slots };
         let group = form.group_bytes(geometry.page_bytes, options);
         let group = form::group_max(&form, group, options);
@@ -234,7 +261,9 @@ impl System for Tnc {
             .and(2, whole)
             .and(3, spare)
             .and(rounds(limits.room_pages - limits.reserve_pages), collected);
-        let short = limits.room_pages + room_to_fail(0, reserve, block_pages);
+        let short = limits.room_pages
+            + room_to_fail(0, reserve, block_pages)
+            + 2 * area_blocks * block_pages;
         let after_cuts = path.and(2, whole).and(3, spare).and(rounds(short), collected);
         let nodes = if fits { size.inner_nodes } else { geometry.pages() };
         let journal = u64::from(form::journal_max(options));
@@ -246,7 +275,11 @@ impl System for Tnc {
             + 2 * u64::from(nodes)
             + journal * (1 + 3 * height);
         // A mount that settles commits, and then collects what a series of cuts has left short.
-        let open = Cost { reads, programs: 0, erases: 0 }.and(1, after_cuts);
+        let (reads, erases) = match parts {
+            0 => (reads, 0),
+            _ => (reads + checkpoint::search_in_vain(parts, block_pages), 2),
+        };
+        let open = Cost { reads, programs: 0, erases }.and(1, after_cuts);
         Ok(Plan {
             ram_bytes: Self::ram_needed(geometry, options),
             height: size.height,
@@ -261,7 +294,7 @@ impl System for Tnc {
                 size.height,
                 MOVED_ALONG_MAX,
                 options.verify,
-                options.wear.unwrap_or(Wear::Counted),
+                wear_of(options),
             ),
         })
     }

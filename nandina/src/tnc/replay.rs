@@ -47,7 +47,9 @@ impl<F: Flash> TncIndex<'_, F> {
         for block in self.space.log.blocks.all() {
             let Some(header) = self.space.log.first_header(block)? else { continue };
             let age = (header.sequence, block.0);
-            let comes = header.identity == commit.header.identity
+            // Blocks of checkpoints hold no journal.
+            let comes = header.lowest > 0
+                && header.identity == commit.header.identity
                 && header.medium == self.space.log.medium
                 && age > after
                 && header.sequence <= commit.highest;

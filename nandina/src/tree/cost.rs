@@ -5,7 +5,7 @@ use crate::blocks::{Victims, Wear};
 use crate::engine::{Cost, Options};
 use crate::flash::Geometry;
 use crate::gc::SPARE_MOVES;
-use crate::log::checkpoint::{LIST_MAX, erases_max};
+use crate::log::checkpoint::{self, erases_max};
 use crate::log::{LOOKS, LOST_MAX, WEAK_MAX};
 use crate::space::{Budget, Extent};
 
@@ -127,12 +127,8 @@ impl Opening {
     }
 
     /// Reads to find a checkpoint that leads nowhere.
-    ///
-    /// Both anchors and its block are searched, and the first pages of the blocks that it lists.
     pub fn search_in_vain(&self) -> u64 {
-        3 * u64::from(self.block_pages.ilog2() + 3)
-            + 2 * u64::from(self.checkpoint_pages + self.checkpoint_blocks())
-            + LIST_MAX as u64 * u64::from(1 + LOST_MAX)
+        checkpoint::search_in_vain(self.checkpoint_pages, self.block_pages)
     }
 
     /// The cost of a mount where each page commits.

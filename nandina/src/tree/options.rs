@@ -3,7 +3,9 @@
 use super::split::Separator;
 use super::{Form, HEIGHT_MAX, Placement, WritePolicy, batch};
 use crate::blocks::{PAGES_MAX, TRACKED_MAX, Validity, Victims, Wear};
-use crate::engine::{CHECKPOINTS_MAX, Folds, KEY_BYTES_MAX, Options, PAGE_BUFFERS_MAX};
+use crate::engine::{
+    CHECKPOINTS_MAX, Folds, KEY_BYTES_MAX, Options, PAGE_BUFFERS_MAX, checkpoints_refused,
+};
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
 use crate::log::checkpoint::{self, EVERY_MAX};
@@ -126,14 +128,8 @@ impl Options {
             return bad(BadOption::TrackedBlocks);
         }
         if self.checkpoints.is_some() {
-            if !cfg!(feature = "checkpoints") {
-                return bad(BadOption::CheckpointsNotBuilt);
-            }
-            if self.wear_of::<S>() == Wear::Circular {
-                return bad(BadOption::CheckpointsUncounted);
-            }
-            if !(1..=EVERY_MAX).contains(&self.checkpoints.unwrap_or(0)) {
-                return bad(BadOption::Checkpoints);
+            if let Some(reason) = checkpoints_refused(self, self.wear_of::<S>()) {
+                return bad(reason);
             }
             if checkpoint_pages::<S>(geometry, self, chip.block_pages) == 0 {
                 return bad(BadOption::CheckpointTooLarge);

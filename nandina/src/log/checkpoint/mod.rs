@@ -35,7 +35,7 @@ pub use page::Summary;
 use page::{BAD, HEAD_BYTES, Head, Kind, List, PREFIX_BYTES, Prefix};
 pub use stream::Stream;
 
-use super::{Label, Log, Source};
+use super::{LOST_MAX, Label, Log, Source};
 use crate::blocks::Blocks;
 use crate::error::Fault;
 use crate::flash::{BlockNumber, Flash, Geometry};
@@ -90,6 +90,15 @@ pub fn parts_most(geometry: &Geometry, layout: &PageLayout, block_pages: u32) ->
 /// previous one, and of both anchors. With `verify` each is read back.
 pub const fn cost(parts: u32, block_pages: u32, verify: bool) -> u32 {
     (parts + 1 + erases_max(parts.div_ceil(block_pages))) * (1 + verify as u32)
+}
+
+/// Reads to find a checkpoint of `parts` pages that leads nowhere.
+///
+/// Both anchors and its block are searched, and the first pages of the blocks that it lists.
+pub const fn search_in_vain(parts: u32, block_pages: u32) -> u64 {
+    3 * (block_pages.ilog2() + 3) as u64
+        + 2 * (parts + parts.div_ceil(block_pages)) as u64
+        + LIST_MAX as u64 * (1 + LOST_MAX) as u64
 }
 
 /// The state of the checkpoints on the chip.

@@ -1,0 +1,118 @@
+//! A checkpoint as the end of a session: what a mount would find by reading all inner nodes.
+//!
+//! It stores which pages are valid and how many needed nodes each has, and where the root is.
+//! [`TncIndex::end`] commits first, so the journal is empty. The checkpoint counts until the next
+//! page is programmed: a commit writes no list of what it superseded. The first page of a session
+//! commits nothing and lies in a block that the checkpoint lists, so a mount sees it, or a mount
+//! that does not see it may still use the checkpoint.
+//!
+//! Cost of such a mount: the reads to find the checkpoint, its pages, one to five for each block
+//! that it lists, and the root.
+
+use super::TncIndex;
+use crate::error::Fault;
+use crate::flash::{Flash, PageNumber};
+use crate::gc::{self, PageOwner};
+use crate::log::checkpoint::Summary;
+
+impl<F: Flash> TncIndex<'_, F> {
+    /// Whether the medium has checkpoints.
+    const fn has_checkpoints(&self) -> bool {
+        self.space.log.medium.checkpoints
+    }
+
+    /// Ends the session, if something was programmed: with a checkpoint, or with a page.
+    ///
+    /// Cost: with checkpoints a commit, and that of a checkpoint, for which garbage may be
+    /// collected; without, or without room for one, a program.
+    pub(super) fn end(&mut self) -> Result<(), Fault<F::Error>> {
+        if self.has_checkpoints() && self.can_end() && self.write_checkpoint()? {
+            return Ok(());
+        }
+        self.mark_end()
+    }
+
+    /// Commits, and writes a checkpoint. Returns `false` if there is no room for it.
+    fn write_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
+        self.write_out()?;
+        self.set_limits();
+        let taken = self.space.checkpoints.taken(&self.space.log, &self.live);
+        if taken > 0 {
+            match gc::gain_room(self, 0) {
+                Err(Fault::NoRoom { .. } | Fault::WornOut { .. }) if !self.in_doubt => {}
+                gained => gained?,
+            }
+            self.write_out()?;
+            if self.space.room() < self.reserve_pages() + taken {
+                return Ok(false);
+            }
+        }
+        let root = self.form.place_of(self.arena.place(self.root)).0;
+        let Self { height, records, inner_nodes, .. } = *self;
+        let summary = Summary { page: root, height, records, nodes: inner_nodes };
+        self.in_doubt = true;
+        let written = self.space.checkpoints.write(&mut self.space.log, &summary, &self.live)?;
+        self.in_doubt = false;
+        Ok(written)
+    }
+
+    /// Mounts from the newest checkpoint, if no page is newer.
+    pub(super) fn mount_from_checkpoint(&mut self) -> Result<bool, Fault<F::Error>> {
+        if !self.has_checkpoints() {
+            return Ok(false);
+        }
+        match self.go_on_from_end() {
+            Err(Fault::Corrupt { .. }) => {
+                covered!("a checkpoint of tnc leads to damage");
+                Ok(false)
+            }
+            mounted => mounted,
+        }
+    }
+
+    fn go_on_from_end(&mut self) -> Result<bool, Fault<F::Error>> {
+        let found = self.space.checkpoints.find_newest(&mut self.space.log, &mut self.live)?;
+        let Some(found) = found else { return Ok(false) };
+        let opened = self.space.log.look_into(&found)?;
+        if !opened.is_usable(&found) || opened.since.iter().any(Option::is_some) {
+            return Ok(false);
+        }
+        let Some(nodes) = self.counted_nodes() else { return Ok(false) };
+        let tree = found.summary;
+        let root = PageNumber(tree.page);
+        let Ok(header) = self.space.log.read_raw(root, 0)? else { return Ok(false) };
+        if header.identity != found.header.identity
+            || header.height != tree.height
+            || !self.space.log.blocks.is_valid(root)
+            || nodes <= tree.nodes
+        {
+            return Ok(false);
+        }
+        self.unexplained_pages = 0;
+        self.space.restart(header.identity, header.sequence, found.anchor_sequence());
+        if let Some((block, _)) = found.active {
+            self.space.log.keep_newest(block);
+        }
+        self.take_root(root, &header)?;
+        (self.inner_nodes, self.leaves) = (tree.nodes, nodes - tree.nodes);
+        self.space.checkpoints.go_on_from(&found, &opened);
+        self.take_records(root, tree.records)?;
+        self.ended = true;
+        self.take_pending()?;
+        Ok(true)
+    }
+
+    /// The nodes that the pages hold. `None` if the counts are not those of the valid pages.
+    fn counted_nodes(&self) -> Option<u32> {
+        let mut nodes = 0;
+        for page in (0..self.form.pages).map(PageNumber) {
+            let is_valid = self.space.log.blocks.is_valid(page);
+            let count = self.live.count(page.0).unwrap_or(is_valid.into());
+            if is_valid != (count > 0) || usize::from(count) > self.form.per_page {
+                return None;
+            }
+            nodes += u32::from(count);
+        }
+        Some(nodes)
+    }
+}
