@@ -16,10 +16,15 @@ use nandina_sim::{Chip, ChipError};
 use crate::harness::*;
 
 /// Reports one program as failed, which is done.
+///
+/// And the next ones, which are not.
 struct Whole {
     chip: Chip,
     /// Programs until that one.
     left: Cell<Option<u32>>,
+    /// Programs that fail behind it, and how many are left of them.
+    behind: u32,
+    failing: u32,
 }
 
 impl Bus for Whole {
@@ -34,10 +39,18 @@ impl Flash for Whole {
     hand_on!(chip: geometry, capabilities, read, erase, rewrite, overwrite, is_bad, mark_bad);
 
     fn program(&mut self, page: PageNumber, main: &[u8], spare: &[u8]) -> Result<(), ChipError> {
+        if self.failing > 0 {
+            self.failing -= 1;
+            return Err(ChipError::ProgramFailed(page));
+        }
         self.chip.program(page, main, spare)?;
         let left = self.left.take();
         self.left.set(left.and_then(|left| left.checked_sub(1)));
-        if left == Some(0) { Err(ChipError::ProgramFailed(page)) } else { Ok(()) }
+        if left == Some(0) {
+            self.failing = self.behind;
+            return Err(ChipError::ProgramFailed(page));
+        }
+        Ok(())
     }
 }
 
@@ -65,13 +78,14 @@ impl CountedOnce {
 
     /// Makes changes, with the program number `failed` reported as such, and opens the index anew.
     ///
-    /// Flushes them in groups of this many.
+    /// The `behind` next ones fail. Flushes them in groups of this many.
     fn live<S: System>(
         case: &Case,
-        (failed, group): (u32, u32),
+        (failed, behind, group): (u32, u32, u32),
         ram: &mut [u8],
     ) -> Result<bool, String> {
-        let mut chip = Whole { chip: Chip::new(case.profile), left: Cell::new(None) };
+        let chip = Chip::new(case.profile);
+        let mut chip = Whole { chip, left: Cell::new(None), behind, failing: 0 };
         let mut index = Index::<_, S>::format(&mut chip, &case.options, ram).map_err(text)?;
         index.flash().left.set(Some(failed));
         let mut model = BTreeMap::new();
@@ -117,11 +131,11 @@ impl Check for CountedOnce {
             let case = Self::case::<S>(arena_bytes, buffer);
             let mut ram = case.ram::<S>();
             for failed in Share::one_in(3).of((0..90).collect::<Vec<_>>()) {
-                for group in [3, 10, 30] {
-                    let lived = Self::live::<S>(&case, (failed, group), &mut ram);
+                for (behind, group) in [(0, 3), (0, 10), (0, 30), (1, 10)] {
+                    let lived = Self::live::<S>(&case, (failed, behind, group), &mut ram);
                     met += u32::from(lived.map_err(|what| {
                         let with = format!("buffer {buffer}, arena {arena_bytes:?}");
-                        format!("program {failed}, groups of {group}, {with}: {what}")
+                        format!("program {failed} and {behind}, groups of {group}, {with}: {what}")
                     })?);
                 }
             }

@@ -20,10 +20,11 @@ impl<F: Flash> TncIndex<'_, F> {
     /// Its blocks are kept from being erased.
     pub(super) fn replay(&mut self, commit: &LastCommit) -> Result<(), Fault<F::Error>> {
         let mut age = commit.block.age();
+        let mut before = None;
         loop {
             let (first, block) = (age.0, BlockNumber(age.1));
             let next = self.next_block(age, commit)?;
-            let lost_behind = self.replay_block(block, (first, next), commit)?;
+            let lost_behind = self.replay_block(block, first, &mut before, commit)?;
             let Some(next) = next else { return Ok(()) };
             // A mount after a cut leaves a gap behind the torn page. Without it the work went on,
             // so that the page was whole. In a block that failed its program was not.
@@ -62,14 +63,15 @@ impl<F: Flash> TncIndex<'_, F> {
 
     /// Makes the changes of the journal in `block`.
     ///
-    /// Its first page has the number `first`; the block of age `next` was opened after it.
+    /// Its first page has the number `first`. `before` is the last page whose changes were made.
     ///
     /// Returns the number of the last page that can be read, if a page behind it cannot, and both
     /// are newer than the commit.
     fn replay_block(
         &mut self,
         block: BlockNumber,
-        (first, next): (u64, Option<Age>),
+        first: u64,
+        before: &mut Option<PageNumber>,
         commit: &LastCommit,
     ) -> Result<Option<u64>, Fault<F::Error>> {
         let frame = self.building();
@@ -117,9 +119,9 @@ impl<F: Flash> TncIndex<'_, F> {
                 is_held = true;
             }
             self.note_journal(block);
-            let next = next.filter(|next| is_last && next.0 == header.sequence + 1);
-            if let Some((_, next)) = next
-                && self.is_repeated(frame, BlockNumber(next))?
+            let before = before.replace(page).filter(|_| place == 0);
+            if let Some(before) = before
+                && self.is_repeated(before, frame)?
             {
                 continue;
             }
@@ -128,16 +130,16 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok((end < written && since >= commit.header.sequence).then_some(since))
     }
 
-    /// Whether `block` begins with the page of the journal in `frame`.
+    /// Whether the first page of a block, in `frame`, repeats the page `before`.
     ///
-    /// Then the program of that page failed, and it was programmed again there. Its changes are
-    /// made once: RAM may have no room for the nodes that they change if they are made twice.
-    fn is_repeated(&mut self, frame: usize, block: BlockNumber) -> Result<bool, Fault<F::Error>> {
-        let first = self.space.log.page_at(block, 0);
-        let is_journal = self.space.log.read_raw(first, 0)?.is_ok_and(|first| is_journal(&first));
+    /// Then the program of that page failed, and it was programmed again here; between them there
+    /// may be failed programs that cannot be read. Its changes are made once: RAM may have no room
+    /// for the nodes that they change if they are made twice.
+    fn is_repeated(&mut self, before: PageNumber, frame: usize) -> Result<bool, Fault<F::Error>> {
+        let is_read = self.space.log.read_raw(before, 0)?.is_ok();
         let area_bytes = self.space.log.layout().area_bytes();
         let area = |frame| &self.space.log.frames.bytes(frame)[..area_bytes];
-        Ok(is_journal && area(frame) == area(0))
+        Ok(is_read && area(frame) == area(0))
     }
 
     /// Makes the changes of the page of the journal in `frame`.
