@@ -249,7 +249,7 @@ fn run_error(
 ) -> Result<(bool, bool), String> {
     let (mut chip, mut ram) = (formatted.clone(), ram(options));
     let mut random = ChaCha8Rng::seed_from_u64(seed());
-    chip.give_up_at(chip.counters().operations() + at, cut);
+    chip.give_up_at(at, cut);
     let mut model = Model::new();
     let Ok(mut index): Result<Tested<'_, '_>, _> = Index::open(&mut chip, options, &mut ram) else {
         return Ok((true, false));
