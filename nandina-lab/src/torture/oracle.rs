@@ -8,6 +8,9 @@ use nandina::flash::Flash;
 use nandina::{Index, Inserted, OpenError, ReadError, Removed, System, WriteError};
 use nandina_sim::ChipError;
 
+use super::life::is_worn_out;
+use crate::layer::Bus;
+
 /// The records that an index must hold.
 pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -123,20 +126,27 @@ impl Pending {
     ///
     /// Else it returns what is wrong.
     ///
-    /// Returns `false` if power failed or the device gave up too often.
-    pub fn settle<F: Flash<Error = ChipError>, S: System>(
+    /// Returns `false` if power failed, the device gave up too often, or the FTL below the index
+    /// refused what a mount writes, because its chip is worn out.
+    pub fn settle<B: Bus + ?Sized, S: System>(
         &self,
-        index: &mut Index<'_, F, S>,
+        index: &mut Index<'_, &mut B, S>,
         model: &mut Model,
     ) -> Result<bool, String> {
         let mut tries = 0;
         for (key, states) in &self.0 {
             let found = loop {
-                match index.get(key) {
-                    Ok(found) => break found.map(<[u8]>::to_vec),
+                let get = index.get(key).map(|found| found.map(<[u8]>::to_vec));
+                match get {
+                    Ok(found) => break found,
                     Err(ReadError::Device(ChipError::PowerLost)) => return Ok(false),
                     Err(ReadError::Device(ChipError::GaveUp)) if tries < TRIES_MAX => tries += 1,
                     Err(ReadError::Device(ChipError::GaveUp)) => return Ok(false),
+                    Err(ReadError::Device(ChipError::Layer(_)))
+                        if is_worn_out(index.flash().simulated()) =>
+                    {
+                        return Ok(false);
+                    }
                     Err(error) => return Err(text(error)),
                 }
             };

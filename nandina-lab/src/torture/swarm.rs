@@ -315,7 +315,13 @@ impl<D: Ground> Life<D> {
         }
         let settled = self.pending.settle(&mut index, &mut self.model);
         self.pending.clear();
-        settled.map(drop).map_err(|what| format!("after a cut: {what}"))
+        // No cut and no error of the device is due.
+        self.is_refused = settled == Ok(false);
+        match settled {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("after a cut: reads are refused".into()),
+            Err(what) => Err(format!("after a cut: {what}")),
+        }
     }
 
     /// Formats the chip over the index.

@@ -553,3 +553,10 @@ fn leaves_behind_a_torn_first_page_of_the_same_number_count() {
 fn a_change_settles_first_what_the_mount_had_no_room_for() {
     assert_survives("swarm/vm-ow/seed 1500004106 unstable changed formats errors narrow");
 }
+
+/// The device gave up a change, and the FTL below the index had no room for what the mount wrote
+/// that determines which change is there. The runner took that for a fault of the index.
+#[test]
+fn an_ftl_of_a_worn_out_chip_may_refuse_the_mount_after_an_error_of_the_device() {
+    assert_survives("swarm/mu over ftl:compact/seed 5310000113 unstable errors");
+}
