@@ -377,7 +377,6 @@ fn a_list_of_suspects_has_room_for_cuts_in_a_row() {
     while index.insert(&key(records * 7919 % 100_003), &value(records, 0)).is_ok() {
         records += 1;
     }
-    drop(index);
     let mut most = 0;
     for session in 0..300 {
         let mut index = Index::<_, Rosette>::open(&mut chip, &case.options, &mut ram).unwrap();
@@ -385,7 +384,6 @@ fn a_list_of_suspects_has_room_for_cuts_in_a_row() {
             let number = (session * 31 + turn * 577) % records;
             index.insert(&key(number * 7919 % 100_003), &value(number, session)).unwrap();
         }
-        drop(index);
         most = most.max(listed(&mut chip));
     }
     assert!((1..=2).contains(&most), "{most} suspects wait");
