@@ -51,6 +51,21 @@ impl Compact<'_> {
     #[inline]
     pub(super) fn change(&mut self, extent: Extent, new: Option<u32>, old: &mut dyn FnMut(Run)) {
         self.piece.set(Piece::NONE);
+        if self.end.is_followed_by(extent, new) {
+            return self.follow(extent, new, old);
+        }
+        self.end.set(extent, new);
+        self.change_anywhere(extent, new, old);
+    }
+
+    /// The same where the last change may have been anywhere.
+    #[inline(always)]
+    pub(super) fn change_anywhere(
+        &mut self,
+        extent: Extent,
+        new: Option<u32>,
+        old: &mut dyn FnMut(Run),
+    ) {
         let (at, leaf) = self.leaf_with(extent.start);
         let piece = Piece { logical: extent.start, length: extent.length, physical: new };
         let is_inside = extent.end() <= leaf.limit;
@@ -61,6 +76,12 @@ impl Compact<'_> {
         } else {
             self.change_leaves(at, &leaf, extent, new, old);
         }
+        self.tidy();
+    }
+
+    /// Ends a change.
+    #[inline(always)]
+    pub(super) fn tidy(&mut self) {
         self.store.tidy(self.sparing(self.allowance.max(FEW_RUNS) / 8));
     }
 

@@ -14,7 +14,8 @@
 //! spare granule, and one that overflows is divided without its neighbour. Holes stay as well while
 //! everything takes no more than 1,000 runs may.
 //!
-//! The leaf that was last found is tried first, and before it the piece that was last looked up.
+//! The leaf that was last found is tried first, and before it the piece that was last looked up. A
+//! change that continues the one before looks for nothing (`follow.rs`).
 //!
 //! No change keeps a leaf unpacked, and none takes memory besides that of the caller, except 3 KB
 //! of stack.
@@ -22,6 +23,7 @@
 mod bits;
 mod edit;
 mod encode;
+mod follow;
 mod leaf;
 mod look_up;
 mod store;
@@ -31,6 +33,7 @@ use core::cell::Cell;
 use super::contract::{Broken, Bytes, Mapping, Scheme, Work};
 use super::extent::{Extent, Joined, Piece, Run, Space};
 use super::refusal::Refusal;
+use follow::End;
 use leaf::{Form, ITEMS, Leaf, UNITS};
 use store::{ENTRY, GRANULE, Store, granules};
 
@@ -45,6 +48,7 @@ pub struct Compact<'m> {
     allowance: usize,
     /// The leaf that was last found, if its part is not empty: its number, and its part.
     last: Cell<(usize, Extent)>,
+    end: End,
     /// The last piece that was looked up, empty after a change.
     piece: Cell<Piece>,
     nodes: Cell<u64>,
@@ -84,6 +88,7 @@ impl<'m> Compact<'m> {
             reserve,
             allowance: 0,
             last: Cell::new((0, Extent::new(0, 0))),
+            end: End::default(),
             piece: Cell::new(Piece::NONE),
             nodes: Cell::new(0),
         };
