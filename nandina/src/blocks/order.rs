@@ -15,7 +15,7 @@
 //! Cost: the logarithm of the blocks to the base 2, for a change and for a choice.
 
 use super::{Blocks, Mark, WORD_BYTES};
-use crate::bytes::u16_at;
+use crate::bytes::{u16_at, u32_at};
 use crate::flash::BlockNumber;
 
 /// The fewest blocks that are kept in order.
@@ -189,20 +189,27 @@ impl Blocks<'_> {
     /// rank of the block can only have become better (`gains`), matches that it won are not played.
     fn play_up(&mut self, choice: Choice, block: BlockNumber, gains: bool) {
         let leaves = leaves(self.count());
+        let first = choice as usize * leaves;
+        // Where the tree begins does not change in between.
+        let tree = self.order_at() + WORD_BYTES * first;
         let mut node = leaves + block.0 as usize;
         let mut best = self.entry(choice, block);
         while node > 1 {
-            let (at, sibling) = (choice as usize * leaves + node / 2, node ^ 1);
-            let before = self.order_word(at);
+            let sibling = node ^ 1;
+            let before = u32_at(self.table, tree + WORD_BYTES * (node / 2));
             // A block that is no candidate now, and did not win before, changes nothing.
             if best.is_none() && before != block.0 {
                 break;
             }
+            let is_leaf = node >= leaves;
             node /= 2;
             if gains && before == block.0 {
                 continue;
             }
-            let other = self.winner(choice, sibling);
+            let other = match is_leaf {
+                true => self.winner(choice, sibling),
+                false => u32_at(self.table, tree + WORD_BYTES * sibling),
+            };
             if other != NONE {
                 let rank = self.candidate_rank(choice, other);
                 best = Some(best.map_or(rank, |best| best.min(rank)));
@@ -212,7 +219,7 @@ impl Blocks<'_> {
             if winner == before && winner != block.0 {
                 break;
             }
-            self.set_order_word(at, winner);
+            self.set_order_word(first + node, winner);
         }
     }
 
