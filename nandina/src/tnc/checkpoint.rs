@@ -1,4 +1,4 @@
-//! A checkpoint as the end of a session: what a mount would find by reading all inner nodes.
+//! A checkpoint as the end of a session: what a mount finds by reading inner nodes.
 //!
 //! It stores which pages are valid and how many needed nodes each has, and where the root is.
 //! [`TncIndex::end`] commits first, so the journal is empty. The checkpoint counts until the next
@@ -21,7 +21,7 @@ impl<F: Flash> TncIndex<'_, F> {
         self.space.log.medium.checkpoints
     }
 
-    /// Ends the session, if something was programmed: with a checkpoint, or with a page.
+    /// Ends the session, if something was programmed: by a checkpoint or by a page.
     ///
     /// Cost: with checkpoints a commit, and that of a checkpoint, for which garbage may be
     /// collected; without, or without room for one, a program.
@@ -102,7 +102,9 @@ impl<F: Flash> TncIndex<'_, F> {
         Ok(true)
     }
 
-    /// The nodes that the pages hold. `None` if the counts are not those of the valid pages.
+    /// The nodes that the pages hold.
+    ///
+    /// `None` if their counts do not agree with the valid pages.
     fn counted_nodes(&self) -> Option<u32> {
         let mut nodes = 0;
         for page in (0..self.form.pages).map(PageNumber) {
