@@ -15,7 +15,6 @@ pub const NAMES: &[&str] = &[
     "a checkpoint is erased when its list ends",
     "a checkpoint is read from several blocks",
     "a checkpoint leads to damage",
-    "a checkpoint of tnc leads to damage",
     "a checkpoint takes several blocks",
     "a collection settles the root",
     "a listed block is bad",

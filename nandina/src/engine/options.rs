@@ -40,7 +40,7 @@ pub(crate) const PAGE_BUFFERS_MAX: usize = 16;
 /// The most blocks from one checkpoint to the next.
 pub(crate) const CHECKPOINTS_MAX: u32 = 12;
 
-/// Why there can be no checkpoints where the blocks wear by `wear`, if there are to be any.
+/// Why checkpoints with these `options` are refused, if there are to be any.
 pub(crate) fn checkpoints_refused(options: &Options, wear: Wear) -> Option<BadOption> {
     let every = options.checkpoints?;
     if !cfg!(feature = "checkpoints") {
