@@ -2,9 +2,8 @@
 //!
 //! What happens in an episode is in `swarm.rs`, and what happens in one session in `session.rs`.
 
-use nandina::flash::{BlockNumber, Flash};
 use nandina::{Index, OpenError, Options, System, ram_needed};
-use nandina_sim::{Chip, ChipError};
+use nandina_sim::ChipError;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
@@ -12,6 +11,7 @@ use super::device::{Begun, Ground};
 use super::oracle::{Model, Pending};
 use super::settings::Settings;
 use super::variants::changed;
+use super::worn::is_worn_out;
 use crate::layer::{Bus, Room};
 
 /// Why a session ended.
@@ -97,24 +97,4 @@ impl<D: Ground> Life<D> {
         self.ram.clear();
         self.ram.resize(ram_needed::<S>(&self.ground.geometry(), options), 0xA5);
     }
-}
-
-/// Whether more blocks are unwritable, marked or not, than the chip promises.
-pub(super) fn is_worn_out(chip: &Chip) -> bool {
-    // A program or erase that silently did nothing makes the index give up a good block.
-    let given_up = lost_blocks(chip) + chip.fault_counters().silent as u32;
-    given_up > chip.capabilities().bad_blocks_max(chip.profile().geometry.blocks)
-}
-
-/// Whether the index may pass on the chip's own error when a program or an erase fails.
-///
-/// So many blocks are lost that it blames the way to them.
-pub(super) fn most_blocks_fail(chip: &Chip) -> bool {
-    is_worn_out(chip) && lost_blocks(chip) > 8.max(chip.profile().geometry.blocks / 4)
-}
-
-/// The number of blocks that are no longer writable, marked or not.
-fn lost_blocks(chip: &Chip) -> u32 {
-    let blocks = (0..chip.profile().geometry.blocks).map(BlockNumber);
-    blocks.filter(|&block| chip.is_lost(block)).count() as u32
 }

@@ -30,6 +30,7 @@ mod settings;
 mod shares;
 mod swarm;
 mod variants;
+mod worn;
 
 pub use crate::layer::Bus;
 pub use case::{CaseId, CutPoint};

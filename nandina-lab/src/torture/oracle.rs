@@ -8,7 +8,7 @@ use nandina::flash::Flash;
 use nandina::{Index, Inserted, OpenError, ReadError, Removed, System, WriteError};
 use nandina_sim::ChipError;
 
-use super::life::is_worn_out;
+use super::worn::is_worn_out;
 use crate::layer::Bus;
 
 /// The records that an index must hold.

@@ -16,9 +16,9 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::device::Device;
-use super::life::{is_worn_out, most_blocks_fail};
 use super::settings::{chips, frequency};
 use super::swarm::{CHIP_OPERATIONS, EPISODE_OPERATIONS, Episode, OPERATIONS_MAX, swarm_of};
+use super::worn::{is_worn_out, most_blocks_fail};
 use super::{Hardships, Mode, PAGES, Report, Shares, Torture};
 use crate::layer::{Layer, Pages, Room, Size, block_pages, name_of};
 

@@ -8,8 +8,9 @@ use nandina_sim::{Chip, ChipError};
 use rand::Rng;
 
 use super::device::Ground;
-use super::life::{End, Life, is_worn_out, most_blocks_fail, open};
+use super::life::{End, Life, open};
 use super::oracle::{Change, Model, key};
+use super::worn::{is_worn_out, most_blocks_fail};
 
 impl<D: Ground> Life<D> {
     /// Works until power fails or enough is done.

@@ -17,9 +17,10 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::device::{Ground, Layered};
-use super::life::{End, Life, most_blocks_fail, open};
+use super::life::{End, Life, open};
 use super::oracle::{Model, Pending, compare, contents, key, says_none, value};
 use super::settings::Settings;
+use super::worn::most_blocks_fail;
 use crate::layer::{Layer, Room, name_of};
 
 use super::{CaseId, Hardships, Mode, Report, Shares, VIOLATIONS_MAX, in_parallel};
