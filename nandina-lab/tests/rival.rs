@@ -254,7 +254,8 @@ fn a_store_of_another_crate_does_the_same_work_on_the_same_chip() {
         assert!(cost.reclaimed_blocks <= erases && cost.wear_max_by_mean >= 1.0, "{system}");
     }
     let ram = rival.ram_bytes as f64 / vm_ow.ram_bytes as f64;
-    assert!((0.8..1.2).contains(&ram), "the map has {ram:.2} times the RAM of vm-ow");
+    // The state of checkpoints, which builds for hosts have, counts for the index.
+    assert!((0.7..1.2).contains(&ram), "the map has {ram:.2} times the RAM of vm-ow");
     assert_eq!((vm_ow.records, rival.records), (Some(150), None));
     assert!(vm_ow.height.is_some() && rival.height.is_none() && rival.height_most.is_none());
 }

@@ -83,6 +83,8 @@ impl<F: Flash> TncIndex<'_, F> {
             || header.height != tree.height
             || !self.space.log.blocks.is_valid(root)
             || nodes <= tree.nodes
+            || tree.nodes < u32::from(tree.height) - 1
+            || (tree.height == 1) != (tree.nodes == 0)
         {
             return Ok(false);
         }

@@ -238,7 +238,10 @@ impl Checkpoints {
         if self.last.is_some() {
             return log.blocks.held_blocks(false);
         }
-        let is_reserved = |block: &BlockNumber| self.every > 0 && !log.blocks.is_bad(*block);
+        // On a damaged medium a pointer may lead into an anchor.
+        let is_reserved = |&block: &BlockNumber| {
+            self.every > 0 && !log.blocks.is_bad(block) && log.blocks.valid_in(block) == 0
+        };
         log.blocks.held_blocks(true)
             - ANCHORS.iter().filter(|block| is_reserved(block)).count() as u32
     }

@@ -37,6 +37,13 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
             self.space.log.keep_newest(block);
         }
         let tree = found.summary;
+        // A path has an inner node of each level above the leaves.
+        let pages = self.space.log.geometry().pages();
+        if !(u32::from(tree.height) - 1..=pages).contains(&tree.nodes)
+            || (tree.height == 1) != (tree.nodes == 0)
+        {
+            return Ok(false);
+        }
         let header = PageHeader {
             lowest: tree.height,
             height: tree.height,

@@ -127,34 +127,50 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
     ///
     /// If these are inner nodes, it does the same with their pages, and with those below that the
     /// tree does not use any more. `level` is that of the node.
+    ///
+    /// Cost: three reads for each of these inner nodes, of which it looks at no more than the
+    /// square of the number that a node has room for.
     fn reserve_below(&mut self, top: u32, level: u8) -> Result<(), Fault<F::Error>> {
         if !(2..=HEIGHT_MAX).contains(&level) {
             return Ok(());
         }
         let area_bytes = self.space.log.layout().area_bytes();
+        let slots_of = |index: &Self, at| {
+            let shape = index.form().level::<S>(at, level).shape;
+            (shape, shape.capacity(area_bytes))
+        };
+        let mut left = slots_of(self, 2).1.saturating_pow(2);
         let mut path = [(top, 0); HEIGHT_MAX as usize];
         let mut at = level;
         while at <= level {
-            let (page, slot) = &mut path[usize::from(at) - 1];
-            let shape = self.form().level::<S>(at, level).shape;
-            if *slot == shape.capacity(area_bytes)
-                || self.space.log.read_raw(PageNumber(*page), 0)?.is_err()
-            {
-                at += 1;
-                continue;
+            let (page, from) = path[usize::from(at) - 1];
+            let identity = self.space.log.identity();
+            let is_node = |header: PageHeader| header.lowest == at && header.identity == identity;
+            let (shape, slots) = slots_of(self, at);
+            let mut child = None;
+            let mut slot = from;
+            if self.space.log.read_raw(PageNumber(page), 0)?.is_ok_and(is_node) {
+                while child.is_none() && slot < slots {
+                    let place = shape.at(slot) + shape.key_bytes();
+                    let pointer = u32_at(self.space.log.frames.bytes(0), place);
+                    slot += 1;
+                    if pointer < self.space.log.geometry().pages() {
+                        self.space.log.blocks.set_reserved(self.block_of(pointer), true);
+                        let is_used = self.space.log.blocks.is_valid(PageNumber(pointer));
+                        child = Some(pointer).filter(|_| at > 2 && (at == level || !is_used));
+                    }
+                }
             }
-            let place = shape.at(*slot) + shape.key_bytes();
-            *slot += 1;
-            let child = u32_at(self.space.log.frames.bytes(0), place);
-            if child >= self.space.log.geometry().pages() {
-                continue;
-            }
-            self.space.log.blocks.set_reserved(self.block_of(child), true);
-            let is_superseded = !self.space.log.blocks.is_valid(PageNumber(child));
-            if at > 2 && (at == level || is_superseded) {
-                covered!("the pointers of a child hold blocks");
-                at -= 1;
-                path[usize::from(at) - 1] = (child, 0);
+            path[usize::from(at) - 1].1 = slot;
+            match child.filter(|_| left > 0) {
+                Some(child) => {
+                    covered!("the pointers of a child hold blocks");
+                    (left, at) = (left - 1, at - 1);
+                    path[usize::from(at) - 1] = (child, 0);
+                }
+                // What a node has further on is looked at without the nodes below.
+                None if child.is_some() => {}
+                None => at += 1,
             }
         }
         Ok(())
