@@ -26,7 +26,7 @@ use sequential_storage::map::{MapConfig, MapStorage};
 const SECTORS: usize = 8;
 
 /// Keys whose places are cached: as many as give the map about as much RAM as `vm-ow` takes.
-const CACHED_KEYS: usize = 160;
+const CACHED_KEYS: usize = 220;
 
 type Key = [u8; 4];
 type Caches = Cache<
@@ -254,8 +254,7 @@ fn a_store_of_another_crate_does_the_same_work_on_the_same_chip() {
         assert!(cost.reclaimed_blocks <= erases && cost.wear_max_by_mean >= 1.0, "{system}");
     }
     let ram = rival.ram_bytes as f64 / vm_ow.ram_bytes as f64;
-    // The state of checkpoints, which builds for hosts have, counts for the index.
-    assert!((0.7..1.2).contains(&ram), "the map has {ram:.2} times the RAM of vm-ow");
+    assert!((0.8..1.2).contains(&ram), "the map has {ram:.2} times the RAM of vm-ow");
     assert_eq!((vm_ow.records, rival.records), (Some(150), None));
     assert!(vm_ow.height.is_some() && rival.height.is_none() && rival.height_most.is_none());
 }

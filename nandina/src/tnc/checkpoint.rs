@@ -72,7 +72,7 @@ impl<F: Flash> TncIndex<'_, F> {
         let found = self.space.checkpoints.find_newest(&mut self.space.log, &mut self.live)?;
         let Some(found) = found else { return Ok(false) };
         let opened = self.space.log.look_into(&found)?;
-        if !opened.is_usable(&found) || opened.since.iter().any(Option::is_some) {
+        if !found.summary.is_tree() || !opened.is_untouched(&found) {
             return Ok(false);
         }
         let Some(nodes) = self.counted_nodes() else { return Ok(false) };
@@ -83,8 +83,6 @@ impl<F: Flash> TncIndex<'_, F> {
             || header.height != tree.height
             || !self.space.log.blocks.is_valid(root)
             || nodes <= tree.nodes
-            || tree.nodes < u32::from(tree.height) - 1
-            || (tree.height == 1) != (tree.nodes == 0)
         {
             return Ok(false);
         }

@@ -15,7 +15,7 @@
 //! everything takes no more than 1,000 runs may.
 //!
 //! The leaf that was last found is tried first, and before it the piece that was last looked up. A
-//! change that continues the one before looks for nothing (`follow.rs`).
+//! change that continues the previous one needs no search (`follow.rs`).
 //!
 //! No change keeps a leaf unpacked, and none takes memory besides that of the caller, except 3 KB
 //! of stack.

@@ -34,6 +34,13 @@ impl Opened {
         !has_ended
     }
 
+    /// Whether a mount can rely on `found` where it counts only until the next page is programmed.
+    ///
+    /// The first page behind it is in a block that it lists.
+    pub fn is_untouched(&self, found: &Checkpoint) -> bool {
+        self.is_usable(found) && self.since.iter().all(Option::is_none)
+    }
+
     /// Most pages numbered from `checkpoint` to `last`, in blocks of `block_pages`.
     ///
     /// Numbers that a mount skipped before it wrote its first page are no pages.

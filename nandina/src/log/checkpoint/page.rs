@@ -155,6 +155,19 @@ pub struct Summary {
     pub nodes: u32,
 }
 
+impl Summary {
+    /// Whether a tree of this height can have this many inner nodes.
+    ///
+    /// It has one of each level above the leaves at least.
+    pub fn is_tree(&self) -> bool {
+        match self.height {
+            0 => false,
+            1 => self.nodes == 0,
+            height => self.nodes >= u32::from(height) - 1,
+        }
+    }
+}
+
 /// The start of a checkpoint's stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {

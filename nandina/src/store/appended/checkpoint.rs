@@ -30,19 +30,13 @@ impl<F: Flash, S: Placement<Kind = Appends>> TreeIndex<'_, F, S> {
     pub(super) fn go_on_from_end(&mut self, found: &Checkpoint) -> Result<bool, Fault<F::Error>> {
         self.unexplained_pages = 0;
         let opened = self.space.log.look_into(found)?;
-        if !opened.is_usable(found) || opened.since.iter().any(Option::is_some) {
+        let tree = found.summary;
+        let fits = tree.is_tree() && tree.nodes <= self.space.log.geometry().pages();
+        if !fits || !opened.is_untouched(found) {
             return Ok(false);
         }
         if let Some((block, _)) = found.active {
             self.space.log.keep_newest(block);
-        }
-        let tree = found.summary;
-        // A path has an inner node of each level above the leaves.
-        let pages = self.space.log.geometry().pages();
-        if !(u32::from(tree.height) - 1..=pages).contains(&tree.nodes)
-            || (tree.height == 1) != (tree.nodes == 0)
-        {
-            return Ok(false);
         }
         let header = PageHeader {
             lowest: tree.height,
