@@ -35,7 +35,7 @@ pub const fn has_write_buffer(system: &Description) -> bool {
 
 /// Runs `check` for every system of the registry.
 ///
-/// With `NANDINA_SYSTEM` set to the key of a system, for that system alone.
+/// With `NANDINA_SYSTEM` set to the key of a system, for that one alone; tables of all then differ.
 pub fn for_every_system(check: &impl Check) {
     struct Run<'c, C>(&'c C);
     impl<C: Check> Visitor for Run<'_, C> {

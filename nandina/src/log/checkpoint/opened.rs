@@ -34,7 +34,7 @@ impl Opened {
         !has_ended
     }
 
-    /// Whether a mount can rely on `found` where it counts only until the next page is programmed.
+    /// Whether a mount can rely on `found` where that ends a session.
     ///
     /// The first page behind it is in a block that it lists.
     pub fn is_untouched(&self, found: &Checkpoint) -> bool {
