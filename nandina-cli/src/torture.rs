@@ -121,7 +121,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, LabError> {
     // With a journal, a chip of small pages either has no room for the commit of each mount, or
     // collects nothing.
     let stores = |key: &&str| {
-        let stores = |system: &Description| system.checkpoints && !system.journal;
+        let stores =
+            |system: &Description| system.checkpoints && system.collects() && !system.journal;
         SYSTEMS.iter().any(|system| system.key == *key && stores(system))
     };
     if narrow && !swarm && (arguments.checkpoints.is_none() || !systems.iter().all(stores)) {

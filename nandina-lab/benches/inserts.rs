@@ -108,6 +108,7 @@ fn checksum(bencher: Bencher<'_, '_>) {
         pages_per_block: 128,
         checkpoints: false,
         appended: false,
+        replaced: false,
         atomic: false,
     };
     let (identity, sequence) = (1, 1);

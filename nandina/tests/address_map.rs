@@ -46,6 +46,7 @@ impl<'b> Mapped<'b> {
             pages_per_block: geometry.pages_per_block as u16,
             checkpoints: false,
             appended: false,
+            replaced: false,
             atomic: false,
         };
         let frames = Frames::new(frames, frame_bytes, 2);

@@ -293,6 +293,7 @@ impl<'b, F: Flash, M: Mapping> Ftl<'b, F, M> {
             pages_per_block: geometry.pages_per_block as u16,
             checkpoints: false,
             appended: false,
+            replaced: false,
             atomic: false,
         };
         let frames = Frames::new(frames, frame_bytes, FRAMES);

@@ -141,6 +141,7 @@ mod tests {
             pages_per_block: 1,
             checkpoints: false,
             appended: false,
+            replaced: false,
             atomic: false,
         };
         let kinds =

@@ -344,6 +344,7 @@ impl<'b, F: Flash, P: Policy> Hybrid<'b, F, P> {
             pages_per_block: geometry.pages_per_block as u16,
             checkpoints: false,
             appended: false,
+            replaced: false,
             atomic: false,
         };
         clean.fill(0);

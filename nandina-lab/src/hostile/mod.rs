@@ -198,7 +198,9 @@ fn checkpoint_pages(chip: &Chip) -> Vec<PageNumber> {
         let mut holds_one = false;
         chip.corrupt_page(page, |main, spare| {
             let frame = [&*main, &spare[..frame_bytes - main.len()]].concat();
-            holds_one = layout.open(&frame).is_ok_and(|header| header.lowest == 0);
+            holds_one = layout.open(&frame).is_ok_and(|header| {
+                header.lowest == 0 || header.is_of_checkpoint() || header.ends_session()
+            });
         });
         holds_one
     };
@@ -263,6 +265,7 @@ impl Use<'_> {
                         checkpoints: image != Image::Plain,
                         appended: S::DESCRIPTION.appends,
                         atomic: S::DESCRIPTION.needs.atomic_rewrite,
+                        replaced: image != Image::Plain && S::DESCRIPTION.in_place,
                     };
                     layout.seal(&mut frame, &header);
                 }

@@ -272,7 +272,9 @@ fn count(
             Ok(header) if newest.is_none_or(|newest| header.identity != newest.identity) => {
                 &mut counts.other_index
             }
-            Ok(header) if header.lowest == 0 => &mut counts.checkpoints,
+            Ok(header) if header.lowest == 0 || header.is_of_checkpoint() => {
+                &mut counts.checkpoints
+            }
             Ok(header) if tree.is_none_or(|tree| header.sequence > tree.facts.sequence) => {
                 match is_journal {
                     Some(is_journal) if is_journal(header) => &mut counts.journal,

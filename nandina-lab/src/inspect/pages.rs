@@ -64,7 +64,7 @@ impl Pages {
 
     fn find_session(&mut self) -> Result<(), LabError> {
         let is_session = |header: &PageHeader| {
-            header.begins_session()
+            (header.begins_session() || header.ends_session())
                 && reader_of(header.medium.system).is_some_and(|reader| reader.system.in_place)
         };
         let sessions = self.readable().filter(|(_, header)| is_session(header));

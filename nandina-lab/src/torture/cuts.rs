@@ -413,8 +413,9 @@ pub(super) fn uncut<S: System, D: Ground>(device: D, run: CutRun) -> Result<(u64
     }
     let anchors = anchor_erases(runner.device.chip());
     let checkpoints = run.options::<S>().checkpoints;
-    // An FTL keeps its blocks of anchors elsewhere.
-    let counts = checkpoints.is_some() && runner.done.ftl.is_none();
+    // An FTL keeps its blocks of anchors elsewhere, and pages that are replaced have none.
+    let has_anchors = runner.done.ftl.is_none() && !S::DESCRIPTION.in_place;
+    let counts = checkpoints.is_some() && has_anchors;
     if counts && anchors < ANCHOR_ERASES_LEAST {
         return Err(format!(
             "the run is too tame: {anchors} erases of anchors, too few checkpoints"

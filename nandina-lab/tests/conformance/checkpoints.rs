@@ -174,7 +174,7 @@ struct FailingBlocks;
 
 impl Check for FailingBlocks {
     fn concerns(&self, system: &Description) -> bool {
-        system.checkpoints
+        system.checkpoints && system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {
@@ -265,7 +265,11 @@ fn damage<S: System>(case: &Case) -> Outcome {
         chip.clone().corrupt_page(page, |main, spare| {
             let mut frame = [&*main, &*spare].concat();
             frame.truncate(layout.frame_bytes());
-            is_of_checkpoints = layout.open(&frame).is_ok_and(|header| header.lowest == 0);
+            let found = layout.open(&frame);
+            is_of_checkpoints = found.is_ok_and(|header| {
+                let ends = S::DESCRIPTION.in_place && header.ends_session();
+                header.lowest == 0 || header.is_of_checkpoint() || ends
+            });
         });
         if is_of_checkpoints {
             pages.push(page);
@@ -331,7 +335,7 @@ impl Check for Costs {
             let plan = plan::<S>(&geometry, &capabilities, &case.options, records).map_err(text)?;
             let spent = |before: Counters, after: Counters| Cost {
                 reads: after.reads - before.reads,
-                programs: after.programs - before.programs,
+                programs: after.programs + after.rewrites - before.programs - before.rewrites,
                 erases: after.erases - before.erases,
             };
             let within = |what: &str, cost: Cost, most: Cost| {

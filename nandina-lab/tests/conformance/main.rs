@@ -46,6 +46,7 @@ mod reserve;
 mod rollback;
 mod rosette;
 mod searched;
+mod session_ends;
 mod sessions;
 mod settling;
 mod torn;

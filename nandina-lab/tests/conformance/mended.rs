@@ -73,7 +73,7 @@ struct RootsInAGivenUpBlock;
 
 impl Check for RootsInAGivenUpBlock {
     fn concerns(&self, system: &Description) -> bool {
-        system.checkpoints
+        system.checkpoints && system.collects()
     }
 
     fn run<S: System + 'static>(&self) -> Outcome {

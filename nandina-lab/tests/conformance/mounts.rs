@@ -29,6 +29,7 @@ impl Check for Reads {
             for checkpoints in [None, Some(4), Some(1)] {
                 let mut case = Case::new(SLC.with_blocks(blocks));
                 case.options.checkpoints = checkpoints;
+                let case = case.suited::<S>();
                 let mut chip = Chip::new(case.profile);
                 let mut ram = case.ram::<S>();
                 let mut index =
@@ -91,6 +92,7 @@ impl Check for ManyBlocks {
         for checkpoints in [None, Some(4)] {
             let mut case = Case::new(NOR.with_blocks(4096));
             case.options.checkpoints = checkpoints;
+            let case = case.suited::<S>();
             let (mut chip, mut ram) = (Chip::new(case.profile), case.ram::<S>());
             let mut index =
                 Index::<_, S>::format(&mut chip, &case.options, &mut ram).map_err(text)?;

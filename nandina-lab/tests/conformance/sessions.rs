@@ -14,7 +14,7 @@ use nandina_sim::{Chip, ChipError};
 
 /// The result of reads of torn pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Shown {
+pub enum Shown {
     Old,
     New,
     /// By turns.
@@ -22,18 +22,18 @@ enum Shown {
 }
 
 /// A chip that can tear a rewrite and lose power there, and shows torn pages as set.
-struct Torn {
-    chip: Chip,
+pub struct Torn {
+    pub chip: Chip,
     /// Rewrites until one is torn.
-    left: Cell<Option<u32>>,
-    torn: Vec<(PageNumber, Vec<u8>)>,
-    shown: Shown,
-    reads: u64,
-    rewrites: u64,
+    pub left: Cell<Option<u32>>,
+    pub torn: Vec<(PageNumber, Vec<u8>)>,
+    pub shown: Shown,
+    pub reads: u64,
+    pub rewrites: u64,
 }
 
 impl Torn {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let chip = Chip::new(SD.with_blocks(2));
         Self { chip, left: Cell::new(None), torn: vec![], shown: Shown::Old, reads: 0, rewrites: 0 }
     }
@@ -84,7 +84,7 @@ impl Flash for Torn {
 
 const OPTIONS: Options = Options::new(4, 60);
 
-type Card<'c, 'b> = Index<'b, &'c mut Torn, BTree>;
+pub type Card<'c, 'b> = Index<'b, &'c mut Torn, BTree>;
 
 fn ram() -> Vec<u8> {
     vec![0; ram_needed::<BTree>(&SD.with_blocks(2).geometry, &OPTIONS)]
@@ -101,11 +101,11 @@ fn filled(keys: u32) -> Torn {
     card
 }
 
-fn put(index: &mut Card<'_, '_>, number: u32, value: u8) -> Result<(), ()> {
+pub fn put(index: &mut Card<'_, '_>, number: u32, value: u8) -> Result<(), ()> {
     index.insert(&key::from_u32(number), &[value; 60]).map(|_| ()).map_err(|_| ())
 }
 
-fn value(index: &mut Card<'_, '_>, number: u32) -> Option<u8> {
+pub fn value(index: &mut Card<'_, '_>, number: u32) -> Option<u8> {
     index.get(&key::from_u32(number)).unwrap().map(|value| value[0])
 }
 

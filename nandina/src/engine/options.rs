@@ -41,13 +41,15 @@ pub(crate) const PAGE_BUFFERS_MAX: usize = 16;
 pub(crate) const CHECKPOINTS_MAX: u32 = 12;
 
 /// Why checkpoints with these `options` are refused, if there are to be any.
-pub(crate) fn checkpoints_refused(options: &Options, wear: Wear) -> Option<BadOption> {
+///
+/// `is_counted` says whether the erases of each block are, where blocks are erased.
+pub(crate) fn checkpoints_refused(options: &Options, is_counted: bool) -> Option<BadOption> {
     let every = options.checkpoints?;
     if !cfg!(feature = "checkpoints") {
         Some(BadOption::CheckpointsNotBuilt)
     } else if options.validity == Validity::Searched {
         Some(BadOption::NotSearched)
-    } else if wear == Wear::Circular {
+    } else if !is_counted {
         Some(BadOption::CheckpointsUncounted)
     } else if !(1..=CHECKPOINTS_MAX).contains(&every) {
         Some(BadOption::Checkpoints)
@@ -146,18 +148,19 @@ pub struct Options {
     /// they are every page that was programmed since, once, and the checkpoint is read twice;
     /// after a cut, up to 24 reads more for each listed block that is blank.
     ///
-    /// In `vm-ow` records are appended to pages that are older than a checkpoint, and in `tnc` no
-    /// page says what a commit superseded. There a checkpoint counts only until the next change:
-    /// [`Index::close`](crate::Index::close) writes it, whatever the number of blocks. The next
-    /// mount then reads nothing else, in `tnc` but the root; a mount after a cut reads as without
-    /// checkpoints.
+    /// In `vm-ow` records are appended to pages that are older than a checkpoint, in `tnc` no page
+    /// says what a commit superseded, and in `btree` and `wpcb` pages are replaced in place. There
+    /// a checkpoint counts only until the next change: [`Index::close`](crate::Index::close) writes
+    /// it, whatever the number of blocks. The next mount then reads nothing else, but the root in
+    /// `tnc`, `btree` and `wpcb`; a mount after a cut reads as without checkpoints.
     ///
     /// Checkpoints take four blocks from the capacity, and a page (on large chips a few) each time.
     /// One stores about a bit for each page of the chip, four bytes for each block, and the mapping
     /// table; a page must have at least 144 bytes beside its header. After a change of
     /// [`mapping_bytes`](Self::mapping_bytes), the next mount reads as if there were no checkpoint.
     /// In `rosette` the directory takes the place of bits and table: a key and 2 to 4 bytes for
-    /// each leaf.
+    /// each leaf. In `btree` and `wpcb` a checkpoint is a bit for each page, in pages that are kept
+    /// for it, and takes nothing else.
     ///
     /// Where it does not fit in a block, it takes as many as it fills: each time others, which are
     /// erased for it, and as many more are kept free for the next one. The most are 32 blocks and

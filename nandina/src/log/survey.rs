@@ -87,7 +87,7 @@ impl Survey {
     /// checkpoints are left.
     pub const fn has_anchors(&self) -> bool {
         match &self.newest {
-            Some(newest) => newest.medium.checkpoints,
+            Some(newest) => newest.medium.checkpoints && !newest.medium.replaced,
             None => self.checkpoints > 0,
         }
     }

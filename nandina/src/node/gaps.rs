@@ -25,6 +25,9 @@ pub struct Gaps {
 }
 
 impl Gaps {
+    /// Bytes of a node area that has room for one gap.
+    pub(crate) const LEAST_BYTES: usize = GAPS_AT + GAP_BYTES;
+
     /// The first number of each gap, and the number behind it.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         let gaps = self.firsts.iter().zip(&self.counts).take(self.len);

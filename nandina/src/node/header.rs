@@ -29,7 +29,7 @@ pub mod field {
     pub const PAGES_PER_BLOCK: Range<usize> = 28..30;
     /// Bits: checkpoints, settling, atomic, and five for the owner's tag.
     pub const FLAGS: Range<usize> = 30..31;
-    /// 1 if records are appended to pages, else 0.
+    /// Bits: records are appended to pages; no anchors lead to checkpoints.
     pub const APPENDED: Range<usize> = 31..32;
     /// Erase count of the page's block.
     pub const ERASE_COUNT: Range<usize> = 32..36;
@@ -70,6 +70,9 @@ const SETTLING: u8 = 2;
 /// Flag: a logical page is one page, which is replaced as a whole or not at all.
 const ATOMIC: u8 = 4;
 
+/// In the byte of appended records: no anchors lead to checkpoints.
+pub(super) const REPLACED: u8 = 0x80;
+
 /// Flags before the owner's tag.
 const TAG_SHIFT: u32 = 3;
 
@@ -86,6 +89,11 @@ pub(crate) const SESSION_START: u32 = u32::MAX;
 /// [`Index::close`](crate::Index::close) writes that page: all pages before it are whole. No node
 /// leads to it either.
 pub(crate) const SESSION_END: u32 = u32::MAX - 1;
+
+/// Value of the records field of a page of a checkpoint.
+///
+/// Only where nodes are replaced in place.
+pub(crate) const CHECKPOINT: u32 = u32::MAX - 2;
 
 /// Version of the format on the medium. Media of another version are refused.
 pub const VERSION: u8 = 1;
@@ -118,6 +126,10 @@ pub struct Medium {
     /// Else, where it is replaced in place, it has two shadow pages. `false` for systems that
     /// replace nothing in place.
     pub atomic: bool,
+    /// Whether a session page leads to the checkpoints.
+    ///
+    /// So it is where pages are replaced in place. Else anchors do. `false` without checkpoints.
+    pub replaced: bool,
 }
 
 /// The header of a page.
@@ -153,6 +165,18 @@ impl PageHeader {
         self.height == 0 && self.records == SESSION_START
     }
 
+    /// Whether the page is the last of a session that ended by a close.
+    pub const fn ends_session(&self) -> bool {
+        self.height == 0 && self.records == SESSION_END
+    }
+
+    /// Whether the page is one of a checkpoint among nodes.
+    ///
+    /// Such are those where nodes are replaced in place.
+    pub const fn is_of_checkpoint(&self) -> bool {
+        self.height == 0 && self.records == CHECKPOINT
+    }
+
     /// Writes all fields except the checksum into `out`, the bytes of a header.
     #[inline]
     pub(super) fn write(&self, out: &mut [u8]) {
@@ -173,7 +197,8 @@ impl PageHeader {
         out[field::BLOCKS].copy_from_slice(&medium.blocks.to_le_bytes());
         out[field::PAGES_PER_BLOCK].copy_from_slice(&medium.pages_per_block.to_le_bytes());
         out[field::FLAGS.start] = flags;
-        out[field::APPENDED.start] = medium.appended.into();
+        out[field::APPENDED.start] =
+            u8::from(medium.appended) | if medium.replaced { REPLACED } else { 0 };
         out[field::ERASE_COUNT].copy_from_slice(&self.erase_count.to_le_bytes());
         out[field::RECORDS].copy_from_slice(&self.records.to_le_bytes());
     }
@@ -211,6 +236,7 @@ impl Fields<'_> {
             checkpoints: self.0[field::FLAGS.start] & CHECKPOINTS != 0,
             appended: self.is_appended(),
             atomic: self.0[field::FLAGS.start] & ATOMIC != 0,
+            replaced: self.0[field::APPENDED.start] & REPLACED != 0,
         }
     }
 
@@ -231,7 +257,7 @@ impl Fields<'_> {
     }
 
     pub const fn is_appended(self) -> bool {
-        self.0[field::APPENDED.start] != 0
+        self.0[field::APPENDED.start] & !REPLACED != 0
     }
 
     pub const fn identity(self) -> u32 {

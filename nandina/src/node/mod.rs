@@ -12,8 +12,8 @@ mod tags;
 
 pub use crate::checksum::Sum;
 pub use gaps::Gaps;
+pub(crate) use header::{CHECKPOINT, SESSION_END, SESSION_START};
 pub use header::{HEADER_BYTES, Medium, PageHeader, TAG_MAX, VERSION};
-pub(crate) use header::{SESSION_END, SESSION_START};
 pub use page::{PageFault, PageLayout};
 pub use shape::Shape;
 pub use sorted::{Node, NodeMut};

@@ -4,7 +4,7 @@
 //! comes last in a page buffer: in the spare area as far as that reaches, and otherwise in the last
 //! bytes of the main data.
 
-use super::header::{Fields, field};
+use super::header::{Fields, REPLACED, field};
 use super::{HEADER_BYTES, Medium, PageHeader, Shape, VERSION, appended};
 use crate::bytes;
 use crate::checksum::{self, Sum};
@@ -176,7 +176,7 @@ impl PageLayout {
             return Err(PageFault::Appended { system, sequence });
         }
         // No page on the medium is marked as unpacked.
-        if appended && bytes[field::APPENDED.start] > 1 {
+        if appended && bytes[field::APPENDED.start] & !REPLACED > 1 {
             return Err(PageFault::Damaged);
         }
         let checksum = Self::checksum(area, bytes, is_appended && appended, sum);
@@ -266,7 +266,8 @@ impl PageLayout {
     ///
     /// `frame` is a page that was checked.
     pub fn is_packed(&self, frame: &[u8]) -> bool {
-        !matches!(frame[self.area_bytes() + field::APPENDED.start], 0 | UNPACKED)
+        let appended = frame[self.area_bytes() + field::APPENDED.start] & !REPLACED;
+        !matches!(appended, 0 | UNPACKED)
     }
 }
 
@@ -283,6 +284,7 @@ mod tests {
             pages_per_block: 64,
             checkpoints: true,
             appended: false,
+            replaced: false,
             atomic: false,
         },
         identity: 7,

@@ -88,6 +88,7 @@ pub(super) const fn medium(geometry: &Geometry, options: &Options) -> Medium {
         pages_per_block: geometry.pages_per_block as u16,
         checkpoints: options.checkpoints.is_some(),
         appended: false,
+        replaced: false,
         atomic: false,
     }
 }
@@ -128,7 +129,7 @@ fn checkpoints_unfit(
     block_pages: u32,
 ) -> Option<BadOption> {
     options.checkpoints?;
-    if let Some(reason) = checkpoints_refused(options, wear_of(options)) {
+    if let Some(reason) = checkpoints_refused(options, wear_of(options) == Wear::Counted) {
         return Some(reason);
     }
     let parts = |leaves| parts_for(geometry, options, block_pages, leaves);

@@ -26,6 +26,11 @@ pub trait Checkpointing: Sized {
     /// It has at most `parts` pages, in blocks of `block_pages`.
     fn new(every: u32, parts: u32, block_pages: u32) -> Self;
 
+    /// Pages of a checkpoint, where these lie among the pages of the owner, or 0.
+    fn pages_among_nodes(&self) -> u32 {
+        0
+    }
+
     /// Blocks that can hold no page of the owner.
     fn area_blocks(&self) -> u32 {
         0

@@ -8,7 +8,7 @@ use crate::flash::Flash;
 use crate::flash::{Capabilities, Geometry};
 use crate::log::checkpoint;
 use crate::log::{Frames, layout_of};
-use crate::space::{Dimensions, Extent, room_to_fail};
+use crate::space::{Dimensions, Extent, Kind, room_to_fail};
 use crate::tree::{
     Bounds, Form, Limits, Opening, Placement, Size, TreeIndex, WritePolicy, checkpoint_pages,
     merges_max, move_cost, ram_needed, waiting_max,
@@ -58,7 +58,8 @@ fn planned<S: Placement>(
     let reserve = capabilities.bad_blocks_max(geometry.blocks).min(geometry.blocks);
     let parts = checkpoint_pages::<S>(geometry, options, block_pages);
     let area_pages = parts.next_multiple_of(block_pages);
-    let area = if parts > 0 { checkpoint::area_blocks(area_pages / block_pages) } else { 0 };
+    let has_area = parts > 0 && <S::Kind as Kind>::COLLECTS;
+    let area = if has_area { checkpoint::area_blocks(area_pages / block_pages) } else { 0 };
     let extent = Extent { block_pages, blocks: (geometry.blocks - reserve).saturating_sub(area) };
     let path = S::path_pages(tree.height);
     let capacity = S::Kind::mappings(options, geometry);
@@ -67,6 +68,7 @@ fn planned<S: Placement>(
             extent: &extent,
             pages: geometry.pages(),
             atomic: medium.atomic,
+            checkpoint_pages: parts,
             moves: options.moves.built(),
             mappings: capacity,
             height,
@@ -144,7 +146,7 @@ fn planned<S: Placement>(
             options.verify,
             options.wear_of::<S>(),
             block_pages,
-        ) + if parts > 0 {
+        ) + if has_area {
             checkpoint::cost(parts, block_pages, options.verify)
         } else {
             0

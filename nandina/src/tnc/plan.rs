@@ -72,6 +72,7 @@ pub const fn medium_of(chip: &Dimensions, options: &Options) -> Medium {
         pages_per_block: chip.geometry.pages_per_block as u16,
         checkpoints: options.checkpoints.is_some(),
         appended: false,
+        replaced: false,
         atomic: false,
     }
 }
@@ -142,7 +143,7 @@ pub fn check_options<E>(
             leaf_bytes: form.node_bytes,
         });
     }
-    if let Some(reason) = checkpoints_refused(options, wear_of(options)) {
+    if let Some(reason) = checkpoints_refused(options, wear_of(options) == Wear::Counted) {
         return bad(reason);
     }
     if options.checkpoints.is_some() && checkpoint_pages(geometry, options, chip.block_pages) == 0 {

@@ -54,6 +54,7 @@ pub fn identify<F: Flash>(flash: F, ram: &mut [u8]) -> Result<Medium, OpenError<
         pages_per_block: 0,
         checkpoints: false,
         appended: false,
+        replaced: false,
         atomic: false,
     };
     let mut space =

@@ -106,6 +106,7 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
             extent,
             pages: self.space.log.geometry().pages(),
             atomic: self.space.log.medium.atomic,
+            checkpoint_pages: self.space.checkpoints.pages_among_nodes(),
             moves: self.moves(),
             mappings: self.space.mappings.capacity(),
             height,

@@ -8,10 +8,10 @@ use crate::engine::{
 };
 use crate::error::{BadOption, OpenError};
 use crate::flash::Geometry;
-use crate::log::checkpoint::{self, EVERY_MAX};
+use crate::log::checkpoint::EVERY_MAX;
 use crate::log::{Frames, layout_of};
 use crate::node::{HEADER_BYTES, Medium, Shape};
-use crate::space::{self, Buffers, Dimensions, Kind, Mappings, Moves, STAGED};
+use crate::space::{self, Buffers, Dimensions, Kind, Moves, STAGED};
 
 /// Bytes of the largest table of mappings.
 const MAPPING_BYTES_MAX: usize = 1 << 24;
@@ -25,8 +25,9 @@ impl Options {
     }
 
     pub(crate) fn wear_of<S: Placement>(&self) -> Wear {
-        // A checkpoint stores the count of each block.
-        let unset = if self.checkpoints.is_some() { Wear::Counted } else { S::Kind::WEAR };
+        // A checkpoint stores the count of each block, if blocks are erased.
+        let is_stored = self.checkpoints.is_some() && <S::Kind as Kind>::COLLECTS;
+        let unset = if is_stored { Wear::Counted } else { S::Kind::WEAR };
         self.wear.unwrap_or(unset)
     }
 
@@ -55,6 +56,7 @@ impl Options {
             blocks: chip.geometry.blocks,
             pages_per_block: chip.geometry.pages_per_block as u16,
             checkpoints: self.checkpoints.is_some(),
+            replaced: <S::Kind as Kind>::REPLACES && self.checkpoints.is_some(),
             appended: S::DESCRIPTION.appends,
             atomic: <S::Kind as Kind>::REPLACES && chip.atomic,
         }
@@ -128,7 +130,8 @@ impl Options {
             return bad(BadOption::TrackedBlocks);
         }
         if self.checkpoints.is_some() {
-            if let Some(reason) = checkpoints_refused(self, self.wear_of::<S>()) {
+            let is_counted = !<S::Kind as Kind>::COLLECTS || self.wear_of::<S>() == Wear::Counted;
+            if let Some(reason) = checkpoints_refused(self, is_counted) {
                 return bad(reason);
             }
             if checkpoint_pages::<S>(geometry, self, chip.block_pages) == 0 {
@@ -161,8 +164,7 @@ pub(crate) fn checkpoint_pages<S: Placement>(
     if options.checkpoints.is_none() {
         return 0;
     }
-    let (layout, mapping_bytes) = (layout_of(geometry), S::Kind::mapping_bytes(options));
-    checkpoint::parts::<Mappings<'_>>(geometry, &layout, block_pages, mapping_bytes).unwrap_or(0)
+    S::Kind::checkpoint_pages(geometry, options, block_pages)
 }
 
 /// The option that needs written paths, if one is set.

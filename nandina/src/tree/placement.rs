@@ -19,10 +19,10 @@ use crate::cache::Resolve;
 use crate::engine::{Cost, Description, Options};
 use crate::error::{BadOption, Fault, OpenError};
 use crate::flash::{Flash, Geometry, PageNumber};
-use crate::log::checkpoint::Checkpoint;
-use crate::log::{END, Newest};
+use crate::log::checkpoint::{self, Checkpoint};
+use crate::log::{END, Newest, layout_of};
 use crate::node::{Medium, Node, NodeMut, PageLayout, SAME_PAGE, Shape};
-use crate::space::{Budget, Extent, Kind, Moves, Space};
+use crate::space::{Budget, Extent, Kind, Mappings, Moves, Space};
 
 /// The error of a store: it passes on the fault that [`Space`] returned.
 pub type PlaceFault<F> = Fault<<F as Flash>::Error>;
@@ -243,6 +243,8 @@ pub struct Limits<'l> {
     pub pages: u32,
     /// Pages are replaced atomically, so that none has a shadow.
     pub atomic: bool,
+    /// Pages of a checkpoint, where these lie among the nodes, or 0.
+    pub checkpoint_pages: u32,
     /// How garbage collection moves pages.
     pub moves: Moves,
     /// Places of the mapping table.
@@ -400,6 +402,12 @@ pub trait WritePolicy: Kind {
     fn budget<S: Placement<Kind = Self>>(of: &Limits<'_>) -> Budget {
         let paths = (S::path_pages(of.height), Self::moved_path::<S>(of));
         Budget::new(of.extent, of.moves, of.height, paths, of.inner_nodes)
+    }
+
+    /// Pages of a checkpoint, or 0 if a chip of this geometry can have none.
+    fn checkpoint_pages(geometry: &Geometry, options: &Options, block_pages: u32) -> u32 {
+        let (layout, bytes) = (layout_of(geometry), Self::mapping_bytes(options));
+        checkpoint::parts::<Mappings<'_>>(geometry, &layout, block_pages, bytes).unwrap_or(0)
     }
 
     /// Pages that are written when a page is moved, its own included.

@@ -145,7 +145,12 @@ impl<F: Flash, S: Placement> TreeIndex<'_, F, S> {
 
     /// Whether something was programmed in this session, and all of it is whole.
     pub(crate) fn can_end(&self) -> bool {
-        self.settled && !self.in_doubt && self.space.log.has_begun()
+        self.is_whole() && self.space.log.has_begun()
+    }
+
+    /// Whether all that the index needs is whole, on the chip as in RAM.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.settled && !self.in_doubt
     }
 
     /// Fails unless `page`, which made the last commit, reads the same every time.

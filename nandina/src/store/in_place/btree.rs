@@ -32,6 +32,8 @@ impl Placement for BTree {
         needs: Needs { rewrite: true, no_bad_blocks: true, ..Needs::NOTHING },
         code: 4,
         in_place: true,
+        checkpoints: true,
+        checkpoints_at_close: true,
         ..Description::EMPTY
     };
 

@@ -5,8 +5,10 @@
 //! commits.
 
 mod btree;
+mod checkpoint;
 mod recover;
 mod session;
+mod session_end;
 mod session_page;
 mod shadow_pages;
 mod vanished;
@@ -16,24 +18,26 @@ pub use btree::BTree;
 pub use wpcb::Wpcb;
 
 use crate::engine::{Cost, Options};
+use checkpoint::AmongNodes;
 use session_page::Sessions;
 use shadow_pages::{ROOT as ROOT_PAGE, logical_pages};
 
 use crate::blocks::Validity;
 use crate::error::{BadOption, Damage, Fault, OpenError};
-use crate::flash::{Flash, PageNumber};
-use crate::log::Newest;
-use crate::space::{Absent, Budget, InPlace, Kind, ReadCache, Space};
+use crate::flash::{Flash, Geometry, PageNumber};
+use crate::log::{Newest, layout_of};
+use crate::space::{Budget, InPlace, Kind, ReadCache, Space};
 use crate::tree::{
     Bounds, Limits, Opening, Placement, Replaced, TreeIndex, WritePolicy, path_options,
 };
 
 impl Kind for InPlace {
     const REPLACES: bool = true;
+    const CHECKPOINTS_END_SESSIONS: bool = true;
     const COLLECTS: bool = false;
     /// Gaps are listed in session pages instead.
     const GAP: u64 = 0;
-    type Checkpoints = Absent;
+    type Checkpoints = AmongNodes;
     type Cache<'b> = ReadCache<'b>;
     type Memory = Sessions;
 
@@ -71,6 +75,9 @@ impl WritePolicy for InPlace {
         index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), OpenError<F::Error>> {
         index.follow_medium()?;
+        if index.continue_in_place()? {
+            return Ok(());
+        }
         match index.recover_in_place()? {
             Some(root) => {
                 index.space.log.check_medium(&root.medium)?;
@@ -89,6 +96,9 @@ impl WritePolicy for InPlace {
     fn find_again<F: Flash, S: Placement<Kind = Self>>(
         index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
+        if index.continue_in_place()? {
+            return Ok(());
+        }
         let root = index.recover_in_place()?;
         let medium = index.space.log.medium;
         if root.is_none_or(|root| root.medium != medium) {
@@ -118,10 +128,10 @@ impl WritePolicy for InPlace {
     }
 
     fn end_session<F: Flash, S: Placement<Kind = Self>>(
-        _index: &mut TreeIndex<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
-        // The next session page says it.
-        Ok(())
+        // Without a checkpoint the next session page says it.
+        if index.space.has_checkpoints() { index.end_in_place() } else { Ok(()) }
     }
 
     fn find_to_replace<F: Flash, S: Placement<Kind = Self>>(
@@ -131,9 +141,10 @@ impl WritePolicy for InPlace {
     }
 
     fn begin_to_replace<F: Flash, S: Placement<Kind = Self>>(
-        _index: &mut TreeIndex<'_, F, S>,
+        index: &mut TreeIndex<'_, F, S>,
     ) -> Result<(), Fault<F::Error>> {
-        Ok(())
+        // A checkpoint does not count any more.
+        if index.space.has_ended() { index.begin_session().map(|_| ()) } else { Ok(()) }
     }
 
     fn survey_to_replace<F: Flash, S: Placement<Kind = Self>>(
@@ -150,7 +161,11 @@ impl WritePolicy for InPlace {
     }
 
     fn budget<S: Placement<Kind = Self>>(of: &Limits<'_>) -> Budget {
-        Budget::in_place(logical_pages(of.pages, of.atomic))
+        Budget::in_place(logical_pages(of.pages, of.atomic, of.checkpoint_pages))
+    }
+
+    fn checkpoint_pages(geometry: &Geometry, _options: &Options, _block_pages: u32) -> u32 {
+        checkpoint::checkpoint_pages(geometry, &layout_of(geometry))
     }
 
     fn refuses(options: &Options) -> Option<BadOption> {

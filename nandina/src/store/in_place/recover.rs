@@ -7,7 +7,6 @@
 //! Cost: three reads for each node, two where pages are replaced atomically, and the same again for
 //! each page that is torn, of which there are at most two.
 
-use super::session_page::SESSION as SESSION_PAGE;
 use super::shadow_pages::ROOT as ROOT_PAGE;
 use crate::error::{Damage, Fault};
 use crate::flash::{Flash, PageNumber};
@@ -83,6 +82,10 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         self.find_every_node(|index, child, level| {
             index.claim_logical_page(child, identity, level)
         })?;
+        // A node that is newer than the checkpoint belongs to an index that was formatted later.
+        if self.torn.newest().is_some_and(|(_, newest)| newest > self.last_session()) {
+            self.space.forget_end();
+        }
         Ok(Some(root))
     }
 
@@ -106,9 +109,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         let page = PageNumber(child);
         let corrupt = |reason| Err(Fault::Corrupt { page, reason });
         let each = self.space.pages_each();
-        let is_session = child == SESSION_PAGE && each > 1;
-        if !child.is_multiple_of(each)
-            || is_session
+        if !self.space.is_for_nodes(child)
             || child.saturating_add(each) > self.space.log.geometry().pages()
         {
             return corrupt(Damage::NoLogicalPage);

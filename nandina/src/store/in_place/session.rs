@@ -21,7 +21,7 @@
 //! mount writes nothing: until the first change, which begins a session, each mount finds the same.
 //!
 //! Where pages are replaced atomically, no page is torn: there are no sessions, and a mount writes
-//! nothing.
+//! nothing. With checkpoints, a session begins with a page that makes the last one void.
 //!
 //! Cost: 24 reads for a session page, and as many for the newest page if it is newer. As a
 //! session begins, two writes and a read. When there are as many gaps as a page lists (16, fewer in
@@ -37,10 +37,16 @@ use crate::tree::{Placement, TreeIndex};
 impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// Finds the last session: the newer session page that reads the same each time.
     ///
-    /// There is none where pages are replaced atomically.
+    /// Where pages are replaced atomically, there is none but that of a checkpoint.
     pub(super) fn find_session(&mut self) -> Result<(), Fault<F::Error>> {
         if self.space.is_atomic() {
-            self.space.set_session(None);
+            // No page is torn, so the first read shows it.
+            let session = if self.space.has_checkpoints() {
+                self.space.newer_session(self.torn.excluded())?
+            } else {
+                None
+            };
+            self.space.set_session(session);
             return Ok(());
         }
         loop {
@@ -87,7 +93,10 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
     /// If not, a mount writes nothing: each mount finds the same until the first change, which
     /// writes a session page. A full list of gaps must be settled as well.
     fn needs_settling(&mut self) -> bool {
-        !self.space.is_atomic() && (self.unsettled().is_some() || self.space.gaps_are_full())
+        // Before a checkpoint everything is whole.
+        !self.space.is_atomic()
+            && !self.space.has_ended()
+            && (self.unsettled().is_some() || self.space.gaps_are_full())
     }
 
     /// The newest page, if no session page has decided on it.
@@ -108,7 +117,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
         if self.space.log.has_begun() {
             return Ok(false);
         }
-        if self.space.is_atomic() {
+        if self.space.is_atomic() && !self.space.has_ended() {
             self.space.log.begin_at_once();
             return Ok(false);
         }
@@ -129,6 +138,7 @@ impl<F: Flash, S: Placement<Kind = InPlace>> TreeIndex<'_, F, S> {
             if let Ok(header) = self.space.log.read_raw(page, 0)?
                 && !header.settling
                 && !header.begins_session()
+                && !header.ends_session()
                 && !self.torn.excludes(page)
             {
                 highest = highest.max(header.sequence);

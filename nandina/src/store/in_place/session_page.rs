@@ -18,15 +18,13 @@
 //! written in turn like any other; each mount reads the newer one often enough to know that it is
 //! whole.
 
+use super::session_end::{END_BYTES, End};
 use super::vanished::Vanished;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
 use crate::log::{GAP, Label};
 use crate::node::{Gaps, PageHeader, SESSION_START};
 use crate::space::{InPlace, Memory, Space};
-
-/// The logical page of the session pages.
-pub(crate) const SESSION: u32 = 2;
 
 /// The state of sessions, and where the search for a free logical page begins.
 #[derive(Default)]
@@ -36,6 +34,8 @@ pub struct Sessions {
     /// The newest session page, if there is one, and its sequence number, or 0.
     page: Option<PageNumber>,
     number: u64,
+    /// What the session page says of the tree, if it is the end of a session.
+    end: Option<End>,
     gaps: Gaps,
     /// The lowest sequence number that counts.
     oldest: Option<u64>,
@@ -54,18 +54,19 @@ impl Memory for Sessions {
 impl<F: Flash> Space<'_, F, InPlace> {
     /// The newer session page that is not `torn`, and its sequence number.
     ///
-    /// Cost: two reads.
+    /// Cost: two reads, or one where pages are replaced atomically.
     pub(crate) fn newer_session(
         &mut self,
         torn: &[u32],
     ) -> Result<Option<(PageNumber, u64)>, Fault<F::Error>> {
         let mut newest: Option<(PageNumber, u64)> = None;
-        for page in [PageNumber(SESSION), PageNumber(SESSION | 1)] {
+        let first = self.session_page();
+        for page in (first..first + self.pages_each()).map(PageNumber) {
             // A chip that is too small for it has none.
             if page.0 < self.log.geometry().pages()
                 && let Ok(header) = self.log.read_raw(page, 0)?
                 && header.medium.system == self.log.medium.system
-                && header.begins_session()
+                && (header.begins_session() || header.ends_session())
                 && newest.is_none_or(|(_, number)| number < header.sequence)
                 && !torn.contains(&page.0)
             {
@@ -82,8 +83,9 @@ impl<F: Flash> Space<'_, F, InPlace> {
         self.memory = Sessions::default();
         if let Some((page, number)) = session {
             let area_bytes = self.log.layout().area_bytes();
-            let gaps = Gaps::read(&self.log.frames.bytes(0)[..area_bytes]);
-            self.memory = Sessions { page: Some(page), number, gaps, ..Sessions::default() };
+            let area = &self.log.frames.bytes(0)[..area_bytes];
+            let (gaps, end) = (Gaps::read(area), End::read(&self.log.header(0), area));
+            self.memory = Sessions { page: Some(page), number, end, gaps, ..Sessions::default() };
             self.log.raise_sequence(number);
         }
     }
@@ -98,7 +100,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
         let Sessions { number, gaps, oldest, .. } = &self.memory;
         let left = gaps.iter().filter(|&(_, end)| end > oldest.unwrap_or(0)).count();
         let is_longer = gaps.iter().last().is_some_and(|(_, end)| end == *number);
-        !is_longer && left >= Gaps::most(self.log.layout().area_bytes())
+        !is_longer && left >= self.gaps_max()
     }
 
     /// Begins a session, which outdates all pages numbered above `highest`.
@@ -112,13 +114,17 @@ impl<F: Flash> Space<'_, F, InPlace> {
         newest: Option<PageNumber>,
         highest: u64,
     ) -> Result<(), Fault<F::Error>> {
-        let most = Gaps::most(self.log.layout().area_bytes());
-        self.log.raise_sequence(highest + GAP);
+        let most = self.gaps_max();
         if let Some(oldest) = self.memory.oldest {
             self.memory.gaps.forget_before(oldest);
         }
+        // Before a checkpoint everything is whole: no number is left out.
+        let is_gap = self.memory.end.take().is_none();
+        if is_gap {
+            self.log.raise_sequence(highest + GAP);
+        }
         self.log.settling = true;
-        if !self.memory.gaps.add(highest + 1, self.log.sequence() + 1, most) {
+        if is_gap && !self.memory.gaps.add(highest + 1, self.log.sequence() + 1, most) {
             covered!("the list of gaps is full");
             for name in (0..self.log.geometry().pages() / 2).map(|pair| 2 * pair) {
                 self.copy_logical_page(PageNumber(self.newer_shadow_page(name)), highest)?;
@@ -129,16 +135,55 @@ impl<F: Flash> Space<'_, F, InPlace> {
             self.copy_logical_page(page, highest)?;
         }
         self.log.settling = false;
-        let page = self.memory.page.map_or(SESSION, |page| page.0 ^ 1);
-        self.log.frames.forget(0);
-        let area_bytes = self.log.layout().area_bytes();
-        self.memory.gaps.write(&mut self.log.frames.bytes_mut(0)[..area_bytes]);
-        let label = Label { lowest: 1, height: 0, records: SESSION_START };
-        self.log.rewrite(0, PageNumber(page), label)?;
-        self.log.frames.release(0);
-        (self.memory.page, self.memory.number) = (Some(PageNumber(page)), self.log.sequence());
+        self.write_session_page(SESSION_START, None)?;
         self.log.begin_at_once();
         Ok(())
+    }
+
+    /// Writes a session page, with the gaps, and the `end` of a session if it is one.
+    ///
+    /// Cost: a rewrite.
+    pub(super) fn write_session_page(
+        &mut self,
+        records: u32,
+        end: Option<End>,
+    ) -> Result<(), Fault<F::Error>> {
+        let first = self.session_page();
+        let other = self.pages_each() - 1;
+        let page = PageNumber(self.memory.page.map_or(first, |page| page.0 ^ other));
+        self.log.frames.forget(0);
+        let area_bytes = self.log.layout().area_bytes();
+        let area = &mut self.log.frames.bytes_mut(0)[..area_bytes];
+        self.memory.gaps.write(area);
+        if let Some(end) = end {
+            end.write(area);
+        }
+        self.log.rewrite(0, page, Label { lowest: 1, height: 0, records })?;
+        self.log.frames.release(0);
+        (self.memory.page, self.memory.number) = (Some(page), self.log.sequence());
+        self.memory.end = end;
+        Ok(())
+    }
+
+    /// What the session page says of the tree, if it is the end of a session.
+    pub(super) const fn end(&self) -> Option<&End> {
+        self.memory.end.as_ref()
+    }
+
+    /// Whether the last session ended with a checkpoint.
+    pub(super) const fn has_ended(&self) -> bool {
+        self.memory.end.is_some()
+    }
+
+    /// Notes that the session page is no end of this index.
+    pub(super) const fn forget_end(&mut self) {
+        self.memory.end = None;
+    }
+
+    /// The most gaps for which a session page has room, beside the end of a session.
+    fn gaps_max(&self) -> usize {
+        let area_bytes = self.log.layout().area_bytes();
+        Gaps::most(if self.has_checkpoints() { area_bytes - END_BYTES } else { area_bytes })
     }
 
     /// Copies the page over its shadow page.

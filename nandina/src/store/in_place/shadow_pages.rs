@@ -8,7 +8,6 @@
 //! bit for each page that every index keeps. Nothing is erased, and nothing is written elsewhere.
 //! `session_page.rs` beside this describes which of the two counts after a cut.
 
-use super::session_page::SESSION;
 use crate::cache::Cached;
 use crate::error::Fault;
 use crate::flash::{Flash, PageNumber};
@@ -22,15 +21,19 @@ pub(crate) const ROOT: u32 = 0;
 /// Logical pages for nodes on a chip of `pages`.
 ///
 /// Where pages are replaced atomically, it is all of them. Else each has two shadow pages, and one
-/// logical page is that of the sessions.
-pub(crate) const fn logical_pages(pages: u32, atomic: bool) -> u32 {
-    if atomic { pages } else { (pages / 2).saturating_sub(1) }
+/// logical page is that of the sessions. A checkpoint of `checkpoint_pages` takes as many pages,
+/// and always a session page.
+pub(crate) const fn logical_pages(pages: u32, atomic: bool, checkpoint_pages: u32) -> u32 {
+    let each = if atomic { 1 } else { 2 };
+    let has_sessions = !atomic || checkpoint_pages > 0;
+    (pages / each).saturating_sub(has_sessions as u32 + checkpoint_pages.div_ceil(each))
 }
 
 impl<F: Flash> Space<'_, F, InPlace> {
     /// The number of free logical pages.
     pub(crate) fn free_logical_pages(&self) -> u32 {
-        let pages = logical_pages(self.log.geometry().pages(), self.is_atomic());
+        let pages = self.log.geometry().pages();
+        let pages = logical_pages(pages, self.is_atomic(), self.checkpoint_pages());
         pages.saturating_sub(self.log.blocks.valid_pages())
     }
 
@@ -42,6 +45,15 @@ impl<F: Flash> Space<'_, F, InPlace> {
     /// The pages of a logical page: one, or two shadow pages.
     pub(crate) const fn pages_each(&self) -> u32 {
         if self.is_atomic() { 1 } else { 2 }
+    }
+
+    /// Whether the logical page `name` can hold a node.
+    pub(crate) fn is_for_nodes(&self, name: u32) -> bool {
+        let each = self.pages_each();
+        let has_sessions = each > 1 || self.has_checkpoints();
+        let checkpoint_end = self.checkpoint_page(self.checkpoint_pages()).next_multiple_of(each);
+        let is_taken = has_sessions && (self.session_page()..checkpoint_end).contains(&name);
+        name.is_multiple_of(each) && !is_taken
     }
 
     /// The pages of the logical page `name`.
@@ -97,7 +109,7 @@ impl<F: Flash> Space<'_, F, InPlace> {
         let each = self.pages_each();
         let all = self.log.geometry().pages() / each;
         let names = (0..all).map(|step| each * ((self.memory.next_free + step) % all));
-        let mut names = names.filter(|&name| name != ROOT && (name != SESSION || each == 1));
+        let mut names = names.filter(|&name| name != ROOT && self.is_for_nodes(name));
         let free =
             names.find(|&name| !self.pages_of(name).any(|page| self.log.blocks.is_valid(page)));
         let Some(name) = free else {
